@@ -1,0 +1,153 @@
+"""Recursive hybrid dynamics of branched mechanisms and its exact sensitivities.
+
+The names below are imported when they are first used, so that ``import cstormpy`` is quick and loads
+neither numba nor scipy nor anything that draws.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    from cstormpy import dynamics as dynamics
+    from cstormpy import errors as errors
+    from cstormpy import formulations as formulations
+    from cstormpy import lie as lie
+    from cstormpy import mechanism as mechanism
+    from cstormpy import sensitivity as sensitivity
+    from cstormpy import trajectory as trajectory
+    from cstormpy.errors import CstormError as CstormError
+    from cstormpy.errors import FileFormatError as FileFormatError
+    from cstormpy.errors import InvalidType as InvalidType
+    from cstormpy.errors import InvalidValue as InvalidValue
+    from cstormpy.errors import NonFinite as NonFinite
+    from cstormpy.errors import ShapeError as ShapeError
+    from cstormpy.errors import SingularInertia as SingularInertia
+    from cstormpy.errors import UnknownName as UnknownName
+    from cstormpy.mechanism import Fixed as Fixed
+    from cstormpy.mechanism import Joint as Joint
+    from cstormpy.mechanism import Limits as Limits
+    from cstormpy.mechanism import Link as Link
+    from cstormpy.mechanism import Mechanism as Mechanism
+    from cstormpy.mechanism import Prismatic as Prismatic
+    from cstormpy.mechanism import Revolute as Revolute
+    from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import library as library
+    from cstormpy.trajectory import BSpline as BSpline
+    from cstormpy.trajectory import ControlPointMap as ControlPointMap
+    from cstormpy.trajectory import EndConditions as EndConditions
+    from cstormpy.trajectory import clamped_knots as clamped_knots
+    from cstormpy.trajectory import cubic as cubic
+    from cstormpy.trajectory import minimum_jerk as minimum_jerk
+    from cstormpy.trajectory import quintic as quintic
+    from cstormpy.trajectory import septic as septic
+    from cstormpy.trajectory import uniform_knots as uniform_knots
+
+__version__ = "0.1.0"
+
+#: Where each public name lives. A new name is one line here and its twin under TYPE_CHECKING.
+_HOMES = {
+    "BSpline": "trajectory",
+    "ControlPointMap": "trajectory",
+    "CstormError": "errors",
+    "EndConditions": "trajectory",
+    "FileFormatError": "errors",
+    "Fixed": "mechanism",
+    "InvalidType": "errors",
+    "InvalidValue": "errors",
+    "Joint": "mechanism",
+    "Limits": "mechanism",
+    "Link": "mechanism",
+    "Mechanism": "mechanism",
+    "NonFinite": "errors",
+    "Prismatic": "mechanism",
+    "Revolute": "mechanism",
+    "Screw": "mechanism",
+    "ShapeError": "errors",
+    "SingularInertia": "errors",
+    "UnknownName": "errors",
+    "clamped_knots": "trajectory",
+    "cubic": "trajectory",
+    "library": "mechanism",
+    "minimum_jerk": "trajectory",
+    "quintic": "trajectory",
+    "septic": "trajectory",
+    "uniform_knots": "trajectory",
+}
+
+_SUBMODULES = (
+    "blocks",
+    "diagrams",
+    "dynamics",
+    "errors",
+    "formulations",
+    "lie",
+    "mechanism",
+    "sensitivity",
+    "trajectory",
+)
+
+#: What stands beside this package in a checkout, and inside it once it is installed.
+_BESIDE = ("blocks", "diagrams")
+
+__all__ = sorted([*_HOMES, *_SUBMODULES, "__version__"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        # With the name and the module at hand Python offers the nearest spelling in its traceback.
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _CheckoutFinder:
+    """Finds cstormpy.blocks and cstormpy.diagrams beside the package, and nothing else there.
+
+    Extending ``__path__`` instead would make everything in the checkout a part of the package
+    (``cstormpy.tests``). Pickles, reloads and new processes need nothing more: importing any
+    ``cstormpy.blocks.x`` imports ``cstormpy`` first.
+    """
+
+    package = __name__
+
+    @classmethod
+    def find_spec(
+        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        parent, _, name = fullname.rpartition(".")
+        if parent != cls.package or name not in _BESIDE:
+            return None
+        from importlib.util import spec_from_file_location
+
+        for entry in path or ():
+            root = os.path.dirname(entry)
+            source = os.path.join(root, name, "__init__.py")
+            if os.path.isfile(source) and os.path.isfile(os.path.join(root, "pyproject.toml")):
+                return spec_from_file_location(fullname, source, submodule_search_locations=[os.path.dirname(source)])
+        return None
+
+
+def _serve_checkout() -> None:
+    """Register the finder, once, where the package does not hold its blocks itself."""
+    installed = os.path.isdir(os.path.join(__path__[0], _BESIDE[0]))
+    served = any(getattr(finder, "package", None) == __name__ for finder in sys.meta_path)
+    if not installed and not served:
+        sys.meta_path.append(_CheckoutFinder)
+
+
+_serve_checkout()

@@ -1,0 +1,79 @@
+"""Mass matrix, momentum, centre of mass and energy, with what they change by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import BaseLike, read_samples
+from cstormpy.dynamics.running import run_batch, scratch_size
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Inertial", "inertial"]
+
+
+@dataclass(frozen=True)
+class Inertial:
+    """What inertia there is and how it moves, of one sample or of a batch (leading dimension N)."""
+
+    mass_matrix: Array  #: (n, n), armature included
+    momentum_matrix: Array  #: (6, n), momentum (angular about the base's origin, linear) per joint rate
+    momentum: Array  #: (6,), in the base's frame
+    mass: Array  #: (), of all links
+    center_of_mass: Array  #: (3,), in the base's frame
+    center_of_mass_jacobian: Array  #: (3, n)
+    kinetic: Array  #: ()
+    potential: Array  #: (), gravity and springs
+    kinetic_by_q: Array  #: (n,)
+    kinetic_by_qd: Array  #: (n,)
+    potential_by_q: Array  #: (n,)
+
+
+def inertial(
+    mech: Mechanism, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1
+) -> Inertial:
+    """Return all inertial quantities of one sample or of a batch; without qd nothing moves."""
+    from cstormpy.kernels import entries_kinematics as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd}, None, base)
+    count, n = samples.count, mech.n
+    rows = samples.rows
+    mass, momenta = np.zeros((count, n, n)), np.zeros((count, 6, n))
+    bulk, energy, gradient = np.zeros((count, 10)), np.zeros((count, 2)), np.zeros((count, 3, n))
+    arguments = (
+        rows["q"], rows.get("qd", np.zeros((count, n))), samples.base, mass, momenta, bulk, energy, gradient
+    )  # fmt: skip
+    if count:
+        kernel = entries.inertial_lanes.load()
+        run_batch(kernel, tables_of(mech), arguments, count, scratch_size(mech, True), threads)
+    _add_welded(mech, samples.base, bulk, energy)
+    total = bulk[:, 6:7]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        center, jacobian = bulk[:, 7:] / total, momenta[:, 3:] / total[:, :, None]
+    parts = (
+        mass, momenta, bulk[:, :6], bulk[:, 6], center, jacobian,
+        energy[:, 0], energy[:, 1], gradient[:, 0], gradient[:, 1], gradient[:, 2],
+    )  # fmt: skip
+    return Inertial(*(samples.shaped(part) for part in parts))
+
+
+def _add_welded(mech: Mechanism, base: Array, bulk: Array, energy: Array) -> None:
+    """Add the links that are fixed to the base, which the kernels do not see."""
+    from cstormpy.mechanism.tables import first_moment, tables_of
+
+    J = tables_of(mech).base_inertia
+    bulk[:, 6] += J[5, 5]
+    bulk[:, 7:] += first_moment(J)
+    energy[:, 1] -= mech.gravity @ first_moment(J)
+    if len(base):
+        V = base[:, :6]
+        bulk[:, :6] += V @ J
+        energy[:, 0] += 0.5 * np.einsum("si,ij,sj->s", V, J, V)

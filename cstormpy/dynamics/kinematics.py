@@ -1,0 +1,79 @@
+"""Poses of links, their body Jacobians, and how the Jacobians change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import link_index, read_samples
+from cstormpy.dynamics.running import run_batch, scratch_size
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["forward_kinematics", "jacobian", "jacobian_derivative"]
+
+
+def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -> Array:
+    """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""
+    from cstormpy.kernels import entries_kinematics as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    samples = read_samples(mech, {"q": q})
+    out = np.empty((samples.count, len(mech.links), 16))
+    if samples.count:
+        arguments = (samples.rows["q"], out)
+        kernel = entries.pose_lanes.load()
+        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, True), threads)
+    return samples.shaped(out.reshape(*out.shape[:2], 4, 4))
+
+
+def jacobian(
+    mech: Mechanism, q: ArrayLike, link: str | int, qd: ArrayLike | None = None, threads: int | None = 1
+) -> tuple[Array, Array]:
+    """Return the body Jacobian of a link and its rate, each (6, n) or (N, 6, n)."""
+    from cstormpy.kernels import entries_kinematics as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd})
+    index = link_index(mech, link)
+    shape = (samples.count, 6, mech.n)
+    out, rate = np.zeros(shape), np.zeros(shape)
+    if samples.count:
+        rows = samples.rows
+        arguments = (rows["q"], rows.get("qd", np.zeros_like(rows["q"])), index, out, rate)
+        kernel = entries.jacobian_lanes.load()
+        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, True), threads)
+    return samples.shaped(out), samples.shaped(rate)
+
+
+def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
+    """Return H with H[..., :, j, k] = ∂J_j/∂q_k, (6, n, n) or (N, 6, n, n).
+
+    In the link's own frame a joint k turns the column of a joint j that carries it: ∂J_j/∂q_k = ad_{J_j} J_k.
+    """
+    J, _ = jacobian(mech, q, link, None, threads)
+    order = _places_on_path(mech, link_index(mech, link))
+    omega, v = J[..., :3, :, None], J[..., 3:, :, None]
+    omega_k, v_k = J[..., :3, None, :], J[..., 3:, None, :]
+    turned = np.cross(omega, omega_k, axis=-3)
+    shifted = np.cross(omega, v_k, axis=-3) + np.cross(v, omega_k, axis=-3)
+    inner = (order[:, None] >= 0) & (order[:, None] < order[None, :])
+    return np.where(inner, np.concatenate([turned, shifted], axis=-3), 0.0)
+
+
+def _places_on_path(mech: Mechanism, link: int) -> NDArray[np.int64]:
+    """Return, for each coordinate, its place on the way from the base to a link, or -1."""
+    coordinate = {int(moved): k for k, moved in enumerate(mech.joint_links)}
+    path = []
+    while link >= 0:
+        if link in coordinate:
+            path.append(coordinate[link])
+        link = int(mech.parents[link])
+    places = np.full(mech.n, -1)
+    places[path[::-1]] = np.arange(len(path))
+    return places

@@ -1,0 +1,100 @@
+"""Runs batch kernels: scratch memory for each thread, samples side by side, threads where asked for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.dynamics.border import Samples, failure
+from cstormpy.errors import InvalidValue
+from cstormpy.kernels import layout
+
+if TYPE_CHECKING:
+    from cstormpy.kernels.compiling import Entry
+    from cstormpy.mechanism import Mechanism
+    from cstormpy.mechanism.tables import Tables
+
+Array = NDArray[np.float64]
+
+#: Above this many coordinates the matrices of samples side by side no longer fit the processor's caches.
+MANY_COORDINATES = 48
+
+_local = threading.local()
+
+
+def workspace(numbers: int) -> Array:
+    """Return scratch memory of this thread, kept for the next call."""
+    held: Array | None = getattr(_local, "workspace", None)
+    if held is None or held.size < numbers:
+        held = _local.workspace = np.zeros(numbers)
+    return held
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to use: as many as given, or one for each core if None."""
+    if threads is None:
+        return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
+    if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise InvalidValue(f"threads: expected a positive number or None for one per core, got {threads!r}")
+    return int(threads)
+
+
+def run_batch(
+    kernel: Callable[..., Any], tables: Tables, arguments: tuple[Any, ...], count: int, numbers: int, threads: int | None
+) -> tuple[int, int]:
+    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
+    workers = min(thread_count(threads), -(-count // layout.LANES))
+
+    def part(bounds: tuple[int, int]) -> tuple[int, int] | None:
+        outcome: tuple[int, int] | None = kernel(tables.T, tables.N, workspace(numbers), *arguments, *bounds)
+        return outcome
+
+    if workers <= 1:
+        return part((0, count)) or (-1, 0)
+    groups = -(-count // layout.LANES)
+    cuts = [min(count, layout.LANES * (groups * k // workers)) for k in range(workers + 1)]
+    outcomes = list(_pool(workers).map(part, zip(cuts[:-1], cuts[1:], strict=True)))
+    return next((o for o in outcomes if o is not None and o[1] != 0), (-1, 0))
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pools.clear)  # threads do not survive a fork
+
+
+def _pool(workers: int) -> ThreadPoolExecutor:
+    if workers not in _pools:
+        _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="cstormpy")
+    return _pools[workers]
+
+
+def scratch_size(mech: Mechanism, sensitivities: bool) -> int:
+    """Return how many float64 of scratch memory any kernel needs for a mechanism, samples side by side."""
+    return layout.LANES * layout.scratch_numbers(mech.n, len(mech.links), sensitivities)
+
+
+def run_checked(
+    mech: Mechanism,
+    entry: Entry,
+    tables: Tables,
+    arguments: tuple[Any, ...],
+    samples: Samples,
+    numbers: int,
+    threads: int | None,
+) -> None:
+    """Run a batch kernel that reports (row, status), and raise the error of the first bad row."""
+    kernel = entry.load()
+    first, status = run_batch(kernel, tables, arguments, samples.count, numbers, threads)
+    if status == 0:
+        return
+    for row in range(first, min(first + layout.LANES, samples.count)):
+        _, of_row = kernel(tables.T, tables.N, workspace(numbers), *arguments, row, row + 1)
+        if of_row != 0:
+            raise failure(mech, tables.N, of_row, None if samples.single else row)
+    raise failure(mech, tables.N, status, None if samples.single else first)

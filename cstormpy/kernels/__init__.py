@@ -1,0 +1,7 @@
+"""The compiled kernels: contiguous float64 arrays in, arrays out, no objects.
+
+Read them in this order: `layout` (what stands where in the tables and in the scratch), `lanes` (the
+number type that lets one source serve one sample or several side by side), `vector`, the sweeps
+(`hybrid`, `closed_forms`, `factorisation`, `sensitivity`, `directional`, `kinematics`), and
+`entries`, the functions that Python calls.
+"""

@@ -1,0 +1,241 @@
+"""Directional forms: sensitivities times a direction, and a gradient times sensitivities, in O(n).
+
+Both use the closed forms, whose sums over the way to a joint and over the subtree that it carries take the
+place of the matrices, and one more run of the hybrid recursion with the articulated inertias that are there.
+"""
+
+from __future__ import annotations
+
+from cstormpy.kernels.closed_forms import row_of
+from cstormpy.kernels.compiling import step
+from cstormpy.kernels.hybrid import along, node
+from cstormpy.kernels.lanes import load, store
+from cstormpy.kernels.layout import (
+    ACC,
+    ALPHA,
+    C_B,
+    C_DID,
+    C_DQ,
+    C_DQD,
+    C_DU,
+    C_PD,
+    C_PDD,
+    C_S,
+    C_T,
+    C_WD,
+    C_WQ,
+    C_X,
+    DI,
+    N_ACTIVE,
+    N_COUNT,
+    N_PARENT,
+    N_SLIDES,
+    N_TURNS,
+    PA,
+    RES,
+    ROW,
+    T_ARMATURE,
+    T_PITCH,
+    UV,
+    D,
+    R,
+    Y,
+)
+from cstormpy.kernels.sensitivity import joint_rates, six_dot
+from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale, store3
+
+
+@step
+def joint_axis(W, i, like):
+    row = i * ROW
+    return load(W, row + R + 2, like), load(W, row + R + 5, like), load(W, row + R + 8, like)
+
+
+@step
+def respond(T, N, W, like):
+    """Solve M x = r for a mechanism at rest: RES holds r_p and x_a, the slots Y receive x_p and r_a."""
+    n = N[N_COUNT]
+    zero = (like, like, like)
+    for i in range(n + 1):
+        store3(W, i * ROW + PA, zero)
+        store3(W, i * ROW + PA + 3, zero)
+    for i in range(n, 0, -1):
+        respond_inward(T, N, W, i, like)
+    store3(W, ALPHA, zero)
+    store3(W, ACC, zero)
+    for i in range(1, n + 1):
+        respond_outward(T, N, W, i, like)
+
+
+@step
+def respond_inward(T, N, W, i, like):
+    k, t = node(i)
+    row, p = i * ROW, N[k + N_PARENT]
+    z = joint_axis(W, i, like)
+    Um, Uf = load3(W, row + UV, like), load3(W, row + UV + 3, like)
+    moment, force = load3(W, row + PA, like), load3(W, row + PA + 3, like)
+    known = along(T, N, i, z, moment, force, like)
+    given = load(W, row + RES, like)
+    if N[k + N_ACTIVE]:
+        pivot = along(T, N, i, z, Um, Uf, like) + T[t + T_ARMATURE]
+        store(W, row + Y, known + pivot * given)
+        g = given
+    else:
+        store(W, row + RES, given - known)
+        g = (given - known) * load(W, row + DI, like)
+    if p > 0:
+        moment, force = add_scaled(moment, g, Um), add_scaled(force, g, Uf)
+        increase3(W, p * ROW + PA, add(moment, cross(load3(W, row + D, like), force)))
+        increase3(W, p * ROW + PA + 3, force)
+
+
+@step
+def respond_outward(T, N, W, i, like):
+    k, t = node(i)
+    row, parent = i * ROW, N[k + N_PARENT] * ROW
+    alpha = load3(W, parent + ALPHA, like)
+    acc = add(load3(W, parent + ACC, like), cross(alpha, load3(W, row + D, like)))
+    reaction = dot(load3(W, row + UV, like), alpha) + dot(load3(W, row + UV + 3, like), acc)
+    x = load(W, row + RES, like)
+    if N[k + N_ACTIVE]:
+        store(W, row + Y, load(W, row + Y, like) + reaction)
+    else:
+        x = (x - reaction) * load(W, row + DI, like)
+        store(W, row + Y, x)
+    z = joint_axis(W, i, like)
+    if N[k + N_TURNS]:
+        alpha = add_scaled(alpha, x, z)
+    if N[k + N_SLIDES]:
+        acc = add_scaled(acc, T[t + T_PITCH] * x, z)
+    store3(W, row + ALPHA, alpha)
+    store3(W, row + ACC, acc)
+
+
+# Sensitivities times a direction ----------------------------------------------------------------------
+
+
+@step
+def change_outward(T, N, W, i, like):
+    """Sum up the direction on the way to node i, and begin the change of ID_i with it."""
+    k, _ = node(i)
+    c, p = row_of(N, i), row_of(N, N[k + N_PARENT])
+    dq, dqd = load(W, c + C_DQ, like), load(W, c + C_DQD, like)
+    turn = add_scaled(scale(dq, load3(W, c + C_PD, like)), dqd, load3(W, c + C_S, like))
+    m = add_scaled(scale(dq, load3(W, c + C_PDD, like)), 2.0 * dqd, load3(W, c + C_PD, like))
+    f = add_scaled(scale(dq, load3(W, c + C_PDD + 3, like)), 2.0 * dqd, load3(W, c + C_PD + 3, like))
+    turn = add(turn, load3(W, p + C_X, like))
+    m, f = add(m, load3(W, p + C_X + 3, like)), add(f, load3(W, p + C_X + 6, like))
+    store3(W, c + C_X, turn)
+    store3(W, c + C_X + 3, m)
+    store3(W, c + C_X + 6, f)
+    to_q, to_qd = joint_rates(T, N, W, i, like)
+    change = dot(load3(W, c + C_B, like), turn) + six_dot(m, f, W, c + C_T, like)
+    store(W, c + C_DID, change + to_q * dq + to_qd * dqd)
+
+
+@step
+def change_inward(N, W, i, like):
+    """Complete the change of ID_i by what the direction does to the joints that joint i carries."""
+    k, _ = node(i)
+    c, p = row_of(N, i), row_of(N, N[k + N_PARENT])
+    m, f = load3(W, c + C_X + 3, like), load3(W, c + C_X + 6, like)
+    store(W, c + C_DID, load(W, c + C_DID, like) + six_dot(m, f, W, c + C_S, like))
+    dq, dqd = load(W, c + C_DQ, like), load(W, c + C_DQD, like)
+    m = add_scaled(add_scaled(m, dq, load3(W, c + C_WQ, like)), dqd, load3(W, c + C_WD, like))
+    f = add_scaled(add_scaled(f, dq, load3(W, c + C_WQ + 3, like)), dqd, load3(W, c + C_WD + 3, like))
+    increase3(W, p + C_X + 3, m)
+    increase3(W, p + C_X + 6, f)
+
+
+@step
+def clear_sums(N, W, first, like):
+    zero = (like, like, like)
+    for i in range(first, N[N_COUNT] + 1):
+        for part in range(3):
+            store3(W, row_of(N, i) + C_X + 3 * part, zero)
+
+
+@step
+def along_direction(T, N, W, like):
+    """Put ∂y/∂q δq + ∂y/∂q̇ δq̇ + ∂y/∂u δu into the slots Y; the direction stands in the closed forms' rows."""
+    n = N[N_COUNT]
+    clear_sums(N, W, 0, like)
+    for i in range(1, n + 1):
+        change_outward(T, N, W, i, like)
+    clear_sums(N, W, 0, like)
+    for i in range(n, 0, -1):
+        change_inward(N, W, i, like)
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        c = row_of(N, i)
+        given = load(W, c + C_DU, like)
+        if not N[k + N_ACTIVE]:
+            given = given - load(W, c + C_DID, like)
+        store(W, i * ROW + RES, given)
+    respond(T, N, W, like)
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        if N[k + N_ACTIVE]:
+            store(W, i * ROW + Y, load(W, i * ROW + Y, like) + load(W, row_of(N, i) + C_DID, like))
+
+
+# A gradient times sensitivities -----------------------------------------------------------------------
+
+
+@step
+def gradient_inward(N, W, i, like):
+    """Sum λ B and λ T over the subtree of node i, and begin the gradients with them; λ stands in C_DID."""
+    k, _ = node(i)
+    c, p = row_of(N, i), row_of(N, N[k + N_PARENT])
+    weight = load(W, c + C_DID, like)
+    b = add_scaled(load3(W, c + C_X, like), weight, load3(W, c + C_B, like))
+    m = add_scaled(load3(W, c + C_X + 3, like), weight, load3(W, c + C_T, like))
+    f = add_scaled(load3(W, c + C_X + 6, like), weight, load3(W, c + C_T + 3, like))
+    store(W, c + C_DQ, dot(b, load3(W, c + C_PD, like)) + six_dot(m, f, W, c + C_PDD, like))
+    store(W, c + C_DQD, dot(b, load3(W, c + C_S, like)) + 2.0 * six_dot(m, f, W, c + C_PD, like))
+    increase3(W, p + C_X, b)
+    increase3(W, p + C_X + 3, m)
+    increase3(W, p + C_X + 6, f)
+
+
+@step
+def gradient_outward(T, N, W, i, like):
+    """Complete the gradients by λ S, summed over the way to the parent of node i."""
+    k, _ = node(i)
+    c, p = row_of(N, i), row_of(N, N[k + N_PARENT])
+    m, f = load3(W, p + C_X + 3, like), load3(W, p + C_X + 6, like)
+    weight = load(W, c + C_DID, like)
+    to_q, to_qd = joint_rates(T, N, W, i, like)
+    store(W, c + C_DQ, load(W, c + C_DQ, like) + six_dot(m, f, W, c + C_WQ, like) + to_q * weight)
+    store(W, c + C_DQD, load(W, c + C_DQD, like) + six_dot(m, f, W, c + C_WD, like) + to_qd * weight)
+    store3(W, c + C_X + 3, add_scaled(m, weight, load3(W, c + C_S, like)))
+    store3(W, c + C_X + 6, add_scaled(f, weight, load3(W, c + C_S + 3, like)))
+
+
+@step
+def against_gradient(T, N, W, like):
+    """Turn a gradient to y, which stands in the slots C_DU, into those to q, q̇ and u in C_DQ, C_DQD, C_DU.
+
+    λ solves M_pp λ_p + M_pa ȳ_a = −ȳ_p with λ_a = ȳ_a; then ȳ · ∂y = λ · ∂ID − λ_p · ∂τᵖ + (M λ)_a · ∂q̈ᵃ.
+    """
+    n = N[N_COUNT]
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        given = load(W, row_of(N, i) + C_DU, like)
+        store(W, i * ROW + RES, given if N[k + N_ACTIVE] else -given)
+    respond(T, N, W, like)
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        c, answer = row_of(N, i), load(W, i * ROW + Y, like)
+        if N[k + N_ACTIVE]:
+            store(W, c + C_DID, load(W, c + C_DU, like))
+            store(W, c + C_DU, answer)
+        else:
+            store(W, c + C_DID, answer)
+            store(W, c + C_DU, -answer)
+    clear_sums(N, W, 0, like)
+    for i in range(n, 0, -1):
+        gradient_inward(N, W, i, like)
+    clear_sums(N, W, 0, like)
+    for i in range(1, n + 1):
+        gradient_outward(T, N, W, i, like)

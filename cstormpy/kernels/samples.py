@@ -1,0 +1,87 @@
+"""Samples into the scratch memory and answers out of it."""
+
+from __future__ import annotations
+
+from cstormpy.kernels.closed_forms import form_base
+from cstormpy.kernels.compiling import step
+from cstormpy.kernels.hybrid import node, place_base, wrench_place
+from cstormpy.kernels.lanes import lane, load, store, width, with_lane
+from cstormpy.kernels.layout import N_COORDINATE, N_COUNT, N_LINKS, QD, ROW, Q, U, Y
+from cstormpy.kernels.vector import add, cross
+
+
+@step
+def gather(A, first, last, j, like):
+    """Return column j of the rows of A from `first` on, as many as a number holds; past `last` repeat it."""
+    x = like
+    for k in range(width(like)):
+        x = with_lane(x, k, A[min(first + k, last), j])
+    return x
+
+
+@step
+def gather3(A, first, last, j, like):
+    return gather(A, first, last, j, like), gather(A, first, last, j + 1, like), gather(A, first, last, j + 2, like)
+
+
+@step
+def bring_in(N, W, q, qd, u, first, last, like):
+    for i in range(1, N[N_COUNT] + 1):
+        k, _ = node(i)
+        j = N[k + N_COORDINATE]
+        store(W, i * ROW + Q, gather(q, first, last, j, like))
+        store(W, i * ROW + QD, gather(qd, first, last, j, like))
+        store(W, i * ROW + U, gather(u, first, last, j, like))
+
+
+@step
+def bring_base(T, W, base, first, last, like):
+    """Place the base at rest, or moving as rows (V0, dV0) of `base` say."""
+    rest = (like, like, like)
+    if base.shape[0] == 0:
+        place_base(T, W, rest, rest, rest, like)
+    else:
+        row, end = min(first, base.shape[0] - 1), min(last, base.shape[0] - 1)
+        omega, v = gather3(base, row, end, 0, like), gather3(base, row, end, 3, like)
+        # the acceleration of a point of the base is the derivative of its velocity in moving axes plus ω × v
+        acc = add(gather3(base, row, end, 9, like), cross(omega, v))
+        place_base(T, W, omega, gather3(base, row, end, 6, like), acc, like)
+
+
+@step
+def bring_wrenches(N, W, wrench, first, last, like):
+    """Copy the wrenches (flattened rows, one for all samples or one each) into the scratch memory."""
+    place = wrench_place(N)
+    row, end = min(first, wrench.shape[0] - 1), min(last, wrench.shape[0] - 1)
+    for j in range(6 * N[N_LINKS]):
+        store(W, place + j, gather(wrench, row, end, j, like))
+
+
+@step
+def take_out(N, W, out, first, last, like):
+    for i in range(1, N[N_COUNT] + 1):
+        k, _ = node(i)
+        y = load(W, i * ROW + Y, like)
+        for s in range(min(width(like), last + 1 - first)):
+            out[first + s, N[k + N_COORDINATE]] = lane(y, s)
+
+
+@step
+def bring_in_one(N, W, q, qd, u):
+    for i in range(1, N[N_COUNT] + 1):
+        k, _ = node(i)
+        j = N[k + N_COORDINATE]
+        W[i * ROW + Q], W[i * ROW + QD], W[i * ROW + U] = q[j], qd[j], u[j]
+
+
+@step
+def bring_form_base(T, N, W, base, first, last, like):
+    """Fill the base's row of the closed forms as `bring_base` does that of the dynamics."""
+    rest = (like, like, like)
+    if base.shape[0] == 0:
+        form_base(T, N, W, rest, rest, rest, rest, like)
+    else:
+        row, end = min(first, base.shape[0] - 1), min(last, base.shape[0] - 1)
+        omega, v = gather3(base, row, end, 0, like), gather3(base, row, end, 3, like)
+        alpha, a = gather3(base, row, end, 6, like), gather3(base, row, end, 9, like)
+        form_base(T, N, W, omega, v, alpha, a, like)

@@ -1,0 +1,10 @@
+"""Mechanisms: links, joints, the tree that they form, and a library of ready ones."""
+
+from __future__ import annotations
+
+from cstormpy.mechanism import library
+from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute, Screw
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.mechanism import Mechanism
+
+__all__ = ["Fixed", "Joint", "Limits", "Link", "Mechanism", "Prismatic", "Revolute", "Screw", "library"]

@@ -1,0 +1,155 @@
+"""Ready robot arms in space: the base's z axis points up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import InvalidType
+from cstormpy.mechanism.joints import Limits, Revolute
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.mechanism import Mechanism
+
+__all__ = ["arm7", "puma560"]
+
+_UP = (0.0, 0.0, -9.81)
+"""Gravity where z points up."""
+
+# Standard Denavit-Hartenberg parameters: the sine of the twist (always 0 or +-90 degrees), a and d [m].
+_PUMA_DH = ((1, 0.0, 0.0), (0, 0.4318, 0.0), (-1, 0.0203, 0.15005), (1, 0.0, 0.4318), (-1, 0.0, 0.0), (0, 0.0, 0.0))
+_PUMA_MASS = (0.0, 17.4, 4.8, 0.82, 0.34, 0.09)
+_PUMA_COM = (
+    (0.0, 0.0, 0.0),
+    (-0.3638, 0.006, 0.2275),
+    (-0.0203, -0.0141, 0.070),
+    (0.0, 0.019, 0.0),
+    (0.0, 0.0, 0.0),
+    (0.0, 0.0, 0.032),
+)
+_PUMA_INERTIA = (
+    (0.0, 0.35, 0.0),
+    (0.13, 0.524, 0.539),
+    (0.066, 0.086, 0.0125),
+    (1.8e-3, 1.3e-3, 1.8e-3),
+    (0.3e-3, 0.4e-3, 0.3e-3),
+    (0.15e-3, 0.15e-3, 0.04e-3),
+)
+_PUMA_IMPOSSIBLE = (0, 2)
+_PUMA_ROTOR = (200e-6, 200e-6, 200e-6, 33e-6, 33e-6, 33e-6)
+_PUMA_GEAR = (-62.6111, 107.815, -53.7063, 76.0364, 71.923, 76.686)
+_PUMA_VISCOUS = (1.48e-3, 0.817e-3, 1.38e-3, 71.2e-6, 82.6e-6, 36.7e-6)
+_PUMA_COULOMB = (
+    (0.395, 0.435),
+    (0.126, 0.071),
+    (0.132, 0.105),
+    (11.2e-3, 16.9e-3),
+    (9.26e-3, 14.5e-3),
+    (3.96e-3, 10.5e-3),
+)
+_PUMA_RANGE = ((-160, 160), (-45, 225), (-225, 45), (-110, 170), (-100, 100), (-266, 266))
+
+
+def puma560(*, friction: bool = False) -> Mechanism:
+    """Return the Unimation Puma 560 with the inertial parameters of Armstrong, Khatib and Burdick.
+
+    Standard Denavit-Hartenberg frames, each at the far end of its link; at q = 0 the upper arm is horizontal and the
+    forearm points up. Armature is the rotors' inertia times the gear ratio squared.
+
+    Parameters
+    ----------
+    friction : bool
+        With the published viscous and Coulomb friction, the latter as the mean of both directions.
+
+    Notes
+    -----
+    Armstrong found no mass for link 1 and only its inertia about joint 1, and measured an inertia of link 3 that
+    breaks the triangle inequality (0.086 > 0.066 + 0.0125): both are kept as published (`Link.allow_impossible`).
+
+    References
+    ----------
+    B. Armstrong, O. Khatib, J. Burdick, "The explicit dynamic model and inertial parameters of the PUMA 560 arm",
+    Proc. IEEE Int. Conf. Robotics and Automation, 1986, pp. 510-518.
+    P. Corke, B. Armstrong-Helouvry, "A search for consensus among model parameters reported for the PUMA 560 robot",
+    Proc. IEEE Int. Conf. Robotics and Automation, 1994, pp. 1608-1613; in Corke's Robotics Toolbox, whose standard
+    frames, friction and joint ranges (Wang and Chen, IEEE Trans. Robotics and Automation 7(4), 1991) these are.
+
+    Examples
+    --------
+    >>> puma = puma560()
+    >>> puma.link("link2").mass, round(puma.joint("joint2").armature, 4)
+    (17.4, 2.3248)
+    """
+    if not isinstance(friction, bool):
+        raise InvalidType(f"friction: expected True or False, got a {type(friction).__name__}")
+    links = []
+    for k, (sin_twist, a, d) in enumerate(_PUMA_DH):
+        gear = abs(_PUMA_GEAR[k])
+        cos_twist = 1 - abs(sin_twist)
+        joint = Revolute(
+            (0, sin_twist, cos_twist),  # the axis is z of the frame before, seen from the frame at the far end
+            point=(-a, 0.0, 0.0),
+            armature=_PUMA_ROTOR[k] * gear**2,
+            damping=_PUMA_VISCOUS[k] * gear**2 if friction else 0.0,
+            friction=0.5 * sum(_PUMA_COULOMB[k]) * gear if friction else 0.0,
+            limits=(math.radians(_PUMA_RANGE[k][0]), math.radians(_PUMA_RANGE[k][1])),
+            name=f"joint{k + 1}",
+        )
+        pose = _pose([[1, 0, 0], [0, cos_twist, -sin_twist], [0, sin_twist, cos_twist]], (a, 0.0, d))
+        parent = f"link{k}" if k else None
+        inertia, kept = np.diag(_PUMA_INERTIA[k]), k in _PUMA_IMPOSSIBLE
+        link = Link(f"link{k + 1}", parent, joint, pose, _PUMA_MASS[k], _PUMA_COM[k], inertia, allow_impossible=kept)
+        links.append(link)
+    return Mechanism(links, gravity=_UP)
+
+
+# Distance from each joint to the next (the last to the flange) [m], mass [kg], range [rad], torque [N m].
+_ARM7 = (
+    (0.18, 4.0, 2.96, 320.0),
+    (0.20, 4.0, 2.09, 320.0),
+    (0.20, 3.0, 2.96, 176.0),
+    (0.20, 2.7, 2.09, 176.0),
+    (0.20, 1.7, 2.96, 110.0),
+    (0.12, 1.8, 2.09, 40.0),
+    (0.08, 0.5, 3.05, 40.0),
+)
+_ARM7_BASE = 0.16
+_ARM7_RADIUS = 0.06
+
+
+def arm7() -> Mechanism:
+    """Return a generic arm of seven joints, of the size and weight of a lightweight robot.
+
+    The axes alternate between z and y; at q = 0 the arm points straight up. The frame of each link lies in its joint;
+    the links are solid cylinders along z whose centres lie a little beside the axis, as motors put them. Neither
+    armature nor damping, so that other libraries can compute the same.
+
+    Examples
+    --------
+    >>> arm7().n
+    7
+    """
+    links = []
+    start = _ARM7_BASE
+    for k, (length, mass, reach, torque) in enumerate(_ARM7):
+        joint = Revolute(
+            (0, 0, 1) if k % 2 == 0 else (0, 1, 0),
+            limits=Limits(position=(-reach, reach), velocity=2.0, torque=torque),
+            name=f"joint{k + 1}",
+        )
+        across = mass * (3.0 * _ARM7_RADIUS**2 + length**2) / 12.0
+        along = mass * _ARM7_RADIUS**2 / 2.0
+        com = (0.01, 0.02 if k % 2 == 0 else -0.02, length / 2.0)
+        parent = f"link{k}" if k else None
+        pose = _pose(np.eye(3), (0.0, 0.0, start))
+        links.append(Link(f"link{k + 1}", parent, joint, pose, mass, com, np.diag([across, across, along])))
+        start = length
+    return Mechanism(links, gravity=_UP)
+
+
+def _pose(rotation: ArrayLike, position: ArrayLike) -> NDArray[np.float64]:
+    pose = np.eye(4)
+    pose[:3, :3] = rotation
+    pose[:3, 3] = position
+    return pose

@@ -1,0 +1,296 @@
+"""Mechanisms as dictionaries and as JSON files.
+
+A file is an object with "format", "version", "links" and, where they differ from what a Mechanism has unless said,
+"gravity", "actuated" and "active". A link is an object with the names of Link's arguments as keys, its joint one with a
+"type" and the names of the joint's arguments. What is missing has the default of the constructor. Numbers are written
+with as many digits as bring back the same float.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, unknown_name
+from cstormpy.mechanism.joints import Fixed, Joint, Limits, OneDofJoint, Prismatic, Revolute, Screw
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.printing import json_text
+
+__all__ = ["FORMAT", "MAX_BYTES", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
+
+FORMAT = "cstormpy mechanism"
+VERSION = 1
+MAX_BYTES = 64 * 2**20
+"""Largest file that is read."""
+
+_MAX_DIGITS = 400  # more than any float has before its point; reading an integer takes time quadratic in its digits
+_JOINTS: dict[str, type[Joint]] = {joint.kind: joint for joint in (Revolute, Prismatic, Screw, Fixed)}
+_SHAPES = {"axis": (3,), "point": (3,), "com": (3,), "pose": (4, 4), "inertia": (3, 3), "gravity": (3,)}
+_TEXTS = ("name", "parent")
+_LIMITS = ("position", "velocity", "torque")
+
+
+def to_dict(mechanism: Mechanism) -> dict[str, Any]:
+    """Return the content of a mechanism as dictionaries, lists, numbers and text; defaults are left out."""
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "gravity": mechanism.gravity.tolist()}
+    if mechanism.actuated != mechanism.names:
+        content["actuated"] = list(mechanism.actuated)
+    if mechanism.active:
+        content["active"] = list(mechanism.active)
+    content["links"] = [_link_dict(link) for link in mechanism.links]
+    return content
+
+
+def from_dict(content: Mapping[str, Any]) -> Mechanism:
+    """Return the mechanism of a dictionary as `to_dict` returns it.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the place of what is wrong, as "links[2].joint.axis".
+    """
+    # Before the keys: of a foreign file there is nothing else to say, and a later version may have other keys.
+    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+        raise FileFormatError(f'is not a mechanism: expected an object with "format": "{FORMAT}"')
+    version = content.get("version")
+    if isinstance(version, bool) or version != VERSION:
+        raise FileFormatError(f"version: expected {VERSION}, got {_brief(version)}; another cstormpy may read it")
+    _check_keys(content, "", ("format", "version", "gravity", "actuated", "active", "links"), ("links",))
+    options: dict[str, Any] = {}
+    if "gravity" in content:
+        options["gravity"] = _numbers(content["gravity"], "gravity", (3,))
+    for drive in ("actuated", "active"):
+        if drive in content:
+            options[drive] = [_text(n, f"{drive}[{k}]") for k, n in enumerate(_list(content[drive], drive))]
+    links = [_read_link(entry, f"links[{k}]") for k, entry in enumerate(_list(content["links"], "links"))]
+    return _made("", lambda: Mechanism(links, **options))
+
+
+def loads(text: str | bytes) -> Mechanism:
+    """Return the mechanism of a JSON text."""
+    try:
+        content = json.loads(
+            text, parse_constant=_refuse_constant, parse_int=_parse_int, object_pairs_hook=_refuse_duplicates
+        )
+    except FileFormatError:
+        raise
+    except RecursionError:
+        raise FileFormatError("is nested too deeply") from None
+    except ValueError as error:  # of JSON and of the text's encoding
+        raise FileFormatError(f"is not JSON: {error}") from None
+    return from_dict(content)
+
+
+def load(path: str | os.PathLike[str]) -> Mechanism:
+    """Return the mechanism of a JSON file.
+
+    Raises
+    ------
+    FileFormatError
+        Naming the file and the place.
+    OSError
+        As `open` raises it: FileNotFoundError, PermissionError.
+    """
+    name = _path_name(path)
+    with open(name, "rb") as file:
+        raw = file.read(MAX_BYTES + 1)
+    try:
+        if len(raw) > MAX_BYTES:
+            raise FileFormatError(f"has more than {MAX_BYTES} bytes")
+        return loads(raw)
+    except FileFormatError as error:
+        raise FileFormatError(f"{name}: {error}") from None
+
+
+def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
+    """Write a JSON file beside the target and move it there, so that no reader meets half a file."""
+    target = Path(os.path.realpath(_path_name(path)))
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with open(draft, "x", encoding="utf-8") as file:
+            file.write(json_text(to_dict(mechanism)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    finally:
+        with suppress(OSError):  # moved away, or never made
+            draft.unlink()
+
+
+def _path_name(path: object) -> str:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise InvalidType(f"path: expected a path, got a {type(path).__name__}")
+    return os.fsdecode(path)
+
+
+def _link_dict(link: Link) -> dict[str, Any]:
+    content: dict[str, Any] = {"name": link.name, "parent": link.parent, "joint": _joint_dict(link.joint)}
+    if not np.array_equal(link.pose, np.eye(4)):
+        content["pose"] = link.pose.tolist()
+    if link.mass:
+        content["mass"] = link.mass
+    for key in ("com", "inertia"):
+        if getattr(link, key).any():
+            content[key] = getattr(link, key).tolist()
+    if link.allow_impossible:
+        content["allow_impossible"] = True
+    return content
+
+
+def _joint_dict(joint: Joint) -> dict[str, Any]:
+    content: dict[str, Any] = {"type": joint.kind}
+    for key, value in joint._as_dict().items():
+        if isinstance(value, Limits):
+            content[key] = {k: _open_sides(v) for k, v in value._as_dict().items() if v is not None}
+        elif isinstance(value, np.ndarray):
+            if key == "axis" or value.any():
+                content[key] = value.tolist()
+        elif value is not None and value != OneDofJoint._options.get(key):
+            content[key] = value
+    return content
+
+
+def _open_sides(pair: tuple[float, float]) -> list[float | None]:
+    return [None if math.isinf(side) else side for side in pair]
+
+
+def _read_link(content: object, place: str) -> Link:
+    entry = _check_keys(content, place, Link._fields, ("name",))
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        where = f"{place}.{key}"
+        if key == "joint":
+            options[key] = _read_joint(value, where)
+        elif key == "allow_impossible":
+            if not isinstance(value, bool):
+                raise FileFormatError(f"{where}: expected true or false, got {_brief(value)}")
+            options[key] = value
+        elif key == "parent" and value is None:
+            options[key] = None
+        else:
+            options[key] = _text(value, where) if key in _TEXTS else _numbers(value, where, _SHAPES.get(key, ()))
+    return _made(place, lambda: Link(**options))
+
+
+def _read_joint(content: object, place: str) -> Joint:
+    if not isinstance(content, Mapping) or "type" not in content:
+        raise FileFormatError(f"{place}: expected an object with the key 'type', got {_brief(content)}")
+    kind = _text(content["type"], f"{place}.type")
+    if kind not in _JOINTS:
+        raise FileFormatError(f"{place}.type: {unknown_name('joint type', kind[:60], _JOINTS)}")
+    cls = _JOINTS[kind]
+    needed = tuple(key for key in ("axis", "pitch") if key in cls._fields)
+    entry = _check_keys(content, place, ("type", *cls._fields), needed)
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        where = f"{place}.{key}"
+        if key == "limits":
+            options[key] = _read_limits(value, where)
+        elif key != "type":
+            options[key] = _text(value, where) if key in _TEXTS else _numbers(value, where, _SHAPES.get(key, ()))
+    return _made(place, lambda: cls(**options))
+
+
+def _read_limits(content: object, place: str) -> Limits:
+    entry = _check_keys(content, place, _LIMITS, ())
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        where = f"{place}.{key}"
+        pair = _list(value, where)
+        if len(pair) != 2:
+            raise FileFormatError(f"{where}: expected [low, high], got {len(pair)} entries")
+        options[key] = [None if side is None else _numbers(side, f"{where}[{k}]", ()) for k, side in enumerate(pair)]
+    return _made(place, lambda: Limits(**options))
+
+
+def _made(place: str, make: Callable[[], Any]) -> Any:
+    """Return what a constructor makes; if it refuses, say where in the file."""
+    try:
+        return make()
+    except CstormError as error:
+        raise FileFormatError(f"{place}: {error}" if place else str(error)) from None
+
+
+def _check_keys(content: object, place: str, known: Iterable[str], needed: Iterable[str]) -> Mapping[str, Any]:
+    prefix = f"{place}: " if place else ""
+    if not isinstance(content, Mapping):
+        raise FileFormatError(f"{prefix}expected an object with keys, got {_brief(content)}")
+    names = tuple(known)
+    for key in content:
+        if key not in names:
+            shown = key[:60] if isinstance(key, str) else _brief(key)
+            raise FileFormatError(f"{prefix}{unknown_name('key', shown, names)}")
+    for key in needed:
+        if key not in content:
+            raise FileFormatError(f"{prefix}the key {key!r} is missing")
+    return content
+
+
+def _numbers(value: object, place: str, shape: tuple[int, ...]) -> Any:
+    """Return a number or nested lists of numbers of this shape; true and "1" are not numbers."""
+    if shape:
+        entries = _list(value, place)
+        if len(entries) != shape[0]:
+            raise FileFormatError(f"{place}: expected {shape[0]} entries, got {len(entries)}")
+        return [_numbers(entry, f"{place}[{k}]", shape[1:]) for k, entry in enumerate(entries)]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise FileFormatError(f"{place}: expected a number, got {_brief(value)}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise FileFormatError(f"{place}: expected a finite number that a float can hold")
+    return number
+
+
+def _list(value: object, place: str) -> list[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise FileFormatError(f"{place}: expected a list, got {_brief(value)}")
+    return list(value)
+
+
+def _text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise FileFormatError(f"{place}: expected text, got {_brief(value)}")
+    return value
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    if isinstance(value, str):
+        return repr(value[:40] + ("…" if len(value) > 40 else ""))
+    if value is None or isinstance(value, (bool, float)):
+        return json.dumps(value)
+    return "a whole number" if isinstance(value, int) else f"a {type(value).__name__}"
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise FileFormatError(f"{name} is not a number that a mechanism can have")
+
+
+def _parse_int(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:
+        raise FileFormatError(f"a number of {len(digits)} digits is too large for a float")
+    return int(digits)
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen: set[str] = set()
+        double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise FileFormatError(f"the key {double[:60]!r} occurs twice in one object")
+    return content

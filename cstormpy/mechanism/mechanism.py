@@ -1,0 +1,249 @@
+"""The mechanism: links and joints that form a tree, and which of the joints are driven."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.mechanism import checks
+from cstormpy.mechanism.joints import Joint
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.questions import Questions
+from cstormpy.mechanism.topology import check_links, index_names, parent_indices, select_names
+from cstormpy.mechanism.values import Value, frozen
+
+__all__ = ["Mechanism"]
+
+M = TypeVar("M", bound="Mechanism")
+
+
+class Mechanism(Questions, Value):
+    """A branched mechanism: immutable, validated when made, compared by content.
+
+    The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is
+    called by its own name, or else by the name of the link that it moves.
+
+    Parameters
+    ----------
+    links : iterable of Link
+        In the order of q. A parent may come later than its child.
+    gravity : array_like, (3,)
+        Acceleration of gravity in the base frame [m/s^2].
+    actuated : iterable of str, optional
+        Names of the joints that have a motor; all that move unless said.
+    active : iterable of str
+        Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
+        All others are passive: torque given, acceleration found.
+
+    Attributes
+    ----------
+    links : tuple of Link
+    n : int
+        Number of coordinates.
+    names : tuple of str
+        Names of the joints in the order of q.
+    gravity : ndarray, (3,)
+    actuated, active, passive : tuple of str
+        Names of joints in the order of q.
+    actuated_mask, active_mask : ndarray of bool, (n,)
+    parents : ndarray of int, (n_links,)
+        Index of each link's parent, -1 for the base.
+    joint_links : ndarray of int, (n,)
+        Index of the link that coordinate k moves.
+
+    Raises
+    ------
+    InvalidValue, ShapeError, NonFinite, InvalidType, UnknownName
+        Naming the link or joint: a cycle, a name used twice, an unknown parent or joint, an active joint that is not
+        actuated, no links, bad gravity.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import Link, Revolute
+    >>> upper = Link("upper", None, Revolute((0, 0, 1), name="shoulder"), mass=1.0, com=(0.5, 0, 0))
+    >>> Mechanism([upper], active=["shoulder"])
+    <Mechanism of 1 link, n = 1: shoulder>
+    """
+
+    _fields = ("links", "gravity", "actuated", "active")
+    links: tuple[Link, ...]
+    gravity: NDArray[np.float64]
+    n: int
+    names: tuple[str, ...]
+    actuated: tuple[str, ...]
+    active: tuple[str, ...]
+    passive: tuple[str, ...]
+    actuated_mask: NDArray[np.bool_]
+    active_mask: NDArray[np.bool_]
+    parents: NDArray[np.int64]
+    joint_links: NDArray[np.int64]
+    _link_index: Mapping[str, int]
+    _link_of_joint: Mapping[str, int]
+    _joint_index: Mapping[str, int]
+    _cache: dict[Any, Any]  # what was computed from this mechanism, as kernel tables: no part of its content
+
+    def __init__(
+        self,
+        links: Iterable[Link],
+        gravity: ArrayLike = (0.0, -9.81, 0.0),
+        actuated: Iterable[str] | None = None,
+        active: Iterable[str] = (),
+    ) -> None:
+        links = check_links(links)
+        link_index = index_names("link", (link.name for link in links))
+        link_of_joint = index_names("joint", (link.joint_name for link in links))
+        moved = [i for i, link in enumerate(links) for _ in range(link.joint.dof)]
+        names = tuple(link.joint_name for link in links if link.joint.dof)
+        self._set(
+            links=links,
+            gravity=checks.array(gravity, (3,), "gravity"),
+            n=len(moved),
+            names=names,
+            parents=frozen(np.array(parent_indices(links, link_index), dtype=np.int64)),
+            joint_links=frozen(np.array(moved, dtype=np.int64)),
+            _link_index=MappingProxyType(link_index),
+            _link_of_joint=MappingProxyType(link_of_joint),
+            _joint_index=MappingProxyType({name: k for k, name in enumerate(names)}),
+            _cache={},
+        )
+        self._drive(names if actuated is None else actuated, active)
+
+    def _drive(self, actuated: Iterable[str], active: Iterable[str]) -> None:
+        fixed = self._link_of_joint.keys() - self._joint_index.keys()
+        motors = select_names("actuated", actuated, self.names, fixed)
+        driven = select_names("active", active, self.names, fixed)
+        motor_set, driven_set = set(motors), set(driven)
+        for name in driven:
+            if name not in motor_set:
+                raise InvalidValue(f"joint {name!r}: is active but not actuated; add it to actuated")
+        self._set(
+            actuated=motors,
+            active=driven,
+            passive=tuple(name for name in self.names if name not in driven_set),
+            actuated_mask=frozen(np.array([name in motor_set for name in self.names], dtype=bool)),
+            active_mask=frozen(np.array([name in driven_set for name in self.names], dtype=bool)),
+        )
+
+    def _derive(self: M, **attributes: Any) -> M:
+        """Return a copy of the same topology with some attributes changed, validated by the caller."""
+        derived = object.__new__(type(self))
+        derived._set(**{**self.__dict__, **attributes, "_cache": {}})
+        return derived
+
+    def link_index(self, name: str) -> int:
+        """Return the position of a link in `links`."""
+        return _look_up("link", name, self._link_index)
+
+    def joint_index(self, name: str) -> int:
+        """Return the position of a joint's coordinate in q."""
+        if isinstance(name, str) and name in self._link_of_joint and name not in self._joint_index:
+            raise InvalidValue(f"joint {name!r}: is fixed and has no coordinate")
+        return _look_up("joint", name, self._joint_index)
+
+    def link(self, name: str) -> Link:
+        """Return the link of this name."""
+        return self.links[self.link_index(name)]
+
+    def joint(self, name: str) -> Joint:
+        """Return the joint of this name, fixed ones included."""
+        return self.links[_look_up("joint", name, self._link_of_joint)].joint
+
+    def with_drive(self: M, *, active: Iterable[str] | None = None, actuated: Iterable[str] | None = None) -> M:
+        """Return the mechanism with other joints active or actuated; what is not given stays.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.acrobot().with_drive(active=["elbow"]).passive
+        ('shoulder',)
+        """
+        derived = self._derive()
+        derived._drive(self.actuated if actuated is None else actuated, self.active if active is None else active)
+        return derived
+
+    def with_gravity(self: M, gravity: ArrayLike) -> M:
+        """Return the mechanism under another gravity, (3,) in the base frame [m/s^2]."""
+        return self._derive(gravity=checks.array(gravity, (3,), "gravity"))
+
+    def with_parameters(self: M, values: Mapping[str, Any]) -> M:
+        """Return the mechanism with some of its numbers changed.
+
+        Parameters
+        ----------
+        values : mapping
+            New values by name: "<link>.mass", "<link>.com", "<link>.inertia", "<link>.pose", "<joint>.axis",
+            "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
+            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity".
+
+        Raises
+        ------
+        UnknownName
+            With the nearest spelling.
+        InvalidValue, ShapeError, NonFinite, InvalidType
+            As the constructors do.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> heavy = library.acrobot().with_parameters({"forearm.mass": 2.0, "elbow.damping": 0.0})
+        >>> heavy.link("forearm").mass, heavy.joint("elbow").damping
+        (2.0, 0.0)
+        """
+        from cstormpy.mechanism.parameters import changed_links
+
+        if not isinstance(values, Mapping):
+            raise InvalidType(f"parameters: expected a mapping from names to values, got a {type(values).__name__}")
+        rest = dict(values)
+        gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
+        links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
+        return self._derive(links=links, gravity=gravity)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content as plain dictionaries, lists, numbers and text, as it is saved to JSON."""
+        from cstormpy.mechanism import files
+
+        return files.to_dict(self)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Mechanism:
+        """Return the mechanism of what `to_dict` returned; FileFormatError names the place of what is wrong."""
+        from cstormpy.mechanism import files
+
+        return files.from_dict(content)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save as readable JSON; an existing file is replaced at once or not at all."""
+        from cstormpy.mechanism import files
+
+        files.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
+        """Load from JSON; FileFormatError names the file and the place, OSError is passed on."""
+        from cstormpy.mechanism import files
+
+        return files.load(path)
+
+    def __repr__(self) -> str:
+        count = f"{len(self.links)} link{'s' if len(self.links) > 1 else ''}"
+        shown = ", ".join(self.names[:6]) + (", …" if self.n > 6 else "")
+        return f"<Mechanism of {count}, n = {self.n}{': ' if shown else ''}{shown}>"
+
+    def __str__(self) -> str:
+        from cstormpy.mechanism.printing import table
+
+        return table(self)
+
+
+def _look_up(kind: str, name: object, index: Mapping[str, int]) -> int:
+    if not isinstance(name, str):
+        raise InvalidType(f"{kind}: expected a name, got a {type(name).__name__}")
+    if name not in index:
+        raise unknown_name(kind, name, index)
+    return index[name]

@@ -1,0 +1,71 @@
+"""The numbers of a mechanism by readable names, as "forearm.mass" and "elbow.damping"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.mechanism.joints import Joint
+from cstormpy.mechanism.links import Link
+
+__all__ = ["LINK_PARAMETERS", "changed_links", "joint_parameters", "parameter_names"]
+
+LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
+"""What can be changed of a link beside its joint."""
+
+
+def joint_parameters(joint: Joint) -> tuple[str, ...]:
+    """Return the names of a joint's parameters: all its fields but the name.
+
+    >>> from cstormpy.mechanism import Fixed
+    >>> joint_parameters(Fixed())
+    ()
+    """
+    return tuple(field for field in joint._fields if field != "name")
+
+
+def parameter_names(links: Sequence[Link]) -> list[str]:
+    """Return the names of all parameters of the links and their joints, and "gravity"."""
+    of_links = [f"{link.name}.{field}" for link in links for field in LINK_PARAMETERS]
+    of_joints = [f"{link.joint_name}.{field}" for link in links for field in joint_parameters(link.joint)]
+    return [*of_links, *of_joints, "gravity"]
+
+
+def changed_links(
+    links: Sequence[Link], values: Mapping[str, Any], link_index: Mapping[str, int], joint_links: Mapping[str, int]
+) -> tuple[Link, ...]:
+    """Return the links with the named parameters replaced and validated.
+
+    Parameters
+    ----------
+    links : sequence of Link
+        All links of a mechanism.
+    values : mapping
+        New values by the names that `parameter_names` lists, without "gravity".
+    link_index, joint_links : mapping
+        Position in `links` of each link's name, and of the link that each joint moves.
+    """
+    link_changes: dict[int, dict[str, Any]] = {}
+    joint_changes: dict[int, dict[str, Any]] = {}
+    for name, value in values.items():
+        if not isinstance(name, str):
+            raise InvalidType(f"parameters: expected names, got a {type(name).__name__}")
+        owner, _, field = name.rpartition(".")
+        if field in LINK_PARAMETERS and owner in link_index:
+            link_changes.setdefault(link_index[owner], {})[field] = value
+        elif owner in joint_links and field in joint_parameters(links[joint_links[owner]].joint):
+            joint_changes.setdefault(joint_links[owner], {})[field] = value
+        else:
+            raise unknown_name("parameter", name, parameter_names(links))
+    changed = list(links)
+    for position, changes in joint_changes.items():
+        changed[position] = links[position].replace(joint=_changed_joint(links[position], changes))
+    for position, changes in link_changes.items():
+        changed[position] = changed[position].replace(**changes)
+    return tuple(changed)
+
+
+def _changed_joint(link: Link, changes: Mapping[str, Any]) -> Joint:
+    # An unnamed joint is called by its link's name, so that a message about a bad value names it; then it is unnamed.
+    return link.joint.replace(**changes, name=link.joint_name).replace(name=link.joint.name)

@@ -1,0 +1,107 @@
+"""Mechanisms as text: the table that `print` shows, and JSON that a person can read."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy.mechanism.joints import Joint, OneDofJoint, Screw
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism.links import Link
+    from cstormpy.mechanism.mechanism import Mechanism
+
+__all__ = ["MAX_ROWS", "json_text", "table"]
+
+MAX_ROWS = 120
+"""A longer table is shortened in the middle."""
+
+_HEADER = ("q", "joint", "type", "drive", "axis", "link", "parent", "mass", "com", "more")
+_RIGHT = ("q", "mass")
+
+
+def table(mechanism: Mechanism) -> str:
+    """Return a table with a row per link: its joint, how it is driven, its parent and its mass.
+
+    >>> from cstormpy.mechanism import library
+    >>> print(table(library.acrobot()))
+    Mechanism of 2 links, n = 2, gravity (0, -9.81, 0)
+    q  joint     type      drive     axis       link       parent     mass  com          more
+    0  shoulder  revolute  free      (0, 0, 1)  upper_arm  (base)        1  (0.5, 0, 0)  damping 0.1
+    1  elbow     revolute  actuated  (0, 0, 1)  forearm    upper_arm     1  (1, 0, 0)    damping 0.1
+    """
+    rows = [_row(mechanism, link) for link in mechanism.links]
+    columns = [k for k, name in enumerate(_HEADER) if name != "more" or any(row[k] for row in rows)]
+    omitted = len(rows) - MAX_ROWS
+    if omitted > 0:
+        rows[MAX_ROWS // 2 : MAX_ROWS // 2 + omitted] = []
+    widths = {k: max(len(row[k]) for row in [_HEADER, *rows]) for k in columns}
+    lines = []
+    for row in [_HEADER, *rows]:
+        cells = (row[k].rjust(widths[k]) if _HEADER[k] in _RIGHT else row[k].ljust(widths[k]) for k in columns)
+        lines.append("  ".join(cells).rstrip())
+    if omitted > 0:
+        lines.insert(1 + MAX_ROWS // 2, f"… {omitted} more links …")
+    count = f"{len(mechanism.links)} link{'s' if len(mechanism.links) > 1 else ''}"
+    return "\n".join([f"Mechanism of {count}, n = {mechanism.n}, gravity {_vector(mechanism.gravity, 6)}", *lines])
+
+
+def _row(mechanism: Mechanism, link: Link) -> tuple[str, ...]:
+    joint, name = link.joint, link.joint_name
+    return (
+        str(mechanism.joint_index(name)) if joint.dof else "-",
+        name,
+        joint.kind,
+        _drive(mechanism, name) if joint.dof else "-",
+        _vector(joint.axis) if isinstance(joint, OneDofJoint) else "-",
+        link.name,
+        "(base)" if link.parent is None else link.parent,
+        f"{link.mass:.6g}",
+        _vector(link.com),
+        _more(joint),
+    )
+
+
+def _drive(mechanism: Mechanism, name: str) -> str:
+    k = mechanism.joint_index(name)
+    return "active" if mechanism.active_mask[k] else "actuated" if mechanism.actuated_mask[k] else "free"
+
+
+def _more(joint: Joint) -> str:
+    """Return what else a joint has, where it differs from the defaults."""
+    if not isinstance(joint, OneDofJoint):
+        return ""
+    shown = [f"pitch {joint.pitch:.6g}"] if isinstance(joint, Screw) else []
+    if joint.point.any():
+        shown.append(f"point {_vector(joint.point)}")
+    for option, default in joint._options.items():
+        if getattr(joint, option) != default:
+            shown.append(f"{option} {getattr(joint, option):.6g}")
+    if joint.limits is not None:
+        shown += [f"{kind} {_vector(pair)}" for kind, pair in joint.limits._as_dict().items() if pair is not None]
+    return ", ".join(shown)
+
+
+def _vector(values: Any, digits: int = 4) -> str:
+    return "(" + ", ".join(f"{v:.{digits}g}" for v in np.asarray(values) + 0.0) + ")"
+
+
+def json_text(value: Any, indent: str = "") -> str:
+    """Return JSON with every list of numbers or of text on one line.
+
+    >>> print(json_text({"name": "rod", "com": [0.5, 0.0, 0.0]}))
+    {
+      "name": "rod",
+      "com": [0.5, 0.0, 0.0]
+    }
+    """
+    inner = indent + "  "
+    if isinstance(value, dict) and value:
+        entries = [f"{inner}{json.dumps(key)}: {json_text(entry, inner)}" for key, entry in value.items()]
+        return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(entry, (dict, list)) for entry in value):
+        entries = [inner + json_text(entry, inner) for entry in value]
+        return "[\n" + ",\n".join(entries) + f"\n{indent}]"
+    return json.dumps(value, allow_nan=False, ensure_ascii=False)

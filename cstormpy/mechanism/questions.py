@@ -1,0 +1,313 @@
+"""What a mechanism can be asked: its dynamics, sensitivities and kinematics, as methods.
+
+Each method takes one sample, arrays of shape (n,), or a batch, (N, n), and answers in kind. The functions
+behind them, in `cstormpy.dynamics` and `cstormpy.sensitivity`, are imported at the first question, so that
+describing a mechanism costs no compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from cstormpy.dynamics import HybridDynamics, Inertial
+    from cstormpy.dynamics.border import BaseLike, WrenchLike
+    from cstormpy.mechanism.mechanism import Mechanism
+    from cstormpy.sensitivity import HybridSensitivity
+
+Array = NDArray[np.float64]
+
+__all__ = ["Questions"]
+
+
+class Questions:
+    """The methods of `Mechanism` that compute.
+
+    Common parameters: `wrench` acts on the links from outside, (n_links, 6) rows (moment, force) in each link's
+    frame, one set for all samples or (N, n_links, 6), or a list of (link, pose of its frame in the link's or None,
+    wrench); `base` is the motion (V0, dV0) of the base, each (6,) or (N, 6), in its own frame; `threads` is the number
+    of threads for a batch, None for one per core.
+    """
+
+    _cache: dict[Any, Any]
+
+    @property
+    def _self(self) -> Mechanism:
+        return cast("Mechanism", self)
+
+    def hybrid_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> HybridDynamics:
+        """Return the torques of the active and the accelerations of the passive joints: y = f(q, q̇, u).
+
+        Parameters
+        ----------
+        q, qd : array_like, (n,) or (N, n)
+            Position and rate of every joint.
+        u : array_like, (n,) or (N, n)
+            The acceleration of each active joint, the motor torque of each passive one.
+        wrench, base, threads
+            See `Questions`.
+
+        Returns
+        -------
+        HybridDynamics
+            With `y`, `qdd` and `tau`.
+
+        Raises
+        ------
+        ShapeError, NonFinite, InvalidType
+            Naming the argument, the joint and the row.
+        SingularInertia
+            Where a passive joint moves no inertia.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.acrobot(parameters="rods").with_drive(active=["elbow"])
+        >>> r = mech.hybrid_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+        >>> r.qdd.round(4)
+        array([-7.3575,  0.    ])
+        """
+        from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics
+
+        mech = self._self
+        if wrench is None and base is None and type(u) is np.ndarray and u.ndim == 1:
+            return HybridDynamics(self.hybrid_evaluator()(q, qd, u), u, mech.active_mask)
+        y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
+        return HybridDynamics(y, np.asarray(u), mech.active_mask)
+
+    def hybrid_evaluator(self) -> Callable[..., Array]:
+        """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
+
+        Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`. The
+        answer is a fresh array, or `out`.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> f = library.acrobot(parameters="rods").hybrid_evaluator()
+        >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
+        array([-11.9855,   9.4586])
+        """
+        made = self._cache.get("evaluator")
+        if made is None:
+            from cstormpy.dynamics.hybrid import hybrid_evaluator
+
+            made = self._cache["evaluator"] = hybrid_evaluator(self._self)
+        return cast("Callable[..., Array]", made)
+
+    def hybrid_sensitivity(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        to_base: bool = False,
+    ) -> HybridSensitivity:
+        """Return what `hybrid_dynamics` returns, and its exact derivatives to q, q̇ and u.
+
+        Parameters
+        ----------
+        q, qd, u, wrench, base, threads
+            As for `hybrid_dynamics`.
+        to_base : bool
+            Also return `dy_dbase`, the derivative to the motion of the base.
+
+        Returns
+        -------
+        HybridSensitivity
+            With `dy_dq`, `dy_dqd`, `dy_du`, each (n, n) or (N, n, n), beside `y`, `qdd` and `tau`.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> d = library.acrobot(parameters="rods").hybrid_sensitivity([np.pi / 2, 0.0], [0.0, 0.0], [0.0, 0.0])
+        >>> d.dy_dq.round(3)
+        array([[ 12.612, -12.612],
+               [-16.817,  46.247]])
+        """
+        mech = self._self
+        from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
+
+        if wrench is None and base is None and not to_base and type(u) is np.ndarray and u.ndim == 1:
+            return HybridSensitivity(*self.hybrid_sensitivity_evaluator()(q, qd, u), u, mech.active_mask)
+        return hybrid_sensitivity(mech, q, qd, u, wrench, base, threads, to_base)
+
+    def hybrid_sensitivity_evaluator(self) -> Callable[..., tuple[Array, Array]]:
+        """Return the prepared function f(q, qd, u) -> (y, D), D of shape (3, n, n): to q, to q̇, to u."""
+        made = self._cache.get("sensitivity evaluator")
+        if made is None:
+            from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
+
+            made = self._cache["sensitivity evaluator"] = hybrid_sensitivity_evaluator(self._self)
+        return cast("Callable[..., tuple[Array, Array]]", made)
+
+    def hybrid_jvp(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        dq: ArrayLike,
+        dqd: ArrayLike,
+        du: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> tuple[Array, Array]:
+        """Return y and its derivative along (dq, dqd, du), without forming matrices; all (n,) or all (N, n)."""
+        from cstormpy.sensitivity.directional import hybrid_jvp
+
+        return hybrid_jvp(self._self, q, qd, u, dq, dqd, du, wrench, base, threads)
+
+    def hybrid_vjp(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        gy: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return y and the gradients to q, q̇ and u of gy · y, without forming matrices; all (n,) or all (N, n)."""
+        from cstormpy.sensitivity.directional import hybrid_vjp
+
+        return hybrid_vjp(self._self, q, qd, u, gy, wrench, base, threads)
+
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> Array:
+        """Return the motor torques, (n,) or (N, n), of a motion of all joints, whatever the drive."""
+        from cstormpy.dynamics.hybrid import hybrid_dynamics
+
+        return hybrid_dynamics(self._self, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
+
+    def forward_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> Array:
+        """Return the accelerations, (n,) or (N, n), under motor torques in all joints, whatever the drive."""
+        from cstormpy.dynamics.hybrid import hybrid_dynamics
+
+        return hybrid_dynamics(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
+
+    def inverse_sensitivity(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        to_base: bool = False,
+    ) -> HybridSensitivity:
+        """Return `inverse_dynamics` (as y) and its derivatives to q, q̇ and q̈ (as dy_dq, dy_dqd, dy_du)."""
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+        return hybrid_sensitivity(self._self, q, qd, qdd, wrench, base, threads, to_base, drive="inverse", name="qdd")
+
+    def forward_sensitivity(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        to_base: bool = False,
+    ) -> HybridSensitivity:
+        """Return `forward_dynamics` (as y) and its derivatives to q, q̇ and τ (as dy_dq, dy_dqd, dy_du)."""
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+        return hybrid_sensitivity(self._self, q, qd, tau, wrench, base, threads, to_base, drive="forward", name="tau")
+
+    def bias(
+        self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
+    ) -> Array:
+        """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
+        return self.inverse_dynamics(q, qd, np.zeros(np.shape(q)), wrench, base, threads)
+
+    def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
+        """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
+        from cstormpy.dynamics.hybrid import hybrid_dynamics
+
+        rest = np.zeros(np.shape(q))
+        return hybrid_dynamics(self._self, q, rest, rest, threads=threads, drive="still")
+
+    def inertial(
+        self, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1
+    ) -> Inertial:
+        """Return mass matrix, momenta, centre of mass and energies, with their derivatives, in one go."""
+        from cstormpy.dynamics.inertial import inertial
+
+        return inertial(self._self, q, qd, base, threads)
+
+    def mass_matrix(self, q: ArrayLike, threads: int | None = 1) -> Array:
+        """Return the mass matrix M, (n, n) or (N, n, n), armature included."""
+        return self.inertial(q, threads=threads).mass_matrix
+
+    def energy(
+        self, q: ArrayLike, qd: ArrayLike, base: BaseLike = None, threads: int | None = 1
+    ) -> tuple[Array, Array]:
+        """Return kinetic and potential energy, () or (N,) each: gravity, springs and armature included.
+
+        The potential of gravity is zero where the mass centre is at the origin of the base.
+        """
+        found = self.inertial(q, qd, base, threads)
+        return found.kinetic, found.potential
+
+    def momentum(self, q: ArrayLike, qd: ArrayLike, base: BaseLike = None, threads: int | None = 1) -> Array:
+        """Return the momentum of all moving links, (6,) or (N, 6): (angular, linear), at and in the base's frame."""
+        return self.inertial(q, qd, base, threads).momentum
+
+    def center_of_mass(self, q: ArrayLike, threads: int | None = 1) -> Array:
+        """Return the centre of mass of all moving links in the base's frame, (3,) or (N, 3)."""
+        return self.inertial(q, threads=threads).center_of_mass
+
+    def forward_kinematics(self, q: ArrayLike, threads: int | None = 1) -> Array:
+        """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""
+        from cstormpy.dynamics.kinematics import forward_kinematics
+
+        return forward_kinematics(self._self, q, threads)
+
+    def jacobian(self, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
+        """Return the body Jacobian of a link, (6, n) or (N, 6, n): its twist in its own frame is J q̇."""
+        from cstormpy.dynamics.kinematics import jacobian
+
+        return jacobian(self._self, q, link, None, threads)[0]
+
+    def jacobian_rate(self, q: ArrayLike, qd: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
+        """Return the rate dJ/dt of the body Jacobian of a link, (6, n) or (N, 6, n)."""
+        from cstormpy.dynamics.kinematics import jacobian
+
+        return jacobian(self._self, q, link, qd, threads)[1]
+
+    def jacobian_derivative(self, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
+        """Return ∂J/∂q of the body Jacobian of a link, (6, n, n) or (N, 6, n, n): the last index is that of q."""
+        from cstormpy.dynamics.kinematics import jacobian_derivative
+
+        return jacobian_derivative(self._self, q, link, threads)

@@ -1,0 +1,206 @@
+"""The arrays by which a mechanism reaches the kernels (`cstormpy.kernels.layout` says what stands where).
+
+Links on fixed joints are merged into the node that carries them, and nodes are numbered depth first; what
+is undone at the border (`coordinate` of a node, node of a link) is part of the arrays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.kernels import layout as at
+from cstormpy.mechanism.joints import Fixed, Prismatic, Revolute
+from cstormpy.mechanism.mechanism import Mechanism
+
+__all__ = ["FORWARD", "INVERSE", "STILL", "Tables", "tables_of"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base."""
+
+    T: Array
+    N: NDArray[np.int64]
+    base_inertia: Array  # (6, 6), at the base's origin
+
+
+@dataclass
+class _Node:
+    """A moving part: one coordinate, its frame, and the mass of all links that are welded to it."""
+
+    link: int
+    parent: int
+    pose: Array  # of the node's frame at q = 0 in its parent node's
+    mass: float = 0.0
+    moment: Array = field(default_factory=lambda: np.zeros(3))  # Σ m c
+    second: Array = field(default_factory=lambda: np.zeros((3, 3)))  # inertia about the node's origin
+
+
+#: Drives that a question brings with it, whatever the mechanism's own.
+INVERSE, FORWARD, STILL = "inverse", "forward", "still"
+
+
+def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
+    """Return the tables of a mechanism, made at their first use.
+
+    Parameters
+    ----------
+    mech : Mechanism
+    drive : {"own", "inverse", "forward", "still"}
+        The mechanism's own drive; all joints active; all passive; all active and without damping, friction and
+        springs.
+    """
+    made: Tables | None = mech._cache.get(("tables", drive))
+    if made is None:
+        if drive == "own":
+            nodes, node_of_link, pose_in_node = _nodes(mech)
+            welded = [i for i, node in enumerate(node_of_link) if node == 0]
+            base = sum((_moved(mech.links[i].spatial_inertia, pose_in_node[i]) for i in welded), np.zeros((6, 6)))
+            made = Tables(_numbers(mech, nodes, pose_in_node), _structure(mech, nodes, node_of_link), base)
+        else:
+            own = tables_of(mech)
+            made = Tables(own.T, _with_drive(own.N, drive), own.base_inertia)
+        mech._cache["tables", drive] = made
+    return made
+
+
+def _with_drive(structure: NDArray[np.int64], drive: str) -> NDArray[np.int64]:
+    N = structure.copy()
+    rows = N[at.N_NODES : at.N_NODES + at.N_NODE * N[at.N_COUNT]].reshape(-1, at.N_NODE)
+    rows[:, at.N_ACTIVE] = drive != FORWARD
+    rows[:, at.N_DEVIATES] = drive == FORWARD
+    if drive == STILL:
+        rows[:, at.N_LOSSES] = 0
+    return N
+
+
+def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
+    """Number the nodes depth first, from 1; return them, the node of each link and the link's pose in it."""
+    children: list[list[int]] = [[] for _ in range(len(mech.links) + 1)]
+    for i, parent in enumerate(mech.parents):
+        children[parent].append(i)  # parent -1, the base, is the last list
+    nodes: list[_Node] = []
+    node_of_link = [0] * len(mech.links)
+    pose_in_node: list[Array] = [np.eye(4)] * len(mech.links)
+    stack = children[-1][::-1]
+    while stack:
+        i = stack.pop()
+        stack.extend(children[i][::-1])
+        link, parent = mech.links[i], int(mech.parents[i])
+        carrier = node_of_link[parent] if parent >= 0 else 0
+        pose = (pose_in_node[parent] if parent >= 0 else np.eye(4)) @ link.pose
+        if isinstance(link.joint, Fixed):
+            node_of_link[i], pose_in_node[i] = carrier, pose
+        else:
+            axis_frame = _axis_frame(link.joint.axis, link.joint.point)
+            nodes.append(_Node(i, carrier, pose @ axis_frame))
+            node_of_link[i], pose_in_node[i] = len(nodes), _inverse(axis_frame)
+        if node_of_link[i]:
+            _weld(nodes[node_of_link[i] - 1], link.spatial_inertia, pose_in_node[i])
+    return nodes, node_of_link, pose_in_node
+
+
+def _axis_frame(axis: Array, point: Array) -> Array:
+    """Return a frame at `point` whose z axis is `axis`: the identity's own axes where they fit."""
+    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    x = np.cross(helper, axis)
+    if axis[2] == 1.0:
+        x = np.array([1.0, 0.0, 0.0])
+    x /= np.linalg.norm(x)
+    frame = np.eye(4)
+    frame[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
+    frame[:3, 3] = point
+    return frame
+
+
+def _inverse(pose: Array) -> Array:
+    inverse = np.eye(4)
+    inverse[:3, :3] = pose[:3, :3].T
+    inverse[:3, 3] = -pose[:3, :3].T @ pose[:3, 3]
+    return inverse
+
+
+def _cross_matrix(a: Array) -> Array:
+    return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def _moved(spatial_inertia: Array, pose: Array) -> Array:
+    """Return a spatial inertia, given in a frame of this pose, in the frame that the pose refers to."""
+    rotation, origin = pose[:3, :3], pose[:3, 3]
+    adjoint = np.zeros((6, 6))  # of the inverse pose
+    adjoint[:3, :3] = adjoint[3:, 3:] = rotation.T
+    adjoint[3:, :3] = -rotation.T @ _cross_matrix(origin)
+    return adjoint.T @ spatial_inertia @ adjoint
+
+
+def first_moment(spatial_inertia: Array) -> Array:
+    """Return m c, which stands as m [c] in a spatial inertia."""
+    return np.array([spatial_inertia[2, 4], spatial_inertia[0, 5], spatial_inertia[1, 3]])
+
+
+def _weld(node: _Node, spatial_inertia: Array, pose: Array) -> None:
+    """Add a link's inertia, given at its own origin, to its node's."""
+    J = _moved(spatial_inertia, pose)
+    node.mass += J[5, 5]
+    node.moment += first_moment(J)
+    node.second += J[:3, :3]
+
+
+def _central_inertia(node: _Node) -> tuple[Array, Array]:
+    """Return centre of mass and inertia about it; an inertia without mass stays where it is."""
+    if node.mass == 0.0:
+        return np.zeros(3), node.second
+    com = node.moment / node.mass
+    shift = _cross_matrix(com)
+    return com, node.second + node.mass * shift @ shift
+
+
+def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> Array:
+    T = np.zeros(at.T_NODES + at.T_NODE * len(nodes) + at.T_LINK * len(mech.links))
+    T[at.T_GRAVITY : at.T_GRAVITY + 3] = mech.gravity
+    for k, node in enumerate(nodes):
+        row = T[at.T_NODES + at.T_NODE * k :][: at.T_NODE]
+        joint = mech.links[node.link].joint
+        row[at.T_E : at.T_E + 9] = node.pose[:3, :3].ravel()
+        row[at.T_P : at.T_P + 3] = node.pose[:3, 3]
+        row[at.T_PITCH] = 1.0 if isinstance(joint, Prismatic) else getattr(joint, "pitch", 0.0)
+        row[at.T_ARMATURE : at.T_SMOOTH] = joint.armature, joint.damping, joint.friction
+        row[at.T_SMOOTH : at.T_MASS] = 1.0 / joint.friction_velocity, joint.stiffness, joint.rest
+        com, inertia = _central_inertia(node)
+        row[at.T_MASS] = node.mass
+        row[at.T_COM : at.T_COM + 3] = com
+        row[at.T_INERTIA : at.T_INERTIA + 6] = inertia[np.triu_indices(3)]
+    for i, pose in enumerate(pose_in_node):
+        row = T[at.T_NODES + at.T_NODE * len(nodes) + at.T_LINK * i :][: at.T_LINK]
+        row[:9], row[9:] = pose[:3, :3].ravel(), pose[:3, 3]
+    return T
+
+
+def _structure(mech: Mechanism, nodes: list[_Node], node_of_link: list[int]) -> NDArray[np.int64]:
+    coordinate_of_link = {int(link): k for k, link in enumerate(mech.joint_links)}
+    N = np.zeros(at.N_NODES + at.N_NODE * len(nodes) + len(mech.links), dtype=np.int64)
+    N[at.N_COUNT], N[at.N_LINKS] = len(nodes), len(mech.links)
+    rows = N[at.N_NODES : at.N_NODES + at.N_NODE * len(nodes)].reshape(-1, at.N_NODE)
+    for k, (row, node) in enumerate(zip(rows, nodes, strict=True)):
+        joint = mech.links[node.link].joint
+        coordinate = coordinate_of_link[node.link]
+        active = bool(mech.active_mask[coordinate])
+        row[at.N_PARENT] = node.parent
+        row[at.N_COORDINATE] = coordinate
+        row[at.N_TURNS] = not isinstance(joint, Prismatic)
+        row[at.N_SLIDES] = not isinstance(joint, Revolute) and not getattr(joint, "pitch", 1.0) == 0.0
+        row[at.N_ACTIVE] = active
+        row[at.N_DEVIATES] = not active or (node.parent > 0 and rows[node.parent - 1, at.N_DEVIATES])
+        row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)
+        row[at.N_END] = k + 2
+    for k in range(len(nodes) - 1, -1, -1):
+        parent = nodes[k].parent
+        if parent > 0:
+            rows[parent - 1, at.N_END] = max(rows[parent - 1, at.N_END], rows[k, at.N_END])
+    N[at.N_NODES + at.N_NODE * len(nodes) :] = node_of_link
+    return N

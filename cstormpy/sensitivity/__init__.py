@@ -1,0 +1,8 @@
+"""Exact sensitivities of the hybrid dynamics: the functions behind the methods of `Mechanism`."""
+
+from __future__ import annotations
+
+from cstormpy.sensitivity.directional import hybrid_jvp, hybrid_vjp
+from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity, hybrid_sensitivity_evaluator
+
+__all__ = ["HybridSensitivity", "hybrid_jvp", "hybrid_sensitivity", "hybrid_sensitivity_evaluator", "hybrid_vjp"]

@@ -1,0 +1,73 @@
+"""Sensitivities times a direction, and a gradient times sensitivities, without the matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.running import run_checked, scratch_size
+
+if TYPE_CHECKING:
+    from cstormpy.kernels.compiling import Entry
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["hybrid_jvp", "hybrid_vjp"]
+
+
+def hybrid_jvp(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    dq: ArrayLike,
+    dqd: ArrayLike,
+    du: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> tuple[Array, Array]:
+    """Return y and ∂y/∂q dq + ∂y/∂qd dqd + ∂y/∂u du, each (n,) or (N, n)."""
+    from cstormpy.kernels import entries_directional as entries
+
+    given = {"q": q, "qd": qd, "u": u, "dq": dq, "dqd": dqd, "du": du}
+    samples = read_samples(mech, given, wrench, base)
+    rows = samples.rows
+    y, dy = np.empty_like(rows["q"]), np.empty_like(rows["q"])
+    _run(mech, samples, entries.direction_lanes, (rows["dq"], rows["dqd"], rows["du"], y, dy), threads)
+    return samples.shaped(y), samples.shaped(dy)
+
+
+def hybrid_vjp(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    gy: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> tuple[Array, Array, Array, Array]:
+    """Return y and gyᵀ ∂y/∂q, gyᵀ ∂y/∂qd, gyᵀ ∂y/∂u, each (n,) or (N, n)."""
+    from cstormpy.kernels import entries_directional as entries
+
+    samples = read_samples(mech, {"q": q, "qd": qd, "u": u, "gy": gy}, wrench, base)
+    rows = samples.rows
+    results = tuple(np.empty_like(rows["q"]) for _ in range(4))
+    _run(mech, samples, entries.gradient_lanes, (rows["gy"], *results), threads)
+    y, gq, gqd, gu = (samples.shaped(result) for result in results)
+    return y, gq, gqd, gu
+
+
+def _run(mech: Mechanism, samples: Samples, kernel: Entry, rest: tuple[Array, ...], threads: int | None) -> None:
+    from cstormpy.mechanism.tables import tables_of
+
+    if samples.count == 0:
+        return
+    rows = samples.rows
+    arguments = (rows["q"], rows["qd"], rows["u"], samples.wrench, samples.base, *rest)
+    run_checked(mech, kernel, tables_of(mech), arguments, samples, scratch_size(mech, True), threads)

@@ -1,0 +1,130 @@
+"""Exact sensitivities of the hybrid dynamics, as matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.hybrid import HybridDynamics
+from cstormpy.dynamics.running import MANY_COORDINATES, run_checked, scratch_size
+from cstormpy.kernels import layout
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["HybridSensitivity", "hybrid_sensitivity", "hybrid_sensitivity_evaluator"]
+
+
+class HybridSensitivity(HybridDynamics):
+    """The answer of the hybrid dynamics with its derivatives.
+
+    Attributes
+    ----------
+    y, qdd, tau : ndarray, (n,) or (N, n)
+        As in `HybridDynamics`.
+    dy_dq, dy_dqd, dy_du : ndarray, (n, n) or (N, n, n)
+        Row i is the derivative of y_i, column j that to joint j.
+    dy_dbase : ndarray, (n, 12) or (N, n, 12)
+        The derivative to the motion (V0, dV0) of the base, where it was asked for.
+    """
+
+    __slots__ = ("_columns", "_to_base")
+
+    def __init__(
+        self, y: Array, columns: Array, u: ArrayLike, active: NDArray[np.bool_], to_base: Array | None = None
+    ) -> None:
+        super().__init__(y, u, active)
+        self._columns = columns
+        self._to_base = to_base
+
+    @property
+    def dy_dq(self) -> Array:
+        """The derivative to q, (n, n) or (N, n, n)."""
+        return self._columns[..., 0, :, :]
+
+    @property
+    def dy_dqd(self) -> Array:
+        """The derivative to q̇, (n, n) or (N, n, n)."""
+        return self._columns[..., 1, :, :]
+
+    @property
+    def dy_du(self) -> Array:
+        """The derivative to u, (n, n) or (N, n, n)."""
+        return self._columns[..., 2, :, :]
+
+    @property
+    def dy_dbase(self) -> Array:
+        """The derivative to (V0, dV0), (n, 12) or (N, n, 12)."""
+        if self._to_base is None:
+            raise AttributeError("dy_dbase: ask for it with to_base=True")
+        return self._to_base
+
+
+def hybrid_sensitivity(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+    to_base: bool = False,
+    drive: str = "own",
+    name: str = "u",
+) -> HybridSensitivity:
+    """Return y and its derivatives of one sample or of a batch; see `dynamics.hybrid.hybrid_dynamics`."""
+    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base)
+    y, columns, of_base = _run(mech, samples, threads, to_base, drive)
+    active = mech.active_mask if drive == "own" else np.full(mech.n, drive == "inverse")
+    return HybridSensitivity(
+        samples.shaped(y),
+        samples.shaped(columns),
+        samples.shaped(samples.rows[name]),
+        active,
+        samples.shaped(of_base) if to_base else None,
+    )
+
+
+def _run(
+    mech: Mechanism, samples: Samples, threads: int | None, to_base: bool, drive: str
+) -> tuple[Array, Array, Array]:
+    from cstormpy.kernels import entries_sensitivity as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    tables, n, count = tables_of(mech, drive), mech.n, samples.count
+    y, columns = np.empty((count, n)), np.empty((count, 3, n, n))
+    of_base = np.empty((count if to_base else 0, n, 12))
+    if count == 0:
+        return y, columns, of_base
+    arguments = (*samples.rows.values(), samples.wrench, samples.base, y, columns, of_base)
+    kernel = entries.sensitivity_batch if n > MANY_COORDINATES else entries.sensitivity_lanes
+    run_checked(mech, kernel, tables, arguments, samples, scratch_size(mech, True), threads)
+    return y, columns, of_base
+
+
+def hybrid_sensitivity_evaluator(mech: Mechanism) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
+    """Return a prepared f(q, qd, u) -> (y, D), D of shape (3, n, n) holding the derivatives to q, q̇ and u."""
+    from cstormpy.kernels import entries_sensitivity as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    kernel = entries.sensitivity_one.load()
+    tables = tables_of(mech)
+    T, N = tables.T, tables.N
+    W = np.zeros(layout.scratch_numbers(mech.n, len(mech.links), True))
+
+    def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
+        try:
+            pair: tuple[Array, Array] = kernel(T, N, W, q, qd, u)
+        except (TypeError, ArithmeticError):
+            # not arrays of the right kind, or a sample without an answer: the careful way says which
+            found = hybrid_sensitivity(mech, q, qd, u)
+            pair = found.y, found._columns
+        return pair
+
+    return evaluate

@@ -1,0 +1,126 @@
+"""B-spline basis functions, by the recursion of Cox and de Boor.
+
+Reference: L. Piegl, W. Tiller, The NURBS Book, 2nd ed., chapters 2 and 3; papers/004, (39), (40).
+
+======================  =====================================================================
+p                       degree
+m, n                    number of control points, of joints
+t_0 … t_{m+p}           knots; the curve lives on [t_p, t_m]
+N_{i,p}                 basis function i of degree p, not zero on [t_i, t_{i+p+1})
+P_i, P_i^(r)            control points of the curve and of its derivative of order r
+span                    index k of the knot interval t_k <= t < t_{k+1} that holds the time t
+first                   span − p, the first of the p + 1 control points that matter at t
+======================  =====================================================================
+
+At a knot the values are those from the right, and at the end of the interval those from the left.
+Arrays are contiguous float64; nothing is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.trajectory.checks import Floats
+
+__all__ = ["basis_rows", "difference", "evaluate", "evaluate_one", "local_basis", "slopes", "spans"]
+
+
+def spans(knots: Floats, interval: tuple[float, float], times: Any) -> NDArray[np.intp]:
+    """Return the span of each time; times must lie in the interval, whose ends are knots."""
+    lowest = np.searchsorted(knots, interval[0], "right") - 1
+    highest = np.searchsorted(knots, interval[1], "left") - 1
+    return np.asarray(np.clip(np.searchsorted(knots, times, "right") - 1, lowest, highest))
+
+
+def basis_rows(time: Any, window: Sequence[Any], degree: int) -> list[list[Any]]:
+    """Return the basis functions of every degree up to `degree` that are not zero at a time.
+
+    Row d holds N_{span−d,d} … N_{span,d}. `window` holds the 2p knots t_{span−p+1} … t_{span+p}. Time and knots may be
+    floats or arrays of one shape. The span is not empty, so no denominator vanishes.
+    """
+    rows: list[list[Any]] = [[1.0]]
+    for d in range(1, degree + 1):
+        row: list[Any] = []
+        carried: Any = 0.0
+        for r, lower in enumerate(rows[-1]):
+            left, right = window[degree + r - d], window[degree + r]  # t_{span+1+r−d}, t_{span+1+r}
+            share = lower / (right - left)
+            row.append(carried + (right - time) * share)
+            carried = (time - left) * share
+        row.append(carried)
+        rows.append(row)
+    return rows
+
+
+def slopes(knots: Floats, degree: int, order: int) -> Floats:
+    """Return (p−r+1) / (t_{i+p+1} − t_{i+r}), the factors of P_i^(r) = factor (P_{i+1}^(r−1) − P_i^(r−1)).
+
+    Where the knots coincide the basis function that goes with it is zero everywhere, and so is the factor.
+    """
+    last = knots.size - order  # i runs over the m − r control points of the derivative
+    gaps = knots[degree + 1 : last] - knots[order : last + order - degree - 1]
+    factors = np.zeros_like(gaps)
+    np.divide(degree - order + 1, gaps, out=factors, where=gaps > 0.0)
+    return factors
+
+
+def difference(knots: Floats, degree: int, points: Floats, order: int) -> Floats:
+    """Return the control points (m−r, n) of the derivative of order r from those of order r − 1."""
+    return slopes(knots, degree, order)[:, None] * np.diff(points, axis=0)
+
+
+def evaluate(
+    knots: Floats, degree: int, levels: Mapping[int, Floats], span: NDArray[np.intp], times: Floats
+) -> dict[int, Floats]:
+    """Return derivatives by their order at N times, each (N, n).
+
+    Parameters
+    ----------
+    knots, degree, span, times
+        the curve's knots and degree; span and time of each sample, both (N,)
+    levels
+        control points (m−r, n) of the derivatives wanted, by their order r, at most the degree
+    """
+    window = [knots.take(span + j) for j in range(1 - degree, degree + 1)]
+    rows = basis_rows(times, window, degree)
+    first = span - degree
+    columns = [first + k for k in range(degree + 1)]
+    out = {}
+    for order, points in levels.items():
+        row = rows[degree - order]
+        total = np.zeros((times.size, points.shape[1]))
+        for k, weight in enumerate(row):
+            part = points.take(columns[k], axis=0)
+            part *= weight if order == degree else weight[:, None]
+            total += part
+        out[order] = total
+    return out
+
+
+def evaluate_one(knots: Floats, degree: int, levels: Mapping[int, Floats], span: int, time: float) -> dict[int, Floats]:
+    """Return derivatives by their order at one time, each (n,); see `evaluate`."""
+    rows = basis_rows(time, knots[span - degree + 1 : span + degree + 1].tolist(), degree)
+    first = span - degree
+    return {r: np.dot(rows[degree - r], points[first : span + 1 - r]) for r, points in levels.items()}
+
+
+def local_basis(knots: Floats, degree: int, span: NDArray[np.intp], times: Floats, order: int) -> Floats:
+    """Return the derivatives of order r of the basis functions first … first + p, (N, p + 1)."""
+    values = np.zeros((times.size, degree + 1))
+    if order > degree:
+        return values
+    window = [knots.take(span + j) for j in range(1 - degree, degree + 1)]
+    row = basis_rows(times, window, degree)[degree - order]
+    for r in range(order, 0, -1):  # from the weights of P^(r) to those of P^(r−1)
+        factors = slopes(knots, degree, r)
+        scaled = [weight * factors.take(span - degree + k) for k, weight in enumerate(row)]
+        inner = [before - after for before, after in pairwise(scaled)]
+        row = [-scaled[0], *inner, scaled[-1]]
+    for k, weight in enumerate(row):
+        values[:, k] = weight
+    return values

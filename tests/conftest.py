@@ -1,0 +1,16 @@
+"""What all tests share: hypothesis without a deadline, and no window."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Before anything imports matplotlib or Qt.
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# The first example of a test may compile a kernel, which takes seconds.
+_patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("local", **_patient)
+# The same examples in every run, so that a red run can be had again.
+settings.register_profile("ci", derandomize=True, database=None, print_blob=True, **_patient)
+settings.load_profile("ci" if os.environ.get("CI") else "local")

@@ -1,0 +1,632 @@
+"""Links, joints and mechanisms: what is refused and how, equality, immutability, derivation, print."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.mechanism import Fixed, Joint, Limits, Link, Mechanism, Prismatic, Revolute, Screw, library
+from cstormpy.mechanism.links import INERTIA_TOLERANCE
+from cstormpy.mechanism.parameters import parameter_names
+from cstormpy.mechanism.printing import MAX_ROWS
+
+Z = (0.0, 0.0, 1.0)
+NAN, INF = math.nan, math.inf
+
+
+def two_links(**options):
+    upper = Link("upper", None, Revolute(Z, name="shoulder"), mass=1.0, com=(0.5, 0, 0))
+    fore = Link("fore", "upper", Revolute(Z, name="elbow", damping=0.1), mass=1.0, com=(0.5, 0, 0))
+    return Mechanism([upper, fore], **options)
+
+
+def rotation(angle=0.3, axis=(1.0, 2.0, 3.0)):
+    a = np.asarray(axis) / np.linalg.norm(axis)
+    K = np.array([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
+    return np.eye(3) + math.sin(angle) * K + (1 - math.cos(angle)) * K @ K
+
+
+def pose_of(R, p=(0.1, 0.2, 0.3)):
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = R, p
+    return pose
+
+
+class TestJoints:
+    def test_screws(self):
+        p, a = np.array([0.3, -0.2, 0.5]), np.array([1.0, 2.0, 2.0]) / 3.0
+        np.testing.assert_allclose(Revolute((1, 2, 2), point=p).screw, [*a, *np.cross(p, a)], rtol=1e-15)
+        np.testing.assert_allclose(Screw((1, 2, 2), 0.7, point=p).screw, [*a, *(np.cross(p, a) + 0.7 * a)], rtol=1e-15)
+        np.testing.assert_allclose(Prismatic((1, 2, 2), point=p).screw, [0, 0, 0, *a], rtol=1e-15)
+
+    def test_kinds(self):
+        assert [j.dof for j in (Revolute(Z), Prismatic(Z), Screw(Z, 1.0), Fixed())] == [1, 1, 1, 0]
+        assert Revolute(Z).pitch == 0.0
+        assert not hasattr(Prismatic(Z), "pitch")
+        assert all(isinstance(j, Joint) for j in (Revolute(Z), Prismatic(Z), Screw(Z, 1.0), Fixed()))
+
+    @pytest.mark.parametrize("axis", [(0, 0, 3), (0, 1e300, -1e300), (5e-324, 0, 0), (1, 2, 3)])
+    def test_axes_are_normalised_once(self, axis):
+        unit = Revolute(axis).axis
+        assert abs(np.linalg.norm(unit) - 1.0) < 1e-15
+        assert Revolute(unit).axis.tobytes() == unit.tobytes()
+
+    @given(st.tuples(*[st.floats(-1e3, 1e3)] * 3).filter(any))
+    def test_normalising_is_idempotent(self, axis):
+        unit = Revolute(axis).axis
+        assert Revolute(unit).axis.tobytes() == unit.tobytes()
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"axis": (0, 0, 0)}, InvalidValue, "axis: is zero"),
+            ({"axis": (0, 0, NAN)}, NonFinite, "axis: expected finite"),
+            ({"axis": (0, 1)}, ShapeError, r"axis: expected shape \(3,\), got \(2,\)"),
+            ({"axis": "z"}, InvalidType, "axis: expected numbers"),
+            ({"axis": [[1], [2, 3]]}, InvalidType, "axis: expected numbers"),
+            ({"axis": (10**400, 0, 0)}, InvalidType, "axis: expected numbers"),
+            ({"axis": (1j, 0, 0)}, InvalidType, "axis: expected numbers"),
+            ({"point": (INF, 0, 0)}, NonFinite, "point: expected finite"),
+            ({"damping": -1}, InvalidValue, "damping: must not be negative, got -1"),
+            ({"damping": True}, InvalidType, "damping: expected a number, got True"),
+            ({"damping": "0.1"}, InvalidType, "damping: expected a number, got the text '0.1'"),
+            ({"damping": [0.1]}, InvalidType, "damping: expected a number, got a list"),
+            ({"damping": np.array([0.1])}, ShapeError, "damping: expected one number"),
+            ({"damping": 10**400}, InvalidValue, "damping: the number is too large"),
+            ({"friction": -1e-9}, InvalidValue, "friction: must not be negative"),
+            ({"friction": NAN}, NonFinite, "friction: expected a finite number, got nan"),
+            ({"friction_velocity": 0.0}, InvalidValue, "friction_velocity: must be positive"),
+            ({"armature": -2}, InvalidValue, "armature: must not be negative"),
+            ({"stiffness": INF}, NonFinite, "stiffness"),
+            ({"rest": None}, InvalidType, "rest: expected a number, got None"),
+            ({"limits": (1, -1)}, InvalidValue, "position limits: the lower 1 is above the upper -1"),
+            ({"limits": 3.0}, InvalidType, r"position limits: expected a pair"),
+            ({"limits": (1, 2, 3)}, ShapeError, "position limits: expected a pair"),
+            ({"limits": (NAN, 1)}, NonFinite, "position limits"),
+            ({"limits": "ab"}, InvalidType, "position limits: expected a pair"),
+        ],
+    )
+    def test_refusals_name_joint_and_parameter(self, options, error, message):
+        arguments = {"axis": Z, **options}
+        with pytest.raises(error, match=f"^{message}"):
+            Revolute(**arguments)
+        for make in (Revolute, Prismatic, lambda **o: Screw(pitch=0.1, **o)):
+            with pytest.raises(error, match=f"^joint 'elbow': {message}"):
+                make(name="elbow", **arguments)
+
+    def test_screw_refuses_its_pitch(self):
+        with pytest.raises(NonFinite, match=r"^joint 'lead': pitch: "):
+            Screw(Z, NAN, name="lead")
+
+    def test_a_screw_that_overflows_is_refused(self):
+        with pytest.raises(NonFinite, match=r"^joint 'far': point: is so far away"):
+            Revolute((1, -1, 0), point=(1.7e308, 1.7e308, 0), name="far")
+
+    @pytest.mark.parametrize("name", ["", " a", "a\n", "a\x00", "\ud800", "x" * 201])
+    def test_bad_names(self, name):
+        for make in (lambda: Revolute(Z, name=name), lambda: Fixed(name=name), lambda: Link(name)):
+            with pytest.raises(InvalidValue, match="name"):
+                make()
+        with pytest.raises(InvalidValue, match=r"^joint name"):
+            Screw(Z, 1.0, name=name)
+
+    def test_numbers_of_other_kinds_are_taken(self):
+        joint = Revolute(np.array([0, 0, 1]), damping=np.float32(0.5), armature=Fraction(1, 4), rest=np.array(2))
+        assert (joint.damping, joint.armature, joint.rest) == (0.5, 0.25, 2.0)
+        assert type(joint.damping) is float
+
+    def test_negative_stiffness_is_allowed(self):
+        assert Revolute(Z, stiffness=-3).stiffness == -3.0
+
+
+class TestLimits:
+    def test_forms(self):
+        limits = Limits(position=(-1, 2), velocity=3, torque=(None, 4))
+        assert limits.position == (-1.0, 2.0)
+        assert limits.velocity == (-3.0, 3.0)
+        assert limits.torque == (-INF, 4.0)
+        assert Limits(velocity=np.array(3.0), torque=np.array([-1, 4])).torque == (-1.0, 4.0)
+        assert Revolute(Z, limits=(-1, 2)).limits == Limits(position=(-1, 2))
+        assert Revolute(Z, limits=(-INF, np.float32("inf"))).limits is None
+
+    def test_nothing_limited_is_no_limits(self):
+        assert Revolute(Z, limits=Limits()).limits is None
+
+    @pytest.mark.parametrize("torque", [-1, (INF, INF), (2, 1), NAN, "no", (1,), {"low": 1}, ([1], 2)])
+    def test_refusals(self, torque):
+        with pytest.raises(CstormError, match=r"^torque limits: "):
+            Limits(torque=torque)
+
+
+class TestLink:
+    def test_defaults(self):
+        link = Link("a")
+        assert link.parent is None
+        assert link.joint == Fixed()
+        assert link.mass == 0.0
+        assert np.array_equal(link.pose, np.eye(4))
+        assert not link.com.any()
+        assert not link.spatial_inertia.any()
+
+    def test_spatial_inertia_is_that_of_points(self):
+        # (19): kinetic energy of point masses that move with a twist (ω, v) of the link's origin.
+        rng = np.random.default_rng(3)
+        masses, points = rng.uniform(0.1, 1, 6), rng.normal(size=(6, 3))
+        mass, com = masses.sum(), masses @ points / masses.sum()
+        arms = points - com
+        inertia = sum(m * (r @ r * np.eye(3) - np.outer(r, r)) for m, r in zip(masses, arms, strict=True))
+        J = Link("cloud", mass=mass, com=com, inertia=inertia).spatial_inertia
+        twist = rng.normal(size=6)
+        speeds = twist[3:] + np.cross(twist[:3], points)
+        assert twist @ J @ twist == pytest.approx(masses @ (speeds**2).sum(axis=1), rel=1e-13)
+        np.testing.assert_allclose(J, J.T, atol=1e-15)
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"mass": -1}, InvalidValue, "mass: must not be negative"),
+            ({"mass": NAN}, NonFinite, "mass: "),
+            ({"mass": "1"}, InvalidType, "mass: "),
+            ({"com": (0, 0)}, ShapeError, r"com: expected shape \(3,\), got \(2,\)"),
+            ({"com": (0, 0, INF)}, NonFinite, "com: "),
+            ({"com": (1e200, 0, 0), "mass": 1.0}, NonFinite, "com: is so far away"),
+            ({"inertia": np.zeros((2, 2))}, ShapeError, "inertia: expected shape"),
+            ({"inertia": [[1, 0.1, 0], [0, 1, 0], [0, 0, 1]]}, InvalidValue, "inertia: is not symmetric"),
+            ({"inertia": np.diag([1.0, -0.5, 1.0])}, InvalidValue, "inertia: is not positive semi-definite"),
+            ({"inertia": np.ones((3, 3)) - np.eye(3)}, InvalidValue, "inertia: is not positive semi-definite"),
+            ({"inertia": np.diag([1.0, 1.0, 2.1])}, InvalidValue, "inertia: breaks the triangle inequality"),
+            ({"inertia": np.diag([1e308, 1e307, 1e307])}, InvalidValue, "inertia: breaks the triangle inequality"),
+            ({"inertia": np.full((3, 3), NAN)}, NonFinite, "inertia: "),
+            ({"pose": np.eye(3)}, ShapeError, "pose: expected shape"),
+            ({"pose": 2 * np.eye(4)}, InvalidValue, "pose: is not a rigid transform, its last row"),
+            ({"pose": np.diag([2.0, 1, 1, 1])}, InvalidValue, "pose: is not a rigid transform, its 3x3 block is not"),
+            ({"pose": np.diag([1e300, 1, 1, 1])}, InvalidValue, "pose: is not a rigid transform, its 3x3 block is not"),
+            ({"pose": np.diag([-1.0, 1, 1, 1])}, InvalidValue, "pose: is not a rigid transform, its 3x3 block mirrors"),
+            ({"pose": np.full((4, 4), NAN)}, NonFinite, "pose: "),
+            ({"joint": "revolute"}, InvalidType, "joint: expected a joint"),
+            ({"joint": Revolute}, InvalidType, "joint: expected a joint"),
+            ({"parent": 3}, InvalidType, "parent: expected text"),
+            ({"parent": ""}, InvalidValue, "parent: is empty"),
+            ({"allow_impossible": 1}, InvalidType, "allow_impossible: expected True or False"),
+        ],
+    )
+    def test_refusals_name_the_link(self, options, error, message):
+        with pytest.raises(error, match=f"^link 'forearm': {message}"):
+            Link("forearm", **options)
+
+    @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
+    @pytest.mark.parametrize("moments", [(0, 1, 1), (0, 0, 0), (1, 1, 2), (1, 1, 1)])
+    def test_thin_and_flat_bodies_are_possible_in_any_axes(self, moments, scale):
+        R = rotation(1.1)
+        Link("a", mass=1.0, inertia=scale * (R @ np.diag(moments) @ R.T))
+
+    @pytest.mark.parametrize("sign", [-1, 1])
+    def test_triangle_inequality_is_taken_with_the_stated_tolerance(self, sign):
+        excess = 4.0 * INERTIA_TOLERANCE * (1.0 + sign * 0.01)  # the trace is 4
+        inertia = np.diag([1.0, 1.0, 2.0 + excess])
+        if sign < 0:
+            Link("a", inertia=inertia)
+        else:
+            with pytest.raises(InvalidValue, match="triangle"):
+                Link("a", inertia=inertia)
+
+    def test_impossible_inertia_is_kept_on_request(self):
+        link = Link("a", inertia=np.diag([0, 1, 0]), allow_impossible=True)
+        assert link.inertia[1, 1] == 1.0
+        with pytest.raises(InvalidValue, match="not symmetric"):
+            Link("a", inertia=np.triu(np.ones((3, 3))), allow_impossible=True)
+
+    def test_rotor_without_mass_and_point_mass(self):
+        Link("rotor", inertia=np.eye(3))
+        Link("point", mass=1.0, com=(1, 2, 3))
+
+    def test_arrays_are_copies_that_stay_read_only(self):
+        com = np.array([1.0, 2.0, 3.0])
+        link = Link("a", mass=1.0, com=com, joint=Revolute(Z))
+        com[0] = 9.0
+        assert link.com[0] == 1.0
+        for array in (link.com, link.pose, link.inertia, link.spatial_inertia, link.joint.axis, link.joint.screw):
+            assert array.dtype == np.float64
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 1.0
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.setflags(write=True)
+
+    def test_an_exact_rotation_is_kept_and_a_rounded_one_mended(self):
+        exact = pose_of(rotation())
+        assert Link("a", pose=exact).pose.tobytes() == exact.tobytes()
+        mended = Link("a", pose=exact.astype(np.float32)).pose
+        assert np.abs(mended[:3, :3].T @ mended[:3, :3] - np.eye(3)).max() < 1e-15
+        assert np.abs(mended - exact).max() < 1e-6
+        assert Link("a", pose=mended).pose.tobytes() == mended.tobytes()
+        with pytest.raises(InvalidValue, match="not a rotation"):
+            Link("a", pose=np.round(exact, 4))
+
+    def test_tiny_asymmetry_is_removed(self):
+        link = Link("a", inertia=np.eye(3) + 1e-12 * np.triu(np.ones((3, 3)), 1))
+        assert np.array_equal(link.inertia, link.inertia.T)
+
+
+class TestMechanism:
+    def test_names_and_order(self):
+        # The child first, a weld in the middle, and a joint that is called by its link.
+        links = [
+            Link("hand", "wrist", Prismatic((1, 0, 0))),
+            Link("wrist", "arm", Fixed(name="weld")),
+            Link("arm", None, Revolute(Z, name="shoulder")),
+            Link("leg", None, Screw(Z, 0.1)),
+        ]
+        mech = Mechanism(iter(links), actuated=["leg", "hand"], active=["leg"])
+        assert mech.n == 3
+        assert mech.names == ("hand", "shoulder", "leg")
+        assert mech.links == tuple(links)
+        assert mech.parents.tolist() == [1, 2, -1, -1]
+        assert mech.joint_links.tolist() == [0, 2, 3]
+        assert mech.actuated == ("hand", "leg")  # in the order of q
+        assert mech.active == ("leg",)
+        assert mech.passive == ("hand", "shoulder")
+        assert mech.actuated_mask.tolist() == [True, False, True]
+        assert mech.active_mask.tolist() == [False, False, True]
+        assert mech.link_index("arm") == 2
+        assert mech.joint_index("shoulder") == 1
+        assert mech.link("leg") is links[3]
+        assert mech.joint("weld") is links[1].joint
+        for array in (mech.parents, mech.joint_links, mech.active_mask, mech.actuated_mask, mech.gravity):
+            assert not array.flags.writeable
+
+    def test_defaults(self):
+        mech = two_links()
+        assert mech.gravity.tolist() == [0.0, -9.81, 0.0]
+        assert mech.actuated == ("shoulder", "elbow")
+        assert mech.active == ()
+        assert mech.passive == mech.names
+
+    def test_only_welds(self):
+        mech = Mechanism([Link("plate")])
+        assert mech.n == 0
+        assert mech.active_mask.shape == mech.joint_links.shape == (0,)
+        assert "plate" in str(mech)
+
+    @pytest.mark.parametrize(
+        ("links", "error", "message"),
+        [
+            ([], InvalidValue, "links: there are none"),
+            (Link("a"), InvalidType, "links: expected a list of links, got a Link"),
+            ("ab", InvalidType, "links: expected a list of links, got a str"),
+            (7, InvalidType, "links: expected a list of links, got a int"),
+            # It has __iter__, and raises a TypeError of its own when iterated.
+            (np.array(1), InvalidType, "links: expected a list of links, got a ndarray"),
+            ([Link("a"), "b"], InvalidType, r"links\[1\]: expected a Link, got a str"),
+            ([Link("a"), Link("b"), Link("a")], InvalidValue, r"link 'a': the name occurs twice \(entries 0 and 2\)"),
+            (
+                [Link("a", joint=Revolute(Z, name="j")), Link("b", joint=Revolute(Z, name="j"))],
+                InvalidValue,
+                "joint 'j': the name occurs twice",
+            ),
+            (
+                [Link("a", joint=Revolute(Z, name="b")), Link("b", joint=Revolute(Z))],
+                InvalidValue,
+                "joint 'b': the name occurs twice",
+            ),
+            ([Link("a", "a")], InvalidValue, "links form a cycle, .*: a -> a$"),
+            (
+                [Link("root"), Link("a", "c"), Link("b", "a"), Link("c", "b"), Link("d", "c")],
+                InvalidValue,
+                "links form a cycle, .*: a -> c -> b -> a$",
+            ),
+            (
+                [Link("forearm"), Link("hand", "forarm")],
+                UnknownName,
+                "link 'hand': parent 'forarm' does not exist; did you mean 'forearm'?",
+            ),
+        ],
+    )
+    def test_refused_links(self, links, error, message):
+        with pytest.raises(error, match=f"^{message}"):
+            Mechanism(links)
+
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"gravity": (0, 1)}, ShapeError, r"gravity: expected shape \(3,\), got \(2,\)"),
+            ({"gravity": (0, NAN, 0)}, NonFinite, "gravity: "),
+            ({"gravity": None}, InvalidType, "gravity: "),
+            ({"actuated": ["elbo"]}, UnknownName, "actuated: joint 'elbo' does not exist; did you mean 'elbow'?"),
+            ({"actuated": ["elbow", "elbow"]}, InvalidValue, "actuated: joint 'elbow' occurs twice"),
+            ({"actuated": "elbow"}, InvalidType, r"actuated: .*write \['elbow'\]"),
+            ({"active": ["sholder"]}, UnknownName, "active: joint 'sholder' .*'shoulder'"),
+            ({"active": ["elbow", "elbow"]}, InvalidValue, "active: joint 'elbow' occurs twice"),
+            ({"active": 1}, InvalidType, "active: expected a list of joint names, got a int"),
+            ({"active": np.array(1)}, InvalidType, "active: expected a list of joint names, got a ndarray"),
+            ({"active": {"elbow": True}}, InvalidType, "active: expected a list of joint names, got a dict"),
+            ({"active": [1]}, InvalidType, "active: expected joint names, got a int"),
+            ({"actuated": ["elbow"], "active": ["shoulder"]}, InvalidValue, "joint 'shoulder': is active but not act"),
+        ],
+    )
+    def test_refused_options(self, options, error, message):
+        with pytest.raises(error, match=f"^{message}"):
+            two_links(**options)
+
+    def test_fixed_joints_are_not_driven(self):
+        links = [Link("a", joint=Revolute(Z)), Link("b", "a", Fixed(name="weld"))]
+        with pytest.raises(InvalidValue, match=r"^active: joint 'weld' is fixed"):
+            Mechanism(links, active=["weld"])
+        with pytest.raises(InvalidValue, match=r"^joint 'weld': is fixed"):
+            Mechanism(links).joint_index("weld")
+
+    def test_unknown_names_are_offered_their_nearest(self):
+        mech = two_links()
+        for look_up in (mech.joint, mech.joint_index):
+            with pytest.raises(UnknownName, match="joint 'elbo' does not exist; did you mean 'elbow'"):
+                look_up("elbo")
+            with pytest.raises(InvalidType):
+                look_up(["elbow"])
+        with pytest.raises(UnknownName, match="link 'uper' does not exist; did you mean 'upper'"):
+            mech.link("uper")
+
+    def test_a_long_chain_from_its_tip(self):
+        # The first link's way to the base is as long as the chain: no recursion, and no second walk.
+        n = 5000
+        links = [Link(f"l{k}", f"l{k - 1}" if k else None, Revolute(Z)) for k in range(n)]
+        assert Mechanism(links[::-1]).parents[-1] == -1
+        with pytest.raises(InvalidValue, match=r"form a cycle, .*: l0 -> l4999 -> .* -> … -> l0$"):
+            Mechanism([Link("l0", f"l{n - 1}"), *links[1:]])
+
+    @pytest.mark.parametrize("name", library.names())
+    def test_equality_hash_pickle_and_copies(self, name):
+        mech, again = library.get(name), library.get(name)
+        assert mech == again
+        assert hash(mech) == hash(again)
+        mech._cache["table"] = object()  # neither compared nor pickled
+        restored = pickle.loads(pickle.dumps(mech))
+        assert restored == mech == again
+        assert hash(restored) == hash(mech)
+        assert restored._cache == {}
+        assert not restored.links[0].com.flags.writeable
+        assert copy.copy(mech) is mech
+        assert copy.deepcopy(mech) is mech
+        assert len({mech, again, restored}) == 1
+
+    def test_inequality(self):
+        mech = two_links()
+        others = [
+            mech.with_gravity((0, 0, 0)),
+            mech.with_drive(active=["elbow"]),
+            mech.with_drive(actuated=["elbow"]),
+            mech.with_parameters({"fore.mass": 2}),
+            mech.with_parameters({"elbow.damping": 0.2}),
+            Mechanism(mech.links[::-1]),
+        ]
+        assert len({mech, *others}) == 7
+        assert mech != "mechanism"
+        assert Revolute(Z) != Prismatic(Z)
+        assert Revolute(Z) != Screw(Z, 0.0)
+
+    def test_minus_zero_is_zero(self):
+        assert Revolute((0, -0.0, 1), rest=-0.0) == Revolute(Z)
+        assert hash(Revolute((0, -0.0, 1), rest=-0.0)) == hash(Revolute(Z))
+
+    def test_immutability(self):
+        mech = two_links()
+        for thing, name in ((mech, "gravity"), (mech, "new"), (mech.links[0], "mass"), (Revolute(Z), "damping")):
+            with pytest.raises(CstormError, match="immutable") as caught:
+                setattr(thing, name, 1.0)
+            assert isinstance(caught.value, AttributeError)
+        with pytest.raises(AttributeError, match="immutable"):
+            del mech.links
+        with pytest.raises(TypeError):
+            mech._link_index["new"] = 1
+
+
+class TestDerivation:
+    def test_drive(self):
+        mech = two_links()
+        held = mech.with_drive(active=["elbow"])
+        assert (held.active, held.actuated) == (("elbow",), ("shoulder", "elbow"))
+        assert held.with_drive(actuated=["elbow"]).active == ("elbow",)
+        assert held.with_drive(active=()) == mech
+        assert held.active_mask.tolist() == [False, True]
+        assert mech.active_mask.tolist() == [False, False]
+        with pytest.raises(InvalidValue, match="joint 'elbow': is active but not actuated"):
+            held.with_drive(actuated=["shoulder"])
+
+    def test_gravity(self):
+        assert two_links().with_gravity((1, 2, 3)) == two_links(gravity=(1, 2, 3))
+        with pytest.raises(ShapeError, match=r"^gravity"):
+            two_links().with_gravity(9.81)
+
+    def test_caches_are_not_shared(self):
+        mech = two_links()
+        mech._cache["tables"] = 1
+        for derived in (mech.with_gravity((0, 0, 0)), mech.with_drive(active=["elbow"]), mech.with_parameters({})):
+            assert derived._cache == {}
+            assert derived._cache is not mech._cache
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("a.mass", 2.0),
+            ("a.com", [1.0, 2.0, 3.0]),
+            ("a.inertia", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+            ("a.pose", pose_of(rotation()).tolist()),
+            ("j.point", [1.0, 2.0, 3.0]),
+            ("j.axis", [0.0, 1.0, 0.0]),
+            ("j.pitch", 0.3),
+            ("j.damping", 1.0),
+            ("j.friction", 1.0),
+            ("j.friction_velocity", 1.0),
+            ("j.armature", 1.0),
+            ("j.stiffness", -1.0),
+            ("j.rest", -1.0),
+            ("j.limits", Limits(torque=3)),
+            ("gravity", [1.0, 2.0, 3.0]),
+        ],
+    )
+    def test_every_parameter(self, name, value):
+        mech = Mechanism([Link("a", joint=Screw(Z, 0.1, name="j")), Link("b.c", "a", Fixed())])
+        assert name in parameter_names(mech.links)
+        changed = mech.with_parameters({name: value})
+        owner, _, field = name.rpartition(".")
+        thing = {"a": changed.link("a"), "j": changed.joint("j"), "": changed}[owner]
+        got = getattr(thing, field)
+        assert (got.tolist() if isinstance(got, np.ndarray) else got) == value
+        assert changed != mech
+        assert changed.link("b.c") is mech.link("b.c")
+        assert changed.names == mech.names
+
+    def test_several_at_once_and_names_with_dots(self):
+        mech = Mechanism([Link("a.b", joint=Revolute(Z))])
+        changed = mech.with_parameters({"a.b.mass": 2.0, "a.b.damping": 3.0, "a.b.rest": 1.0, "gravity": (0, 0, 0)})
+        assert changed.links == (Link("a.b", joint=Revolute(Z, damping=3.0, rest=1.0), mass=2.0),)
+        assert changed.joint("a.b").name is None
+
+    @pytest.mark.parametrize(
+        ("values", "error", "message"),
+        [
+            ({"fore.mas": 1}, UnknownName, "parameter 'fore.mas' does not exist; did you mean 'fore.mass'?"),
+            ({"elbow.dampin": 1}, UnknownName, "parameter 'elbow.dampin' .* 'elbow.damping'"),
+            ({"elbow.pitch": 1}, UnknownName, "parameter 'elbow.pitch' does not exist"),
+            ({"elbow.name": "x"}, UnknownName, "parameter 'elbow.name' does not exist"),
+            ({"gravty": 1}, UnknownName, "parameter 'gravty' does not exist; did you mean 'gravity'?"),
+            ({3: 1}, InvalidType, "parameters: expected names"),
+            ([("fore.mass", 1)], InvalidType, "parameters: expected a mapping"),
+            ({"fore.mass": -1}, InvalidValue, "link 'fore': mass: must not be negative"),
+            ({"elbow.damping": -1}, InvalidValue, "joint 'elbow': damping: must not be negative"),
+            ({"elbow.axis": (0, 0, 0)}, InvalidValue, "joint 'elbow': axis: is zero"),
+            ({"gravity": (0, 0)}, ShapeError, "gravity: expected shape"),
+        ],
+    )
+    def test_refusals(self, values, error, message):
+        with pytest.raises(error, match=f"^{message}"):
+            two_links().with_parameters(values)
+
+    def test_unnamed_joints_are_named_by_their_link_in_messages(self):
+        with pytest.raises(InvalidValue, match=r"^joint 'a': damping"):
+            Mechanism([Link("a", joint=Revolute(Z))]).with_parameters({"a.damping": -1})
+
+    def test_replace(self):
+        link = Link("a", mass=1.0)
+        assert link.replace(mass=2.0) == Link("a", mass=2.0)
+        with pytest.raises(UnknownName, match=r"Link parameter 'mas' .* 'mass'"):
+            link.replace(mas=2.0)
+
+
+class TestPrint:
+    def test_table(self):
+        links = [
+            Link("arm", None, Revolute(Z, name="shoulder", damping=0.1), mass=12.5, com=(0.5, 0, 0)),
+            Link("plate", "arm", Fixed(name="weld"), mass=1.0),
+            Link("tool", "plate", Screw((1, 0, 0), 0.2, limits=Limits(torque=3), point=(0, 1, 0)), mass=0.25),
+        ]
+        text = str(Mechanism(links, gravity=(0, 0, -9.80665), actuated=["tool"], active=["tool"]))
+        expected = """
+Mechanism of 3 links, n = 2, gravity (0, 0, -9.80665)
+q  joint     type      drive   axis       link   parent  mass  com          more
+0  shoulder  revolute  free    (0, 0, 1)  arm    (base)  12.5  (0.5, 0, 0)  damping 0.1
+-  weld      fixed     -       -          plate  arm        1  (0, 0, 0)
+1  tool      screw     active  (1, 0, 0)  tool   plate   0.25  (0, 0, 0)    pitch 0.2, point (0, 1, 0), torque (-3, 3)
+"""
+        assert text == expected.strip()
+
+    @pytest.mark.parametrize(("n", "rows"), [(100, 100), (MAX_ROWS, MAX_ROWS), (1000, MAX_ROWS + 1)])
+    def test_large_mechanisms(self, n, rows):
+        lines = str(library.chain(n)).splitlines()
+        assert len(lines) == 2 + rows
+        column = lines[1].index("link")
+        assert all(line[column:].startswith("link") for line in lines[1:] if not line.startswith("…"))
+        assert lines[-1].split()[:2] == [str(n - 1), f"joint{n}"]
+        assert (n > MAX_ROWS) == any(line == f"… {n - MAX_ROWS} more links …" for line in lines)
+
+    def test_repr_is_short(self):
+        assert repr(two_links()) == "<Mechanism of 2 links, n = 2: shoulder, elbow>"
+        assert len(repr(library.chain(100))) < 100
+
+    def test_values_read_like_their_constructors(self):
+        link = Link("b", "a", Screw((0, 0, 2), 0.1, limits=(-1, 2), rest=0.5, name="s", point=(1, 0, 0)), mass=1)
+        assert eval(repr(link)) == link
+        assert eval(repr(Fixed(name="w"))) == Fixed(name="w")
+
+
+numbers = st.one_of(
+    st.floats(), st.integers(), st.booleans(), st.none(), st.text(max_size=3), st.complex_numbers(), st.fractions()
+)
+things = st.recursive(
+    st.one_of(numbers, st.binary(max_size=3), st.sampled_from([np.eye(4), np.eye(3), np.array(1), object()])),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.tuples(inner, inner), st.dictionaries(st.text(), inner)),
+    max_leaves=12,
+)
+vectors = st.one_of(things, st.tuples(st.floats(), st.floats(), st.floats()))
+joint_options = st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("damping", "friction", "friction_velocity", "armature", "stiffness", "rest", "name"), numbers),
+        "point": vectors,
+        "limits": st.one_of(things, st.tuples(numbers, numbers)),
+    },
+)
+link_options = st.fixed_dictionaries(
+    {},
+    optional={
+        "parent": numbers,
+        "joint": things,
+        "pose": things,
+        "mass": numbers,
+        "com": vectors,
+        "inertia": st.one_of(things, st.lists(st.lists(st.floats(), min_size=3, max_size=3), min_size=3, max_size=3)),
+        "allow_impossible": things,
+    },
+)
+
+
+class TestFuzz:
+    @given(vectors, joint_options, numbers)
+    def test_joints_raise_only_our_errors(self, axis, options, pitch):
+        for make in (Revolute, Prismatic, lambda *a, **o: Screw(*a, pitch, **o)):
+            try:
+                joint = make(axis, **options)
+            except CstormError:
+                continue
+            assert np.isfinite(joint.screw).all()
+            assert pickle.loads(pickle.dumps(joint)) == joint
+
+    @given(numbers, link_options)
+    def test_links_raise_only_our_errors(self, name, options):
+        try:
+            link = Link(name, **options)
+        except CstormError:
+            return
+        assert np.isfinite(link.spatial_inertia).all()
+        assert pickle.loads(pickle.dumps(link)) == link
+
+    @given(
+        st.lists(st.tuples(st.sampled_from("abcd"), st.one_of(st.none(), st.sampled_from("abcde"))), max_size=5),
+        things,
+        things,
+        vectors,
+    )
+    def test_mechanisms_raise_only_our_errors(self, tree, actuated, active, gravity):
+        links = [Link(name, parent, Revolute(Z)) for name, parent in tree]
+        for options in ({}, {"actuated": actuated}, {"active": active}, {"gravity": gravity}):
+            try:
+                mech = Mechanism(links, **options)
+            except CstormError:
+                continue
+            assert mech.n == len(links)
+            assert re.match("<Mechanism", repr(mech))
+            assert str(mech)
+
+    @given(things)
+    def test_what_is_no_list_of_links_is_refused(self, links):
+        with pytest.raises(CstormError):
+            Mechanism(links)
+        with pytest.raises(CstormError):
+            two_links().with_parameters({"fore.mass": links, "fore.com": links})

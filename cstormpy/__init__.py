@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cstormpy.errors import ShapeError as ShapeError
     from cstormpy.errors import SingularInertia as SingularInertia
     from cstormpy.errors import UnknownName as UnknownName
+    from cstormpy.kernels.compiling import warmup as warmup
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits
@@ -80,6 +81,7 @@ _HOMES = {
     "quintic": "trajectory",
     "septic": "trajectory",
     "uniform_knots": "trajectory",
+    "warmup": "kernels.compiling",
 }
 
 _SUBMODULES = (

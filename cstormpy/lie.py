@@ -109,8 +109,8 @@ SERIES_ANGLE = float(np.pi)
 """Up to this φ the factors that cancel near 0 are summed as series; above it the closed forms lose no more than
 a factor of ten (worst: c'/φ, 9.6 at π)."""
 SERIES_TERMS = 32
-"""The slowest series, c'/φ, has its pole at 2π, so that its terms at φ = π fall as k/4ᵏ: its tail from k = 32 on is
-k 4⁻ᵏ (4/3) / (2 c'/c) < 2**-55 of the sum. The others, with factorials below, end far earlier."""
+"""The slowest series, c'/φ, has its pole at 2π: at φ = π its term k is k 4⁻ᵏ/π⁴, so that what is left out from
+k = 32 on is 2.4e-20 of 4.8e-3, below EPS/32. The series with factorials have ended long before."""
 
 
 # Reading and refusing

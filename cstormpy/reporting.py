@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 import sys
 
-__all__ = ["notice"]
+__all__ = ["notice", "notice_once"]
 
 _logger = logging.getLogger("cstormpy")
 
 
-class _LineHandler(logging.Handler):
-    """Writes to standard error where the user has set up no logging of their own."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if logging.getLogger().handlers or sys.stderr is None:
-            return
-        sys.stderr.write(f"cstormpy: {record.getMessage()}\n")
-        sys.stderr.flush()
-
-
 def notice(text: str) -> None:
-    """Say one line: on standard error, or to the user's own logging where it is set up."""
-    if not any(isinstance(h, _LineHandler) for h in _logger.handlers):
-        _logger.addHandler(_LineHandler())
-        if _logger.level == logging.NOTSET:
-            _logger.setLevel(logging.INFO)
-    _logger.info(text)
+    """Say one line: through the user's own logging where it is set up, or else on standard error."""
+    if _logger.level == logging.NOTSET:
+        _logger.setLevel(logging.INFO)  # the root's own level, WARNING, would swallow it
+    if _logger.hasHandlers():
+        _logger.info(text)
+    elif _logger.isEnabledFor(logging.INFO) and sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # closed, or nobody reads it any more
+            sys.stderr.write(f"cstormpy: {text}\n")
+            sys.stderr.flush()
+
+
+@functools.cache
+def notice_once(text: str) -> None:
+    """Say one line, but only the first time in this process."""
+    notice(text)

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+import pytest
+from hypothesis import Phase, example, given, settings
+from hypothesis import strategies as st
 
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw
 
 KINDS = ("revolute", "prismatic", "screw", "fixed")
+MOVING = ("revolute", "prismatic", "screw")
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+
+
+def any_tree(examples=20, links=48):
+    """Decorate a test of (seed, links): hypothesis' choice, and one small tree, which is all where the JIT is off."""
+
+    def decorate(test):
+        chosen = given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, links))(example(seed=1, links=6)(test))
+        phases = tuple(Phase) if COMPILED else (Phase.explicit,)
+        return pytest.mark.nojit(settings(max_examples=examples, phases=phases)(chosen))
+
+    return decorate
 
 
 def random_rotation(rng):
@@ -73,3 +91,54 @@ def random_state(rng, mech, samples=None):
     """Return q, qd, u of one sample, or of a batch."""
     shape = (mech.n,) if samples is None else (samples, mech.n)
     return rng.uniform(-2, 2, size=shape), rng.normal(size=shape), rng.normal(size=shape)
+
+
+def random_loads(rng, mech, samples=None, wrench=True, base=True):
+    """Return wrenches on all links and the motion of the base, as arguments by name; what is not wanted is left out."""
+    lead = () if samples is None else (samples,)
+    loads = {}
+    if wrench:
+        loads["wrench"] = rng.uniform(-5, 5, (*lead, len(mech.links), 6))
+    if base:
+        loads["base"] = tuple(rng.uniform(-2, 2, (2, *lead, 6)))
+    return loads
+
+
+def sample_of(loads, k):
+    """Return the loads of sample k of a batch."""
+    one = {}
+    if "wrench" in loads:
+        one["wrench"] = loads["wrench"][k]
+    if "base" in loads:
+        one["base"] = tuple(part[k] for part in loads["base"])
+    return one
+
+
+def partitions(rng, mech):
+    """Return the mechanism under drives of every sort: none active, all, one, all but one, every other, some."""
+    names, one = mech.names, mech.names[rng.integers(mech.n)]
+    some = [name for name in names if rng.random() < 0.5]
+    sets = {
+        "none": [],
+        "all": names,
+        "one": [one],
+        "all but one": [name for name in names if name != one],
+        "every other": names[::2],
+        "some": some,
+    }
+    return {sort: mech.with_drive(active=active) for sort, active in sets.items()}
+
+
+def changed_links(mech, change):
+    """Return the links with what `change(link)`, a mapping of fields, says otherwise of each."""
+    links = []
+    for link in mech.links:
+        fields = ("name", "parent", "joint", "pose", "mass", "com", "inertia")
+        kept = {field: getattr(link, field) for field in fields}
+        links.append(Link(**{**kept, **change(link)}))
+    return links
+
+
+def rebuilt(mech, change):
+    """Return the mechanism with its links changed as in `changed_links`."""
+    return Mechanism(changed_links(mech, change), gravity=mech.gravity, active=mech.active)

@@ -6,14 +6,15 @@ Inside, a sample is a row: q, qd, u are (N, n), wrenches (0 | 1 | N, 6 n_links),
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy import lie
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
 
 if TYPE_CHECKING:
@@ -48,14 +49,21 @@ class Samples:
 
 
 def as_floats(value: Any, name: str) -> Array:
-    """Return an array of float64, or refuse what is not numbers."""
+    """Return an array of float64 of the same shape that the kernels take, or refuse what is not numbers."""
     try:
         array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ShapeError(f"{name}: expected an array of numbers, got rows of different lengths") from error
-    if array.dtype.kind not in "fiub":
+    except (TypeError, OverflowError, RecursionError) as error:
+        raise InvalidType(f"{name}: expected an array of numbers, got a {type(value).__name__}") from error
+    if array.dtype.kind not in "fiu":
         raise InvalidType(f"{name}: expected real numbers, got {array.dtype} ({type(value).__name__})")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidValue(f"{name}: expected numbers, got an array in which some are masked")
+    with np.errstate(over="ignore"):  # a long double beyond the range becomes inf, which is refused where it matters
+        array = np.asarray(array, dtype=np.float64, order="C")
+    # numba takes no array that is read-only or badly aligned
+    return array if array.flags.carray else array.copy()
 
 
 def read_samples(
@@ -76,10 +84,10 @@ def read_samples(
                 "give one sample of each or a batch of each"
             )
     single = first.ndim == 1
-    rows = {name: array.reshape(-1, mech.n) for name, array in arrays.items()}
+    count = 1 if single else len(first)
+    rows = {name: array.reshape(count, mech.n) for name, array in arrays.items()}
     for name, array in rows.items():
-        _refuse_non_finite(array, name, [f"joint {joint!r}" for joint in mech.names], single)
-    count = len(next(iter(rows.values())))
+        _refuse_non_finite(array, name, single, lambda j: f"joint {mech.names[j]!r}")
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
 
 
@@ -87,78 +95,112 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "") if names else "none"
 
 
-def _refuse_non_finite(rows: Array, name: str, columns: Sequence[str], single: bool) -> None:
+def _refuse_non_finite(rows: Array, name: str, single: bool, what: str | Callable[[int], str]) -> None:
+    """Name the first number that is not finite: by what it, or its column, belongs to, and by its row in a batch."""
     if np.isfinite(rows).all():
         return
     row, column = np.argwhere(~np.isfinite(rows))[0]
     where = "" if single else f" in row {row}"
-    raise NonFinite(f"{columns[column]}: {name} is {rows[row, column]}{where}; all numbers must be finite")
+    owner = what if isinstance(what, str) else what(int(column))
+    raise NonFinite(f"{owner}: {name} is {rows[row, column]}{where}; all numbers must be finite")
 
 
-def _rows_of(value: Array, shape: tuple[int, ...], count: int, single: bool, name: str) -> Array:
-    """Return (1 | N, numbers) of a value given once for all samples or for each."""
-    if value.shape == shape:
-        return value.reshape(1, -1)
-    if not single and value.shape == (count, *shape):
-        return value.reshape(count, -1)
-    batch = "" if single else f" or {(count, *shape)}"
-    raise ShapeError(f"{name}: expected shape {shape}{batch}, got {value.shape}")
+def _rows_of(value: Any, shape: tuple[int, ...], count: int, single: bool, name: str, part: str) -> Array:
+    """Return (1 | N, numbers) of a value given once for all samples or for each; `part` is what a shape's row is."""
+    array = as_floats(value, name)
+    shared = array.shape == shape
+    if not shared and (single or array.shape != (count, *shape)):
+        batch = "" if single else f" or {(count, *shape)}"
+        raise ShapeError(f"{name}: expected shape {shape}{batch}, got {array.shape}; {part}")
+    return array.reshape(1 if shared else count, math.prod(shape))
+
+
+_MOMENT_AND_FORCE = "a wrench is (moment, force)"
 
 
 def _wrench_rows(mech: Mechanism, wrench: WrenchLike, count: int, single: bool) -> Array:
     if wrench is None:
         return _NONE
-    if _is_list_of_loads(wrench):
-        rows = _loads_on_links(mech, wrench, count, single)
-    else:
-        rows = _rows_of(as_floats(wrench, "wrench"), (len(mech.links), 6), count, single, "wrench")
-    _refuse_non_finite(rows, "wrench", [f"link {link.name!r}" for link in mech.links for _ in range(6)], single)
+    if isinstance(wrench, (list, tuple)) and (not wrench or any(map(_is_load, wrench))):
+        return _loads_on_links(mech, wrench, count, single)
+    if isinstance(wrench, (list, tuple)) and isinstance(wrench[0], str):
+        raise InvalidType("wrench: expected a list of (link, pose or None, wrench), got one of them; put it in a list")
+    shape = (len(mech.links), 6)
+    rows = _rows_of(wrench, shape, count, single, "wrench", f"a row (moment, force) for each of {shape[0]} links")
+    _refuse_non_finite(rows, "wrench", single or len(rows) != count, lambda j: f"link {mech.links[j // 6].name!r}")
     return rows
 
 
-def _is_list_of_loads(wrench: Any) -> bool:
-    return isinstance(wrench, (list, tuple)) and all(
-        isinstance(entry, (list, tuple)) and len(entry) == 3 and isinstance(entry[0], (str, int)) for entry in wrench
-    )
+def _is_load(entry: Any) -> bool:
+    """Tell whether an entry of a list is meant as (link, pose, wrench), and not as a row of numbers."""
+    if not isinstance(entry, (list, tuple)) or not entry:
+        return False
+    link = isinstance(entry[0], (int, np.integer)) and len(entry) == 3 and not isinstance(entry[1], Real)
+    return isinstance(entry[0], str) or link
 
 
-def _loads_on_links(mech: Mechanism, loads: Any, count: int, single: bool) -> Array:
+def _loads_on_links(mech: Mechanism, loads: Sequence[Any], count: int, single: bool) -> Array:
     """Sum up loads (link, pose, wrench), each in a frame of its own, by links."""
     total = np.zeros((1, len(mech.links), 6))
-    for k, (link, pose, wrench) in enumerate(loads):
-        index = link_index(mech, link)
+    for k, load in enumerate(loads):
+        if not isinstance(load, (list, tuple)) or len(load) != 3:
+            length = f" of length {len(load)}" if isinstance(load, (list, tuple)) else ""
+            raise InvalidType(
+                f"wrench[{k}]: expected (link, pose or None, wrench), got a {type(load).__name__}{length}"
+            )
+        index = link_index(mech, load[0], f"wrench[{k}]")
         name = f"wrench[{k}] on link {mech.links[index].name!r}"
-        rows = _rows_of(as_floats(wrench, name), (6,), count, single, name)
-        if pose is not None:
-            rows = lie.transform_wrench(lie.inverse(as_floats(pose, f"{name}, pose")), rows)
+        rows = _load_rows(load[1], load[2], count, single, name)
         if len(rows) > len(total):
             total = np.repeat(total, len(rows), axis=0)
-        total[:, index] += rows
-    return np.ascontiguousarray(total.reshape(len(total), -1))
+        with np.errstate(over="ignore"):  # refused below
+            total[:, index] += rows
+        _refuse_non_finite(total[:, index], "the sum of loads", single or len(total) != count, name)
+    return total.reshape(len(total), 6 * len(mech.links))
 
 
-def _base_rows(base: BaseLike, count: int, single: bool) -> Array:
+def _load_rows(pose: Any, wrench: Any, count: int, single: bool, name: str) -> Array:
+    """Return the wrench of one load, (1 | N, 6), in the frame of its link."""
+    rows = _rows_of(wrench, (6,), count, single, name, _MOMENT_AND_FORCE)
+    _refuse_non_finite(rows, "the wrench", single or len(rows) != count, name)
+    if pose is None:
+        return rows
+    from cstormpy import lie
+
+    frame = as_floats(pose, f"{name}, its pose")
+    if frame.shape != (4, 4):
+        raise ShapeError(f"{name}, its pose: expected shape (4, 4), got {frame.shape}")
+    frame = lie.check_pose(frame, name=f"{name}, its pose")
+    try:
+        return lie.transform_wrench(frame, rows)
+    except NonFinite as error:
+        raise NonFinite(f"{name}: its moment in the link's frame overflows; the numbers are too large") from error
+
+
+def _base_rows(base: Any, count: int, single: bool) -> Array:
     if base is None:
         return _NONE
-    if not isinstance(base, (tuple, list, np.ndarray)) or len(base) != 2:
+    pair = isinstance(base, (tuple, list)) or (isinstance(base, np.ndarray) and base.ndim > 0)
+    if not pair or len(base) != 2:
         raise InvalidValue("base: expected the pair (V0, dV0), velocity and acceleration of the base, (6,) each")
-    parts = [
-        _rows_of(as_floats(part, f"base, {name}"), (6,), count, single, f"base, {name}")
-        for part, name in zip(base, ("V0", "dV0"), strict=True)
-    ]
-    length = max(len(part) for part in parts)
-    rows = np.hstack([np.broadcast_to(part, (length, 6)) for part in parts])
-    _refuse_non_finite(rows, "its motion", ["base"] * 12, single)
-    return np.ascontiguousarray(rows)
+    parts = []
+    for part, name in zip(base, ("V0", "dV0"), strict=True):
+        rows = _rows_of(part, (6,), count, single, f"base, {name}", "a twist is (angular, linear)")
+        _refuse_non_finite(rows, name, single or len(rows) != count, "base")
+        parts.append(rows)
+    length = max(map(len, parts)) if min(map(len, parts)) else 0
+    return np.hstack([np.broadcast_to(part, (length, 6)) for part in parts])
 
 
-def link_index(mech: Mechanism, link: str | int) -> int:
-    """Return the position of a link given by name or by position."""
-    if isinstance(link, (int, np.integer)) and not isinstance(link, bool):
-        if not 0 <= link < len(mech.links):
-            raise InvalidValue(f"link {link}: there are {len(mech.links)} links, counted from 0")
-        return int(link)
-    return mech.link_index(link)
+def link_index(mech: Mechanism, link: str | int, what: str = "link") -> int:
+    """Return the position of a link given by name or by position; `what` begins the message if it is neither."""
+    if isinstance(link, str):
+        return mech.link_index(link)
+    if isinstance(link, bool) or not isinstance(link, (int, np.integer)):
+        raise InvalidType(f"{what}: expected the name of a link or its position, got a {type(link).__name__}")
+    if not 0 <= link < len(mech.links):
+        raise InvalidValue(f"{what}: expected a position from 0 to {len(mech.links) - 1} in the links, got {link}")
+    return int(link)
 
 
 def failure(mech: Mechanism, structure: NDArray[np.int64], status: int, row: int | None) -> Exception:

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.running import run_checked, scratch_size
+from cstormpy.dynamics.running import Handle, run_checked, scratch_size
 from cstormpy.errors import InvalidValue, ShapeError
-from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -26,33 +25,45 @@ class HybridDynamics:
 
     Attributes
     ----------
-    y : ndarray, (n,) or (N, n)
-        The torque of each active joint, the acceleration of each passive one.
-    qdd : ndarray, like y
-        The acceleration of every joint, as prescribed or as found.
-    tau : ndarray, like y
-        The motor torque of every joint, as given or as found.
+    y, qdd, tau : ndarray, (n,) or (N, n)
+        What was found for each joint; the acceleration of every joint; the motor torque of every joint.
     """
 
-    __slots__ = ("_active", "_u", "y")
+    __slots__ = ("_parts",)
 
-    def __init__(self, y: Array, u: ArrayLike, active: NDArray[np.bool_]) -> None:
-        self.y = y
-        self._u = u
-        self._active = active
+    def __init__(self, parts: tuple[Array, Array, Array] | Array) -> None:
+        # (y, qdd, tau), or these three behind one another: taking them apart would cost more than one call
+        self._parts = parts
+
+    def _part(self, k: int) -> Array:
+        parts = self._parts
+        if isinstance(parts, tuple):
+            return parts[k]
+        n = parts.size // 3
+        return parts[k * n : (k + 1) * n]
+
+    @property
+    def y(self) -> Array:
+        """The torque of each active joint, the acceleration of each passive one."""
+        return self._part(0)
 
     @property
     def qdd(self) -> Array:
         """The acceleration of every joint, as prescribed or as found."""
-        return np.where(self._active, self._u, self.y)
+        return self._part(1)
 
     @property
     def tau(self) -> Array:
         """The motor torque of every joint, as given or as found."""
-        return np.where(self._active, self.y, self._u)
+        return self._part(2)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(qdd={self.qdd!r}, tau={self.tau!r})"
+
+
+def put_together(y: Array, u: ArrayLike, active: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    """Return (y, qdd, tau): what was found, and where that and what was given belong."""
+    return y, np.where(active, u, y), np.where(active, y, u)
 
 
 def hybrid_dynamics(
@@ -87,25 +98,42 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
     return out
 
 
-def hybrid_evaluator(mech: Mechanism) -> Callable[..., Array]:
-    """Return a prepared f(q, qd, u, out=None) -> y; `Mechanism.hybrid_evaluator` says more."""
+def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..., HybridDynamics]]:
+    """Return a prepared f(q, qd, u, out=None) -> y, and one that returns the whole answer.
+
+    `Mechanism.hybrid_evaluator` says more.
+    """
     from cstormpy.kernels import entries_hybrid as entries
     from cstormpy.mechanism.tables import tables_of
 
     kernel = entries.hybrid_one.load()
-    tables = tables_of(mech)
-    T, N = tables.T, tables.N
-    W = np.zeros(layout.scratch_numbers(mech.n, len(mech.links), False))
+    handle = Handle(mech, tables_of(mech), matrices=False)
+    y_only, all_three = handle.y_only, handle.all_three
+    n, three, empty = mech.n, 3 * mech.n, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
+        y = empty(n) if out is None else out
         try:
-            y: Array = kernel(T, N, W, q, qd, u)
-        except (TypeError, ArithmeticError):
-            # not arrays of the right kind, or a sample without an answer: the careful way says which
-            y = hybrid_dynamics(mech, q, qd, u)
-        return y if out is None else copy_out(y, out)
+            if kernel(y_only, q, qd, u, y) == 0:
+                return y
+        except TypeError:
+            pass
+        # not arrays of the right kind, or a sample without an answer: the careful way says which
+        found = hybrid_dynamics(mech, q, qd, u)
+        return found if out is None else copy_out(found, out)
 
-    return evaluate
+    def answer(q: Array, qd: Array, u: Array) -> HybridDynamics:
+        parts = empty(three)
+        try:
+            if kernel(all_three, q, qd, u, parts) == 0:
+                return HybridDynamics(parts)
+        except TypeError:
+            pass
+        return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u), u, mech.active_mask))
+
+    # what the addresses point to lives as long as these functions
+    evaluate.handle = answer.handle = handle  # type: ignore[attr-defined]
+    return evaluate, answer
 
 
 def copy_out(y: Array, out: Array) -> Array:

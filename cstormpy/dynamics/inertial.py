@@ -53,7 +53,7 @@ def inertial(
     )  # fmt: skip
     if count:
         kernel = entries.inertial_lanes.load()
-        run_batch(kernel, tables_of(mech), arguments, count, scratch_size(mech, True), threads)
+        run_batch(kernel, tables_of(mech), arguments, count, scratch_size(mech, False), threads)
     _add_welded(mech, samples.base, bulk, energy)
     total = bulk[:, 6:7]
     with np.errstate(invalid="ignore", divide="ignore"):

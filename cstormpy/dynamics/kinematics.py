@@ -28,7 +28,7 @@ def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -
     if samples.count:
         arguments = (samples.rows["q"], out)
         kernel = entries.pose_lanes.load()
-        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, True), threads)
+        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     return samples.shaped(out.reshape(*out.shape[:2], 4, 4))
 
 
@@ -47,7 +47,7 @@ def jacobian(
         rows = samples.rows
         arguments = (rows["q"], rows.get("qd", np.zeros_like(rows["q"])), index, out, rate)
         kernel = entries.jacobian_lanes.load()
-        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, True), threads)
+        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     return samples.shaped(out), samples.shaped(rate)
 
 

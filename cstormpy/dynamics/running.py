@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,14 +16,16 @@ from cstormpy.errors import InvalidValue
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from cstormpy.kernels.compiling import Entry
     from cstormpy.mechanism import Mechanism
     from cstormpy.mechanism.tables import Tables
 
 Array = NDArray[np.float64]
 
-#: Above this many coordinates the matrices of samples side by side no longer fit the processor's caches.
-MANY_COORDINATES = 48
+#: Above this many coordinates the matrices of samples side by side no longer fit the processor's caches (measured).
+MANY_COORDINATES = 80
 
 _local = threading.local()
 
@@ -46,7 +48,12 @@ def thread_count(threads: int | None) -> int:
 
 
 def run_batch(
-    kernel: Callable[..., Any], tables: Tables, arguments: tuple[Any, ...], count: int, numbers: int, threads: int | None
+    kernel: Callable[..., Any],
+    tables: Tables,
+    arguments: tuple[Any, ...],
+    count: int,
+    numbers: int,
+    threads: int | None,
 ) -> tuple[int, int]:
     """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
     workers = min(thread_count(threads), -(-count // layout.LANES))
@@ -59,7 +66,7 @@ def run_batch(
         return part((0, count)) or (-1, 0)
     groups = -(-count // layout.LANES)
     cuts = [min(count, layout.LANES * (groups * k // workers)) for k in range(workers + 1)]
-    outcomes = list(_pool(workers).map(part, zip(cuts[:-1], cuts[1:], strict=True)))
+    outcomes = list(_pool(workers).map(part, pairwise(cuts)))
     return next((o for o in outcomes if o is not None and o[1] != 0), (-1, 0))
 
 
@@ -69,14 +76,36 @@ if hasattr(os, "register_at_fork"):
 
 
 def _pool(workers: int) -> ThreadPoolExecutor:
-    if workers not in _pools:
-        _pools[workers] = ThreadPoolExecutor(workers, thread_name_prefix="cstormpy")
-    return _pools[workers]
+    """Return threads for so many parts; sizes are powers of two, lest each size leave threads of its own behind."""
+    size = 1 << (workers - 1).bit_length()
+    pool = _pools.get(size)
+    if pool is None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = _pools.setdefault(size, ThreadPoolExecutor(size, thread_name_prefix="cstormpy"))
+    return pool
 
 
-def scratch_size(mech: Mechanism, sensitivities: bool) -> int:
-    """Return how many float64 of scratch memory any kernel needs for a mechanism, samples side by side."""
-    return layout.LANES * layout.scratch_numbers(mech.n, len(mech.links), sensitivities)
+def scratch_size(mech: Mechanism, matrices: bool) -> int:
+    """Return how many float64 of scratch memory any batch kernel needs for a mechanism."""
+    one = layout.forms_numbers(mech.n, len(mech.links))
+    # matrices stand side by side, or those of one sample behind what stands side by side
+    return layout.LANES * (one + layout.matrix_numbers(mech.n)) + one if matrices else layout.LANES * one
+
+
+class Handle:
+    """T, N and scratch memory of a mechanism behind one array argument, kept alive as long as this object.
+
+    `y_only` is that argument for kernels that fill y; with `all_three` they also fill q̈ and τ.
+    """
+
+    def __init__(self, mech: Mechanism, tables: Tables, matrices: bool) -> None:
+        numbers = layout.forms_numbers(mech.n, len(mech.links)) + (layout.matrix_numbers(mech.n) if matrices else 0)
+        scratch = np.zeros(numbers)
+        self.arrays = (tables.T, tables.N, scratch)
+        addresses = [value for a in self.arrays for value in (a.ctypes.data, a.size)]
+        self.y_only = np.array([*addresses, 1], dtype=np.int64)
+        self.all_three = np.array([*addresses, 3], dtype=np.int64)
 
 
 def run_checked(

@@ -39,6 +39,7 @@ from cstormpy.kernels.layout import (
     C_V,
     C_WD,
     C_WQ,
+    C_X,
     CF_ROW,
     N_ACTIVE,
     N_COUNT,
@@ -151,7 +152,7 @@ def moment_matrix(inertia, c, omega, p):
 @step
 def body_forms(T, N, W, i, x, omega, v, alpha, a, like):
     """Write inertia, momentum, its moment matrix and the force of body i."""
-    k, t = node(i)
+    _, t = node(i)
     row = row_of(N, i)
     m = T[t + T_MASS]
     axes = load_columns(W, i * ROW + R, like)
@@ -238,7 +239,7 @@ def subtree_forms(N, W, i, like):
     parent = N[k + N_PARENT]
     if parent > 0:
         p = row_of(N, parent)
-        for j in range(C_T - C_I):
+        for j in range(C_X - C_I):
             store(W, p + C_I + j, load(W, p + C_I + j, like) + load(W, row + C_I + j, like))
 
 

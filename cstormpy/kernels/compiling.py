@@ -1,9 +1,9 @@
 """How kernels are compiled and kept: `step` for the pieces, `entry` for what Python calls.
 
-Entries are compiled at their first use and kept on disk. numba's own ``cache=True`` does not notice a
-change in a function of another file, so the folder of the disk cache bears a digest of all kernel
-sources and of the versions that shape machine code: another source, another folder. Processes that
-start together wait for the one that compiles instead of compiling the same again.
+Entries are compiled at their first use and kept on disk, a file for each. numba's own ``cache=True`` does
+not notice a change in a function of another file, so the folder of the files bears a digest of all kernel
+sources and of the versions that shape machine code: another source, another folder. Processes that start
+together wait for the one that compiles instead of compiling the same again.
 """
 
 from __future__ import annotations
@@ -11,21 +11,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import pickle
 import platform
+import re
 import shutil
 import sys
+import threading
 import time
+import uuid
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 import llvmlite
 import numba
-from numba.core import caching, sigutils
+import numpy as np
+from numba.core import caching, sigutils, types
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+from numba.np.numpy_support import as_dtype
 
-from cstormpy.reporting import notice
+from cstormpy.reporting import notice_once
+
+__all__ = ["Entry", "entry", "step", "warmup"]
 
 #: ``contract`` allows fused multiply-add and nothing else: NaN and the order of sums stay meaningful.
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
-_FOLDERS_KEPT = 4
 
 _entries: list[Entry] = []
 
@@ -36,7 +47,7 @@ def step(function):
 
 
 def entry(signature, *, nogil=False):
-    """Make a function of one signature that is compiled at first use, from the disk cache if it is there.
+    """Make a function of one signature that is compiled at first use, or read from disk if it is there.
 
     ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
     interpreter lock is held throughout the call.
@@ -59,42 +70,55 @@ class Entry:
         self._signature = signature
         self._nogil = nogil
         self._ready = None
+        self._compiling = threading.Lock()
 
     def load(self):
-        """Return the compiled function; compile it, or read it from the disk cache, the first time."""
+        """Return the compiled function; compile it, or read it from disk, the first time."""
         if self._ready is None:
-            self._ready = self._compile()
+            with self._compiling:
+                if self._ready is None:
+                    self._ready = self._compile()
         return self._ready
 
-    @property
-    def is_cached(self):
-        """Whether the disk cache holds this kernel."""
-        if numba.config.DISABLE_JIT:
-            return True
-        cache = _SourceKeyedCache(self._function)
-        return cache.load_overload(self._parsed_signature(), numba.njit(self._function).targetctx) is not None
-
-    def _parsed_signature(self):
-        args, result = sigutils.normalize_signature(self._signature)
-        return result(*args)
-
     def _compile(self):
-        dispatcher = numba.njit(**_OPTIONS, nogil=self._nogil)(self._function)
         if numba.config.DISABLE_JIT:
-            return dispatcher
-        signature = self._parsed_signature()
-        cache = _open_cache(self._function)
-        if cache is not None:
-            dispatcher._cache = cache
-        with _FirstCompile(cache, signature, dispatcher):
-            dispatcher.compile(signature)
+            return _strict(self._function, self._signature)
+        dispatcher = numba.njit(**_OPTIONS, nogil=self._nogil)(self._function)
+        with _Kept(f"{self._function.__module__.rpartition('.')[2]}.{self.name}") as kept:
+            dispatcher._cache = kept
+            dispatcher.compile(self._signature)
         dispatcher.disable_compile()
         return dispatcher
 
 
+def _strict(function, signature):
+    """Return a function that runs uncompiled as if compiled: as choosy about arrays, as silent about overflow."""
+    kinds = [
+        (k, as_dtype(kind.dtype), kind.ndim)
+        for k, kind in enumerate(sigutils.normalize_signature(signature)[0])
+        if isinstance(kind, types.Array)
+    ]
+
+    def refuse_or_run(*arguments):
+        for k, dtype, ndim in kinds:
+            array = arguments[k]
+            if type(array) is not np.ndarray or array.dtype != dtype or array.ndim != ndim or not array.flags.carray:
+                raise TypeError(f"{function.__name__}: argument {k} is not a C array of {dtype} with {ndim} dimensions")
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return refuse_or_run
+
+
 def warmup(report=None):
-    """Compile every kernel that the disk cache lacks; return how many seconds that took."""
+    """Compile every kernel that is not on disk yet; return how many seconds that took.
+
+    ``report`` is called with the name of each kernel once it is ready.
+    """
     begin = time.perf_counter()
+    for module in iter_modules([os.path.dirname(__file__)]):
+        if module.name.startswith("entries_"):
+            import_module(f"{__package__}.{module.name}")
     for made in _entries:
         made.load()
         if report is not None:
@@ -102,127 +126,172 @@ def warmup(report=None):
     return time.perf_counter() - begin
 
 
-def cache_folder():
-    """Return the folder of the disk cache for these sources and versions."""
-    return _cache_root() / _digest()
+# Where compiled kernels are kept ----------------------------------------------------------------------
 
-
-def _cache_root():
-    given = os.environ.get("CSTORMPY_CACHE_DIR")
-    if given:
-        return Path(given).expanduser()
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "cstormpy"
-
-
-_digest_of_sources: list[str] = []
+_FOLDER = re.compile(r"kernels-[0-9a-f]{20}")
+_FOLDERS_KEPT = 4
+#: Seconds without use after which a folder may be removed: whoever switches between versions keeps them all.
+_OUT_OF_USE = 7 * 24 * 3600.0
+#: Seconds to wait for another process before compiling the same kernel beside it.
+_PATIENCE = 300.0
+#: Settings of numba, from the environment as a rule, that change the machine code of the same source.
+_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "USING_SVML")
 
 
 def _digest():
-    if not _digest_of_sources:
-        digest = hashlib.sha256()
-        for version in (numba.__version__, llvmlite.__version__, platform.python_version(), platform.machine()):
-            digest.update(version.encode())
-        for source in sorted(Path(__file__).parent.glob("*.py")):
-            digest.update(source.name.encode() + source.read_bytes())
-        _digest_of_sources.append(digest.hexdigest()[:20])
-    return _digest_of_sources[0]
-
-
-class _SourceKeyedLocator(caching._CacheLocator):
-    """Tells numba's cache where to write, and leaves staleness to the name of the folder."""
-
-    def __init__(self, function, path):
-        self._function = function
-
-    def get_cache_path(self):
-        return str(cache_folder())
-
-    def get_source_stamp(self):
-        return _digest()
-
-    def get_disambiguator(self):
-        return str(self._function.__code__.co_firstlineno)
-
-    @classmethod
-    def from_function(cls, function, path):
-        return cls(function, path)
-
-
-class _SourceKeyedImpl(caching.CompileResultCacheImpl):
-    _locator_classes = (_SourceKeyedLocator,)
-
-    def __init__(self, function):
-        # numba's own constructor reads locators from its configuration, which belongs to the user.
-        self._lineno = function.__code__.co_firstlineno
-        self._locator = _SourceKeyedLocator(function, "")
-        self._filename_base = self.get_filename_base(f"{function.__module__}.{function.__name__}", "")
-
-
-class _SourceKeyedCache(caching.FunctionCache):
-    _impl_class = _SourceKeyedImpl
-
-
-def _open_cache(function):
-    """Return a cache that can be written, or None with a notice."""
-    folder = cache_folder()
-    try:
-        if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True)
-            _remove_old_folders(folder)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(f"{folder} is not writable")
-        os.utime(folder)
-        return _SourceKeyedCache(function)
-    except OSError as error:
-        notice(f"kernels are compiled but not kept: {error}; set CSTORMPY_CACHE_DIR to a folder that can be written")
+    """Return a digest of the sources of all kernels and of the versions that shape machine code."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    if not sources:
         return None
+    digest = hashlib.sha256()
+    for version in (numba.__version__, llvmlite.__version__, platform.python_version(), platform.machine()):
+        digest.update(version.encode() + b"\0")
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()[:20]
 
 
-def _remove_old_folders(current):
-    folders = [f for f in current.parent.iterdir() if f.is_dir() and f != current and len(f.name) == len(current.name)]
-    folders.sort(key=lambda f: f.stat().st_mtime, reverse=True)
-    for folder in folders[_FOLDERS_KEPT - 1 :]:
-        shutil.rmtree(folder, ignore_errors=True)
+#: Taken now and not at the first compile, when the sources may have become others than those imported.
+_IMPORTED = _digest()
 
 
-class _FirstCompile(contextlib.AbstractContextManager):
-    """Says what a compile does, and holds the other processes back that would compile the same."""
+def cache_folder():
+    """Return the folder in which these sources' kernels are kept; OSError if this user has no such place."""
+    return _root() / f"kernels-{_IMPORTED}"
 
-    _said = False
 
-    def __init__(self, cache, signature, dispatcher):
+def _root():
+    try:
+        given = os.environ.get("CSTORMPY_CACHE_DIR")
+        if given:
+            return Path(given).expanduser().absolute()
+        if sys.platform == "win32":
+            base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Caches"
+        else:
+            base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:  # a user without a home
+        raise OSError(str(error)) from error
+    return base / "cstormpy"
+
+
+class _Kept(contextlib.AbstractContextManager, caching.NullCache):
+    """The file of one kernel: numba asks it before it compiles, and hands it what it has compiled.
+
+    While one process compiles, within the ``with`` block, others that want the same kernel wait.
+    """
+
+    def __init__(self, name):
+        self._name = name
+        self._path = None
         self._lock = None
-        if cache is None or cache.load_overload(signature, dispatcher.targetctx) is None:
-            if cache is not None:
-                self._lock = _lock_file(cache_folder() / "compiling.lock")
-            if cache is None or cache.load_overload(signature, dispatcher.targetctx) is None:
-                self._say()
 
-    @classmethod
-    def _say(cls):
-        if not cls._said:
-            cls._said = True
-            notice("compiling kernels for the first time on this machine (some seconds each, then kept on disk)")
+    def load_overload(self, sig, target_context):
+        target_context.refresh()
+        found = None
+        try:
+            self._path = self._place(target_context.codegen().magic_tuple())
+            found = self._read(target_context)
+            if found is None:
+                _make_folder(self._path.parent)
+                self._lock = _Lock(self._path.with_suffix(".lock"))
+                found = self._read(target_context)
+        except OSError as error:
+            self._path = None
+            _say_not_kept(error)
+        else:
+            if found is None:
+                notice_once(f"compiling kernels (some seconds each), to be kept in {self._path.parent.parent}")
+        return found
+
+    def save_overload(self, sig, data):
+        if self._path is None or data.library.has_dynamic_globals:
+            return
+        content = dumps(data._reduce())
+        begun = self._path.with_suffix(f".{uuid.uuid4().hex[:12]}.tmp")
+        try:
+            begun.write_bytes(hashlib.sha256(content).digest() + content)
+            begun.replace(self._path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                begun.unlink()
+            _say_not_kept(error)
 
     def __exit__(self, *exc):
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
+
+    def _place(self, processor):
+        """Return where this kernel stands for a processor and numba's present settings."""
+        if _IMPORTED is None:
+            raise OSError("their source files are not there to tell old from new")
+        if _digest() != _IMPORTED:
+            raise OSError("their sources have changed since they were imported")
+        settings = [getattr(numba.config, name, None) for name in _SETTINGS]
+        key = hashlib.sha256(repr((processor, settings)).encode()).hexdigest()[:12]
+        return cache_folder() / f"{self._name}-{key}.kernel"
+
+    def _read(self, target_context):
+        """Return the kernel from its file; None if there is none, or not as it was written."""
+        try:
+            content = self._path.read_bytes()
+        except OSError:
+            return None
+        if hashlib.sha256(content[32:]).digest() != content[:32]:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(self._path.parent)
+        return CompileResult._rebuild(target_context, *pickle.loads(content[32:]))
 
 
-def _lock_file(path):
-    """Open a file and wait until no other process holds it; closing it lets go."""
-    try:
-        handle = path.open("w")
-    except OSError:
-        return None
-    with contextlib.suppress(ImportError, OSError):
-        import fcntl
+def _say_not_kept(error):
+    reason = str(error)
+    if error.errno is not None:
+        reason = f"{_root()}: {error.strerror}; set CSTORMPY_CACHE_DIR to a folder that can be written"
+    notice_once(f"compiling kernels (some seconds each) that can not be kept: {reason}")
 
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
+
+def _make_folder(folder):
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        _remove_old_folders(folder)
+
+
+def _remove_old_folders(current):
+    """Remove folders of other sources that nobody has used for long, but for the last few."""
+    with contextlib.suppress(OSError):  # another process may be doing the same
+        others = [f for f in current.parent.iterdir() if _FOLDER.fullmatch(f.name) and f != current]
+        last_use = {folder: folder.stat().st_mtime for folder in others}
+        for folder in sorted(others, key=last_use.__getitem__, reverse=True)[_FOLDERS_KEPT - 1 :]:
+            if last_use[folder] < time.time() - _OUT_OF_USE:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Lock:
+    """Held by one process at a time, and let go when that process ends, however it ends."""
+
+    def __init__(self, path):
+        self._file = path.open("a")
+        try:
+            import fcntl
+        except ImportError:  # on Windows two processes may compile the same, which costs time and no more
+            return
+        self._flock, self._free = fcntl.flock, fcntl.LOCK_UN
+        self._wait(fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _wait(self, exclusively):
+        end = time.monotonic() + _PATIENCE
+        with contextlib.suppress(OSError):  # a file system that knows no locks
+            while time.monotonic() < end:
+                try:
+                    return self._flock(self._file, exclusively)
+                except BlockingIOError:
+                    notice_once("another process is compiling kernels: waiting for it")
+                    time.sleep(0.05)
+
+    def release(self):
+        with contextlib.suppress(OSError, AttributeError):
+            # not by closing alone: a process that was forked meanwhile holds the file open as well
+            self._flock(self._file, self._free)
+        self._file.close()

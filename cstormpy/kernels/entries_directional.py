@@ -63,9 +63,6 @@ def direction_lanes(T, N, W, q, qd, u, wrench, base, dq, dqd, du, y, dy, start, 
     return -1, 0
 
 
-
-
-
 @entry(_SIGNATURE, nogil=True)
 def gradient_lanes(T, N, W, q, qd, u, wrench, base, gy, y, gq, gqd, gu, start, stop):
     """Fill rows start to stop of y and of the gradients to q, qd and u that a gradient gy to y brings."""

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cstormpy.kernels.compiling import entry
-from cstormpy.kernels.hybrid import hybrid, node, place_base
+from cstormpy.kernels.hybrid import hybrid, place_base
 from cstormpy.kernels.lanes import width, zero_lanes
-from cstormpy.kernels.layout import N_COORDINATE, N_COUNT, ROW, Y
-from cstormpy.kernels.samples import bring_base, bring_in, bring_in_one, bring_wrenches, take_out
+from cstormpy.kernels.layout import N_COUNT
+from cstormpy.kernels.samples import (
+    WRONG_SIZE,
+    arrays_behind,
+    bring_base,
+    bring_in,
+    bring_in_one,
+    bring_wrenches,
+    take_out,
+    take_out_one,
+)
 
 
-@entry("f8[::1](f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
-def hybrid_one(T, N, W, q, qd, u):
-    """Return y of one sample; raise ArithmeticError where the slow way has to find out what is wrong."""
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+def hybrid_one(handle, q, qd, u, y):
+    """Fill y of one sample and return 0, or another number where the careful way has to find out what is wrong.
+
+    A y of three times the size also receives the accelerations and the torques of all joints.
+    """
+    T, N, W = arrays_behind(handle)
     n = N[N_COUNT]
-    if q.size != n or qd.size != n or u.size != n:
-        raise ArithmeticError
+    if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6]:
+        return WRONG_SIZE
     bring_in_one(N, W, q, qd, u)
-    place_base(T, W, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0), 0.0)
-    if hybrid(T, N, W, False, False, 0.0) != 0:
-        raise ArithmeticError
-    y = np.empty(n)
-    for i in range(1, n + 1):
-        k, _ = node(i)
-        y[N[k + N_COORDINATE]] = W[i * ROW + Y]
-    return y
+    rest = (0.0, 0.0, 0.0)
+    place_base(T, W, rest, rest, rest, 0.0)
+    status = hybrid(T, N, W, False, False, 0.0)
+    take_out_one(N, W, y)
+    return status
 
 
 _MATRIX = "f8[:,::1]"

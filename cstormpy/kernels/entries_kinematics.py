@@ -165,7 +165,10 @@ def joint_energy(T, N, W, i, gradient, first, last, like):
     return 0.5 * qd * momentum, spring
 
 
-_INERTIAL = f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, {_MATRIX}, {_CUBE}, {_CUBE}, {_MATRIX}, {_MATRIX}, {_CUBE}, i8, i8)"
+_INERTIAL = (
+    f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, {_MATRIX}, {_CUBE}, {_CUBE}, {_MATRIX}, {_MATRIX}, "
+    f"{_CUBE}, i8, i8)"
+)
 
 
 @entry(_INERTIAL, nogil=True)

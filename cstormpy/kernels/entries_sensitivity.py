@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from cstormpy.kernels.closed_forms import form_base
+from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.compiling import entry, step
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes
-from cstormpy.kernels.layout import N_COORDINATE, N_COUNT, ROW, Y
-from cstormpy.kernels.samples import bring_base, bring_form_base, bring_in, bring_in_one, bring_wrenches, take_out
-from cstormpy.kernels.sensitivity import column_count, columns_place, sensitivity
+from cstormpy.kernels.layout import C_KEPT, KEPT, N_COORDINATE, N_COUNT, N_DEEP, ROW
+from cstormpy.kernels.samples import (
+    WRONG_SIZE,
+    arrays_behind,
+    bring_base,
+    bring_form_base,
+    bring_in,
+    bring_in_one,
+    bring_wrenches,
+    take_out,
+    take_out_one,
+)
+from cstormpy.kernels.sensitivity import column_count, columns_place, fill_columns, matrix_place
 
 
 @step
@@ -35,47 +43,58 @@ def take_out_columns(N, W, out, of_base, first, last, like):
                     of_base[first + s, row, j] = lane(value, s)
 
 
-@entry("Tuple((f8[::1], f8[:,:,::1]))(f8[::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
-def sensitivity_one(T, N, W, q, qd, u):
-    """Return y and its derivatives to q, qd, u as (3, n, n) for one sample; raise as `hybrid_one` does."""
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1])")
+def sensitivity_one(handle, q, qd, u, y, D):
+    """Fill y and D (3, n, n), its derivatives to q, qd, u, for one sample; return as `hybrid_one` does."""
+    T, N, W = arrays_behind(handle)
     n = N[N_COUNT]
-    if q.size != n or qd.size != n or u.size != n:
-        raise ArithmeticError
+    if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6] or D.size != 3 * n * n:
+        return WRONG_SIZE
     bring_in_one(N, W, q, qd, u)
     rest = (0.0, 0.0, 0.0)
     place_base(T, W, rest, rest, rest, 0.0)
-    if hybrid(T, N, W, False, False, 0.0) != 0:
-        raise ArithmeticError
+    status = hybrid(T, N, W, False, N[N_DEEP] != 0, 0.0)
+    if status != 0:
+        return status
     form_base(T, N, W, rest, rest, rest, rest, 0.0)
-    sensitivity(T, N, W, False, False, 0.0)
-    y, D = np.empty(n), np.empty((3, n, n))
+    closed_forms(T, N, W, False, 0.0)
+    fill_columns(T, N, W, False, 0.0)
     place, pitch = columns_place(N, 0.0), column_count(N, False, 0.0)
+    take_out_one(N, W, y)
     for i in range(1, n + 1):
         k, _ = node(i)
         row, x = N[k + N_COORDINATE], place + (i - 1) * pitch
-        y[row] = W[i * ROW + Y]
         for block in range(3):
             for j in range(n):
                 D[block, row, j] = W[x + block * n + j]
-    return y, D
+    return 0
 
 
 @step
-def sensitivity_rows(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop, like):
+def prepare(T, N, W, q, qd, u, wrench, base, y, first, last, like):
+    """Run hybrid dynamics and closed forms of the samples first to last; return the status of the former."""
     loaded = wrench.shape[0] > 0
-    for first in range(start, stop, width(like)):
-        bring_in(N, W, q, qd, u, first, stop - 1, like)
-        bring_base(T, W, base, first, stop - 1, like)
-        if loaded:
-            bring_wrenches(N, W, wrench, first, stop - 1, like)
-        status = hybrid(T, N, W, loaded, False, like)
-        take_out(N, W, y, first, stop - 1, like)
-        if status != 0:
-            return first, status
-        bring_form_base(T, N, W, base, first, stop - 1, like)
-        sensitivity(T, N, W, loaded, of_base.shape[0] > 0, like)
-        take_out_columns(N, W, out, of_base, first, stop - 1, like)
-    return -1, 0
+    bring_in(N, W, q, qd, u, first, last, like)
+    bring_base(T, W, base, first, last, like)
+    if loaded:
+        bring_wrenches(N, W, wrench, first, last, like)
+    status = hybrid(T, N, W, loaded, N[N_DEEP] != 0, like)
+    take_out(N, W, y, first, last, like)
+    bring_form_base(T, N, W, base, first, last, like)
+    closed_forms(T, N, W, loaded, like)
+    return status
+
+
+@step
+def keep_one(N, W, V, s, like):
+    """Copy what the matrices need of sample s, of those side by side in W, to V."""
+    w = width(like)
+    for i in range(N[N_COUNT] + 1):
+        for k in range(i * ROW, i * ROW + KEPT):
+            V[k] = W[k * w + s]
+        c = row_of(N, i)
+        for k in range(c, c + C_KEPT):
+            V[k] = W[k * w + s]
 
 
 _MATRIX = "f8[:,::1]"
@@ -86,12 +105,33 @@ _SENSITIVITY = (
 
 
 @entry(_SENSITIVITY, nogil=True)
-def sensitivity_batch(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop):
-    """Fill rows start to stop of y, out (samples, 3, n, n) and, unless empty, of_base (samples, n, 12)."""
-    return sensitivity_rows(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop, 0.0)
+def sensitivity_lanes(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop):
+    """Fill rows start to stop of y, out (samples, 3, n, n) and, unless empty, of_base (samples, n, 12).
+
+    All is done with several samples side by side. Return the first row of the first group that holds a bad one (or
+    -1), and its status.
+    """
+    like = zero_lanes()
+    for first in range(start, stop, width(like)):
+        status = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        if status != 0:
+            return first, status
+        fill_columns(T, N, W, of_base.shape[0] > 0, like)
+        take_out_columns(N, W, out, of_base, first, stop - 1, like)
+    return -1, 0
 
 
 @entry(_SENSITIVITY, nogil=True)
-def sensitivity_lanes(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop):
-    """Do the same with several samples side by side; the bad row is the first of its group."""
-    return sensitivity_rows(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop, zero_lanes())
+def sensitivity_large(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop):
+    """Do the same with the matrices of one sample after the other, which the processor's caches can hold."""
+    like = zero_lanes()
+    V = W[matrix_place(N) * width(like) :]
+    for first in range(start, stop, width(like)):
+        status = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        if status != 0:
+            return first, status
+        for s in range(min(width(like), stop - first)):
+            keep_one(N, W, V, s, like)
+            fill_columns(T, N, V, of_base.shape[0] > 0, 0.0)
+            take_out_columns(N, V, out, of_base, first + s, first + s, 0.0)
+    return -1, 0

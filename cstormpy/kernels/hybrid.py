@@ -32,6 +32,7 @@ from cstormpy.kernels.layout import (
     N_NODES,
     N_PARENT,
     N_SLIDES,
+    N_TILTED,
     N_TURNS,
     OMEGA,
     PA,
@@ -120,10 +121,12 @@ def place(T, N, W, i, like):
     row, parent = i * ROW, N[k + N_PARENT] * ROW
     q = load(W, row + Q, like)
     A = load_columns(W, parent + R, like)
-    e = t + T_E
-    x = column_times(A, T[e], T[e + 3], T[e + 6])
-    y = column_times(A, T[e + 1], T[e + 4], T[e + 7])
-    z = column_times(A, T[e + 2], T[e + 5], T[e + 8])
+    x, y, z = A
+    if N[k + N_TILTED]:
+        e = t + T_E
+        x = column_times(A, T[e], T[e + 3], T[e + 6])
+        y = column_times(A, T[e + 1], T[e + 4], T[e + 7])
+        z = column_times(A, T[e + 2], T[e + 5], T[e + 8])
     d = rotate(A, T, t + T_P)
     if N[k + N_TURNS]:
         s, c = sincos(q)

@@ -34,8 +34,9 @@ T_LINK = 12  # numbers of a link, after the nodes: orientation (9) and origin (3
 # N: the structure ----------------------------------------------------------------------------------
 N_COUNT = 0  # n, the number of coordinates and of nodes without the base
 N_LINKS = 1  # number of links
-N_NODES = 2  # where the rows of the nodes begin
-N_NODE = 8  # integers of a node, namely:
+N_DEEP = 2  # 1 if the passive joints stand so far from the base that recursion beats factorisation
+N_NODES = 3  # where the rows of the nodes begin
+N_NODE = 10  # integers of a node, namely:
 N_PARENT = 0  # parent node
 N_COORDINATE = 1  # index into q
 N_TURNS = 2  # 1 if q turns the link (revolute, screw)
@@ -44,19 +45,22 @@ N_ACTIVE = 4  # 1 if the motion is prescribed
 N_DEVIATES = 5  # 1 if the node or one between it and the base is passive
 N_LOSSES = 6  # 1 if it has damping, friction or a spring
 N_END = 7  # one past the last node of its subtree
+N_TILTED = 8  # 1 if its axes at q = 0 are not those of its parent node
+N_ABOVE = 9  # the nearest passive node between it and the base, or 0
 # after the nodes: for each link, the node that carries it
 
 # W: scratch of the dynamics, numbers of a node -------------------------------------------------------
 Q, QD, U, Y = 0, 1, 2, 3
 R = 4  # 9, orientation in the world's axes (those of the base)
-D = 13  # 3, from the parent's origin to this one, world axes like all that follows
-OMEGA = 16  # 3
-ALPHA = 19  # 3, angular acceleration without the passive joints' own, later the deviation from it
-ACC = 22  # 3, acceleration of the origin likewise, less gravity
-IA = 25  # 21, articulated inertia about the origin: I (xx xy xz yy yz zz), H (row by row), M (like I)
-PA = 46  # 6, force (moment, force) that the joint must carry
-UV = 52  # 6, IA S
-DI = 58  # 1 / (Sᵀ IA S + armature)
+DI = 13  # 1 / (Sᵀ IA S + armature)
+UV = 14  # 6, IA S
+KEPT = 20  # what the matrices need ends here
+D = 20  # 3, from the parent's origin to this one, world axes like all that follows
+OMEGA = 23  # 3
+ALPHA = 26  # 3, angular acceleration without the passive joints' own, later the deviation from it
+ACC = 29  # 3, acceleration of the origin likewise, less gravity
+IA = 32  # 21, articulated inertia about the origin: I (xx xy xz yy yz zz), H (row by row), M (like I)
+PA = 53  # 6, force (moment, force) that the joint must carry
 RES = 59  # what drives the joint: torque that is left for it, or the part of it that is known
 ROW = 60
 
@@ -65,28 +69,33 @@ C_POS = 0  # 3
 C_S = 3  # 6, joint screw
 C_PD = 9  # 6, Ṡ = V × S
 C_PDD = 15  # 6, a_P × S + V_P × Ṡ
-C_V = 21  # 6
-C_A = 27  # 6, acceleration less gravity
-C_I = 33  # 10, inertia of the subtree: m, m c, I about the base's origin (xx xy xz yy yz zz)
-C_K = 43  # 12, momentum of the subtree (3) and its moment matrix Σ m x ẋᵀ (9, row by row)
-C_F = 55  # 6, force on the subtree
-C_T = 61  # 6, I S of the subtree
-C_B = 67  # 3, what multiplies angular velocities in ∂τ/∂(…)
-C_WD = 70  # 6, force per rate of the joint
-C_WQ = 76  # 6, force per angle of the joint
+C_T = 21  # 6, I S of the subtree
+C_B = 27  # 3, what multiplies angular velocities in ∂τ/∂(…)
+C_WD = 30  # 6, force per rate of the joint
+C_WQ = 36  # 6, force per angle of the joint
+C_V = 42  # 6
+C_KEPT = 48  # what the matrices need ends here
+C_A = 48  # 6, acceleration less gravity
+C_I = 54  # 10, inertia of the subtree: m, m c, I about the base's origin (xx xy xz yy yz zz)
+C_K = 64  # 12, momentum of the subtree (3) and its moment matrix Σ m x ẋᵀ (9, row by row)
+C_F = 76  # 6, force on the subtree
 C_X = 82  # 9, sums of the directional forms
 C_DQ, C_DQD, C_DU = 91, 92, 93  # a direction, or a gradient
 C_DID = 94  # the change of ID along it
 CF_ROW = 96
 
+PACKED = 16  # numbers of a node in `recursion`
 
-def scratch_numbers(n: int, links: int, sensitivities: bool) -> int:
-    """Return how many numbers of scratch memory the kernels need."""
-    numbers = (n + 1) * ROW + 6 * links
-    if sensitivities:
-        numbers += (n + 1) * CF_ROW + 2 * (n + 1) * _padded(n + 1) + n * _padded(3 * n + 12) + LANES
-    return numbers
+
+def forms_numbers(n: int, links: int) -> int:
+    """Return how many numbers of scratch memory the dynamics and the closed forms need."""
+    return (n + 1) * (ROW + CF_ROW) + 6 * links
+
+
+def matrix_numbers(n: int) -> int:
+    """Return how many numbers the matrices need behind them."""
+    return 2 * (n + 1) * _padded(n + 1) + n * _padded(3 * n + 12) + (n + 1) * (PACKED + 6 * LANES)
 
 
 def _padded(count: int) -> int:
-    return -(-count // LANES) * LANES
+    return (-(-count // LANES) + 1) * LANES

@@ -5,9 +5,20 @@ from __future__ import annotations
 from cstormpy.kernels.closed_forms import form_base
 from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import node, place_base, wrench_place
-from cstormpy.kernels.lanes import lane, load, store, width, with_lane
-from cstormpy.kernels.layout import N_COORDINATE, N_COUNT, N_LINKS, QD, ROW, Q, U, Y
+from cstormpy.kernels.lanes import lane, load, memory_floats, memory_integers, store, width, with_lane
+from cstormpy.kernels.layout import N_ACTIVE, N_COORDINATE, N_COUNT, N_LINKS, QD, ROW, Q, U, Y
 from cstormpy.kernels.vector import add, cross
+
+#: What one-sample kernels return for arrays of another size than the mechanism's.
+WRONG_SIZE = -2
+
+
+@step
+def arrays_behind(handle):
+    """Return T, N and W of a `cstormpy.dynamics.running.Handle`."""
+    T = memory_floats(handle[0], handle[1])
+    N = memory_integers(handle[2], handle[3])
+    return T, N, memory_floats(handle[4], handle[5])
 
 
 @step
@@ -64,6 +75,20 @@ def take_out(N, W, out, first, last, like):
         y = load(W, i * ROW + Y, like)
         for s in range(min(width(like), last + 1 - first)):
             out[first + s, N[k + N_COORDINATE]] = lane(y, s)
+
+
+@step
+def take_out_one(N, W, y):
+    """Write y and, behind it where there is room, the accelerations and torques of all joints."""
+    n = N[N_COUNT]
+    all_three = y.size == 3 * n
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        j = N[k + N_COORDINATE]
+        y[j] = W[i * ROW + Y]
+        if all_three:
+            given, found = (n, 2 * n) if N[k + N_ACTIVE] else (2 * n, n)
+            y[given + j], y[found + j] = W[i * ROW + U], W[i * ROW + Y]
 
 
 @step

@@ -11,7 +11,7 @@ The right-hand sides are the rows of X, one for each node, its columns in the or
 
 from __future__ import annotations
 
-from cstormpy.kernels.closed_forms import closed_forms, forms_place, row_of
+from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import load, load_tile, store, store_tile, tanh, tile_width, width
@@ -25,9 +25,11 @@ from cstormpy.kernels.layout import (
     C_WD,
     C_WQ,
     CF_ROW,
+    N_ABOVE,
     N_ACTIVE,
     N_COORDINATE,
     N_COUNT,
+    N_DEEP,
     N_END,
     N_LOSSES,
     N_PARENT,
@@ -39,6 +41,7 @@ from cstormpy.kernels.layout import (
     T_SMOOTH,
     T_STIFFNESS,
 )
+from cstormpy.kernels.recursion import solve_by_recursion
 from cstormpy.kernels.vector import cross, dot, load3
 
 
@@ -50,11 +53,13 @@ def matrix_place(N):
 
 @step
 def padded(count, like):
-    """Return a length of at least `count` numbers that whole tiles fill."""
-    fill = tile_width() // width(like)
-    if fill < 1:
-        fill = 1
-    return (count + fill - 1) // fill * fill
+    """Return a length of at least `count` numbers that an odd count of tiles fills.
+
+    With an even count the rows of a column would meet in few sets of the processor's cache.
+    """
+    fill = max(1, tile_width() // width(like))
+    tiles = (count + fill - 1) // fill
+    return (tiles + 1 - tiles % 2) * fill
 
 
 @step
@@ -105,8 +110,11 @@ def six_dot(a, b, W, c, like):
 
 
 @step
-def fill_pairs(T, N, W, i, place, pitch, like):
-    """Write row and column of node i and all nodes on the way to it: ∂ID with the sign of the row, and M."""
+def fill_pairs(T, N, W, i, place, pitch, factors, like):
+    """Write row and column of node i and all nodes on the way to it: ∂ID with the sign of the row, and M.
+
+    Without `factors` neither M nor the columns that come from it are written.
+    """
     n = N[N_COUNT]
     ki, t = node(i)
     ci = row_of(N, i)
@@ -139,15 +147,16 @@ def fill_pairs(T, N, W, i, place, pitch, like):
         else:
             store(W, row_j + column_i, sign_j * six_dot(qm, qf, W, cj + C_S, like))
             store(W, row_j + n + column_i, sign_j * six_dot(dm, df, W, cj + C_S, like))
-            if active_i:
+            if active_i and factors:
                 store(W, row_j + 2 * n + column_i, sign_j * mass)
         store(W, row_i + column_j, sign_i * by_q)
         store(W, row_i + n + column_j, sign_i * by_qd)
-        if active_j:
-            store(W, row_i + 2 * n + column_j, sign_i * mass)
-        store(W, matrix + j, mass)
-        if not (active_i or active_j):
-            store(W, passive + j, mass)
+        if factors:
+            if active_j:
+                store(W, row_i + 2 * n + column_j, sign_i * mass)
+            store(W, matrix + j, mass)
+            if not (active_i or active_j):
+                store(W, passive + j, mass)
         j = N[kj + N_PARENT]
     if not active_i:
         store(W, row_i + 2 * n + column_i, like + 1.0)
@@ -181,13 +190,7 @@ def fill_base(N, W, i, place, pitch, like):
 def passive_parent(N, i):
     """Return the nearest passive node between node i and the base, or 0."""
     k, _ = node(i)
-    j = N[k + N_PARENT]
-    while j > 0:
-        k, _ = node(j)
-        if not N[k + N_ACTIVE]:
-            break
-        j = N[k + N_PARENT]
-    return j
+    return N[k + N_ABOVE]
 
 
 @step
@@ -224,56 +227,49 @@ def factorise(N, W, like):
 
 
 @step
-def solve_tiles(N, W, place, pitch, c, like):
-    """Replace four neighbouring tiles of the passive rows of X by M_pp⁻¹ times them."""
-    n, matrix, length = N[N_COUNT], factor_place(N, like), row_length(N, like)
-    w, t = width(like), tile_width()
-    for j in range(n, 0, -1):
-        kj, _ = node(j)
-        if not N[kj + N_ACTIVE]:
-            x = (place + (j - 1) * pitch) * w + c
-            a0, a1, a2, a3 = load_tile(W, x), load_tile(W, x + t), load_tile(W, x + 2 * t), load_tile(W, x + 3 * t)
-            for i in range(j + 1, N[kj + N_END]):
-                ki, _ = node(i)
-                if not N[ki + N_ACTIVE]:
-                    factor = load(W, matrix + i * length + j, like)
-                    y = (place + (i - 1) * pitch) * w + c
-                    a0 = a0 - factor * load_tile(W, y)
-                    a1 = a1 - factor * load_tile(W, y + t)
-                    a2 = a2 - factor * load_tile(W, y + 2 * t)
-                    a3 = a3 - factor * load_tile(W, y + 3 * t)
-            store_tile(W, x, a0)
-            store_tile(W, x + t, a1)
-            store_tile(W, x + 2 * t, a2)
-            store_tile(W, x + 3 * t, a3)
-    for i in range(1, n + 1):
-        ki, _ = node(i)
-        if not N[ki + N_ACTIVE]:
-            x = (place + (i - 1) * pitch) * w + c
-            inverse = load(W, matrix + i * length + i, like)
-            a0, a1 = inverse * load_tile(W, x), inverse * load_tile(W, x + t)
-            a2, a3 = inverse * load_tile(W, x + 2 * t), inverse * load_tile(W, x + 3 * t)
-            j = passive_parent(N, i)
-            while j > 0:
-                factor = load(W, matrix + i * length + j, like)
-                y = (place + (j - 1) * pitch) * w + c
-                a0 = a0 - factor * load_tile(W, y)
-                a1 = a1 - factor * load_tile(W, y + t)
-                a2 = a2 - factor * load_tile(W, y + 2 * t)
-                a3 = a3 - factor * load_tile(W, y + 3 * t)
-                j = passive_parent(N, j)
-            store_tile(W, x, a0)
-            store_tile(W, x + t, a1)
-            store_tile(W, x + 2 * t, a2)
-            store_tile(W, x + 3 * t, a3)
+def load_four(W, position):
+    t = tile_width()
+    return (
+        load_tile(W, position),
+        load_tile(W, position + t),
+        load_tile(W, position + 2 * t),
+        load_tile(W, position + 3 * t),
+    )
 
 
 @step
-def solve_tile(N, W, place, pitch, c, like):
+def store_four(W, position, a):
+    for k in range(4):
+        store_tile(W, position + k * tile_width(), a[k])
+
+
+@step
+def minus_four(a, factor, b):
+    return a[0] - factor * b[0], a[1] - factor * b[1], a[2] - factor * b[2], a[3] - factor * b[3]
+
+
+@step
+def inward_four(N, W, place, pitch, c, like):
+    """Solve with Lᵀ for four neighbouring tiles of all columns."""
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    for j in range(N[N_COUNT], 0, -1):
+        kj, _ = node(j)
+        if not N[kj + N_ACTIVE]:
+            x = (place + (j - 1) * pitch) * w + c
+            a = load_four(W, x)
+            for i in range(j + 1, N[kj + N_END]):
+                ki, _ = node(i)
+                if not N[ki + N_ACTIVE]:
+                    factor = load(W, factors + i * length + j, like)
+                    a = minus_four(a, factor, load_four(W, (place + (i - 1) * pitch) * w + c))
+            store_four(W, x, a)
+
+
+@step
+def inward_tile(N, W, place, pitch, c, like):
     """Do the same with one tile."""
-    n, matrix, length = N[N_COUNT], factor_place(N, like), row_length(N, like)
-    w = width(like)
-    for j in range(n, 0, -1):
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    for j in range(N[N_COUNT], 0, -1):
         kj, _ = node(j)
         if not N[kj + N_ACTIVE]:
             x = (place + (j - 1) * pitch) * w + c
@@ -281,20 +277,88 @@ def solve_tile(N, W, place, pitch, c, like):
             for i in range(j + 1, N[kj + N_END]):
                 ki, _ = node(i)
                 if not N[ki + N_ACTIVE]:
-                    factor = load(W, matrix + i * length + j, like)
+                    factor = load(W, factors + i * length + j, like)
                     a = a - factor * load_tile(W, (place + (i - 1) * pitch) * w + c)
             store_tile(W, x, a)
-    for i in range(1, n + 1):
+
+
+@step
+def outward_four(N, W, place, pitch, c, like):
+    """Solve with D L for four neighbouring tiles of all columns."""
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    for i in range(1, N[N_COUNT] + 1):
         ki, _ = node(i)
         if not N[ki + N_ACTIVE]:
             x = (place + (i - 1) * pitch) * w + c
-            a = load(W, matrix + i * length + i, like) * load_tile(W, x)
+            inverse = load(W, factors + i * length + i, like)
+            b = load_four(W, x)
+            a = (inverse * b[0], inverse * b[1], inverse * b[2], inverse * b[3])
             j = passive_parent(N, i)
             while j > 0:
-                factor = load(W, matrix + i * length + j, like)
+                factor = load(W, factors + i * length + j, like)
+                a = minus_four(a, factor, load_four(W, (place + (j - 1) * pitch) * w + c))
+                j = passive_parent(N, j)
+            store_four(W, x, a)
+
+
+@step
+def outward_tile(N, W, place, pitch, c, like):
+    """Do the same with one tile."""
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    for i in range(1, N[N_COUNT] + 1):
+        ki, _ = node(i)
+        if not N[ki + N_ACTIVE]:
+            x = (place + (i - 1) * pitch) * w + c
+            a = load(W, factors + i * length + i, like) * load_tile(W, x)
+            j = passive_parent(N, i)
+            while j > 0:
+                factor = load(W, factors + i * length + j, like)
                 a = a - factor * load_tile(W, (place + (j - 1) * pitch) * w + c)
                 j = passive_parent(N, j)
             store_tile(W, x, a)
+
+
+@step
+def hand_inward(N, W, i, place, pitch, column, like):
+    """Take what node i has in a column off the passive nodes on its way to the base."""
+    factors = factor_place(N, like) + i * row_length(N, like)
+    y = load(W, place + (i - 1) * pitch + column, like)
+    j = passive_parent(N, i)
+    while j > 0:
+        x = place + (j - 1) * pitch + column
+        store(W, x, load(W, x, like) - load(W, factors + j, like) * y)
+        j = passive_parent(N, j)
+
+
+@step
+def inward_column(N, W, joint, last, place, pitch, column, like):
+    """Solve with Lᵀ for a column that is zero but from node `joint` to node `last` and on the way to the base."""
+    for i in range(last, joint - 1, -1):
+        k, _ = node(i)
+        if not N[k + N_ACTIVE]:
+            hand_inward(N, W, i, place, pitch, column, like)
+    i = passive_parent(N, joint)
+    while i > 0:
+        hand_inward(N, W, i, place, pitch, column, like)
+        i = passive_parent(N, i)
+
+
+@step
+def inward_columns(N, W, place, pitch, of_base, like):
+    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero."""
+    n = N[N_COUNT]
+    for j in range(1, n + 1):
+        k, _ = node(j)
+        column, last = N[k + N_COORDINATE], N[k + N_END] - 1
+        inward_column(N, W, j, last, place, pitch, column, like)
+        inward_column(N, W, j, last, place, pitch, n + column, like)
+        inward_column(N, W, j, last if N[k + N_ACTIVE] else j, place, pitch, 2 * n + column, like)
+    if of_base:
+        for column in range(3 * n, 3 * n + 12):
+            for i in range(n, 0, -1):
+                k, _ = node(i)
+                if not N[k + N_ACTIVE]:
+                    hand_inward(N, W, i, place, pitch, column, like)
 
 
 @step
@@ -317,24 +381,51 @@ def add_to_active(N, W, i, place, pitch, count, like):
 
 
 @step
-def sensitivity(T, N, W, loaded, of_base, like):
-    """Fill the rows of X with all derivatives of y; `hybrid` has run, the bases' rows are filled."""
+def goes_deep(N, like):
+    """Tell whether the columns are solved by recursion: for one sample of a mechanism that is deep."""
+    return width(like) < tile_width() and N[N_DEEP] != 0
+
+
+@step
+def fill_columns(T, N, W, of_base, like):
+    """Fill the rows of X with all derivatives of y; the closed forms stand in W.
+
+    Where the mechanism `goes_deep`, so do the articulated inertias of all nodes.
+    """
     n = N[N_COUNT]
-    closed_forms(T, N, W, loaded, like)
+    deep = goes_deep(N, like)
     place, pitch = columns_place(N, like), column_count(N, of_base, like)
-    clear(W, factor_place(N, like), (n + 1) * row_length(N, like) + n * pitch, like)
+    clear(W, place, n * pitch, like)
+    if not deep:
+        clear(W, factor_place(N, like), (n + 1) * row_length(N, like), like)
     for i in range(1, n + 1):
-        fill_pairs(T, N, W, i, place, pitch, like)
+        fill_pairs(T, N, W, i, place, pitch, not deep, like)
         if of_base:
             fill_base(N, W, i, place, pitch, like)
+    if deep:
+        solve_by_recursion(T, N, W, place, pitch, place + n * pitch)
+    else:
+        solve_by_factors(N, W, place, pitch, of_base, like)
+
+
+@step
+def solve_by_factors(N, W, place, pitch, of_base, like):
+    """Replace the passive rows of X by M_pp⁻¹ times them, and add M_ap times them to the active rows."""
     factorise(N, W, like)
     end, t = pitch * width(like), tile_width()
+    one_sample = width(like) < t
+    if not one_sample:
+        inward_columns(N, W, place, pitch, of_base, like)
     c = 0
     while c + 4 * t <= end:
-        solve_tiles(N, W, place, pitch, c, like)
+        if one_sample:
+            inward_four(N, W, place, pitch, c, like)
+        outward_four(N, W, place, pitch, c, like)
         c += 4 * t
     while c < end:
-        solve_tile(N, W, place, pitch, c, like)
+        if one_sample:
+            inward_tile(N, W, place, pitch, c, like)
+        outward_tile(N, W, place, pitch, c, like)
         c += t
-    for i in range(1, n + 1):
+    for i in range(1, N[N_COUNT] + 1):
         add_to_active(N, W, i, place, pitch, pitch, like)

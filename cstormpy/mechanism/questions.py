@@ -79,13 +79,14 @@ class Questions:
         >>> r.qdd.round(4)
         array([-7.3575,  0.    ])
         """
-        from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics
+        if wrench is None and base is None and type(u) is np.ndarray and u.ndim == 1:
+            made = self._cache.get("hybrid") or self._prepared_hybrid()
+            return cast("HybridDynamics", made[1](q, qd, u))
+        from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics, put_together
 
         mech = self._self
-        if wrench is None and base is None and type(u) is np.ndarray and u.ndim == 1:
-            return HybridDynamics(self.hybrid_evaluator()(q, qd, u), u, mech.active_mask)
         y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
-        return HybridDynamics(y, np.asarray(u), mech.active_mask)
+        return HybridDynamics(put_together(y, u, mech.active_mask))
 
     def hybrid_evaluator(self) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
@@ -98,14 +99,17 @@ class Questions:
         >>> from cstormpy.mechanism import library
         >>> f = library.acrobot(parameters="rods").hybrid_evaluator()
         >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
-        array([-11.9855,   9.4586])
+        array([-12.6129,  16.8171])
         """
-        made = self._cache.get("evaluator")
-        if made is None:
+        return cast("Callable[..., Array]", self._prepared_hybrid()[0])
+
+    def _prepared_hybrid(self) -> tuple[Any, Any]:
+        """Return the prepared functions of `dynamics.hybrid.hybrid_evaluator`, made at their first use."""
+        if "hybrid" not in self._cache:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
-            made = self._cache["evaluator"] = hybrid_evaluator(self._self)
-        return cast("Callable[..., Array]", made)
+            self._cache["hybrid"] = hybrid_evaluator(self._self)
+        return cast("tuple[Any, Any]", self._cache["hybrid"])
 
     def hybrid_sensitivity(
         self,
@@ -139,21 +143,24 @@ class Questions:
         array([[ 12.612, -12.612],
                [-16.817,  46.247]])
         """
-        mech = self._self
-        from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
-
         if wrench is None and base is None and not to_base and type(u) is np.ndarray and u.ndim == 1:
-            return HybridSensitivity(*self.hybrid_sensitivity_evaluator()(q, qd, u), u, mech.active_mask)
-        return hybrid_sensitivity(mech, q, qd, u, wrench, base, threads, to_base)
+            made = self._cache.get("sensitivity") or self._prepared_sensitivity()
+            return cast("HybridSensitivity", made[1](q, qd, u))
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+        return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
 
     def hybrid_sensitivity_evaluator(self) -> Callable[..., tuple[Array, Array]]:
         """Return the prepared function f(q, qd, u) -> (y, D), D of shape (3, n, n): to q, to q̇, to u."""
-        made = self._cache.get("sensitivity evaluator")
-        if made is None:
+        return cast("Callable[..., tuple[Array, Array]]", self._prepared_sensitivity()[0])
+
+    def _prepared_sensitivity(self) -> tuple[Any, Any]:
+        """Return the prepared functions of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
+        if "sensitivity" not in self._cache:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
-            made = self._cache["sensitivity evaluator"] = hybrid_sensitivity_evaluator(self._self)
-        return cast("Callable[..., tuple[Array, Array]]", made)
+            self._cache["sensitivity"] = hybrid_sensitivity_evaluator(self._self)
+        return cast("tuple[Any, Any]", self._cache["sensitivity"])
 
     def hybrid_jvp(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.kernels import layout as at
-from cstormpy.mechanism.joints import Fixed, Prismatic, Revolute
+from cstormpy.mechanism.joints import OneDofJoint, Prismatic, Screw
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["FORWARD", "INVERSE", "STILL", "Tables", "tables_of"]
@@ -34,12 +34,16 @@ class _Node:
     """A moving part: one coordinate, its frame, and the mass of all links that are welded to it."""
 
     link: int
+    joint: OneDofJoint
     parent: int
     pose: Array  # of the node's frame at q = 0 in its parent node's
     mass: float = 0.0
     moment: Array = field(default_factory=lambda: np.zeros(3))  # Σ m c
     second: Array = field(default_factory=lambda: np.zeros((3, 3)))  # inertia about the node's origin
 
+
+#: Passive joints on the way to a passive joint, on average, above which recursion beats factorisation (measured).
+DEEP = 14
 
 #: Drives that a question brings with it, whatever the mechanism's own.
 INVERSE, FORWARD, STILL = "inverse", "forward", "still"
@@ -74,13 +78,27 @@ def _with_drive(structure: NDArray[np.int64], drive: str) -> NDArray[np.int64]:
     rows = N[at.N_NODES : at.N_NODES + at.N_NODE * N[at.N_COUNT]].reshape(-1, at.N_NODE)
     rows[:, at.N_ACTIVE] = drive != FORWARD
     rows[:, at.N_DEVIATES] = drive == FORWARD
+    _set_passive_depth(N, rows)
     if drive == STILL:
         rows[:, at.N_LOSSES] = 0
     return N
 
 
+def _set_passive_depth(N: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    """Write what follows from the parents and the drive: the passive node above each, and whether they are many."""
+    depth = np.zeros(len(rows) + 1)
+    for k, row in enumerate(rows):
+        above = parent = row[at.N_PARENT]
+        if parent > 0 and rows[parent - 1, at.N_ACTIVE]:
+            above = rows[parent - 1, at.N_ABOVE]
+        row[at.N_ABOVE] = above
+        depth[k + 1] = depth[above] + 1
+    passive = depth[1:][rows[:, at.N_ACTIVE] == 0]
+    N[at.N_DEEP] = len(passive) > 0 and float(passive.mean()) > DEEP
+
+
 def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
-    """Number the nodes depth first, from 1; return them, the node of each link and the link's pose in it."""
+    """Return the nodes, numbered depth first from 1, the node of each link, and each link's pose in its node."""
     children: list[list[int]] = [[] for _ in range(len(mech.links) + 1)]
     for i, parent in enumerate(mech.parents):
         children[parent].append(i)  # parent -1, the base, is the last list
@@ -94,12 +112,12 @@ def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
         link, parent = mech.links[i], int(mech.parents[i])
         carrier = node_of_link[parent] if parent >= 0 else 0
         pose = (pose_in_node[parent] if parent >= 0 else np.eye(4)) @ link.pose
-        if isinstance(link.joint, Fixed):
-            node_of_link[i], pose_in_node[i] = carrier, pose
-        else:
+        if isinstance(link.joint, OneDofJoint):
             axis_frame = _axis_frame(link.joint.axis, link.joint.point)
-            nodes.append(_Node(i, carrier, pose @ axis_frame))
+            nodes.append(_Node(i, link.joint, carrier, pose @ axis_frame))
             node_of_link[i], pose_in_node[i] = len(nodes), _inverse(axis_frame)
+        else:
+            node_of_link[i], pose_in_node[i] = carrier, pose
         if node_of_link[i]:
             _weld(nodes[node_of_link[i] - 1], link.spatial_inertia, pose_in_node[i])
     return nodes, node_of_link, pose_in_node
@@ -160,15 +178,22 @@ def _central_inertia(node: _Node) -> tuple[Array, Array]:
     return com, node.second + node.mass * shift @ shift
 
 
+def _pitch(joint: OneDofJoint) -> float:
+    """Return what a joint slides per unit of its coordinate."""
+    if isinstance(joint, Screw):
+        return joint.pitch
+    return 1.0 if isinstance(joint, Prismatic) else 0.0
+
+
 def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> Array:
     T = np.zeros(at.T_NODES + at.T_NODE * len(nodes) + at.T_LINK * len(mech.links))
     T[at.T_GRAVITY : at.T_GRAVITY + 3] = mech.gravity
     for k, node in enumerate(nodes):
         row = T[at.T_NODES + at.T_NODE * k :][: at.T_NODE]
-        joint = mech.links[node.link].joint
+        joint = node.joint
         row[at.T_E : at.T_E + 9] = node.pose[:3, :3].ravel()
         row[at.T_P : at.T_P + 3] = node.pose[:3, 3]
-        row[at.T_PITCH] = 1.0 if isinstance(joint, Prismatic) else getattr(joint, "pitch", 0.0)
+        row[at.T_PITCH] = _pitch(joint)
         row[at.T_ARMATURE : at.T_SMOOTH] = joint.armature, joint.damping, joint.friction
         row[at.T_SMOOTH : at.T_MASS] = 1.0 / joint.friction_velocity, joint.stiffness, joint.rest
         com, inertia = _central_inertia(node)
@@ -187,17 +212,19 @@ def _structure(mech: Mechanism, nodes: list[_Node], node_of_link: list[int]) -> 
     N[at.N_COUNT], N[at.N_LINKS] = len(nodes), len(mech.links)
     rows = N[at.N_NODES : at.N_NODES + at.N_NODE * len(nodes)].reshape(-1, at.N_NODE)
     for k, (row, node) in enumerate(zip(rows, nodes, strict=True)):
-        joint = mech.links[node.link].joint
+        joint = node.joint
         coordinate = coordinate_of_link[node.link]
         active = bool(mech.active_mask[coordinate])
         row[at.N_PARENT] = node.parent
         row[at.N_COORDINATE] = coordinate
         row[at.N_TURNS] = not isinstance(joint, Prismatic)
-        row[at.N_SLIDES] = not isinstance(joint, Revolute) and not getattr(joint, "pitch", 1.0) == 0.0
+        row[at.N_SLIDES] = _pitch(joint) != 0.0
         row[at.N_ACTIVE] = active
         row[at.N_DEVIATES] = not active or (node.parent > 0 and rows[node.parent - 1, at.N_DEVIATES])
         row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)
         row[at.N_END] = k + 2
+        row[at.N_TILTED] = not np.array_equal(node.pose[:3, :3], np.eye(3))
+    _set_passive_depth(N, rows)
     for k in range(len(nodes) - 1, -1, -1):
         parent = nodes[k].parent
         if parent > 0:

@@ -70,4 +70,4 @@ def _run(mech: Mechanism, samples: Samples, kernel: Entry, rest: tuple[Array, ..
         return
     rows = samples.rows
     arguments = (rows["q"], rows["qd"], rows["u"], samples.wrench, samples.base, *rest)
-    run_checked(mech, kernel, tables_of(mech), arguments, samples, scratch_size(mech, True), threads)
+    run_checked(mech, kernel, tables_of(mech), arguments, samples, scratch_size(mech, False), threads)

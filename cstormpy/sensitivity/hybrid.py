@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.hybrid import HybridDynamics
-from cstormpy.dynamics.running import MANY_COORDINATES, run_checked, scratch_size
+from cstormpy.dynamics.hybrid import HybridDynamics, put_together
+from cstormpy.dynamics.running import MANY_COORDINATES, Handle, run_checked, scratch_size
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
@@ -36,10 +36,8 @@ class HybridSensitivity(HybridDynamics):
 
     __slots__ = ("_columns", "_to_base")
 
-    def __init__(
-        self, y: Array, columns: Array, u: ArrayLike, active: NDArray[np.bool_], to_base: Array | None = None
-    ) -> None:
-        super().__init__(y, u, active)
+    def __init__(self, parts: tuple[Array, Array, Array] | Array, columns: Array, to_base: Array | None = None) -> None:
+        super().__init__(parts)
         self._columns = columns
         self._to_base = to_base
 
@@ -82,13 +80,8 @@ def hybrid_sensitivity(
     samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base)
     y, columns, of_base = _run(mech, samples, threads, to_base, drive)
     active = mech.active_mask if drive == "own" else np.full(mech.n, drive == "inverse")
-    return HybridSensitivity(
-        samples.shaped(y),
-        samples.shaped(columns),
-        samples.shaped(samples.rows[name]),
-        active,
-        samples.shaped(of_base) if to_base else None,
-    )
+    parts = put_together(samples.shaped(y), samples.shaped(samples.rows[name]), active)
+    return HybridSensitivity(parts, samples.shaped(columns), samples.shaped(of_base) if to_base else None)
 
 
 def _run(
@@ -103,28 +96,48 @@ def _run(
     if count == 0:
         return y, columns, of_base
     arguments = (*samples.rows.values(), samples.wrench, samples.base, y, columns, of_base)
-    kernel = entries.sensitivity_batch if n > MANY_COORDINATES else entries.sensitivity_lanes
+    one_by_one = n > MANY_COORDINATES or tables.N[layout.N_DEEP]
+    kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes
     run_checked(mech, kernel, tables, arguments, samples, scratch_size(mech, True), threads)
     return y, columns, of_base
 
 
-def hybrid_sensitivity_evaluator(mech: Mechanism) -> Callable[[Array, Array, Array], tuple[Array, Array]]:
-    """Return a prepared f(q, qd, u) -> (y, D), D of shape (3, n, n) holding the derivatives to q, q̇ and u."""
+def hybrid_sensitivity_evaluator(
+    mech: Mechanism,
+) -> tuple[Callable[..., tuple[Array, Array]], Callable[..., HybridSensitivity]]:
+    """Return a prepared f(q, qd, u) -> (y, D), and one that returns the whole answer.
+
+    D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
+    """
     from cstormpy.kernels import entries_sensitivity as entries
     from cstormpy.mechanism.tables import tables_of
 
     kernel = entries.sensitivity_one.load()
-    tables = tables_of(mech)
-    T, N = tables.T, tables.N
-    W = np.zeros(layout.scratch_numbers(mech.n, len(mech.links), True))
+    handle = Handle(mech, tables_of(mech), matrices=True)
+    y_only, all_three = handle.y_only, handle.all_three
+    n, three, empty = mech.n, 3 * mech.n, np.empty
+    shape = (3, n, n)
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
+        y, columns = empty(n), empty(shape)
         try:
-            pair: tuple[Array, Array] = kernel(T, N, W, q, qd, u)
-        except (TypeError, ArithmeticError):
-            # not arrays of the right kind, or a sample without an answer: the careful way says which
-            found = hybrid_sensitivity(mech, q, qd, u)
-            pair = found.y, found._columns
-        return pair
+            if kernel(y_only, q, qd, u, y, columns) == 0:
+                return y, columns
+        except TypeError:
+            pass
+        # not arrays of the right kind, or a sample without an answer: the careful way says which
+        found = hybrid_sensitivity(mech, q, qd, u)
+        return found.y, found._columns
 
-    return evaluate
+    def answer(q: Array, qd: Array, u: Array) -> HybridSensitivity:
+        parts, columns = empty(three), empty(shape)
+        try:
+            if kernel(all_three, q, qd, u, parts, columns) == 0:
+                return HybridSensitivity(parts, columns)
+        except TypeError:
+            pass
+        return hybrid_sensitivity(mech, q, qd, u)
+
+    # what the addresses point to lives as long as these functions
+    evaluate.handle = answer.handle = handle  # type: ignore[attr-defined]
+    return evaluate, answer

@@ -289,7 +289,6 @@ class Curve(Value):
         duration = positive(duration, "duration")
         with np.errstate(over="ignore"):  # infinite knots are refused below
             knots = self.t0 + duration * ((self.knots - self.t0) / self.duration)
-        knots[self.knots == self.t1] = self.t0 + duration
         return self.replace(knots=knots)
 
     def with_start(self: SomeCurve, t0: float) -> SomeCurve:

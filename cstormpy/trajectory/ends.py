@@ -252,7 +252,6 @@ def _end_rows(knots: Floats, degree: int) -> Floats:
     """Return the derivatives 0 to 3 of all basis functions with respect to the phase at start and end, (8, m)."""
     start, stop = knots[degree], knots[-degree - 1]
     phase = (knots - start) / (stop - start)
-    phase[knots == stop] = 1.0
     rows = np.zeros((2 * len(ORDERS), knots.size - degree - 1))
     for end in (0, 1):
         time = np.array([float(end)])

@@ -49,7 +49,10 @@ def from_dict(cls: type[BSpline], content: Any) -> BSpline:
         raise FileFormatError(f"version: expected {VERSION}, got {_brief(version)}; a newer cstormpy may read it")
     try:
         fields = {key: content[key] for key in _KEYS[2:]}
-        return cls(_list(fields.pop("knots"), "knots"), _list(fields.pop("control_points"), "control_points"), **fields)
+        knots = _numbers(fields.pop("knots"), "knots")
+        rows = _list(fields.pop("control_points"), "control_points")
+        points = [_numbers(row, f"control_points[{k}]") for k, row in enumerate(rows)]
+        return cls(knots, points, **fields)
     except FileFormatError:
         raise
     except CstormError as error:
@@ -113,6 +116,14 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _list(value: Any, place: str) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise FileFormatError(f"{place}: expected a list, got {_brief(value)}")
+    return list(value)
+
+
+def _numbers(value: Any, place: str) -> list[Any]:
+    """Return a list of numbers; true and "1" are not numbers."""
+    for k, entry in enumerate(_list(value, place)):
+        if isinstance(entry, bool) or not isinstance(entry, int | float):
+            raise FileFormatError(f"{place}[{k}]: expected a number, got {_brief(entry)}")
     return list(value)
 
 

@@ -1,0 +1,229 @@
+"""Inverse kinematics: the coordinates that bring a frame on a link to a pose; `pose_search` does the search."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy import lie
+from cstormpy.dynamics.border import as_floats, link_index, read_samples
+from cstormpy.dynamics.pose_search import Found, Search, Tip
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.mechanism import checks
+from cstormpy.mechanism.joints import OneDofJoint, Prismatic, Revolute
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["InverseKinematics", "inverse_kinematics"]
+
+MASKS = {
+    "pose": (1, 1, 1, 1, 1, 1),
+    "position": (0, 0, 0, 1, 1, 1),
+    "orientation": (1, 1, 1, 0, 0, 0),
+    "planar": (0, 0, 1, 1, 1, 0),
+}
+"""Directions that have a name: rotation about the target's x, y, z, then translation along them."""
+
+
+@dataclass(frozen=True)
+class InverseKinematics:
+    """What was found: for one target, or for N, then with a leading dimension N, or a tuple of N.
+
+    Attributes
+    ----------
+    q : ndarray, (n,) or (N, n)
+        The coordinates; where the target is not reached, those of the nearest pose found.
+    reached : bool, or ndarray (N,)
+        Whether both errors are within the tolerance.
+    error : ndarray, (2,) or (N, 2)
+        How far the frame is from the target in the directions asked for: rotation [rad], translation [m].
+    iterations : int, or ndarray (N,)
+        Steps from the start to `q`.
+    starts : int, or ndarray (N,)
+        How many starts were tried.
+    at_limit : tuple of str, or a tuple of N such
+        The joints that stand at a limit of theirs, of those that move the link.
+    message : str, or a tuple of N
+        Why it ended there.
+    """
+
+    q: Array
+    reached: Any
+    error: Array
+    iterations: Any
+    starts: Any
+    at_limit: tuple[Any, ...]
+    message: Any
+
+
+def inverse_kinematics(
+    mech: Mechanism,
+    link: str | int,
+    pose: ArrayLike,
+    q0: ArrayLike | None = None,
+    *,
+    tool: ArrayLike | None = None,
+    mask: str | Sequence[bool] = "pose",
+    limits: bool = True,
+    path: bool = False,
+    starts: int = 24,
+    rng: np.random.Generator | int | None = None,
+    tolerance: float | tuple[float, float] = 1e-10,
+    length: float | None = None,
+    iterations: int = 100,
+) -> InverseKinematics:
+    """Return coordinates that bring a link to a pose; `Mechanism.inverse_kinematics` says what is what."""
+    tip = _tip(mech, link, tool, mask, _flag(limits, "limits"), length, tolerance)
+    targets = as_floats(pose, "pose")
+    if targets.ndim not in (2, 3) or targets.shape[-2:] != (4, 4):
+        raise ShapeError(f"pose: expected shape (4, 4) or (N, 4, 4), got {targets.shape}")
+    single = targets.ndim == 2
+    rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
+    first = _first(mech, q0, len(rows), single, _flag(path, "path"))
+    search = Search(tip, checks.count(starts, "starts"), _generator(rng), checks.count(iterations, "iterations"))
+    found = search.along(rows, first) if path else search.each(rows, first)
+    return _answer(tip, rows, found, single)
+
+
+def _tip(
+    mech: Mechanism, link: str | int, tool: object, mask: object, limits: bool, length: object, tolerance: object
+) -> Tip:
+    index = link_index(mech, link)
+    way = _way(mech, index)
+    moving = np.flatnonzero(np.isin(mech.joint_links, way))
+    joints = [mech.links[mech.joint_links[k]].joint for k in moving]
+    frame = None if tool is None else _tool(tool)
+    size = _reach(mech, way, frame) if length is None else checks.positive(length, "length")
+    ranges = [_range(joint) if limits else (-np.inf, np.inf) for joint in joints]
+    low, high = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
+    winds = np.array([isinstance(joint, Revolute) for joint in joints], dtype=bool)
+    scale = np.array([size if isinstance(joint, Prismatic) else 1.0 for joint in joints])
+    return Tip(mech, index, frame, moving, low, high, winds, scale, _asked(mask), size, _tolerance(tolerance))
+
+
+def _range(joint: object) -> tuple[float, float]:
+    limits = joint.limits if isinstance(joint, OneDofJoint) else None
+    return (-np.inf, np.inf) if limits is None or limits.position is None else limits.position
+
+
+def _tool(tool: object) -> Array:
+    """Return the pose of a tool's frame in the link's, from such a pose or from a point."""
+    frame = as_floats(tool, "tool")
+    if frame.shape == (4, 4):
+        return lie.check_pose(frame, name="tool")
+    if frame.shape != (3,):
+        raise ShapeError(f"tool: expected a point (3,) or a pose (4, 4) in the link's frame, got shape {frame.shape}")
+    made = np.eye(4)
+    made[:3, 3] = checks.array(frame, (3,), "tool")
+    return made
+
+
+def _way(mech: Mechanism, link: int) -> list[int]:
+    """Return the links from the base to a link."""
+    way = []
+    while link >= 0:
+        way.append(link)
+        link = int(mech.parents[link])
+    return way[::-1]
+
+
+def _reach(mech: Mechanism, way: list[int], tool: Array | None) -> float:
+    """Return the length of the way along the origins from the base to the frame, or 1 m if they coincide."""
+    origins = [mech.links[k].pose[:3, 3] for k in way] + ([] if tool is None else [tool[:3, 3]])
+    total = sum(float(np.linalg.norm(origin)) for origin in origins)
+    return total if total > 0 else 1.0
+
+
+def _asked(mask: object) -> NDArray[np.int64]:
+    if isinstance(mask, str):
+        if mask not in MASKS:
+            raise unknown_name("mask", mask, MASKS)
+        chosen = np.array(MASKS[mask])
+    else:
+        chosen = as_floats(mask, "mask")
+        if chosen.shape != (6,) or not np.isin(chosen, (0, 1)).all():
+            raise InvalidValue(
+                "mask: expected six true or false (rotation about x, y, z and translation along x, y, z of the "
+                f"target) or one of {', '.join(map(repr, MASKS))}, got {mask!r:.80}"
+            )
+        if not chosen.any():
+            raise InvalidValue("mask: no direction is asked for; at least one must be true")
+    return np.flatnonzero(chosen)
+
+
+def _tolerance(tolerance: object) -> tuple[float, float]:
+    if isinstance(tolerance, (tuple, list)):
+        if len(tolerance) != 2:
+            raise ShapeError(f"tolerance: expected one number or (rotation, translation), got {len(tolerance)} entries")
+        return checks.positive(tolerance[0], "tolerance[0]"), checks.positive(tolerance[1], "tolerance[1]")
+    both = checks.positive(tolerance, "tolerance")
+    return both, both
+
+
+def _flag(value: object, name: str) -> bool:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidType(f"{name}: expected True or False, got a {type(value).__name__}")
+    return bool(value)
+
+
+def _generator(rng: Any) -> np.random.Generator:
+    if isinstance(rng, np.random.Generator):
+        return rng
+    try:
+        seed = 0 if rng is None else operator.index(rng)
+    except TypeError:
+        raise InvalidType(f"rng: expected a numpy Generator, a seed or None, got a {type(rng).__name__}") from None
+    if seed < 0:
+        raise InvalidValue(f"rng: a seed must not be negative, got {seed}")
+    return np.random.default_rng(seed)
+
+
+def _first(mech: Mechanism, q0: ArrayLike | None, count: int, single: bool, path: bool) -> Array:
+    """Return where the search begins, (N, n); of a path the first row counts."""
+    if q0 is None:
+        return np.zeros((count, mech.n))
+    samples = read_samples(mech, {"q0": q0})
+    if not samples.single and (single or path or samples.count != count):
+        wanted = f"({mech.n},)" if single or path else f"({mech.n},) or ({count}, {mech.n})"
+        why = "; a path has one beginning" if path else ""
+        raise ShapeError(f"q0: expected shape {wanted}, got {samples.rows['q0'].shape}{why}")
+    return np.array(np.broadcast_to(samples.rows["q0"], (count, mech.n)))
+
+
+def _answer(tip: Tip, targets: Array, found: Found, single: bool) -> InverseKinematics:
+    with np.errstate(all="ignore"):
+        error = tip.distance(tip.error(found.q, targets)[0])
+    if not np.isfinite(error).all():
+        row = int(np.argwhere(~np.isfinite(error))[0, 0])
+        where = "" if single else f" in row {row}"
+        raise NonFinite(f"link {tip.mech.links[tip.link].name!r}: its pose{where} overflows; the numbers are too large")
+    reached = (error <= tip.tolerance).all(axis=1)
+    q = found.q[:, tip.moving]
+    held = (q <= tip.low) | (q >= tip.high)
+    names = [tip.mech.names[k] for k in tip.moving]
+    at_limit = tuple(tuple(name for name, stands in zip(names, row, strict=True) if stands) for row in held)
+    message = tuple(_message(found, k, bool(reached[k]), error[k], at_limit[k]) for k in range(len(targets)))
+    if single:
+        return InverseKinematics(
+            found.q[0], bool(reached[0]), error[0], int(found.steps[0]), int(found.starts[0]), at_limit[0], message[0]
+        )
+    return InverseKinematics(found.q, reached, error, found.steps, found.starts, at_limit, message)
+
+
+def _message(found: Found, row: int, reached: bool, error: Array, at_limit: tuple[str, ...]) -> str:
+    start, starts, steps = int(found.start[row]), int(found.starts[row]), int(found.steps[row])
+    came = f"from {f'start {start + 1} of {starts}' if start else 'q0'} in {steps} iteration{'s'[: steps != 1]}"
+    if reached:
+        return f"reached {came}"
+    tried = f"none of {starts} starts came nearer" if starts > 1 else "try more starts"
+    why = tried if found.settled[row] else f"still moving when the iterations ran out ({tried})"
+    limits = f"; at a limit: {', '.join(at_limit)}" if at_limit else ""
+    return f"not reached: {error[0]:.3g} rad and {error[1]:.3g} m away, {came}; {why}{limits}"

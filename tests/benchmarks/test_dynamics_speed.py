@@ -1,0 +1,175 @@
+"""Hybrid dynamics and sensitivities beside Pinocchio, which has no hybrid dynamics and is given its best stand-ins.
+
+One call, values: `aba` and `rnea` with an armature of 1e14 on the active joints. One call, sensitivities: `rnea`,
+`crba`, a NumPy solve of the passive block and `computeRNEADerivatives`. Batches, all joints passive: `abaInParallel`
+with one thread, and a Python loop of `computeABADerivatives` less the overhead of its call.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+pin = pytest.importorskip("pinocchio")
+
+from interleaved import interleave  # noqa: E402
+from pinocchio_model import Oracle  # noqa: E402
+from random_mechanisms import random_state  # noqa: E402
+
+from cstormpy.mechanism import library  # noqa: E402
+
+TARGETS = {  # of the ratios: one call, one call with sensitivities, batch, batch with sensitivities
+    "planar 2R": (0.45, 0.12, 0.35, 0.35),
+    "branched acrobot": (0.45, 0.12, 0.35, 0.35),
+    "arm of 7": (0.40, 0.15, 0.35, 0.35),
+    "tree of 36": (0.40, 0.15, 0.35, 0.35),
+    "chain of 100": (0.35, 0.50, 0.35, 0.65),
+}
+TWO_THREADS = "one thread over two, batch (goal 1.7)"
+TABLE = "time per evaluation [us] and its ratio to Pinocchio's (goal)"
+
+
+def mechanism(name):
+    """Return a mechanism without losses, half of its joints active (the acrobots': those with motors)."""
+    mech = {
+        "planar 2R": library.planar_2r,
+        "branched acrobot": library.branched_acrobot,
+        "arm of 7": library.arm7,
+        "tree of 36": lambda: library.tree(6, links=36),
+        "chain of 100": lambda: library.chain(100),
+    }[name]()
+    return mech.with_drive(actuated=mech.names, active=mech.names[1::2])
+
+
+@pytest.fixture(params=TARGETS)
+def name(request):
+    return request.param
+
+
+def report(record_row, name, kind, ours, peer, goal):
+    record_row(TABLE, mechanism=name, what=kind, ours=ours * 1e6, pinocchio=peer * 1e6, ratio=ours / peer, goal=goal)
+
+
+def test_one_call(benchmark, record_row, name):
+    mech = mechanism(name)
+    rng = np.random.default_rng(0)
+    q, qd, u = random_state(rng, mech)
+    f = mech.hybrid_evaluator()
+    peer, mixed = Oracle(mech), Oracle(mech)
+    active = mech.active_mask[mixed.order]
+    mixed.model.armature[active] = 1e14
+    a, b, c = mixed.to(q), mixed.to(qd), mixed.to(u)
+    c[active] *= 1e14
+
+    def stand_in():
+        qdd = pin.aba(mixed.model, mixed.data, a, b, c)
+        return pin.rnea(peer.model, peer.data, a, b, qdd)
+
+    times = interleave({"ours": lambda: f(q, qd, u), "pin": stand_in, "method": lambda: mech.hybrid_dynamics(q, qd, u)})
+    report(record_row, name, "hybrid, one call", times["ours"], times["pin"], TARGETS[name][0])
+    record_row("plain method over prepared evaluator (goal 2)", mechanism=name, ratio=times["method"] / times["ours"])
+    benchmark(f, q, qd, u)
+
+
+def test_one_call_with_sensitivities(benchmark, record_row, name):
+    mech = mechanism(name)
+    rng = np.random.default_rng(0)
+    q, qd, u = random_state(rng, mech)
+    f = mech.hybrid_sensitivity_evaluator()
+    peer = Oracle(mech)
+    a, b, c = peer.to(q), peer.to(qd), peer.to(u)
+    active = np.flatnonzero(mech.active_mask[peer.order])
+    passive = np.flatnonzero(~mech.active_mask[peer.order])
+
+    def stand_in():
+        model, data = peer.model, peer.data
+        M = pin.crba(model, data, a)
+        M = np.triu(M) + np.triu(M, 1).T
+        h = pin.rnea(model, data, a, b, np.zeros(model.nv))
+        qdd = c.copy()
+        qdd[passive] = np.linalg.solve(
+            M[np.ix_(passive, passive)], c[passive] - h[passive] - M[np.ix_(passive, active)] @ c[active]
+        )
+        tau = pin.rnea(model, data, a, b, qdd)
+        pin.computeRNEADerivatives(model, data, a, b, qdd)
+        right = np.concatenate([data.dtau_dq, data.dtau_dv, M], axis=1)
+        return tau, np.linalg.solve(M[np.ix_(passive, passive)], right[passive])
+
+    times = interleave({"ours": lambda: f(q, qd, u), "pin": stand_in})
+    report(record_row, name, "with sensitivities, one call", times["ours"], times["pin"], TARGETS[name][1])
+    benchmark(f, q, qd, u)
+
+
+def batch(mech, samples):
+    mech = mech.with_drive(active=())
+    q, qd, u = random_state(np.random.default_rng(0), mech, samples)
+    return mech, q, qd, u
+
+
+def samples_of(mech):
+    return max(64, 4096 // mech.n // 8 * 8)
+
+
+def test_batch(benchmark, record_row, name):
+    mech, q, qd, u = batch(mechanism(name), 4 * samples_of(mechanism(name)))
+    peer = Oracle(mech)
+    pool = pin.ModelPool(peer.model, 1)
+    a, b, c = (np.asfortranarray(x[:, peer.order].T) for x in (q, qd, u))
+    out = np.zeros_like(a, order="F")
+    times = interleave(
+        {
+            "ours": lambda: mech.hybrid_dynamics(q, qd, u),
+            "pin": lambda: pin.abaInParallel(1, pool, a, b, c, out),
+            "two": lambda: mech.hybrid_dynamics(q, qd, u, threads=2),
+        }
+    )
+    report(record_row, name, "hybrid, batch", times["ours"] / len(q), times["pin"] / len(q), TARGETS[name][2])
+    record_row(TWO_THREADS, mechanism=name, what="hybrid", gain=times["ours"] / times["two"])
+    benchmark(mech.hybrid_dynamics, q, qd, u)
+
+
+def test_batch_with_sensitivities(benchmark, record_row, name):
+    mech = mechanism(name)
+    mech, q, qd, u = batch(mech, max(32, samples_of(mech) // 4))
+    peer = Oracle(mech)
+    a, b, c = (np.ascontiguousarray(x[:, peer.order]) for x in (q, qd, u))
+    rows = list(zip(a, b, c, strict=True))[:64]
+
+    def loop():
+        for x, v, t in rows:
+            pin.computeABADerivatives(peer.model, peer.data, x, v, t)
+
+    empty = pin.Model()
+    empty_data = empty.createData()
+    nothing = np.zeros(0)
+
+    def call_only():
+        for _ in rows:
+            pin.computeABADerivatives(empty, empty_data, nothing, nothing, nothing)
+
+    times = interleave(
+        {
+            "ours": lambda: mech.hybrid_sensitivity(q, qd, u),
+            "pin": loop,
+            "call": call_only,
+            "two": lambda: mech.hybrid_sensitivity(q, qd, u, threads=2),
+        }
+    )
+    peer_time = (times["pin"] - times["call"]) / len(rows)
+    report(record_row, name, "with sensitivities, batch", times["ours"] / len(q), peer_time, TARGETS[name][3])
+    record_row(TWO_THREADS, mechanism=name, what="sensitivities", gain=times["ours"] / times["two"])
+    benchmark(mech.hybrid_sensitivity, q, qd, u)
+
+
+def test_growth(benchmark, record_row):
+    """The cost per joint of values, from 10 to 200 joints."""
+    chains = {n: library.chain(n) for n in (10, 20, 50, 100, 200)}
+    calls = {}
+    for n, mech in chains.items():
+        calls[n] = partial(mech.hybrid_evaluator(), *random_state(np.random.default_rng(0), mech))
+    times = interleave(calls)
+    for n, seconds in times.items():
+        record_row("time per joint of one call [us]", joints=n, time=seconds / n * 1e6)
+    benchmark(calls[100])

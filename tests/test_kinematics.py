@@ -69,6 +69,20 @@ def test_poses_by_hand():
 
 
 @pytest.mark.nojit
+def test_sine_and_cosine():
+    """The kernels' own, by the pose of a link that turns about z: to a unit in the last place of 1, at any angle."""
+    mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)))])
+    rng = np.random.default_rng(7)
+    quadrants = np.arange(-9, 10) * np.pi / 4
+    near = np.concatenate([quadrants, np.nextafter(quadrants, 9), quadrants + 1e-9, [1e-300, -1e-9, 5e-324]])
+    far = np.concatenate([rng.uniform(-1, 1, 300) * 10.0**size for size in (0, 2, 4, 5.9, 6, 6.1, 9, 15, 300)])
+    q = np.concatenate([near, far])
+    X = mech.forward_kinematics(q[:, None])[:, 0]
+    for got, want in ((X[:, 0, 0], np.cos(q)), (X[:, 1, 0], np.sin(q))):
+        assert np.max(np.abs(got - want)) < 2.3e-16
+
+
+@pytest.mark.nojit
 def test_a_point_moves_the_axis_and_not_the_link():
     arm = Link("arm", None, Revolute((0, 0, 1), point=(-1, 0, 0)), random_pose(np.random.default_rng(1)))
     mech = Mechanism([arm])

@@ -141,22 +141,21 @@ def _is_load(entry: Any) -> bool:
 
 def _loads_on_links(mech: Mechanism, loads: Sequence[Any], count: int, single: bool) -> Array:
     """Sum up loads (link, pose, wrench), each in a frame of its own, by links."""
-    total = np.zeros((1, len(mech.links), 6))
+    placed: list[tuple[int, str, Array]] = []
     for k, load in enumerate(loads):
         if not isinstance(load, (list, tuple)) or len(load) != 3:
-            length = f" of length {len(load)}" if isinstance(load, (list, tuple)) else ""
-            raise InvalidType(
-                f"wrench[{k}]: expected (link, pose or None, wrench), got a {type(load).__name__}{length}"
-            )
+            size = f" of length {len(load)}" if isinstance(load, (list, tuple)) else ""
+            raise InvalidType(f"wrench[{k}]: expected (link, pose or None, wrench), got a {type(load).__name__}{size}")
         index = link_index(mech, load[0], f"wrench[{k}]")
         name = f"wrench[{k}] on link {mech.links[index].name!r}"
-        rows = _load_rows(load[1], load[2], count, single, name)
-        if len(rows) > len(total):
-            total = np.repeat(total, len(rows), axis=0)
+        placed.append((index, name, _load_rows(load[1], load[2], count, single, name)))
+    length = next((len(rows) for _, _, rows in placed if len(rows) != 1), 1)
+    total = np.zeros((length, len(mech.links), 6))
+    for index, name, rows in placed:
         with np.errstate(over="ignore"):  # refused below
             total[:, index] += rows
-        _refuse_non_finite(total[:, index], "the sum of loads", single or len(total) != count, name)
-    return total.reshape(len(total), 6 * len(mech.links))
+        _refuse_non_finite(total[:, index], "the sum of loads", single or length != count, name)
+    return total.reshape(length, 6 * len(mech.links))
 
 
 def _load_rows(pose: Any, wrench: Any, count: int, single: bool, name: str) -> Array:
@@ -203,13 +202,26 @@ def link_index(mech: Mechanism, link: str | int, what: str = "link") -> int:
     return int(link)
 
 
+def refuse_overflow(samples: Samples, *results: Array) -> None:
+    """Refuse results, a row for each sample, that are not finite where a kernel does not look itself."""
+    for result in results:
+        if not np.isfinite(result).all():
+            row = int(np.argwhere(~np.isfinite(result))[0, 0])
+            raise _overflow(None if samples.single else row)
+
+
+def _overflow(row: int | None) -> NonFinite:
+    where = "" if row is None else f" in row {row}"
+    return NonFinite(f"the result{where} is not finite although all given numbers are: some are too large")
+
+
 def failure(mech: Mechanism, structure: NDArray[np.int64], status: int, row: int | None) -> Exception:
     """Return the error for a kernel's status: a vanished pivot at a node, or a result that is not finite."""
     from cstormpy.kernels import layout
 
-    where = "" if row is None else f" in row {row}"
     if status < 0:
-        return NonFinite(f"the result{where} is not finite although all given numbers are: some are too large")
+        return _overflow(row)
+    where = "" if row is None else f" in row {row}"
     joint = mech.names[structure[layout.N_NODES + layout.N_NODE * (status - 1) + layout.N_COORDINATE]]
     return SingularInertia(
         f"joint {joint!r}: moves no inertia{where}, so its acceleration is undefined; give the links that it moves "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +74,7 @@ def inverse_kinematics(
     mask: str | Sequence[bool] = "pose",
     limits: bool = True,
     path: bool = False,
-    starts: int = 24,
+    starts: int = 64,
     rng: np.random.Generator | int | None = None,
     tolerance: float | tuple[float, float] = 1e-10,
     length: float | None = None,
@@ -90,7 +90,7 @@ def inverse_kinematics(
     first = _first(mech, q0, len(rows), single, _flag(path, "path"))
     search = Search(tip, checks.count(starts, "starts"), _generator(rng), checks.count(iterations, "iterations"))
     found = search.along(rows, first) if path else search.each(rows, first)
-    return _answer(tip, rows, found, single)
+    return _answer(tip, found, single)
 
 
 def _tip(
@@ -98,7 +98,7 @@ def _tip(
 ) -> Tip:
     index = link_index(mech, link)
     way = _way(mech, index)
-    moving = np.flatnonzero(np.isin(mech.joint_links, way))
+    moving = np.array([k for k in range(mech.n) if mech.joint_links[k] in way], dtype=np.int64)
     joints = [mech.links[mech.joint_links[k]].joint for k in moving]
     frame = None if tool is None else _tool(tool)
     size = _reach(mech, way, frame) if length is None else checks.positive(length, "length")
@@ -106,7 +106,8 @@ def _tip(
     low, high = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
     winds = np.array([isinstance(joint, Revolute) for joint in joints], dtype=bool)
     scale = np.array([size if isinstance(joint, Prismatic) else 1.0 for joint in joints])
-    return Tip(mech, index, frame, moving, low, high, winds, scale, _asked(mask), size, _tolerance(tolerance))
+    carried = None if frame is None else (frame, lie.Ad(lie.inverse(frame)))
+    return Tip(mech, index, carried, moving, low, high, winds, scale, _asked(mask), size, _tolerance(tolerance))
 
 
 def _range(joint: object) -> tuple[float, float]:
@@ -198,30 +199,28 @@ def _first(mech: Mechanism, q0: ArrayLike | None, count: int, single: bool, path
     return np.array(np.broadcast_to(samples.rows["q0"], (count, mech.n)))
 
 
-def _answer(tip: Tip, targets: Array, found: Found, single: bool) -> InverseKinematics:
-    with np.errstate(all="ignore"):
-        error = tip.distance(tip.error(found.q, targets)[0])
+def _answer(tip: Tip, found: Found, single: bool) -> InverseKinematics:
+    error = tip.distance(found.e)
     if not np.isfinite(error).all():
         row = int(np.argwhere(~np.isfinite(error))[0, 0])
         where = "" if single else f" in row {row}"
         raise NonFinite(f"link {tip.mech.links[tip.link].name!r}: its pose{where} overflows; the numbers are too large")
-    reached = (error <= tip.tolerance).all(axis=1)
     q = found.q[:, tip.moving]
     held = (q <= tip.low) | (q >= tip.high)
     names = [tip.mech.names[k] for k in tip.moving]
     at_limit = tuple(tuple(name for name, stands in zip(names, row, strict=True) if stands) for row in held)
-    message = tuple(_message(found, k, bool(reached[k]), error[k], at_limit[k]) for k in range(len(targets)))
-    if single:
-        return InverseKinematics(
-            found.q[0], bool(reached[0]), error[0], int(found.steps[0]), int(found.starts[0]), at_limit[0], message[0]
-        )
-    return InverseKinematics(found.q, reached, error, found.steps, found.starts, at_limit, message)
+    message = tuple(_message(found, k, error[k], at_limit[k]) for k in range(len(error)))
+    whole = InverseKinematics(found.q, found.reached, error, found.steps, found.starts, at_limit, message)
+    if not single:
+        return whole
+    rows = (getattr(whole, field.name)[0] for field in fields(whole))
+    return InverseKinematics(*(row.item() if isinstance(row, np.generic) else row for row in rows))
 
 
-def _message(found: Found, row: int, reached: bool, error: Array, at_limit: tuple[str, ...]) -> str:
+def _message(found: Found, row: int, error: Array, at_limit: tuple[str, ...]) -> str:
     start, starts, steps = int(found.start[row]), int(found.starts[row]), int(found.steps[row])
     came = f"from {f'start {start + 1} of {starts}' if start else 'q0'} in {steps} iteration{'s'[: steps != 1]}"
-    if reached:
+    if found.reached[row]:
         return f"reached {came}"
     tried = f"none of {starts} starts came nearer" if starts > 1 else "try more starts"
     why = tried if found.settled[row] else f"still moving when the iterations ran out ({tried})"

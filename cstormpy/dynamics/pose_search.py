@@ -39,7 +39,7 @@ Ints = NDArray[np.int64]
 
 __all__ = ["Found", "Search", "Tip"]
 
-DAMPING = 1e-2
+DAMPING = 0.1
 """First factor μ of the damping λ = μ |e|²."""
 DAMPING_RANGE = (1e-8, 1e12)
 DAMPING_CHANGE = 4.0
@@ -49,13 +49,15 @@ DAMPING_FLOOR = 1e-12
 LONGEST_STEP = 1.0
 """A step turns no joint by more than this [rad], and slides none by more than this times `length`."""
 CLAMPINGS = 3
-"""How often a step is found anew with those joints held that would leave their limits."""
+"""How often a step is found anew with those joints put to their limits that would leave them."""
 SLOW, PATIENCE = 0.9, 6
 """A start is given up after `PATIENCE` steps in a row that each leave more than `SLOW` of the squared error."""
-SETTLED, SETTLING = 1 - 1e-12, 12
+SETTLED, SETTLING = 1 - 1e-10, 12
 """The same for the way to the nearest pose, where the least gain counts."""
 AS_GOOD = 1.001
 """Of starts that end out of reach, with squared errors within this factor, the nearest to q0 is taken."""
+WAVE = 15
+"""Random starts that follow q0; where they fail, three times as many as there were follow, and so on."""
 BLOCK = 256
 """Independent targets side by side."""
 
@@ -66,7 +68,7 @@ class Tip:
 
     mech: Mechanism
     link: int
-    tool: Array | None  # (4, 4) pose of the frame in the link's
+    tool: tuple[Array, Array] | None  # the frame's pose in the link's, (4, 4), and what turns the link's twists to its
     moving: Ints  # (k,) coordinates that move the link
     low: Array  # (k,) limits
     high: Array
@@ -81,17 +83,12 @@ class Tip:
         """How many of the directions asked for are rotations."""
         return int(np.count_nonzero(self.asked < 3))
 
-    @cached_property
-    def into_tool(self) -> Array | None:
-        """What turns twists of the link into twists of the frame, (6, 6)."""
-        return None if self.tool is None else lie._Ad(lie._inverse(self.tool))
-
     def error(self, q: Array, target: Array) -> tuple[Array, Array]:
         """Return e and A of rows of coordinates (B, n) and targets (B, 4, 4)."""
         T = forward_kinematics(self.mech, q)[:, self.link]
         J = jacobian(self.mech, q, self.link)[0][:, :, self.moving] * self.scale
         if self.tool is not None:
-            T, J = T @ self.tool, self.into_tool @ J
+            T, J = T @ self.tool[0], self.tool[1] @ J
         axes = np.swapaxes(target[:, :3, :3], 1, 2)
         R = axes @ T[:, :3, :3]
         e, A = np.zeros((len(q), 6)), np.empty(J.shape)
@@ -182,10 +179,9 @@ def _damped(A: Array, e: Array, damping: Array) -> Array:
     At = np.swapaxes(A, 1, 2)
     square = At @ A if k <= m else A @ At
     square.reshape(len(A), -1)[:, :: len(square[0]) + 1] += damping[:, None]
-    if k <= m:
-        return -np.linalg.solve(square, At @ e[..., None])[..., 0]
-    # More joints than directions: so t has no share, not even of rounding, in motions that do not move the frame.
-    return -(At @ np.linalg.solve(square, e[..., None]))[..., 0]
+    # With more joints than directions t has no share, not even of rounding, in motions that do not move the frame.
+    t = np.linalg.solve(square, At @ e[..., None]) if k <= m else At @ np.linalg.solve(square, e[..., None])
+    return np.asarray(-t[..., 0], dtype=np.float64)
 
 
 def _step(tip: Tip, rows: _Rows) -> Array:
@@ -193,19 +189,20 @@ def _step(tip: Tip, rows: _Rows) -> Array:
     A, e = rows.A, rows.e
     q = rows.q[:, tip.moving]
     low, high = (tip.low - q) / tip.scale, (tip.high - q) / tip.scale
-    gradient = (np.swapaxes(A, 1, 2) @ e[..., None])[..., 0]
-    held = ((low >= 0) & (gradient > 0)) | ((high <= 0) & (gradient < 0))
     damping = np.maximum(rows.mu * rows.cost, DAMPING_FLOOR * (A * A).sum(axis=(1, 2)) + np.finfo(float).tiny)
-    t = np.zeros_like(q)
+    t = _damped(A, e, damping)
+    held = (t < low) | (t > high)
     for _ in range(CLAMPINGS):
-        t = np.where(held, t, 0.0)
+        if not held.any():
+            break
+        clamped = np.where(held, np.clip(t, low, high), 0.0)
         free = np.where(held[:, None, :], 0.0, A)
-        t = t + _damped(free, e + (A @ t[..., None])[..., 0], damping)
+        t = clamped + _damped(free, e + (A @ clamped[..., None])[..., 0], damping)
         outside = (t < low) | (t > high)
         if not outside.any():
             break
-        t = np.clip(t, low, high)
-        held = held | outside
+        held |= outside
+    t = np.clip(t, low, high)
     longest = np.abs(t).max(axis=1, initial=LONGEST_STEP)
     return np.asarray(t * (LONGEST_STEP / longest)[:, None])
 
@@ -239,7 +236,8 @@ class Found:
     """Where rows ended."""
 
     q: Array  # (B, n)
-    cost: Array  # (B,) |e|², in rad² and (m / length)²
+    e: Array  # (B, m)
+    cost: Array  # (B,) |e|²
     reached: Flags  # (B,)
     steps: Ints  # (B,)
     settled: Flags  # (B,) whether it ended because no step gained anything
@@ -263,7 +261,7 @@ class Search:
 
     def each(self, targets: Array, first: Array) -> Found:
         """Return what was found for targets (N, 4, 4) from coordinates (N, n), each for itself."""
-        found = _nothing(first)
+        found = self._nothing(first)
         for begin in range(0, len(targets), BLOCK):
             block = np.arange(begin, min(begin + BLOCK, len(targets)))
             found.put(block, self._block(targets[block], first[block]))
@@ -271,7 +269,7 @@ class Search:
 
     def along(self, targets: Array, first: Array) -> Found:
         """Return what was found for targets (N, 4, 4) each from where the one before ended; `first` is (N, n)."""
-        found = _nothing(first)
+        found = self._nothing(first)
         q = first[:1]
         for k in range(len(targets)):
             here = self._block(targets[k : k + 1], q)
@@ -284,10 +282,11 @@ class Search:
         with np.errstate(all="ignore"):  # the logarithm divides by zero where there is no angle
             found = self._descend(targets, first, SLOW, PATIENCE)
             found.q = np.where(found.steps[:, None] > 0, self.tip.unwound(found.q, first), found.q)
-            lost = np.flatnonzero(~found.reached)
-            if len(lost) and self.starts > 1:
-                found.put(lost, self._scatter(targets[lost], first[lost], found, lost))
-            lost = np.flatnonzero(~found.reached)
+            tried = 1
+            while len(lost := np.flatnonzero(~found.reached)) and tried < self.starts:
+                more = min(max(WAVE, 3 * tried), self.starts - tried)
+                found.put(lost, self._scatter(targets[lost], first[lost], found, lost, tried, more))
+                tried += more
             if len(lost):
                 nearest = self._descend(targets[lost], found.q[lost], SETTLED, SETTLING)
                 nearest.q = self.tip.unwound(nearest.q, first[lost])
@@ -296,15 +295,15 @@ class Search:
                 found.put(lost, nearest)
         return found
 
-    def _scatter(self, targets: Array, first: Array, before: Found, lost: Ints) -> Found:
-        """Return the best of what random starts find for each target, and of what was found before."""
-        count, more = len(targets), self.starts - 1
+    def _scatter(self, targets: Array, first: Array, before: Found, lost: Ints, tried: int, more: int) -> Found:
+        """Return the best of what more random starts find for each target, and of what was found before."""
+        count = len(targets)
         q = self.tip.draw(self.rng, first, more).reshape(count * more, -1)
         owner = np.repeat(np.arange(count), more)
         found = self._descend(targets[owner], q, SLOW, PATIENCE, owner)
         found.q = self.tip.unwound(found.q, first[owner])
-        found.start = np.tile(np.arange(1, self.starts), count)
-        chosen = _nothing(first)
+        found.start = np.tile(np.arange(tried, tried + more), count)
+        chosen = self._nothing(first)
         for field in fields(found):  # a column of starts for each target, that from q0 first
             old, new = getattr(before, field.name)[lost], getattr(found, field.name)
             columns = np.concatenate([old[:, None], new.reshape(count, more, *new.shape[1:])], axis=1)
@@ -314,12 +313,12 @@ class Search:
         best = np.where(good, self.tip.apart(chosen.q, first[:, None]), np.inf).argmin(axis=1)
         for field in fields(chosen):
             setattr(chosen, field.name, getattr(chosen, field.name)[np.arange(count), best])
-        chosen.starts[:] = self.starts
+        chosen.starts[:] = tried + more
         return chosen
 
     def _descend(self, targets: Array, q: Array, slow: float, patience: int, owner: Ints | None = None) -> Found:
         """Return where rows end; rows of one owner all end when one of them is at its target."""
-        found, rows = _nothing(q), _begin(self.tip, q, targets)
+        found, rows = self._nothing(q), _begin(self.tip, q, targets)
         for step in range(self.iterations + 1):
             reached = self.tip.reached(rows.e, rows.cost)
             settled = rows.slow >= patience
@@ -328,7 +327,8 @@ class Search:
                 ended |= np.isin(owner[rows.name], owner[rows.name[reached]])
             if ended.any():
                 over = rows.only(ended)
-                found.q[over.name], found.cost[over.name], found.steps[over.name] = over.q, over.cost, over.steps
+                found.q[over.name], found.e[over.name], found.cost[over.name] = over.q, over.e, over.cost
+                found.steps[over.name] = over.steps
                 found.reached[over.name], found.settled[over.name] = reached[ended], settled[ended]
                 rows = rows.only(~ended)
             if not len(rows.name):
@@ -336,9 +336,9 @@ class Search:
             _advance(self.tip, rows, slow)
         return found
 
-
-def _nothing(first: Array) -> Found:
-    """Return room for rows that begin at coordinates (B, n)."""
-    count = len(first)
-    none, whole = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
-    return Found(first.copy(), np.full(count, np.inf), none, whole, none.copy(), whole.copy(), whole + 1)
+    def _nothing(self, first: Array) -> Found:
+        """Return room for rows that begin at coordinates (B, n)."""
+        count = len(first)
+        none, whole = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
+        e, cost = np.zeros((count, len(self.tip.asked))), np.full(count, np.inf)
+        return Found(first.copy(), e, cost, none, whole, none.copy(), whole.copy(), whole + 1)

@@ -2,6 +2,7 @@
 
 Read them in this order: `layout` (what stands where in the tables and in the scratch), `lanes` (the
 number type that lets one source serve one sample or several side by side), `vector`, the sweeps
-(`hybrid`, `closed_forms`, `factorisation`, `sensitivity`, `directional`, `kinematics`), and
-`entries`, the functions that Python calls.
+(`hybrid`, `closed_forms`, `sensitivity` with `factorisation` and `recursion`, `directional`,
+`kinematics`), `samples` (in and out of the scratch), and the `entries_…`, which Python calls.
+`compiling` keeps what was compiled.
 """

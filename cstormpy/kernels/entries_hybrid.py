@@ -1,4 +1,4 @@
-"""What Python calls: hybrid dynamics of one sample, of a batch, of a batch side by side."""
+"""What Python calls: hybrid dynamics of one sample, and of a batch."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.factorisation import column_count, columns_place, matrix_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes
 from cstormpy.kernels.layout import C_KEPT, KEPT, N_COORDINATE, N_COUNT, N_DEEP, ROW
@@ -18,7 +19,7 @@ from cstormpy.kernels.samples import (
     take_out,
     take_out_one,
 )
-from cstormpy.kernels.sensitivity import column_count, columns_place, fill_columns, matrix_place
+from cstormpy.kernels.sensitivity import fill_columns
 
 
 @step

@@ -7,14 +7,14 @@ describing a mechanism costs no compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from cstormpy.dynamics import HybridDynamics, Inertial
+    from cstormpy.dynamics import HybridDynamics, Inertial, InverseKinematics
     from cstormpy.dynamics.border import BaseLike, WrenchLike
     from cstormpy.mechanism.mechanism import Mechanism
     from cstormpy.sensitivity import HybridSensitivity
@@ -318,3 +318,108 @@ class Questions:
         from cstormpy.dynamics.kinematics import jacobian_derivative
 
         return jacobian_derivative(self._self, q, link, threads)
+
+    def inverse_kinematics(
+        self,
+        link: str | int,
+        pose: ArrayLike,
+        q0: ArrayLike | None = None,
+        *,
+        tool: ArrayLike | None = None,
+        mask: str | Sequence[bool] = "pose",
+        limits: bool = True,
+        path: bool = False,
+        starts: int = 64,
+        rng: np.random.Generator | int | None = None,
+        tolerance: float | tuple[float, float] = 1e-10,
+        length: float | None = None,
+        iterations: int = 100,
+    ) -> InverseKinematics:
+        """Return coordinates near q0 that bring a link, or a tool on it, to a pose.
+
+        Damped least squares on the exact body Jacobian, from q0 and, where that fails, from random starts, all of them
+        at once. Only the joints between the base and the link move.
+
+        Parameters
+        ----------
+        link : str or int
+            Name or position of the link.
+        pose : array_like, (4, 4) or (N, 4, 4)
+            The target, or N of them, in the base's frame.
+        q0 : array_like, (n,) or (N, n), optional
+            Where the search begins, for all targets or for each; zeros unless given. Joints that move the link are
+            first brought inside of their limits; the others keep it. A path has one q0.
+        tool : array_like, (3,) or (4, 4), optional
+            What is to be at the target instead of the link's frame: a point, or the pose of a frame, in the link's.
+        mask : {"pose", "position", "orientation", "planar"} or six bool
+            Which directions count: rotation about and translation along x, y, z of the *target's* axes. "planar" is
+            rotation about z and translation in x and y.
+        limits : bool
+            Whether the position limits of the joints bind; if so, `q` never leaves them.
+        path : bool
+            Whether each target starts from the answer of the one before it; otherwise each is found for itself. With
+            `starts=1` a path can not jump to another branch.
+        starts : int
+            The most starts that are tried for a target, q0 included. Of several that are successful at the same time
+            the one nearest to q0 is returned.
+        rng : numpy.random.Generator or int, optional
+            Draws the random starts: a generator or its seed; seed 0 unless given.
+        tolerance : float or (float, float)
+            For rotation [rad] and translation [m].
+        length : float, optional
+            How many metres count as much as a radian. Unless given, the way along the links' origins from the base to
+            the frame.
+        iterations : int
+            The most steps of a start, and again of the way to the nearest pose of a target out of reach.
+
+        Returns
+        -------
+        InverseKinematics
+            With `q`, `reached`, `error`, `iterations`, `starts`, `at_limit` and `message`. A target that is not
+            reached raises no error: `reached` is False, `q` is the nearest pose that was found, in the sense of
+            rotation² + (translation / length)², and `message` says how near that is and what stopped it.
+
+        Raises
+        ------
+        UnknownName, InvalidValue, ShapeError, NonFinite, InvalidType
+            Naming the argument, and the row.
+
+        Notes
+        -----
+        From q0 = 0 every one of 500 random poses within the limits of `library.arm7` is reached, and as many of
+        `library.puma560`: ``pytest tests/test_inverse_kinematics.py -k success``.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.planar_2r()
+        >>> target = mech.forward_kinematics([0.3, 1.2])[1]
+        >>> found = mech.inverse_kinematics("forearm", target, q0=[0.0, 0.5])
+        >>> found.reached, found.q.round(6)
+        (True, array([0.3, 1.2]))
+
+        The tip of the forearm at a point, elbow up:
+
+        >>> target = np.eye(4)
+        >>> target[:3, 3] = 0.6, 0.5, 0.0
+        >>> found = mech.inverse_kinematics("forearm", target, [0.0, -1.0], tool=[0.5, 0.0, 0.0], mask="position")
+        >>> found.q.round(4)
+        array([ 1.3692, -1.349 ])
+        """
+        from cstormpy.dynamics.inverse_kinematics import inverse_kinematics
+
+        return inverse_kinematics(
+            self._self,
+            link,
+            pose,
+            q0,
+            tool=tool,
+            mask=mask,
+            limits=limits,
+            path=path,
+            starts=starts,
+            rng=rng,
+            tolerance=tolerance,
+            length=length,
+            iterations=iterations,
+        )

@@ -139,6 +139,13 @@ def changed_links(mech, change):
     return links
 
 
+def in_a_row(mech):
+    """Return the mechanism with its links, in the order in which they are listed, one upon the other."""
+    names = [None, *(link.name for link in mech.links)]
+    below = {link.name: parent for link, parent in zip(mech.links, names[:-1], strict=True)}
+    return rebuilt(mech, lambda link: {"parent": below[link.name]})
+
+
 def rebuilt(mech, change):
     """Return the mechanism with its links changed as in `changed_links`."""
     return Mechanism(changed_links(mech, change), gravity=mech.gravity, active=mech.active)

@@ -1,6 +1,8 @@
 """The border between users' arrays and the kernels: what is taken, what is refused, and in which words."""
 
+import copy
 import inspect
+import pickle
 import re
 import threading
 from functools import partial
@@ -636,6 +638,26 @@ def test_an_out_that_can_not_hold_the_answer_is_refused():
             f(Z, Z, Z, out)
     with pytest.raises(InvalidValue, match=r"^out: .*read-only"):
         f(Z, Z, Z, as_read_only(Z))
+
+
+@pytest.mark.nojit
+def test_an_out_stays_as_it_is_where_there_is_no_answer():
+    f = ACROBOT.hybrid_evaluator()
+    for bad in (np.array([np.nan, 0.0]), np.array([1e200, 0.0]), np.zeros(3)):
+        out = np.array([8.0, 9.0])
+        with pytest.raises(CstormError):
+            f(Z, bad, Z, out)
+        np.testing.assert_array_equal(out, [8.0, 9.0])
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda mech: pickle.loads(pickle.dumps(mech))])
+def test_a_mechanism_that_was_asked_can_be_copied(copied):
+    mech = library.acrobot()
+    expected = mech.hybrid_sensitivity(Z, Z, Z)
+    twin = copied(mech)
+    del mech
+    np.testing.assert_array_equal(hybrid(twin, Z, Z, Z), expected.y)
+    np.testing.assert_array_equal(sensitivity(twin, Z, Z, Z), expected.dy_dq)
 
 
 def test_evaluators_are_made_once_and_outlive_their_mechanism():

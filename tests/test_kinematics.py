@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from closeness import STEP, assert_close, central_difference, complex_step
-from pinocchio_model import Oracle
 from random_mechanisms import any_tree, random_mechanism, random_pose, random_state
 
 from cstormpy import formulations as sb
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, library
+
+# Pinocchio has no wheels for Windows.
+Oracle = pytest.importorskip("pinocchio_model", exc_type=ImportError).Oracle
 
 #: Rounding of some ten operations a joint, over 40 joints and numbers of some tens.
 ROUNDING = 1e-12
@@ -181,12 +183,6 @@ def test_links_by_name_and_by_position():
         lambda link: mech.jacobian_rate(q, q, link),
         lambda link: mech.jacobian_derivative(q, link),
     ):
-        with pytest.raises(UnknownName, match="link 'right_hip' does not exist"):
-            ask("right_hip")
-        for wrong in (3, -1):
-            with pytest.raises(InvalidValue, match=f"link {wrong}: there are 3 links"):
+        for wrong, error in (("right_hip", UnknownName), (3, InvalidValue), (-1, InvalidValue), (True, InvalidType)):
+            with pytest.raises(error, match="link"):
                 ask(wrong)
-        for wrong in (True, 1.0, None):
-            with pytest.raises((InvalidType, InvalidValue)) as caught:
-                ask(wrong)
-            assert isinstance(caught.value, CstormError)

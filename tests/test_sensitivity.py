@@ -1,4 +1,4 @@
-"""Derivatives of the dynamics: the kernels against Algorithm 4.1, complex step, Pinocchio and closed forms."""
+"""Derivatives of the dynamics: the kernels against Algorithm 4.1, complex step and Pinocchio."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from closeness import STEP, assert_close, complex_step, tolerance
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pinocchio_model import Oracle
 from random_mechanisms import (
     MOVING,
     any_tree,
+    in_a_row,
     partitions,
     random_loads,
     random_mechanism,
@@ -20,10 +20,12 @@ from random_mechanisms import (
     rebuilt,
     sample_of,
 )
-from scipy.linalg import solve_continuous_are
 
 from cstormpy import formulations as sb
-from cstormpy.mechanism import library
+from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute, library
+
+# Pinocchio has no wheels for Windows.
+Oracle = pytest.importorskip("pinocchio_model", exc_type=ImportError).Oracle
 
 seeds = st.integers(0, 2**32 - 1)
 SORTS = ("none", "all", "one", "all but one", "every other", "some")
@@ -102,10 +104,12 @@ def test_pinocchio(seed, links, wrench, terms):
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_forty_joints_under_every_sort_of_drive(sort):
+@pytest.mark.parametrize("shape", ["tree", "few branches", "chain"])
+def test_forty_joints_under_every_sort_of_drive(sort, shape):
     """Along directions, one sweep of Algorithm 4.1 each, and against Pinocchio as whole matrices."""
     rng = np.random.default_rng(41)
-    mech = partitions(rng, random_mechanism(rng, 40, MOVING))[sort]
+    mech = random_mechanism(rng, 40, MOVING, branching=0.5 if shape == "tree" else 0.1)
+    mech = partitions(rng, in_a_row(mech) if shape == "chain" else mech)[sort]
     assert mech.n == 40
     q, qd, u = random_state(rng, mech)
     loads = random_loads(rng, mech)
@@ -202,11 +206,32 @@ def test_inverse_and_forward_sensitivity_whatever_the_drive(seed, links):
         assert_close(d.dy_dbase, hybrid.dy_dbase, tol)
 
 
-# ---------------------------------------------------------------- many coordinates: one sample at a time
-@pytest.mark.parametrize("n", [47, 48, 49])
-def test_both_sides_of_the_number_of_coordinates_where_the_kernels_change(n):
+# ---------------------------------------------------------------- large mechanisms: other kernels
+@pytest.mark.parametrize("n", [48, 49])
+@pytest.mark.parametrize("sort", ["none", "some"])
+def test_both_sides_of_the_number_of_coordinates_where_the_kernels_change(n, sort):
+    """Above 48 coordinates samples no longer stand side by side."""
     rng = np.random.default_rng(n)
-    mech = partitions(rng, random_mechanism(rng, n, MOVING))["some"]
+    check_a_batch(rng, partitions(rng, random_mechanism(rng, n, MOVING))[sort])
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("n", [26, 27, 28, 29])
+@pytest.mark.parametrize("branched", [False, True])
+def test_both_sides_of_the_depth_where_the_kernels_change(n, branched):
+    """From 14 passive joints on the way to a passive joint on, which n = 27 have, a recursion does the solving."""
+    rng = np.random.default_rng(n)
+    mech = in_a_row(random_mechanism(rng, n, MOVING)).with_drive(active=[])
+    if branched:  # twigs on a stem, some of whose joints are active
+        stem = mech.links[n // 2].name
+        twigs = [Link(f"twig{k}", stem, Revolute((0, 0, 1)), mass=1.0, com=(1, 0, k)) for k in range(3)]
+        fork = Link("fork", "twig1", Prismatic((1, 0, 1)), mass=1.0)
+        mech = Mechanism([*twigs, *mech.links, fork], gravity=mech.gravity, active=mech.names[::9])
+    check_a_batch(rng, mech)
+
+
+def check_a_batch(rng, mech):
+    """Compare rows of a batch, on one thread and two, and the one sample of the prepared function."""
     q, qd, u = random_state(rng, mech, 9)
     loads = random_loads(rng, mech, 9)
     for threads in (1, 2):
@@ -221,6 +246,12 @@ def test_both_sides_of_the_number_of_coordinates_where_the_kernels_change(n):
             want = peer.hybrid_derivatives(q[k], qd[k], u[k], one["wrench"])
             for ours, answer in zip((still.dy_dq, still.dy_dqd, still.dy_du), want, strict=True):
                 assert_close(ours, answer, tolerance(mech, q[k]))
+    for ours, answer in zip(
+        mech.hybrid_sensitivity_evaluator()(q[0], qd[0], u[0])[1],
+        Oracle(mech).hybrid_derivatives(q[0], qd[0], u[0]),
+        strict=True,
+    ):
+        assert_close(ours, answer, tolerance(mech, q[0]))
 
 
 @pytest.mark.parametrize("sort", SORTS)
@@ -331,108 +362,3 @@ def test_the_derivative_to_the_base_is_there_when_asked_for():
     for ask_without in (mech.hybrid_sensitivity, mech.inverse_sensitivity):
         with pytest.raises(AttributeError, match="to_base=True"):
             _ = ask_without(zero, zero, zero).dy_dbase
-
-
-# ---------------------------------------------------------------- closed forms and published numbers
-def xiang_sensitivity(t1, t2, w1, w2, a1, a2, f):
-    """Xiang, Arora and Abdel-Malek (2008), (71)-(82): ∂τ/∂θ with the load fixed in space, ∂τ/∂θ̇, ∂τ/∂θ̈."""
-    L1, L2, l1, l2, m1, m2, I1, I2, g = 0.4, 0.4, 0.2, 0.2, 0.5, 0.5, 0.1, 0.1, 9.8062
-    s1, s2, c2, s12, k = np.sin(t1), np.sin(t2), np.cos(t2), np.sin(t1 + t2), m2 * L1 * l2
-    tip = -m2 * g * l2 * s12 - f * L2 * s12
-    to_q = [
-        [
-            tip - m1 * g * l1 * s1 - m2 * g * L1 * s1 - f * L1 * s1,  # (71)
-            -2 * k * s2 * a1 - k * s2 * a2 - 2 * k * w1 * w2 * c2 - k * w2**2 * c2 + tip,  # (72)
-        ],
-        [tip, -k * s2 * a1 + k * w1**2 * c2 + tip],  # (77), (78)
-    ]
-    to_qd = [
-        [-2 * k * w2 * s2, -2 * k * w1 * s2 - 2 * k * w2 * s2],  # (73), (74)
-        [2 * k * w1 * s2, 0.0],  # (79), (80)
-    ]
-    coupling = I2 + m2 * l2**2 + k * c2
-    to_qdd = [
-        [I1 + I2 + m1 * l1**2 + m2 * (L1**2 + l2**2 + 2 * L1 * l2 * c2), coupling],  # (75), (76)
-        [coupling, I2 + m2 * l2**2],  # (81), (82)
-    ]
-    return np.array(to_q), np.array(to_qd), np.array(to_qdd)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("f", [0.0, 10.0])
-def test_two_link_arm_has_the_sensitivities_of_xiang(f):
-    mech = library.xiang_two_link()
-    rng = np.random.default_rng(2008)
-    tip = np.array([0.4, 0.0, 0.0])
-    for _ in range(5):
-        q, qd, qdd = rng.uniform(-3, 3, (3, 2))
-        angle = np.sum(q)
-        force, turned = (
-            -f * np.array([s, c, 0.0]) for s, c in ((np.sin(angle), np.cos(angle)), (np.cos(angle), -np.sin(angle)))
-        )
-        wrench, dwrench = (np.array([np.zeros(6), [*np.cross(tip, x), *x]]) for x in (force, turned))
-        d = mech.inverse_sensitivity(q, qd, qdd, wrench)
-        # The load keeps its direction in space, so that it turns in the link's frame, by as much for either angle.
-        load = -mech.jacobian(q, "forearm").T @ dwrench[1]
-        want = xiang_sensitivity(*q, *qd, *qdd, f)
-        for got, answer in zip((d.dy_dq + load[:, None], d.dy_dqd, d.dy_du), want, strict=True):
-            assert_close(got, answer, 1e-13)
-        assert_close(mech.mass_matrix(q), want[2], 1e-13)
-        # elbow driven: ∂q̈1 = -(∂τ1 - …) / M11, ∂τ2 = ∂τ2|q̈ + M21 ∂q̈1
-        held = mech.with_drive(active=["elbow"])
-        h = held.hybrid_sensitivity(q, qd, [d.y[0], qdd[1]], wrench)
-        (to_q, to_qd, M), tol = want, tolerance(held, q, 1e-13)
-        to_q = to_q - load[:, None]
-        for got, (first, second) in zip((h.dy_dq, h.dy_dqd), (to_q, to_qd), strict=True):
-            assert_close(got, np.array([-first / M[0, 0], second - M[1, 0] / M[0, 0] * first]), tol)
-        schur = M[1, 1] - M[1, 0] ** 2 / M[0, 0]
-        assert_close(h.dy_du, np.array([[1, -M[0, 1]], [M[1, 0], schur * M[0, 0]]]) / M[0, 0], tol)
-
-
-# Lengths, centres of mass, masses, inertias, damping, gravity: the sets of the acrobot.
-ACROBOTS = {
-    "teaching": (1.0, 0.5, 1.0, 1.0, 1.0, 0.083, 0.33, 0.1, 9.81),
-    "spong": (1.0, 0.5, 1.0, 1.0, 1.0, 0.083, 0.33, 0.0, 9.8),
-    "gym": (1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0, 0.0, 9.8),
-    "rods": (1.0, 0.5, 0.5, 1.0, 1.0, 1 / 12, 1 / 12, 0.0, 9.81),
-}
-#: LQR with Q = diag(10, 10, 1, 1), R = 1 about the upright position, printed to one decimal.
-GAINS = {
-    "teaching": [-278.4, -112.3, -119.7, -56.8],
-    "spong": [-265.9, -107.3, -114.9, -54.3],
-    "gym": [-211.1, -54.0, -99.8, -33.1],
-}
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("parameters", ACROBOTS)
-def test_upright_acrobot(parameters):
-    """M δq̈ = -∂g/∂q δq - d δq̇ + δτ, written out by hand."""
-    l1, c1, c2, m1, m2, I1, I2, damping, g = ACROBOTS[parameters]
-    M22 = I2 + m2 * c2**2
-    M12 = M22 + m2 * l1 * c2
-    M = np.array([[I1 + m1 * c1**2 + M22 + m2 * (l1**2 + 2 * l1 * c2), M12], [M12, M22]])
-    falling = g * np.array([[m1 * c1 + m2 * (l1 + c2), m2 * c2], [m2 * c2, m2 * c2]])
-    inverse = np.linalg.inv(M)
-    mech = library.acrobot(parameters)
-    q, zero = np.array([np.pi / 2, 0.0]), np.zeros(2)
-    d = mech.hybrid_sensitivity(q, zero, zero)
-    assert_close(d.y, zero, 1e-14)  # cos(pi/2) is 6e-17
-    assert_close(d.dy_dq, inverse @ falling, 1e-14)
-    assert_close(d.dy_dqd, -damping * inverse, 1e-14)
-    assert_close(d.dy_du, inverse, 1e-14)
-    if parameters == "rods":  # 12.613, 16.817 and 46.247
-        assert_close(d.dy_dq, 9.81 / 7 * np.array([[9.0, -9.0], [-12.0, 33.0]]), 1e-14)
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("parameters", GAINS)
-def test_gains_of_the_upright_acrobot(parameters):
-    """The linearisation brings the gains that other implementations balanced the acrobot with."""
-    mech = library.acrobot(parameters)
-    zero = np.zeros(2)
-    d = mech.hybrid_sensitivity(np.array([np.pi / 2, 0.0]), zero, zero)
-    A = np.block([[np.zeros((2, 2)), np.eye(2)], [d.dy_dq, d.dy_dqd]])
-    B = np.concatenate([zero, d.dy_du[:, 1]])[:, None]
-    S = solve_continuous_are(A, B, np.diag([10.0, 10.0, 1.0, 1.0]), np.eye(1))
-    np.testing.assert_allclose((B.T @ S)[0], GAINS[parameters], rtol=0, atol=0.0501)

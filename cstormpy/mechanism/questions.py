@@ -386,8 +386,8 @@ class Questions:
 
         Notes
         -----
-        From q0 = 0 every one of 500 random poses within the limits of `library.arm7` is reached, and as many of
-        `library.puma560`: ``pytest tests/test_inverse_kinematics.py -k success``.
+        Of 500 poses of `library.arm7` at random coordinates within its limits, and as many of `library.puma560`, at
+        least 99.5 % are reached, from q0 = 0 and from random ones: ``pytest tests/test_inverse_kinematics.py -k success``.
 
         Examples
         --------

@@ -1,0 +1,220 @@
+"""Numbers and closed forms from the literature: Xiang's two-link arm, Corke's Puma 560, balanced acrobots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closeness import assert_close, tolerance
+from scipy.linalg import solve_continuous_are
+
+from cstormpy.mechanism import library
+
+
+# ---------------------------------------------------------------- Xiang, Arora and Abdel-Malek (2008)
+def xiang_torque(t1, t2, w1, w2, a1, a2, f):
+    """Xiang, Arora and Abdel-Malek (2008), (69) and (70), with the numbers of their Table 1."""
+    L1, L2, l1, l2, m1, m2, I1, I2, g = 0.4, 0.4, 0.2, 0.2, 0.5, 0.5, 0.1, 0.1, 9.8062
+    s2, c1, c2, c12 = np.sin(t2), np.cos(t1), np.cos(t2), np.cos(t1 + t2)
+    M22 = I2 + m2 * l2**2
+    M12 = M22 + m2 * L1 * l2 * c2
+    M11 = I1 + I2 + m1 * l1**2 + m2 * (L1**2 + l2**2 + 2 * L1 * l2 * c2)
+    far = (m2 * g * l2 + f * L2) * c12
+    near = (m1 * g * l1 + m2 * g * L1 + f * L1) * c1
+    tau1 = M11 * a1 + M12 * a2 - m2 * L1 * l2 * s2 * (2 * w1 * w2 + w2**2) + far + near  # (69)
+    tau2 = M12 * a1 + M22 * a2 + m2 * L1 * l2 * s2 * w1**2 + far  # (70)
+    return np.array([tau1, tau2])
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("f", [0.0, 10.0])
+def test_two_link_arm_has_the_torques_of_xiang(f):
+    mech = library.xiang_two_link()
+    rng = np.random.default_rng(2008)
+    for _ in range(5):
+        q, qd, qdd = rng.uniform(-3, 3, (3, 2))
+        angle = np.sum(q)  # the load points downwards in space; its frame is at the tip, its axes the link's
+        at_tip = np.eye(4)
+        at_tip[0, 3] = 0.4
+        force = -f * np.array([np.sin(angle), np.cos(angle), 0.0])
+        load = [("forearm", at_tip, [0, 0, 0, *force])]
+        want = xiang_torque(*q, *qd, *qdd, f)
+        assert_close(mech.inverse_dynamics(q, qd, qdd, wrench=load), want, 1e-13)
+        assert_close(mech.forward_dynamics(q, qd, want, wrench=load), qdd, tolerance(mech, q, 1e-13, "forward"))
+        held = mech.with_drive(active=["elbow"])
+        r = held.hybrid_dynamics(q, qd, [want[0], qdd[1]], wrench=load)
+        assert_close(np.stack([r.tau, r.qdd]), np.stack([want, qdd]), tolerance(held, q, 1e-13))
+
+
+def xiang_sensitivity(t1, t2, w1, w2, a1, a2, f):
+    """Xiang, Arora and Abdel-Malek (2008), (71)-(82): ∂τ/∂θ with the load fixed in space, ∂τ/∂θ̇, ∂τ/∂θ̈."""
+    L1, L2, l1, l2, m1, m2, I1, I2, g = 0.4, 0.4, 0.2, 0.2, 0.5, 0.5, 0.1, 0.1, 9.8062
+    s1, s2, c2, s12, k = np.sin(t1), np.sin(t2), np.cos(t2), np.sin(t1 + t2), m2 * L1 * l2
+    tip = -m2 * g * l2 * s12 - f * L2 * s12
+    to_q = [
+        [
+            tip - m1 * g * l1 * s1 - m2 * g * L1 * s1 - f * L1 * s1,  # (71)
+            -2 * k * s2 * a1 - k * s2 * a2 - 2 * k * w1 * w2 * c2 - k * w2**2 * c2 + tip,  # (72)
+        ],
+        [tip, -k * s2 * a1 + k * w1**2 * c2 + tip],  # (77), (78)
+    ]
+    to_qd = [
+        [-2 * k * w2 * s2, -2 * k * w1 * s2 - 2 * k * w2 * s2],  # (73), (74)
+        [2 * k * w1 * s2, 0.0],  # (79), (80)
+    ]
+    coupling = I2 + m2 * l2**2 + k * c2
+    to_qdd = [
+        [I1 + I2 + m1 * l1**2 + m2 * (L1**2 + l2**2 + 2 * L1 * l2 * c2), coupling],  # (75), (76)
+        [coupling, I2 + m2 * l2**2],  # (81), (82)
+    ]
+    return np.array(to_q), np.array(to_qd), np.array(to_qdd)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("f", [0.0, 10.0])
+def test_two_link_arm_has_the_sensitivities_of_xiang(f):
+    mech = library.xiang_two_link()
+    rng = np.random.default_rng(2008)
+    tip = np.array([0.4, 0.0, 0.0])
+    for _ in range(5):
+        q, qd, qdd = rng.uniform(-3, 3, (3, 2))
+        angle = np.sum(q)
+        force, turned = (
+            -f * np.array([s, c, 0.0]) for s, c in ((np.sin(angle), np.cos(angle)), (np.cos(angle), -np.sin(angle)))
+        )
+        wrench, dwrench = (np.array([np.zeros(6), [*np.cross(tip, x), *x]]) for x in (force, turned))
+        d = mech.inverse_sensitivity(q, qd, qdd, wrench)
+        # The load keeps its direction in space, so that it turns in the link's frame, by as much for either angle.
+        load = -mech.jacobian(q, "forearm").T @ dwrench[1]
+        want = xiang_sensitivity(*q, *qd, *qdd, f)
+        for got, answer in zip((d.dy_dq + load[:, None], d.dy_dqd, d.dy_du), want, strict=True):
+            assert_close(got, answer, 1e-13)
+        assert_close(mech.mass_matrix(q), want[2], 1e-13)
+        # elbow driven: ∂q̈1 = -(∂τ1 - …) / M11, ∂τ2 = ∂τ2|q̈ + M21 ∂q̈1
+        held = mech.with_drive(active=["elbow"])
+        h = held.hybrid_sensitivity(q, qd, [d.y[0], qdd[1]], wrench)
+        (to_q, to_qd, M), tol = want, tolerance(held, q, 1e-13)
+        to_q = to_q - load[:, None]
+        for got, (first, second) in zip((h.dy_dq, h.dy_dqd), (to_q, to_qd), strict=True):
+            assert_close(got, np.array([-first / M[0, 0], second - M[1, 0] / M[0, 0] * first]), tol)
+        schur = M[1, 1] - M[1, 0] ** 2 / M[0, 0]
+        assert_close(h.dy_du, np.array([[1, -M[0, 1]], [M[1, 0], schur * M[0, 0]]]) / M[0, 0], tol)
+
+
+# ---------------------------------------------------------------- Corke, Robotics Toolbox
+class TestPuma:
+    """Numbers of Corke's Robotics Toolbox, whose tests print them to four decimals: rne, inertia, itorque, coriolis.
+
+    Same standard Denavit-Hartenberg frames, same base, gravity along -z; qn is the toolbox's nominal pose.
+    """
+
+    QN = np.array([0, np.pi / 4, np.pi, 0, np.pi / 4, 0])
+    HALF_A_DIGIT = 5.01e-5
+    ZERO, ONE = np.zeros(6), np.ones(6)
+    GEAR = np.array([62.6111, 107.815, 53.7063, 76.0364, 71.923, 76.686])
+    COULOMB = np.array([0.395, 0.126, 0.132, 11.2e-3, 9.26e-3, 3.96e-3])  # at the motor, turning forwards
+
+    def close(self, got, want):
+        np.testing.assert_allclose(got, want, rtol=0, atol=self.HALF_A_DIGIT)
+
+    @pytest.mark.nojit
+    def test_gravity_and_inertia(self):
+        mech = library.puma560()
+        load = [0.0, 31.6399, 6.0351, 0.0, 0.0283, 0.0]
+        self.close(mech.gravity_load(self.QN), load)
+        self.close(mech.inverse_dynamics(self.QN, self.ZERO, self.ZERO), load)
+        accelerated = [3.35311, 36.0025, 7.42596, 0.190043, 0.203441, 0.194133]
+        self.close(mech.inverse_dynamics(self.QN, self.ZERO, self.ONE), accelerated)
+        inertia = [
+            [3.6594, -0.4044, 0.1006, -0.0025, 0.0, 0.0],
+            [-0.4044, 4.4137, 0.3509, 0.0, 0.0024, 0.0],
+            [0.1006, 0.3509, 0.9378, 0.0, 0.0015, 0.0],
+            [-0.0025, 0.0, 0.0, 0.1925, 0.0, 0.0],
+            [0.0, 0.0024, 0.0015, 0.0, 0.1713, 0.0],
+            [0.0, 0.0, 0.0, 0.0, 0.0, 0.1941],
+        ]
+        self.close(mech.mass_matrix(self.QN), inertia)
+        self.close(mech.mass_matrix(self.QN) @ [1, 2, 3, 1, 2, 3], [3.1500, 9.4805, 3.6189, 0.1901, 0.3519, 0.5823])
+
+    def test_velocity_terms_and_friction(self):
+        """The toolbox's Coulomb friction differs with the direction; here all joints turn forwards."""
+        mech = library.puma560(friction=True)
+        forwards = self.COULOMB * self.GEAR
+        mech = mech.with_parameters({f"joint{k + 1}.friction": forwards[k] for k in range(6)})
+        moving = [29.1421, 56.5044, 16.3528, 1.26448, 1.12392, 0.519648]
+        self.close(mech.inverse_dynamics(self.QN, self.ONE, self.ZERO), moving)
+        both = [32.4952, 60.867, 17.7436, 1.45452, 1.29911, 0.713781]
+        self.close(mech.inverse_dynamics(self.QN, self.ONE, self.ONE), both)
+        weightless = [32.4952, 29.2271, 11.7085, 1.45452, 1.27086, 0.713781]
+        self.close(mech.with_gravity((0, 0, 0)).inverse_dynamics(self.QN, self.ONE, self.ONE), weightless)
+
+    def test_velocity_terms_without_friction(self):
+        mech, qd = library.puma560(), np.array([1, 2, 3, 1, 2, 3])
+        coriolis = [
+            [-0.1735, -2.0494, -0.1178, -0.0002, -0.0045, 0.0001],
+            [0.6274, 1.1572, 1.9287, -0.0015, -0.0003, 0.0],
+            [-0.3608, -0.7734, -0.0018, -0.0009, -0.0064, 0.0],
+            [0.0011, 0.0005, -0.0001, 0.0002, 0.0002, -0.0001],
+            [-0.0002, 0.0028, 0.0046, -0.0002, 0.0, 0.0],
+            [0.0001, 0.0, 0.0, 0.0, 0.0, 0.0],
+        ]
+        got = mech.bias(self.QN, qd) - mech.gravity_load(self.QN)
+        # each entry is rounded by itself
+        np.testing.assert_allclose(got, coriolis @ qd, rtol=0, atol=self.HALF_A_DIGIT * np.sum(np.abs(qd)))
+
+    @pytest.mark.nojit
+    def test_load_at_the_flange(self):
+        """The toolbox's fext = (force, moment) is what the robot exerts, ours what acts on it."""
+        mech = library.puma560()
+        load = [("link6", None, [-1.0, -2.0, -3.0, -1.0, -2.0, -3.0])]
+        want = [0.642756, 29.0866, 4.70321, 2.82843, -1.97175, 3.0]
+        self.close(mech.inverse_dynamics(self.QN, self.ZERO, self.ZERO, wrench=load), want)
+
+
+# ---------------------------------------------------------------- the acrobot, upright
+# Lengths, centres of mass, masses, inertias, damping, gravity: the sets of the acrobot.
+ACROBOTS = {
+    "teaching": (1.0, 0.5, 1.0, 1.0, 1.0, 0.083, 0.33, 0.1, 9.81),
+    "spong": (1.0, 0.5, 1.0, 1.0, 1.0, 0.083, 0.33, 0.0, 9.8),
+    "gym": (1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0, 0.0, 9.8),
+    "rods": (1.0, 0.5, 0.5, 1.0, 1.0, 1 / 12, 1 / 12, 0.0, 9.81),
+}
+#: LQR with Q = diag(10, 10, 1, 1), R = 1 about the upright position, printed to one decimal.
+GAINS = {
+    "teaching": [-278.4, -112.3, -119.7, -56.8],
+    "spong": [-265.9, -107.3, -114.9, -54.3],
+    "gym": [-211.1, -54.0, -99.8, -33.1],
+}
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("parameters", ACROBOTS)
+def test_upright_acrobot(parameters):
+    """M δq̈ = -∂g/∂q δq - d δq̇ + δτ, written out by hand."""
+    l1, c1, c2, m1, m2, I1, I2, damping, g = ACROBOTS[parameters]
+    M22 = I2 + m2 * c2**2
+    M12 = M22 + m2 * l1 * c2
+    M = np.array([[I1 + m1 * c1**2 + M22 + m2 * (l1**2 + 2 * l1 * c2), M12], [M12, M22]])
+    falling = g * np.array([[m1 * c1 + m2 * (l1 + c2), m2 * c2], [m2 * c2, m2 * c2]])
+    inverse = np.linalg.inv(M)
+    mech = library.acrobot(parameters)
+    q, zero = np.array([np.pi / 2, 0.0]), np.zeros(2)
+    d = mech.hybrid_sensitivity(q, zero, zero)
+    assert_close(d.y, zero, 1e-14)  # cos(pi/2) is 6e-17
+    assert_close(d.dy_dq, inverse @ falling, 1e-14)
+    assert_close(d.dy_dqd, -damping * inverse, 1e-14)
+    assert_close(d.dy_du, inverse, 1e-14)
+    if parameters == "rods":  # 12.613, 16.817 and 46.247
+        assert_close(d.dy_dq, 9.81 / 7 * np.array([[9.0, -9.0], [-12.0, 33.0]]), 1e-14)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("parameters", GAINS)
+def test_gains_of_the_upright_acrobot(parameters):
+    """The linearisation brings the gains that other implementations balanced the acrobot with."""
+    mech = library.acrobot(parameters)
+    zero = np.zeros(2)
+    d = mech.hybrid_sensitivity(np.array([np.pi / 2, 0.0]), zero, zero)
+    A = np.block([[np.zeros((2, 2)), np.eye(2)], [d.dy_dq, d.dy_dqd]])
+    B = np.concatenate([zero, d.dy_du[:, 1]])[:, None]
+    S = solve_continuous_are(A, B, np.diag([10.0, 10.0, 1.0, 1.0]), np.eye(1))
+    np.testing.assert_allclose((B.T @ S)[0], GAINS[parameters], rtol=0, atol=0.0501)

@@ -386,8 +386,9 @@ class Questions:
 
         Notes
         -----
-        Of 500 poses of `library.arm7` at random coordinates within its limits, and as many of `library.puma560`, at
-        least 99.5 % are reached, from q0 = 0 and from random ones: ``pytest tests/test_inverse_kinematics.py -k success``.
+        Of 500 poses of `library.arm7` at random coordinates within its limits, and of as many of `library.puma560`,
+        at least 99.5 % are reached, from q0 = 0 and from random ones:
+        ``pytest tests/test_inverse_kinematics.py -k success``.
 
         Examples
         --------

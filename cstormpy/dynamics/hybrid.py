@@ -116,7 +116,7 @@ def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..
         try:
             if kernel(y_only, q, qd, u, y) == 0:
                 return y
-        except TypeError:
+        except Exception:  # numba has many ways to say that it does not know a type
             pass
         # not arrays of the right kind, or a sample without an answer: the careful way says which
         found = hybrid_dynamics(mech, q, qd, u)
@@ -127,7 +127,7 @@ def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..
         try:
             if kernel(all_three, q, qd, u, parts) == 0:
                 return HybridDynamics(parts)
-        except TypeError:
+        except Exception:  # numba has many ways to say that it does not know a type
             pass
         return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u), u, mech.active_mask))
 
@@ -142,5 +142,7 @@ def copy_out(y: Array, out: Array) -> Array:
         raise InvalidValue(f"out: expected an array of float64, got {getattr(out, 'dtype', type(out).__name__)}")
     if out.shape != y.shape:
         raise ShapeError(f"out: expected shape {y.shape}, got {out.shape}")
+    if not out.flags.writeable:
+        raise InvalidValue("out: expected an array that can be written, got a read-only one")
     out[...] = y
     return out

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, read_samples
+from cstormpy.dynamics.border import BaseLike, read_samples, refuse_overflow
 from cstormpy.dynamics.running import run_batch, scratch_size
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def inertial(
     if count:
         kernel = entries.inertial_lanes.load()
         run_batch(kernel, tables_of(mech), arguments, count, scratch_size(mech, False), threads)
-    _add_welded(mech, samples.base, bulk, energy)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused next
+        _add_welded(mech, samples.base, bulk, energy)
+    refuse_overflow(samples, mass, momenta, bulk, energy, gradient)
     total = bulk[:, 6:7]
     with np.errstate(invalid="ignore", divide="ignore"):
         center, jacobian = bulk[:, 7:] / total, momenta[:, 3:] / total[:, :, None]

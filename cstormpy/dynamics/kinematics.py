@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import link_index, read_samples
+from cstormpy.dynamics.border import link_index, read_samples, refuse_overflow
 from cstormpy.dynamics.running import run_batch, scratch_size
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -
         arguments = (samples.rows["q"], out)
         kernel = entries.pose_lanes.load()
         run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
+    refuse_overflow(samples, out)
     return samples.shaped(out.reshape(*out.shape[:2], 4, 4))
 
 
@@ -48,6 +49,7 @@ def jacobian(
         arguments = (rows["q"], rows.get("qd", np.zeros_like(rows["q"])), index, out, rate)
         kernel = entries.jacobian_lanes.load()
         run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
+    refuse_overflow(samples, out, rate)
     return samples.shaped(out), samples.shaped(rate)
 
 

@@ -32,7 +32,8 @@ def hybrid_one(handle, q, qd, u, y):
     rest = (0.0, 0.0, 0.0)
     place_base(T, W, rest, rest, rest, 0.0)
     status = hybrid(T, N, W, False, False, 0.0)
-    take_out_one(N, W, y)
+    if status == 0:
+        take_out_one(N, W, y)
     return status
 
 

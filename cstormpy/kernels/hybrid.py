@@ -416,7 +416,8 @@ def hybrid(T, N, W, loaded, every, like):
         take_off_wrenches(T, N, W, like)
     status = 0
     for i in range(n, 0, -1):
-        if not close_joint(T, N, W, i, every, like):
+        sound = close_joint(T, N, W, i, every, like)
+        if status == 0 and not sound:  # what it spoils below is not the cause
             status = i
     for k in range(3):
         store(W, ALPHA + k, like)

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.errors import InvalidValue
+
 if TYPE_CHECKING:
     from cstormpy.dynamics import HybridDynamics, Inertial, InverseKinematics
     from cstormpy.dynamics.border import BaseLike, WrenchLike
@@ -256,13 +258,16 @@ class Questions:
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:
         """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
-        return self.inverse_dynamics(q, qd, np.zeros(np.shape(q)), wrench, base, threads)
+        from cstormpy.dynamics.border import as_floats
+
+        return self.inverse_dynamics(q, qd, np.zeros(as_floats(q, "q").shape), wrench, base, threads)
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
+        from cstormpy.dynamics.border import as_floats
         from cstormpy.dynamics.hybrid import hybrid_dynamics
 
-        rest = np.zeros(np.shape(q))
+        rest = np.zeros(as_floats(q, "q").shape)
         return hybrid_dynamics(self._self, q, rest, rest, threads=threads, drive="still")
 
     def inertial(
@@ -293,7 +298,10 @@ class Questions:
 
     def center_of_mass(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the centre of mass of all moving links in the base's frame, (3,) or (N, 3)."""
-        return self.inertial(q, threads=threads).center_of_mass
+        found = self.inertial(q, threads=threads)
+        if not np.all(found.mass > 0.0):
+            raise InvalidValue("center_of_mass: no link has mass, so that there is none")
+        return found.center_of_mass
 
     def forward_kinematics(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""

@@ -127,7 +127,7 @@ def _axis_frame(axis: Array, point: Array) -> Array:
     """Return a frame at `point` whose z axis is `axis`: the identity's own axes where they fit."""
     helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
     x = np.cross(helper, axis)
-    if axis[2] == 1.0:
+    if axis[0] == axis[1] == 0.0 and axis[2] > 0.0:
         x = np.array([1.0, 0.0, 0.0])
     x /= np.linalg.norm(x)
     frame = np.eye(4)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
 from cstormpy.dynamics.running import run_checked, scratch_size
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def hybrid_jvp(
     rows = samples.rows
     y, dy = np.empty_like(rows["q"]), np.empty_like(rows["q"])
     _run(mech, samples, entries.direction_lanes, (rows["dq"], rows["dqd"], rows["du"], y, dy), threads)
+    refuse_overflow(samples, dy)
     return samples.shaped(y), samples.shaped(dy)
 
 
@@ -59,6 +60,7 @@ def hybrid_vjp(
     rows = samples.rows
     results = tuple(np.empty_like(rows["q"]) for _ in range(4))
     _run(mech, samples, entries.gradient_lanes, (rows["gy"], *results), threads)
+    refuse_overflow(samples, *results)
     y, gq, gqd, gu = (samples.shaped(result) for result in results)
     return y, gq, gqd, gu
 

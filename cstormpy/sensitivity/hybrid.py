@@ -123,7 +123,7 @@ def hybrid_sensitivity_evaluator(
         try:
             if kernel(y_only, q, qd, u, y, columns) == 0:
                 return y, columns
-        except TypeError:
+        except Exception:  # numba has many ways to say that it does not know a type
             pass
         # not arrays of the right kind, or a sample without an answer: the careful way says which
         found = hybrid_sensitivity(mech, q, qd, u)
@@ -134,7 +134,7 @@ def hybrid_sensitivity_evaluator(
         try:
             if kernel(all_three, q, qd, u, parts, columns) == 0:
                 return HybridSensitivity(parts, columns)
-        except TypeError:
+        except Exception:  # numba has many ways to say that it does not know a type
             pass
         return hybrid_sensitivity(mech, q, qd, u)
 

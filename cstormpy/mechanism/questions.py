@@ -142,7 +142,7 @@ class Questions:
         >>> from cstormpy.mechanism import library
         >>> d = library.acrobot(parameters="rods").hybrid_sensitivity([np.pi / 2, 0.0], [0.0, 0.0], [0.0, 0.0])
         >>> d.dy_dq.round(3)
-        array([[ 12.612, -12.612],
+        array([[ 12.613, -12.613],
                [-16.817,  46.247]])
         """
         if wrench is None and base is None and not to_base and type(u) is np.ndarray and u.ndim == 1:
@@ -293,11 +293,11 @@ class Questions:
         return found.kinetic, found.potential
 
     def momentum(self, q: ArrayLike, qd: ArrayLike, base: BaseLike = None, threads: int | None = 1) -> Array:
-        """Return the momentum of all moving links, (6,) or (N, 6): (angular, linear), at and in the base's frame."""
+        """Return the momentum of all links, (6,) or (N, 6): (angular, linear), at and in the base's frame."""
         return self.inertial(q, qd, base, threads).momentum
 
     def center_of_mass(self, q: ArrayLike, threads: int | None = 1) -> Array:
-        """Return the centre of mass of all moving links in the base's frame, (3,) or (N, 3)."""
+        """Return the centre of mass of all links in the base's frame, (3,) or (N, 3)."""
         found = self.inertial(q, threads=threads)
         if not np.all(found.mass > 0.0):
             raise InvalidValue("center_of_mass: no link has mass, so that there is none")

@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
+    from cstormpy import control as control
     from cstormpy import dynamics as dynamics
     from cstormpy import errors as errors
     from cstormpy import formulations as formulations
     from cstormpy import lie as lie
     from cstormpy import mechanism as mechanism
     from cstormpy import sensitivity as sensitivity
+    from cstormpy import simulation as simulation
     from cstormpy import trajectory as trajectory
+    from cstormpy.errors import BlockError as BlockError
     from cstormpy.errors import CstormError as CstormError
+    from cstormpy.errors import DiagramError as DiagramError
     from cstormpy.errors import FileFormatError as FileFormatError
     from cstormpy.errors import InvalidType as InvalidType
     from cstormpy.errors import InvalidValue as InvalidValue
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
     from cstormpy.mechanism import library as library
+    from cstormpy.simulation import Simulation as Simulation
     from cstormpy.trajectory import BSpline as BSpline
     from cstormpy.trajectory import ControlPointMap as ControlPointMap
     from cstormpy.trajectory import EndConditions as EndConditions
@@ -56,8 +61,10 @@ __version__ = "0.1.0"
 #: Where each public name lives. A new name is one line here and its twin under TYPE_CHECKING.
 _HOMES = {
     "BSpline": "trajectory",
+    "BlockError": "errors",
     "ControlPointMap": "trajectory",
     "CstormError": "errors",
+    "DiagramError": "errors",
     "EndConditions": "trajectory",
     "FileFormatError": "errors",
     "Fixed": "mechanism",
@@ -72,6 +79,7 @@ _HOMES = {
     "Revolute": "mechanism",
     "Screw": "mechanism",
     "ShapeError": "errors",
+    "Simulation": "simulation",
     "SingularInertia": "errors",
     "UnknownName": "errors",
     "clamped_knots": "trajectory",
@@ -86,6 +94,7 @@ _HOMES = {
 
 _SUBMODULES = (
     "blocks",
+    "control",
     "diagrams",
     "dynamics",
     "errors",
@@ -93,6 +102,7 @@ _SUBMODULES = (
     "lie",
     "mechanism",
     "sensitivity",
+    "simulation",
     "trajectory",
 )
 

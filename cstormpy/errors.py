@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 __all__ = [
+    "BlockError",
     "CstormError",
+    "DiagramError",
     "FileFormatError",
     "InvalidType",
     "InvalidValue",
@@ -48,6 +50,14 @@ class UnknownName(CstormError, LookupError):
 
 class SingularInertia(CstormError, ArithmeticError):
     """A passive joint that moves no inertia, so that its acceleration is undefined."""
+
+
+class DiagramError(CstormError, RuntimeError):
+    """A diagram that can not run as it is wired: an open port, an algebraic loop, widths that do not fit."""
+
+
+class BlockError(CstormError, RuntimeError):
+    """A block that failed while the diagram ran; its own exception is the cause."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:

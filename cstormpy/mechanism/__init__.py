@@ -5,6 +5,7 @@ from __future__ import annotations
 from cstormpy.mechanism import library
 from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute, Screw
 from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.lookup import as_mechanism
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["Fixed", "Joint", "Limits", "Link", "Mechanism", "Prismatic", "Revolute", "Screw", "library"]
+__all__ = ["Fixed", "Joint", "Limits", "Link", "Mechanism", "Prismatic", "Revolute", "Screw", "as_mechanism", "library"]

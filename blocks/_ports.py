@@ -1,0 +1,393 @@
+"""What the blocks share at their ports: signals as arrays, the ports that drive a mechanism, options of bdsim."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from bdsim.blockdiagram import BlockDiagram
+from bdsim.components import Block, Plug, SinkBlock, SourceBlock
+from numpy.typing import NDArray
+
+from cstormpy.dynamics.border import as_floats
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+#: Of a vector, of a matrix, or left open.
+Width = int | tuple[int, ...] | None
+
+__all__ = [
+    "Drive",
+    "Mechanical",
+    "Width",
+    "brief",
+    "coordinates",
+    "flag",
+    "label",
+    "matrix",
+    "options",
+    "port_label",
+    "refuse_non_finite",
+    "vector",
+]
+
+_FLOAT = np.dtype(np.float64)
+_SHOWN = 8
+"""How many names a message lists."""
+
+
+def label(block: Any) -> str:
+    """Return what messages call a block: its name, or its type while it is in no diagram."""
+    return block.name or str(block.type)
+
+
+def port_label(block: Block, port: int) -> str:
+    """Return what messages call an input port, as "plant input port 0 'tau'"."""
+    names = block._inport_names
+    return f"{label(block)} input port {port}" + (f" {names[port]!r}" if names and port < len(names) else "")
+
+
+def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = ()) -> Array:
+    """Return the signal at an input port as a vector that the kernels take.
+
+    Parameters
+    ----------
+    block : Block
+        Whose port it is, for messages.
+    port : int
+        Index of the input port.
+    value : array_like
+        The signal. A number will do where n is 1.
+    n : int
+        How many numbers are expected.
+    parts : sequence of str
+        What each of them belongs to, for messages.
+
+    Returns
+    -------
+    ndarray, (n,)
+        The very array where it already fits: contiguous, of float64.
+
+    Raises
+    ------
+    ShapeError, InvalidType, DiagramError
+        Naming the block and the port.
+    """
+    if type(value) is np.ndarray and value.shape == (n,) and value.dtype == _FLOAT and value.flags.carray:
+        return value
+    array = _numbers(block, port, value)
+    if array.ndim == 0 and n == 1:
+        return array.reshape(1)
+    if array.shape != (n,):
+        got = f"{array.size}" if array.ndim < 2 else f"an array of shape {array.shape}"
+        what = f" ({_some(parts)})" if parts else ""
+        raise ShapeError(
+            f"{port_label(block, port)}: expected {n} number{'s'[: n != 1]}{what}, got {got}; "
+            "change the signal that is wired to it"
+        )
+    return array
+
+
+def matrix(block: Block, port: int, value: Any, shape: tuple[int, int], what: str, flat: bool = False) -> Array:
+    """Return the signal at an input port as a matrix that the kernels take; `what` says what its rows are.
+
+    With `flat` the same numbers in one row, row after row, will do.
+    """
+    if type(value) is np.ndarray and value.shape == shape and value.dtype == _FLOAT and value.flags.carray:
+        return value
+    array = _numbers(block, port, value)
+    if flat and array.ndim < 2 and array.size == shape[0] * shape[1]:
+        return array.reshape(shape)
+    if array.shape != shape:
+        also = f" or {shape[0] * shape[1]} numbers" if flat else ""
+        raise ShapeError(
+            f"{port_label(block, port)}: expected shape {shape}{also} ({what}), got {array.shape}; "
+            "change the signal that is wired to it"
+        )
+    return array
+
+
+def _numbers(block: Block, port: int, value: Any) -> Array:
+    if value is None:
+        raise DiagramError(f"{port_label(block, port)}: has no value; wire a signal to it")
+    if isinstance(value, (bool, np.bool_)):
+        value = float(value)
+    return as_floats(value, port_label(block, port))
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+
+
+class Drive:
+    """The input ports that drive a mechanism, and what they make of its signals.
+
+    In this order, each only where it has a width: "tau", the torques of the joints that are actuated and not active;
+    "acc", the accelerations of the active joints; "wrench", what acts on each link, where it is asked for.
+
+    Parameters
+    ----------
+    mech : Mechanism
+    wrench : bool
+        Whether there is a port for the wrenches on the links.
+    first : int
+        Index of the first of these ports in the block.
+    """
+
+    def __init__(self, mech: Mechanism, wrench: bool = False, first: int = 0) -> None:
+        self.n, self.first, self.wrench = mech.n, first, wrench
+        self.active: NDArray[np.bool_] = mech.active_mask
+        self.any_active = bool(mech.active)
+        #: The coordinate that each signal drives, in the order of the ports.
+        self.driven = np.flatnonzero(mech.actuated_mask)[np.argsort(self.active[mech.actuated_mask], kind="stable")]
+        given = {"tau": np.flatnonzero(mech.actuated_mask & ~self.active), "acc": np.flatnonzero(self.active)}
+        #: (index of the port, coordinates, names of their joints) of each port that carries a part of u
+        self.parts = [
+            (first + k, _slice(where), [mech.names[j] for j in where])
+            for k, where in enumerate(where for where in given.values() if len(where))
+        ]
+        named = [name for name, where in given.items() if len(where)]
+        self.names: tuple[str, ...] = (*named, "wrench") if wrench else tuple(named)
+        widths: list[Width] = [len(names) for _, _, names in self.parts]
+        #: A wrench comes as (n_links, 6) or flat, so that its width is left open.
+        self.widths: tuple[Width, ...] = (*widths, None) if wrench else tuple(widths)
+        self._links = tuple(link.name for link in mech.links)
+        #: Whose numbers stand at each port.
+        self.owners: tuple[Sequence[str], ...] = tuple(names for _, _, names in self.parts)
+        if wrench:
+            self.owners = (*self.owners, self._links)
+
+    def u(self, block: Block, signals: Sequence[Any]) -> Array:
+        """Return u, (n,), of the hybrid dynamics from the signals at all input ports of the block."""
+        parts = self.parts
+        if len(parts) == 1 and len(parts[0][2]) == self.n:
+            return vector(block, parts[0][0], signals[parts[0][0]], self.n, parts[0][2])
+        u = np.zeros(self.n)
+        for port, where, names in parts:
+            u[where] = vector(block, port, signals[port], len(names), names)
+        return u
+
+    def wrenches(self, block: Block, signals: Sequence[Any]) -> Array | None:
+        """Return the wrenches on the links, (n_links, 6), or None without such a port."""
+        if not self.wrench:
+            return None
+        port = self.first + len(self.parts)
+        rows = (len(self._links), 6)
+        return matrix(block, port, signals[port], rows, f"moment and force on {_some(self._links)}", flat=True)
+
+
+def _slice(where: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Return a slice where the coordinates follow one another: it is quicker to write to."""
+    if len(where) and where[-1] - where[0] == len(where) - 1:
+        return slice(int(where[0]), int(where[-1]) + 1)
+    return where
+
+
+def coordinates(value: Any, mech: Mechanism, name: str) -> Array:
+    """Return a fresh vector of one finite number for each coordinate; zeros for None."""
+    if value is None:
+        return np.zeros(mech.n)
+    array = as_floats(value, name)
+    if array.shape not in ((mech.n,), () if mech.n == 1 else (mech.n,)):
+        raise ShapeError(f"{name}: expected {mech.n} numbers ({_some(mech.names)}), got shape {array.shape}")
+    array = array.reshape(mech.n).copy()
+    for joint, number in zip(mech.names, array, strict=True):
+        if not np.isfinite(number):
+            raise NonFinite(f"joint {joint!r}: {name} is {number}; all numbers must be finite")
+    return array
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return True or False, or refuse what is neither."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidType(f"{name}: expected True or False, got a {type(value).__name__}")
+    return bool(value)
+
+
+def refuse_non_finite(block: Block, signals: Sequence[Any], parts: Sequence[Sequence[str]]) -> None:
+    """Name the port of the first signal that is not finite, and what it belongs to, if there is one.
+
+    For after a failure: nothing looks at every signal before each call. `parts` holds the names of the numbers, or of
+    the rows, at each port.
+    """
+    for port, (signal, names) in enumerate(zip(signals, parts, strict=True)):
+        array = _numbers(block, port, signal)
+        if not np.isfinite(array).all():
+            first = np.argwhere(~np.isfinite(array.reshape(array.size if array.ndim < 2 else len(array), -1)))[0, 0]
+            per_name = max(1, array.size // len(names)) if array.ndim < 2 and names else 1
+            of = f" of {names[first // per_name]!r}" if names else ""
+            raise NonFinite(f"{port_label(block, port)}: the signal{of} is not finite; mend the block that makes it")
+
+
+class Mechanical:
+    """What all blocks around a mechanism have: the mechanism as a tunable, widths, and errors that name the port.
+
+    It stands before bdsim's base class in the list of bases, which stays a direct one.
+    """
+
+    _mech: Mechanism
+    _widths: tuple[tuple[Width, ...], tuple[Width, ...]]
+    _parts: tuple[Sequence[str], ...]
+
+    def _prepare(self, mech: Mechanism) -> None:
+        """Keep the mechanism, and make ready what is evaluated."""
+        self._mech = mech
+
+    @property
+    def mech(self) -> Mechanism:
+        """The mechanism, with its drive; another one of the same links, joints and drive may take its place."""
+        return self._mech
+
+    @mech.setter
+    def mech(self, value: Any) -> None:
+        from cstormpy.mechanism import as_mechanism
+
+        new, old = as_mechanism(value), self._mech
+        for what in ("names", "actuated", "active"):
+            if getattr(new, what) != getattr(old, what):
+                is_, was = (", ".join(getattr(m, what)) or "none" for m in (new, old))
+                kind = {"names": "joints", "actuated": "actuated joints", "active": "active joints"}[what]
+                raise InvalidValue(f"{label(self)}: the ports are those of {kind} {was}; got a mechanism with {is_}")
+        if [link.name for link in new.links] != [link.name for link in old.links]:
+            raise InvalidValue(f"{label(self)}: expected a mechanism of the same links; make a block for another one")
+        self._prepare(new)
+
+    @property
+    def gravity(self) -> Array:
+        """The acceleration of gravity in the base's frame, (3,) [m/s²]."""
+        return self._mech.gravity
+
+    @gravity.setter
+    def gravity(self, value: Any) -> None:
+        self._prepare(self._mech.with_gravity(value))
+
+    @property
+    def inwidths(self) -> tuple[Width, ...]:
+        """Widths of vectors and shapes of matrices at the input ports; None where that is left open."""
+        return self._widths[0]
+
+    @property
+    def outwidths(self) -> tuple[Width, ...]:
+        """Widths of vectors and shapes of matrices at the output ports."""
+        return self._widths[1]
+
+    def _blame(self, signals: Sequence[Any]) -> None:
+        refuse_non_finite(self, signals, self._parts)  # type: ignore[arg-type]
+
+
+_OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos", "bd", "type")
+"""What bdsim itself understands of any block's arguments."""
+
+
+def options(
+    cls: type[Block],
+    blockargs: dict[str, Any],
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    states: int = 0,
+) -> dict[str, Any]:
+    """Return the arguments for bdsim's own constructor, with the ports, checked before the block enters a diagram.
+
+    Parameters
+    ----------
+    cls : type
+        Class of the block.
+    blockargs : dict
+        What the block's own constructor did not take.
+    inputs, outputs : sequence of str
+        Names of the ports, unless blockargs renames them.
+    states : int
+        Number of states that `snames` must name.
+
+    Raises
+    ------
+    CstormError
+        Naming the argument: one that neither the block nor bdsim knows, a name that is taken or no text, as many names
+        as there are no ports, ports to be wired that are none.
+    """
+    for key in blockargs:
+        if key not in _OPTIONS:
+            raise unknown_name(f"argument of {cls.__name__.upper()}", key, [*_parameters(cls), *_OPTIONS])
+    _check_place(blockargs)
+    made = {**blockargs}
+    ports = {"inames": inputs, "onames": outputs}
+    for key, names in ports.items():
+        made[key] = list(names if made.get(key) is None else _names(made[key], key, len(names)))
+    _check_port_names(cls, made["inames"], made["onames"])
+    if made.get("snames") is not None:
+        made["snames"] = _names(made["snames"], "snames", states)
+    _check_wiring(made, len(inputs))
+    if not issubclass(cls, SourceBlock):
+        made["nin"] = len(inputs)
+    if not issubclass(cls, SinkBlock):
+        made["nout"] = len(outputs)
+    return made
+
+
+def _check_place(blockargs: dict[str, Any]) -> None:
+    """Check where the block is to be, and what it is called."""
+    name, bd, pos = (blockargs.get(key) for key in ("name", "bd", "pos"))
+    for key in ("name", "type"):
+        text = blockargs.get(key)
+        if text is not None and (not isinstance(text, str) or not text.strip()):
+            raise InvalidType(f"{key}: expected text that is not empty, got {brief(text)}")
+    if bd is not None and not isinstance(bd, BlockDiagram):
+        raise InvalidType(f"bd: expected a block diagram of bdsim, got {brief(bd)}")
+    if bd is not None and name is not None and name in bd.blocknames:
+        raise InvalidValue(f"name: the diagram already has a block {name!r}; give another name")
+    if pos is not None and (not isinstance(pos, (tuple, list)) or len(pos) != 2):
+        raise InvalidType(f"pos: expected (x, y), got {brief(pos)}")
+
+
+def _names(value: Any, key: str, count: int) -> list[str]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name for name in value):
+        raise InvalidType(f"{key}: expected a list of names, got {brief(value)}")
+    if len(value) != count:
+        raise InvalidValue(f"{key}: expected {count} name{'s'[: count != 1]}, got {len(value)}")
+    if len(set(value)) < len(value):
+        raise InvalidValue(f"{key}: a name occurs twice in {', '.join(value)}")
+    return list(value)
+
+
+def _check_port_names(cls: type[Block], inames: Sequence[str], onames: Sequence[str]) -> None:
+    """Refuse names that mean something else: bdsim looks a port up by name among outputs before inputs."""
+    for name in (*inames, *onames):
+        if name.startswith("_") or hasattr(cls, name):
+            raise InvalidValue(f"port name {name!r}: is an attribute of the block; choose another")
+    for name in set(inames) & set(onames):
+        if inames.index(name) != onames.index(name):
+            raise InvalidValue(f"port name {name!r}: an input and an output at another place share it; choose another")
+
+
+def _check_wiring(made: dict[str, Any], count: int) -> None:
+    """Check the ports to be wired to the inputs."""
+    given = made.get("inputs")
+    if given is None:
+        return
+    wired = [given] if isinstance(given, (Block, Plug)) else given
+    if not isinstance(wired, (list, tuple)) or not all(isinstance(port, (Block, Plug)) for port in wired):
+        raise InvalidType(f"inputs: expected a block or a port, or a list of them, got {brief(given)}")
+    if len(wired) > count:
+        raise InvalidValue(f"inputs: expected at most {count}, got {len(wired)}")
+    if made.get("bd") is None:
+        raise DiagramError("inputs: the block is in no diagram yet; give bd, or wire it with bd.connect")
+    for port in wired:
+        if port.nout != 1 if isinstance(port, Block) else port.isslice:
+            raise DiagramError(f"inputs: {port} is more than one port; choose one of them")
+    made["inputs"] = list(wired)
+
+
+def _parameters(cls: type[Block]) -> list[str]:
+    return [name for name in inspect.signature(cls).parameters if name not in ("blockargs", "self")]
+
+
+def brief(value: Any) -> str:
+    """Describe a value for a message, by its type unless it is short text."""
+    if isinstance(value, str):
+        return f"the text {value[:40] + ('…' if len(value) > 40 else '')!r}"
+    if value is None or isinstance(value, (bool, int, float)):
+        return f"{value!r:.40}"
+    return f"a {type(value).__name__}"

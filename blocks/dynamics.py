@@ -1,0 +1,364 @@
+"""Blocks of the dynamics: the mechanism as a plant, and the torques and accelerations along its motion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+from bdsim.components import ContinuousBlock, FunctionBlock
+from cstormpy.blocks import _ports as ports
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import NonFinite
+from cstormpy.mechanism import Mechanism, as_mechanism
+
+Array = NDArray[np.float64]
+
+
+class HybridDynamics(ports.Mechanical, ContinuousBlock):
+    r"""A mechanism whose joints are driven by torque or by prescribed motion.
+
+    :blockname:`HYBRIDDYNAMICS`
+
+    :inputs: 1
+    :outputs: 2
+    :states: 2n
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - tau
+            - float, ndarray
+            - motor torques of the joints that are actuated and not active [N m, N]; no such port without such joints
+        *   - Input
+            - acc
+            - float, ndarray
+            - accelerations of the active joints [rad/s², m/s²]; no such port without active joints
+        *   - Input
+            - wrench
+            - ndarray(n_links, 6)
+            - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
+        *   - Output
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Output
+            - qd
+            - ndarray(n)
+            - rate of every joint [rad/s, m/s]
+
+    The block integrates the hybrid dynamics
+
+    .. math::
+
+        \frac{d}{dt} (q, \dot{q}) = (\dot{q}, \ddot{q}), \qquad y = f(q, \dot{q}, u)
+
+    where :math:`u_i` is the acceleration of an active joint and the motor torque of a passive one (zero if it has no
+    motor), and :math:`y_i` is the other of the two; :math:`\ddot{q}_i` is :math:`u_i` of an active and :math:`y_i` of
+    a passive joint.
+
+    The ports follow from the mechanism: the acrobot has the one input ``tau``, the torque of its elbow, and with
+    ``active=["elbow"]`` the one input ``acc``. A port's numbers are in the order of q. There is no feedthrough, so
+    that any controller can close the loop; accelerations and torques come from :class:`JointEffort`.
+
+    The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
+    effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
+    links, joints and drive.
+
+    :seealso: :class:`JointEffort`
+    """
+
+    nin = 1
+    nout = 2
+    inlabels = ("tau",)
+    outlabels = ("q", "qd")
+    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str],
+        q0: ArrayLike | None = None,
+        qd0: ArrayLike | None = None,
+        wrench: bool = False,
+        active: Iterable[str] | None = None,
+        actuated: Iterable[str] | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the plant.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param q0: initial position of every joint; zeros unless given
+        :type q0: array_like, optional
+        :param qd0: initial rate of every joint; zeros unless given
+        :type qd0: array_like, optional
+        :param wrench: whether there is a port for wrenches on the links, defaults to False
+        :type wrench: bool, optional
+        :param active: names of the joints whose motion is prescribed; those of the mechanism unless given
+        :type active: list, optional
+        :param actuated: names of the joints that have a motor; those of the mechanism unless given
+        :type actuated: list, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
+        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"))
+        start = [ports.coordinates(q0, mechanism, "q0"), ports.coordinates(qd0, mechanism, "qd0")]
+        n = mechanism.n
+        super().__init__(
+            nstates=2 * n, **ports.options(type(self), blockargs, drive.names, self.outlabels, states=2 * n)
+        )
+        self._x0 = np.concatenate(start)
+        self._drive, self._n = drive, n
+        self._widths, self._parts = (drive.widths, (n, n)), drive.owners
+        self._prepare(mechanism)
+        for name in ("q0", "qd0", "gravity", "mech"):
+            self.add_param(name)
+        if self._state_names is None:
+            of = ports.label(self)
+            self.state_names([f"{of}.{joint}.{kind}" for kind in ("q", "qd") for joint in mechanism.names])
+
+    def _prepare(self, mech: Mechanism) -> None:
+        self._mech, self._evaluate = mech, mech.hybrid_evaluator()
+
+    @property
+    def q0(self) -> Array:
+        """Initial position of every joint, (n,)."""
+        return self._x0[: self._n].copy()
+
+    @q0.setter
+    def q0(self, value: ArrayLike | None) -> None:
+        self._x0 = np.concatenate([ports.coordinates(value, self._mech, "q0"), self.qd0])
+
+    @property
+    def qd0(self) -> Array:
+        """Initial rate of every joint, (n,)."""
+        return self._x0[self._n :].copy()
+
+    @qd0.setter
+    def qd0(self, value: ArrayLike | None) -> None:
+        self._x0 = np.concatenate([self.q0, ports.coordinates(value, self._mech, "qd0")])
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return position and rate; copies, because x is a view into the solver's vector."""
+        n = self._n
+        return [x[:n].copy(), x[n:].copy()]
+
+    def deriv(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return rate and acceleration."""
+        n, drive = self._n, self._drive
+        q, qd, given = x[:n], x[n:], drive.u(self, u)
+        xd = np.empty(2 * n)
+        xd[:n] = qd
+        try:
+            if drive.wrench:
+                xd[n:] = self._mech.hybrid_dynamics(q, qd, given, wrench=drive.wrenches(self, u)).qdd
+            else:
+                self._evaluate(q, qd, given, xd[n:])
+                if drive.any_active:
+                    xd[n:][drive.active] = given[drive.active]
+        except NonFinite:
+            self._blame(u)
+            raise
+        return xd
+
+
+class JointEffort(ports.Mechanical, FunctionBlock):
+    r"""Accelerations and motor torques of all joints of a mechanism, whichever of the two is given.
+
+    :blockname:`JOINTEFFORT`
+
+    :inputs: 3
+    :outputs: 2
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Input
+            - qd
+            - ndarray(n)
+            - rate of every joint [rad/s, m/s]
+        *   - Input
+            - tau, acc, wrench
+            - float, ndarray
+            - what drives the mechanism, as at :class:`HybridDynamics`
+        *   - Output
+            - qdd
+            - ndarray(n)
+            - acceleration of every joint [rad/s², m/s²]
+        *   - Output
+            - torque
+            - ndarray(n)
+            - motor torque of every joint [N m, N]; zero of a joint without motor
+
+    The block evaluates the hybrid dynamics :math:`y = f(q, \dot{q}, u)` and puts what was given and what was found
+    where they belong:
+
+    .. math::
+
+        \ddot{q}_i = \begin{cases} u_i & \text{active} \\ y_i & \text{passive} \end{cases} \qquad
+        \tau_i = \begin{cases} y_i & \text{active} \\ u_i & \text{passive} \end{cases}
+
+    It is wired beside :class:`HybridDynamics`, to the plant's outputs and to the signals that drive the plant: as a
+    block with feedthrough of its own, since bdsim decides about feedthrough by blocks. The output is called
+    ``torque``, because bdsim looks up ``block.tau`` among the outputs first: an output ``tau`` would take the place
+    of the input ``tau`` in ``bd.connect(controller, effort.tau)``, silently.
+
+    Tunable are ``gravity`` and ``mech``.
+
+    :seealso: :class:`HybridDynamics`
+    """
+
+    nin = 3
+    nout = 2
+    inlabels = ("q", "qd", "tau")
+    outlabels = ("qdd", "torque")
+    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str],
+        wrench: bool = False,
+        active: Iterable[str] | None = None,
+        actuated: Iterable[str] | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param wrench: whether there is a port for wrenches on the links, defaults to False
+        :type wrench: bool, optional
+        :param active: names of the joints whose motion is prescribed; those of the mechanism unless given
+        :type active: list, optional
+        :param actuated: names of the joints that have a motor; those of the mechanism unless given
+        :type actuated: list, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
+        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
+        super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
+        self._drive, self._n = drive, mechanism.n
+        self._widths = (self._n, self._n, *drive.widths), (self._n, self._n)
+        self._parts = (mechanism.names, mechanism.names, *drive.owners)
+        self._prepare(mechanism)
+        for name in ("gravity", "mech"):
+            self.add_param(name)
+
+    def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
+        """Return accelerations and torques."""
+        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
+        try:
+            found = self._mech.hybrid_dynamics(q, qd, given, wrench=wrench)
+        except NonFinite:
+            self._blame(u)
+            raise
+        return [found.qdd, found.tau]
+
+
+class InverseDynamics(ports.Mechanical, FunctionBlock):
+    r"""Motor torques that a motion of all joints needs, whatever the drive of the mechanism.
+
+    :blockname:`INVERSEDYNAMICS`
+
+    :inputs: 3
+    :outputs: 1
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Input
+            - qd
+            - ndarray(n)
+            - rate of every joint [rad/s, m/s]
+        *   - Input
+            - qdd
+            - ndarray(n)
+            - acceleration of every joint [rad/s², m/s²]
+        *   - Input
+            - wrench
+            - ndarray(n_links, 6)
+            - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
+        *   - Output
+            - tau
+            - ndarray(n)
+            - motor torque of every joint [N m, N]
+
+    .. math::
+
+        \tau = M(q) \ddot{q} + c(q, \dot{q}) + g(q) + d \dot{q} + f \tanh(\dot{q} / v_s) + k (q - q_\mathrm{rest})
+
+    with the armature in M, less what the wrenches do. Tunable are ``gravity`` and ``mech``.
+
+    :seealso: :class:`JointEffort`
+    """
+
+    nin = 3
+    nout = 1
+    inlabels = ("q", "qd", "qdd")
+    outlabels = ("tau",)
+    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
+
+    def __init__(self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, **blockargs: Any) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param wrench: whether there is a port for wrenches on the links, defaults to False
+        :type wrench: bool, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech)
+        loads = ports.Drive(mechanism.with_drive(actuated=(), active=()), ports.flag(wrench, "wrench"), first=3)
+        names = (*self.inlabels, *loads.names)
+        super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
+        n = self._n = mechanism.n
+        self._loads = loads
+        self._widths, self._parts = ((n, n, n, *loads.widths), (n,)), (*[mechanism.names] * 3, *loads.owners)
+        self._prepare(mechanism)
+        for name in ("gravity", "mech"):
+            self.add_param(name)
+
+    def _prepare(self, mech: Mechanism) -> None:
+        self._mech = mech
+        self._evaluate = mech.with_drive(actuated=mech.names, active=mech.names).hybrid_evaluator()
+
+    def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
+        """Return the torques."""
+        q, qd, qdd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1, 2))
+        wrench = self._loads.wrenches(self, u)
+        try:
+            if wrench is None:
+                return [self._evaluate(q, qd, qdd)]
+            return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench)]
+        except NonFinite:
+            self._blame(u)
+            raise

@@ -1,0 +1,199 @@
+"""A compiled diagram made ready for running: evaluates all blocks in their order, and finds who failed.
+
+bdsim's own evaluation looks every value up anew; here each block's method, its slots and where its state stands are
+gathered once. The blocks cannot tell the difference: they get the same inputs, a view of the state, and the time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
+from numpy.typing import NDArray
+
+from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.wiring import describe, input_name, output_name
+
+__all__ = ["Diagram"]
+
+Array = NDArray[np.float64]
+_IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
+
+
+class Diagram:
+    """The blocks of a compiled diagram in the order of evaluation.
+
+    Attributes
+    ----------
+    continuous
+        Pairs of block and slice of the state vector, in the order of that vector.
+    sinks
+        The sink blocks.
+    t, x
+        Where the signals in the slots were evaluated last, None if they were not.
+    earliest, latest
+        Times given to the blocks are kept between these: a source that jumps at the end of a segment must not be seen
+        to jump within it.
+    """
+
+    def __init__(self, bd: Any) -> None:
+        self.bd = bd
+        self.continuous: list[tuple[Any, slice]] = []
+        begin = 0
+        for b in bd.blocklist:
+            if b.blockclass == "continuous":
+                self.continuous.append((b, slice(begin, begin + b.nstates)))
+                begin += b.nstates
+        self.nstates = begin
+        where: dict[Any, slice] = dict(self.continuous)
+        self.cells: dict[Any, list[Any]] = {b: [None] for b in bd.blocklist if b.blockclass == "sampled"}
+        self.order = [
+            (b, b.output, b._inport_slots, b._outport_slots, b.nout, where.get(b), self.cells.get(b))
+            for group in bd.plan
+            for b in group
+        ]
+        self.rates = [(b, b.deriv, b._inport_slots, s) for b, s in self.continuous]
+        self.sinks = [b for b in bd.blocklist if isinstance(b, SinkBlock)]
+        self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
+        self.earliest, self.latest = -math.inf, math.inf
+        self.count = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Let the next look at the signals evaluate them anew."""
+        self.t: float = math.nan
+        self.x: Array | None = None
+
+    def bind_samples(self, simstate: Any) -> None:
+        """Point the sampled blocks at the states of their clocks."""
+        for clock in self.bd.clocklist:
+            begin, state = 0, simstate.clock_states[clock].state
+            for b in clock.blocklist:
+                self.cells[b][0] = state[begin : begin + b.ndstates]
+                begin += b.ndstates
+        self.forget()
+
+    def evaluate(self, t: float, x: Array) -> None:
+        """Compute all signals at a time and a state."""
+        self.t, self.x = math.nan, None
+        self.count += 1
+        at = min(max(t, self.earliest), self.latest)
+        b = ins = None
+        try:
+            for reset in self.resets:
+                reset()
+            for b, output, ins, outs, nout, part, cell in self.order:
+                state = x[part] if part is not None else None if cell is None else cell[0]
+                values = output(at, [s.value for s in ins], state)
+                if len(values) != nout or not isinstance(values, (list, tuple)):
+                    raise _refused(b, values)
+                if nout == 1:
+                    outs[0].value = values[0]
+                else:
+                    for slot, value in zip(outs, values, strict=True):
+                        slot.value = value
+        except Exception as error:
+            raise self.failure(b, "output", at, error) from error
+        self.t, self.x = t, x
+
+    def at(self, t: float, x: Array) -> None:
+        """Compute all signals unless they stand there already."""
+        if self.t != t or self.x is None or not (self.x is x or np.array_equal(self.x, x)):
+            self.evaluate(t, x)
+
+    def derivative(self, t: float, x: Array) -> Array:
+        """Return the rate of the continuous states (nstates,) at a time and a state."""
+        self.evaluate(t, x)
+        rate = np.empty(self.nstates)
+        at = min(max(t, self.earliest), self.latest)
+        b = None
+        try:
+            for b, deriv, ins, part in self.rates:
+                value = deriv(at, [s.value for s in ins], x[part])
+                if value.__class__ is not np.ndarray or value.shape != (part.stop - part.start,):
+                    raise self._wrong_rate(b, value)
+                rate[part] = value
+        except Exception as error:
+            raise self.failure(b, "rate of the state", at, error) from error
+        return rate
+
+    def _wrong_rate(self, b: Any, value: Any) -> DiagramError:
+        widths = ", ".join(f"{input_name(b, i)} carries {_shape(s.value)}" for i, s in enumerate(b._inport_slots))
+        return DiagramError(
+            f"{describe(b)}: has {b.nstates} states, but their rate has the shape {np.shape(value)}; {widths or 'no inputs'}: "
+            "make the initial state as wide as the signal, or the signal as wide as the state"
+        )
+
+    def publish(self) -> None:
+        """Let bdsim's own ways to look at an output see the values of the last evaluation."""
+        for b, _, _, outs, _, _, _ in self.order:
+            b.__dict__["_output_values"] = [slot.value for slot in outs]
+
+    def failure(self, b: Any, what: str, t: float, error: Exception) -> CstormError:
+        """Return the error that names the block that failed, and what it was given."""
+        if b is None:
+            return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
+        reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
+        if isinstance(error, DiagramError):
+            return error
+        given = ", ".join(
+            f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
+            for i, s in enumerate(b._inport_slots)
+        )
+        failed = BlockError(
+            f"{describe(b)}, {what} at t = {t:.9g}: {reason}" + (f"; it was given {given}" if given else "")
+        )
+        return failed
+
+    def source_of(self, b: Any, port: int) -> str:
+        """Return the output that drives an input."""
+        wire = b._input_wires[port]
+        return "nothing" if wire is None else output_name(wire.start.block, wire.start.port or 0)
+
+    def not_finite(self) -> str | None:
+        """Return the first output, in the order of evaluation, that is not finite, or None."""
+        for b, _, _, outs, _, _, _ in self.order:
+            for port, slot in enumerate(outs):
+                value = slot.value
+                if value.__class__ is float:
+                    finite = value - value == 0.0
+                elif value.__class__ is np.ndarray and value.dtype.kind == "f":
+                    finite = bool(np.isfinite(value).all())
+                else:
+                    finite = _finite(value)
+                if not finite:
+                    return f"{output_name(b, port)} is {_short(value)}"
+        return None
+
+
+def _refused(b: Any, values: Any) -> BlockError:
+    if not isinstance(values, (list, tuple)):
+        return BlockError(f"output() must return a list of {b.nout} values, got {type(values).__name__}")
+    return BlockError(f"output() must return {b.nout} values, got {len(values)}")
+
+
+def input_name_short(b: Any, port: int) -> str:
+    """Return the name of an input within its block."""
+    names = b._inport_names
+    return f"input {port} ({names[port]})" if names else f"input {port}"
+
+
+def _shape(value: Any) -> str:
+    shape = np.shape(value)
+    return "a number" if shape == () else f"the shape {shape}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=6, threshold=8, separator=", ").replace("\n", "")
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(value).all())
+    except (TypeError, ValueError):
+        return True  # not a number at all: a pose, a text

@@ -1,0 +1,56 @@
+"""Offers the blocks of cstormpy to a bdsim, in every way that the package can be installed.
+
+bdsim looks for blocks in ``<sys.path entry>/<package>/blocks`` and keeps what it found in a table on its class: the
+first ``BDSim()`` of a process decides for all that follow. Here bdsim's own reader is pointed at the folder where the
+blocks are, and its entries are added to the table of one instance; they serve beside whatever was found before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import io
+import os
+from importlib import import_module
+from typing import Any
+
+from bdsim import BDSim
+from bdsim.run_sim import _LazyBlockClass
+
+__all__ = ["our_blocks", "quiet"]
+
+_PACKAGE = "cstormpy"
+
+
+@contextlib.contextmanager
+def quiet() -> Any:
+    """Swallow what bdsim prints while it looks for toolboxes that are not installed."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+@functools.cache
+def our_blocks() -> dict[str, dict[str, Any]]:
+    """Return the entries of our blocks as bdsim's table holds them: by their name in capitals."""
+    folder = os.path.dirname(str(import_module(f"{_PACKAGE}.blocks").__file__))
+    modules = BDSim._moduledicts
+    try:
+        with quiet():
+            found = _Reader(folder).load_blocks(False, toolboxes=False)
+    finally:
+        BDSim._moduledicts = modules
+    ours = {}
+    for name, info in found.items():
+        if info["path"] != [folder]:
+            continue
+        module = f"{_PACKAGE}.blocks.{os.path.basename(info['module'].rpartition('.')[2])}"
+        lazy = _LazyBlockClass(module, info["classname"])
+        ours[name] = {**info, "module": module, "package": _PACKAGE, "class": lazy}
+    return ours
+
+
+class _Reader(BDSim):
+    """A bdsim that only reads a folder of blocks."""
+
+    def __init__(self, folder: str) -> None:
+        self.packages = folder

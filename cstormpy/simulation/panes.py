@@ -1,0 +1,122 @@
+"""What a diagram wants to show: its scopes, XY plots and mechanisms, gathered from the sink blocks.
+
+bdsim's SCOPE, SCOPEXY and SCOPEXY1 serve as they are; our live blocks describe themselves. Every run records what its
+panes show, whether or not anything is drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.simulation.recording import Signal
+
+__all__ = ["Pane", "RecordedPane", "find_panes"]
+
+Array = NDArray[np.float64]
+_KINDS = {"Scope": "scope", "ScopeXY": "xy", "ScopeXY1": "xy"}
+
+
+@dataclass
+class RecordedPane:
+    """What a pane showed: plain data.
+
+    Attributes
+    ----------
+    name
+        Of the block.
+    kind
+        "scope", "xy" or "mechanism".
+    labels
+        One for each column of y.
+    unit
+        Of the traces, empty if not given.
+    t, y
+        Times (N,) and numbers (N, columns): the traces of a scope, x and y, or the coordinates of a mechanism.
+    mechanism
+        What is drawn, of a pane of that kind.
+    options
+        What else the block was given.
+    """
+
+    name: str
+    kind: str
+    title: str
+    labels: list[str]
+    unit: str
+    t: Array
+    y: Array
+    mechanism: Any = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+class Pane:
+    """A sink block that shows signals."""
+
+    def __init__(self, block: Any, kind: str) -> None:
+        self.block, self.kind = block, kind
+        self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
+        self.name = str(block.name)
+        self.title = str(getattr(block, "title", None) or block.name)
+        self.unit = str(getattr(block, "unit", "") or "")
+        self.mechanism = getattr(block, "mechanism", None)
+        chosen = getattr(block, "vector", None) if kind == "scope" else getattr(block, "indices", None)
+        #: Which of the columns are shown, None for all.
+        self.chosen = list(chosen) if isinstance(chosen, (list, tuple)) else None
+        self.options = dict(getattr(block, "options", None) or _options_of(block))
+
+    def columns(self) -> list[NDArray[Any]]:
+        """Return what the block shows now, input by input, as flat arrays."""
+        return [np.asarray(s.slot.value, dtype=float).reshape(-1) for s in self.signals]
+
+    def pick(self, values: list[Array]) -> Array:
+        """Return the columns (N, k) that are shown, of the recorded inputs (N, ...)."""
+        flat = [np.asarray(v, dtype=float).reshape(len(v), -1) for v in values]
+        wide = np.hstack(flat) if flat else np.zeros((0, 0))
+        return wide if self.chosen is None else wide[:, self.chosen]
+
+    def labels(self, width: int) -> list[str]:
+        """Return a label for each of so many columns."""
+        given = getattr(self.block, "labels", None)
+        if given is not None and len(given) == width:
+            return [str(label) for label in given]
+        labels = []
+        for k, (signal, value) in enumerate(zip(self.signals, self.columns(), strict=True)):
+            stem = str(given[k]) if given is not None and len(given) == len(self.signals) else signal.name
+            labels += [stem] if value.size == 1 else [f"{stem}[{j}]" for j in range(value.size)]
+        if self.chosen is not None:
+            labels = [labels[k] for k in self.chosen]
+        return labels if len(labels) == width else [f"{k}" for k in range(width)]
+
+    def recorded(self, t: Array, values: list[Array]) -> RecordedPane:
+        """Return what was shown in a run."""
+        y = self.pick(values)
+        return RecordedPane(
+            self.name, self.kind, self.title, self.labels(y.shape[1]), self.unit, t, y, self.mechanism, self.options
+        )
+
+
+def find_panes(bd: Any) -> list[Pane]:
+    """Return the panes of a compiled diagram in the order of its blocks."""
+    panes = []
+    for block in bd.blocklist:
+        kind = getattr(block, "pane_kind", None) or _KINDS.get(type(block).__name__)
+        if kind is not None:
+            panes.append(Pane(block, kind))
+    return panes
+
+
+def _options_of(block: Any) -> dict[str, Any]:
+    """Return the options of bdsim's own scopes."""
+    options: dict[str, Any] = {}
+    scale = getattr(block, "scale", "auto")
+    if not isinstance(scale, str):
+        options["scale"] = [float(v) for v in np.asarray(scale).reshape(-1)]
+    if getattr(block, "stairs", False):
+        options["stairs"] = True
+    if getattr(block, "aspect", None) == "equal":
+        options["equal"] = True
+    return options

@@ -1,0 +1,194 @@
+"""What a run returns, and its files: npz, CSV and MATLAB's .mat.
+
+A file holds the times and named columns: a signal of width one under its name, a wider one under its name and the
+index of the number, as in ``plant.q[0]``; matrices are flattened row by row.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bdsim.components import BDStruct
+from numpy.typing import NDArray
+
+from cstormpy.errors import FileFormatError, InvalidValue, UnknownName, unknown_name
+
+__all__ = ["Recorded", "Result", "read"]
+
+Array = NDArray[np.float64]
+_INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
+
+
+class Result(BDStruct):
+    """The outcome of a run: bdsim's structure with t, x, xnames, y, ynames, and how the run ended.
+
+    Attributes
+    ----------
+    t : ndarray (N,)
+        Times of the samples. Where a state is reset or a source jumps there are two of the same time, before and after.
+    x, xnames : ndarray (N, nstates), list of str
+        Continuous states.
+    y, ynames : ndarray (N, columns), list of str
+        Watched signals, if there are any.
+    status : str
+        "finished", "stopped" (by a block), "interrupted" (Ctrl-C) or "failed".
+    message : str
+        Why the run ended.
+    state : SavedState
+        From which a run goes on: ``sim.run(bd, T=5, start=out.state)``.
+    """
+
+    def signal(self, name: str) -> Array:
+        """Return the samples (N, ...) of a watched signal or state by its name, as in ``out.signal("plant.q")``."""
+        found = {**dict(zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False))}
+        for k, state in enumerate(self.data["xnames"]):
+            found.setdefault(state, self.data["x"][:, k])
+        if name in found:
+            value: Array = found[name]
+            return value
+        wanted = [key for key in found if re.sub(r"\[\d+\]$|\.[^.]*$", "", key) == name]
+        if len(wanted) == 1:
+            value = found[wanted[0]]
+            return value
+        if wanted:
+            raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
+        raise unknown_name("signal", name, found)
+
+    def columns(self) -> dict[str, Array]:
+        """Return all states and watched signals as named columns (N,)."""
+        out: dict[str, Array] = {}
+        for name, values in zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False):
+            out.update(_columns(name, values))
+        for k, name in enumerate(self.data["xnames"]):
+            out.setdefault(name, self.data["x"][:, k])
+        return out
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write times, states and watched signals to a file: .npz, .csv or .mat by its name.
+
+        The file appears whole or not at all.
+        """
+        target = Path(path)
+        writer = _WRITERS.get(target.suffix.lower())
+        if writer is None:
+            raise InvalidValue(f"{target}: expected a name that ends in .npz, .csv or .mat")
+        columns = {"t": np.asarray(self.data["t"]), **self.columns()}
+        part = target.with_name(f".{target.name}.part")
+        try:
+            writer(part, columns)
+            os.replace(part, target)
+        except OSError as error:
+            raise FileFormatError(f"{target}: cannot be written: {error.strerror or error}") from error
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _columns(name: str, values: Any) -> dict[str, Array]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufc":
+        return {}  # poses and texts have no columns
+    if array.dtype.kind != "c":
+        array = array.astype(float)
+    if array.ndim == 1:
+        return {name: array}
+    flat = array.reshape(len(array), -1)
+    return {f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
+
+
+def _write_npz(path: Path, columns: dict[str, Array]) -> None:
+    names = np.array(list(columns))
+    with open(path, "wb") as file:
+        np.savez_compressed(file, names=names, data=np.column_stack(list(columns.values())))
+
+
+def _write_csv(path: Path, columns: dict[str, Array]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows([repr(float(v)) for v in row] for row in zip(*columns.values(), strict=True))
+
+
+def _write_mat(path: Path, columns: dict[str, Array]) -> None:
+    from scipy.io import savemat
+
+    names = np.array(list(columns), dtype=object)
+    with open(path, "wb") as file:
+        savemat(
+            file, {"t": columns["t"], "names": names, "data": np.column_stack(list(columns.values()))}, oned_as="column"
+        )
+
+
+_WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
+
+
+@dataclass
+class Recorded:
+    """A saved run: times (N,) and named columns (N,)."""
+
+    t: Array
+    columns: dict[str, Array] = field(default_factory=dict)
+
+    def signal(self, name: str) -> Array:
+        """Return a column (N,), or all that carry a name with an index, side by side (N, width)."""
+        if name in self.columns:
+            return self.columns[name]
+        wide = [(int(m["index"]), key) for key in self.columns if (m := _INDEXED.match(key)) and m["name"] == name]
+        if not wide:
+            raise unknown_name("signal", name, dict.fromkeys(_INDEXED.sub(r"\g<name>", key) for key in self.columns))
+        return np.column_stack([self.columns[key] for _, key in sorted(wide)])
+
+
+def read(path: str | os.PathLike[str]) -> Recorded:
+    """Read a file that `Result.save` wrote, or a CSV whose first row holds names and whose first column the times."""
+    source = Path(path)
+    reader = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}.get(source.suffix.lower())
+    if reader is None:
+        raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
+    if not source.is_file():
+        raise FileFormatError(f"{source}: there is no such file")
+    try:
+        names, data = reader(source)
+    except FileFormatError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+        raise FileFormatError(f"{source}: is not a saved run: {error}") from error
+    if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
+        raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")
+    t = data[:, 0]
+    if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
+        raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
+    return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k})
+
+
+def _read_npz(path: Path) -> tuple[list[str], Array]:
+    with np.load(path, allow_pickle=False) as file:
+        return [str(name) for name in file["names"]], np.asarray(file["data"], dtype=float)
+
+
+def _read_csv(path: Path) -> tuple[list[str], Array]:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if len(rows) < 2:
+        raise FileFormatError(f"{path}: expected a row of names and rows of numbers")
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
+    return rows[0], np.array(rows[1:], dtype=float)
+
+
+def _read_mat(path: Path) -> tuple[list[str], Array]:
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        content = loadmat(path)
+    except MatReadError as error:
+        raise FileFormatError(f"{path}: is not a .mat file: {error}") from error
+    return [str(np.asarray(name).item()) for name in content["names"].ravel()], np.asarray(content["data"], dtype=float)

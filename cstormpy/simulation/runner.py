@@ -1,0 +1,406 @@
+"""Runs a compiled diagram: steps, ticks, jumps and events in the order of time, sinks served as time advances.
+
+Time is cut into segments at which something is scheduled: the tick of a clock, the jump of a source, a function of the
+user. A segment ends exactly there; blocks are never asked for a time beyond its end, so that no stage of a step sees
+the jump. At the end of a segment all that is due is done, and the next begins with the derivative computed anew.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from bdsim.block import Block
+from bdsim.components import Clock
+from bdsim.graphics_block import GraphicsBlock
+from bdsim.run_sim import BDSimState
+from numpy.typing import NDArray
+
+from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.crossings import Crossings
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.recording import Recording
+from cstormpy.simulation.saved_state import SavedState
+from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
+from cstormpy.simulation.wiring import describe
+
+__all__ = ["Run", "RunState"]
+
+Array = NDArray[np.float64]
+
+#: Scheduled times closer than this (relative, and in seconds below one second) are one.
+_SAME_TIME = 1e-12
+#: A source is taken to jump within so many units in the last place of its declared time.
+_JUMP_WIDTH = 8
+#: So many events within so short a time are chattering.
+_CHATTER_COUNT, _CHATTER_TIME = 100, 1e-7
+#: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
+_GRAPHICS_POINTS = 200
+
+
+class RunState(BDSimState):
+    """What blocks know of a run: bdsim's state, with signals looked up in our evaluation."""
+
+    def __init__(self, diagram: Diagram) -> None:
+        super().__init__()
+        self.diagram = diagram
+
+    def ensure_event_probe_evaluated(self, bd: Any, t: float, y: Any) -> None:
+        """Compute all signals at (t, y) unless they stand there already."""
+        self.diagram.at(t, y)
+
+
+class Run:
+    """One run of a diagram.
+
+    After `go` the attributes t, x say where it stands, `status` and `message` how it ended, `events` which zero
+    crossings were met, as pairs of time and name of the block.
+    """
+
+    def __init__(
+        self,
+        diagram: Diagram,
+        simstate: RunState,
+        recording: Recording,
+        settings: Settings,
+        commands: queue.SimpleQueue[Callable[[], object]],
+        watchers: list[Callable[[float, Array], None]],
+    ) -> None:
+        self.diagram, self.simstate, self.recording, self.settings = diagram, simstate, recording, settings
+        self.commands, self.watchers = commands, watchers
+        self.t, self.x = 0.0, np.zeros(diagram.nstates)
+        self.end = 0.0
+        self.status, self.message = "finished", "reached the end"
+        self.error: CstormError | None = None
+        self.events: list[tuple[float, str]] = []
+        self.steps = 0
+        self._graphics_at = -math.inf
+        self._grid = 0
+
+    # what is asked of the outside
+
+    def begin(self, t: float, x: Array, step: float) -> None:
+        """Stand at the start, with all that is due there done."""
+        self.t, self.x, self.start_time = t, x, t
+        self.end = t + self.settings.T
+        self.stepper = self._make_stepper(step)
+        self.crossings = Crossings(self.simstate.crossing_detectors)
+        self.diagram.bind_samples(self.simstate)
+
+    def _make_stepper(self, step: float) -> Stepper:
+        s = self.settings
+        if self.diagram.nstates == 0:
+            return make_stepper(self.diagram.derivative, "Euler", s.rtol, s.atol, s.max_step, s.step or s.max_step, {})
+        stepper = make_stepper(self.diagram.derivative, s.solver, s.rtol, s.atol, s.max_step, s.step, s.solver_args)
+        if step > 0.0 and s.step is None:
+            stepper.h = step
+        return stepper
+
+    def go(self) -> None:
+        """Run to the end, or until a block, an error or the user ends it; the data until then is kept."""
+        try:
+            self._go()
+        except KeyboardInterrupt:
+            self.status, self.message = "interrupted", f"interrupted at t = {self.t:.6g}"
+        except StepFailed as failure:
+            self._fail(self._why_no_step(failure))
+        except CstormError as error:
+            self._fail(error)
+
+    def _fail(self, error: CstormError) -> None:
+        self.status, self.message, self.error = "failed", str(error), error
+
+    def state(self) -> SavedState:
+        """Return where the run stands, to go on from."""
+        return SavedState.of(self.diagram, self.simstate, self.t, self.x, self.stepper.h)
+
+    # the loop
+
+    def _go(self) -> None:
+        due = self._due(self.t)
+        self._serve(due)
+        self._begin_segment(any(_jumps(s) for s in due))
+        self.crossings.start(self.t, self.x)
+        self._observe(at_boundary=True)
+        while self.t < self.end and self.simstate.stop is None:
+            bound, sources = self._next_boundary()
+            reached = self._segment(bound, sources)
+            if not reached:
+                for source in sources:
+                    self.simstate.declare_event(source, bound)
+                continue
+            self._boundary(sources)
+        if self.simstate.stop is not None:
+            self.status = "stopped"
+            stop = self.simstate.stop
+            self.message = f"stopped at t = {self.t:.6g} by {describe(stop) if isinstance(stop, Block) else stop}"
+
+    def _segment(self, bound: float, sources: list[Any]) -> bool:
+        """Step to a boundary; False where an event or a command ended the segment before."""
+        d = self.diagram
+        d.latest = bound - _JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
+        if not self.diagram.nstates and self.diagram.bd.clocklist and not self.settings.grid:
+            self._leap(bound)
+            return True
+        while self.t < bound:
+            self.stepper.step(bound)
+            self.steps += 1
+            crossing = self.crossings.first(self.stepper) if self.crossings.detectors else None
+            if crossing is not None:
+                self._grid_points(crossing[0])
+                self._event(*crossing)
+                return self.t >= bound and self.simstate.stop is None
+            self._grid_points(self.stepper.t)
+            self.t, self.x = self.stepper.t, self.stepper.x
+            d.earliest = -math.inf
+            if self.t < bound:
+                self._observe()
+                if self._commanded() or self.simstate.stop is not None:
+                    return False
+        return True
+
+    def _leap(self, bound: float) -> None:
+        """Go to a boundary where nothing changes on the way."""
+        self.t = bound
+        self.stepper.t = bound
+
+    def _boundary(self, sources: list[Any]) -> None:
+        """Do what is due at the end of a segment, and begin the next."""
+        d = self.diagram
+        jumped = any(_jumps(s) for s in sources)
+        ticks = any(isinstance(s, Clock) for s in sources)
+        as_bdsim = self.settings.first_tick == "bdsim"
+        if (jumped and not as_bdsim and not self.settings.grid) or (as_bdsim and ticks):
+            d.forget()
+            self._observe(at_boundary=True)
+        self._serve(sources)
+        d.latest = math.inf
+        self._begin_segment(jumped)
+        fired = self.crossings.jumped(self.t, self.x) if self.crossings.detectors else []
+        if fired:
+            self._event(self.t, self.x, fired)
+        elif not (as_bdsim and ticks):
+            self._observe(at_boundary=True)
+        self._commanded()
+
+    def _begin_segment(self, jumped: bool) -> None:
+        """Compute the derivative anew where the run stands."""
+        d = self.diagram
+        d.earliest = self.t + _JUMP_WIDTH * float(np.spacing(self.t)) if jumped else -math.inf
+        d.forget()
+        self.stepper.restart(self.t, self.x)
+        d.at(self.t, self.x)
+
+    def _next_boundary(self) -> tuple[float, list[Any]]:
+        """Return the next scheduled time, at most the end, and what is due then."""
+        tolerance = _SAME_TIME * max(1.0, abs(self.t))
+        while True:
+            when, sources = self.simstate.eventq.pop(dt=tolerance)
+            if when is None:
+                return self.end, []
+            if when > self.end + tolerance:
+                for source in sources:
+                    self.simstate.declare_event(source, when)
+                return self.end, []
+            if when > self.t + tolerance:
+                return (self.end if abs(when - self.end) <= tolerance else float(when)), [
+                    s for s in sources if s is not None
+                ]
+
+    def _due(self, t: float) -> list[Any]:
+        """Return what is scheduled up to a time."""
+        pending = self.simstate.eventq.pop_until(t + _SAME_TIME * max(1.0, abs(t)))
+        return [source for _, source in pending if source is not None]
+
+    def _serve(self, sources: list[Any]) -> None:
+        """Let clocks tick, all from the same signals, and call what was scheduled."""
+        d, simstate = self.diagram, self.simstate
+        clocks = [s for s in sources if isinstance(s, Clock)]
+        if clocks:
+            d.at(self.t, self.x)
+            updates = [(clock, self._next_state(clock)) for clock in clocks]
+            for clock, state in updates:
+                clock.savestate(self.t, simstate, x=state)
+                clock.next_event(simstate)
+            d.bind_samples(simstate)
+        for source in sources:
+            if callable(source) and not isinstance(source, (Clock, Block)):
+                d.at(self.t, self.x)
+                source(self.t, simstate)
+                d.forget()
+
+    def _next_state(self, clock: Any) -> Array:
+        d = self.diagram
+        parts = []
+        for b in clock.blocklist:
+            try:
+                value = np.asarray(
+                    b.next(self.t, [s.value for s in b._inport_slots], d.cells[b][0]), dtype=float
+                ).ravel()
+            except Exception as error:
+                raise d.failure(b, "next state", self.t, error) from error
+            if value.size != b.ndstates:
+                raise DiagramError(
+                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as wide as the "
+                    "signal"
+                )
+            parts.append(value)
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    # events
+
+    def _event(self, t: float, x: Array, fired: list[int]) -> None:
+        """Stand at a zero crossing, let the blocks handle it, and begin anew behind it."""
+        d, simstate = self.diagram, self.simstate
+        self.t, self.x = t, x
+        d.earliest = -math.inf
+        d.forget()
+        d.at(t, x)
+        states = d.bd.state_map(x.copy(), simstate)
+        for i in fired:
+            block = simstate.crossing_detectors[i][1]
+            self.events.append((t, str(block.name)))
+            self._handle(block, t, x, states)
+        after = np.array(d.bd.continuous_state_vector(states), dtype=float)
+        if not np.array_equal(after, x) and not self.settings.grid:
+            self._observe(at_boundary=True)
+        self.x = after
+        d.bind_samples(simstate)
+        self._check_chatter()
+        # events that come ever faster, as those of a ball that comes to rest, would else be stepped over
+        since = t - (self.events[-len(fired) - 1][0] if len(self.events) > len(fired) else self.start_time)
+        if since > 0.0:
+            self.stepper.h = min(self.stepper.h, since)
+        self._begin_segment(False)
+        self.crossings.rearm(self.t, self.x, fired)
+        self._observe(at_boundary=True)
+
+    def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
+        handler = getattr(block, "event_handler", None) or getattr(block, "on_event", None)
+        if handler is None:
+            return
+        try:
+            handler(t, x, states, self.simstate)
+        except Exception as error:
+            raise self.diagram.failure(block, "event handler", t, error) from error
+
+    def _check_chatter(self) -> None:
+        recent = self.events[-_CHATTER_COUNT:]
+        if len(recent) == _CHATTER_COUNT and recent[-1][0] - recent[0][0] <= _CHATTER_TIME * max(1.0, abs(self.t)):
+            names = ", ".join(sorted({name for _, name in recent}))
+            raise DiagramError(
+                f"{names}: {_CHATTER_COUNT} events within {recent[-1][0] - recent[0][0]:.3g} s at t = {self.t:.9g}; the "
+                "signal chatters about zero: give the switch a hysteresis, or let the event move the state away"
+            )
+
+    # what is seen from outside
+
+    def _observe(self, at_boundary: bool = False) -> None:
+        """Record the point where the run stands, and show it to the sinks."""
+        d = self.diagram
+        d.at(self.t, self.x)
+        self._check_finite()
+        if not self.settings.grid:
+            self.recording.add(self.t, self.x)
+        elif at_boundary and self._on_grid(self.t):
+            self._record_grid(self.t, self.x)
+        if not self.settings.sinks_on_grid:
+            self._sinks(self.t)
+        for watch in self.watchers:
+            watch(self.t, self.x)
+
+    def _on_grid(self, t: float) -> bool:
+        """Whether the next point of the grid, or its last, is at this time."""
+        return abs(self._grid_time(self._grid) - t) <= _SAME_TIME * max(1.0, abs(t)) or t >= self.end
+
+    def _grid_time(self, k: int) -> float:
+        return self.start_time + k * (self.settings.grid or math.inf) if k else self.start_time
+
+    def _grid_points(self, until: float) -> None:
+        """Record the points of the grid within the last step, before a time; that time itself is seen otherwise."""
+        if not self.settings.grid:
+            return
+        dense = None
+        tolerance = _SAME_TIME * max(1.0, abs(until))
+        while self._grid_time(self._grid) < until - tolerance:
+            t = self._grid_time(self._grid)
+            dense = dense or self.stepper.dense()
+            x = dense(t) if self.diagram.nstates else self.x
+            self.diagram.evaluate(t, x)
+            self._record_grid(t, x)
+        if until < self.end and abs(self._grid_time(self._grid) - until) <= tolerance and until == self.stepper.t:
+            self.diagram.at(until, self.stepper.x)
+            self._record_grid(until, self.stepper.x)
+
+    def _record_grid(self, t: float, x: Array) -> None:
+        if self._grid and self.recording.t and t <= self.recording.t[-1]:
+            return
+        self.recording.add(t, x)
+        self._grid += 1
+        if self.settings.sinks_on_grid:
+            self._sinks(t)
+
+    def _sinks(self, t: float) -> None:
+        self.simstate.t = t
+        for b in self.diagram.sinks:
+            if isinstance(b, GraphicsBlock):
+                if t < self._graphics_at and t < self.end:
+                    continue
+            try:
+                b.step(t, [s.value for s in b._inport_slots])
+            except Exception as error:
+                raise self.diagram.failure(b, "step", t, error) from error
+        if t >= self._graphics_at:
+            self._graphics_at = t + self.settings.T / _GRAPHICS_POINTS
+
+    def _check_finite(self) -> None:
+        if not self.settings.check_finite:
+            return
+        bad = self.diagram.not_finite()
+        if bad is not None:
+            raise BlockError(
+                f"{bad} at t = {self.t:.9g}; the run ends there. Look at what this block computes from its inputs"
+            )
+
+    def _commanded(self) -> bool:
+        """Carry out what was asked from outside; True where that was anything."""
+        if self.commands.empty():
+            return False
+        while not self.commands.empty():
+            self.commands.get()()
+        self._begin_segment(False)
+        if self.crossings.detectors:
+            self.crossings.rearm(self.t, self.x, [])
+        return True
+
+    def _why_no_step(self, failure: StepFailed) -> CstormError:
+        """Return what stopped the solver: a signal that is not finite, or a problem too stiff."""
+        self.t, self.x = self.stepper.t, self.stepper.x
+        d = self.diagram
+        where = f"at t = {self.t:.9g}"
+        try:
+            d.forget()
+            rate = d.derivative(self.t, self.x)
+        except CstormError as error:
+            return error
+        bad = d.not_finite()
+        if bad is not None:
+            return BlockError(f"{bad} {where}; the run ends there")
+        for b, part in d.continuous:
+            if not np.isfinite(rate[part]).all():
+                return BlockError(f"{describe(b)}: the rate of its state is {rate[part]} {where}; the run ends there")
+        names = d.bd.statenames
+        fastest = names[int(np.argmax(np.abs(rate) / (self.settings.atol + np.abs(self.x))))] if names else "none"
+        return BlockError(
+            f"the solver cannot go on {where}: {failure}; state {fastest!r} changes fastest. A stiff diagram wants "
+            "solver='Radau' or 'BDF'; a state that grows without bound, another law or parameters"
+        )
+
+
+def _jumps(source: Any) -> bool:
+    """Whether something scheduled is the jump of a source, and not a clock or a function to call."""
+    return isinstance(source, Block)

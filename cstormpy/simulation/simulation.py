@@ -1,0 +1,346 @@
+"""`Simulation`: a bdsim whose diagrams have our blocks in every install mode, with a runner of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from bdsim import BDSim
+
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
+from cstormpy.reporting import Progress, notice
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.panes import find_panes
+from cstormpy.simulation.palette import our_blocks, quiet
+from cstormpy.simulation.recording import Recording, find_signals
+from cstormpy.simulation.results import Result
+from cstormpy.simulation.runner import Run, RunState
+from cstormpy.simulation.saved_state import initial_state
+from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.wiring import compile_diagram
+
+__all__ = ["Simulation"]
+
+ENGINES = ("auto", "interpreted")
+_BDSIM_OPTIONS = (
+    "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, method, "
+    "movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
+).split(", ")
+
+
+class Simulation(BDSim):
+    """Makes block diagrams and runs them.
+
+    It is a `bdsim.BDSim`: everything that bdsim offers works on it. Its diagrams have the blocks of cstormpy besides,
+    it leaves the command line alone, and it runs with its own runner: sinks are served as time advances, clocks tick
+    at 0, T, 2T, jumps of sources are hit exactly, zero crossings are located to the accuracy of the integration.
+
+    Parameters
+    ----------
+    engine : {"auto", "interpreted"}
+        How the diagram is evaluated.
+    progress : bool
+        Show a line of progress on a terminal. Default True.
+    graphics : bool
+        Let bdsim's own scopes draw. Default: only where there is a display to draw on.
+    hold : bool
+        Wait at the end of a run until the windows of bdsim's scopes are closed. Default True.
+    **options
+        Any other option of `bdsim.BDSim`.
+
+    Examples
+    --------
+    >>> import cstormpy as cs
+    >>> sim = cs.Simulation()
+    >>> bd = sim.blockdiagram()
+    >>> decay = bd.INTEGRATOR(x0=1.0)
+    >>> bd.connect(decay, gain := bd.GAIN(-2.0))
+    >>> bd.connect(gain, decay)
+    >>> out = sim.run(bd, T=1)
+    >>> round(float(out.x[-1, 0]), 5)
+    0.13534
+    """
+
+    def __init__(self, engine: str = "auto", **options: Any) -> None:
+        if engine not in ENGINES:
+            raise unknown_name("engine", engine, ENGINES)
+        known = [*_BDSIM_OPTIONS, "banner", "packages", "load", "toolboxes"]
+        for name in options:
+            if name not in known:
+                raise unknown_name("option", name, ["engine", *known])
+        self.engine = engine
+        options.setdefault("graphics", _can_draw())
+        options.setdefault("banner", False)
+        with quiet():
+            super().__init__(sysargs=False, **options)
+        self._blocklibrary = {**(BDSim._blocklibrary or {}), **our_blocks()}
+        self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+
+    def blockdiagram(self, name: str = "main") -> Any:
+        """Return a new, empty diagram, with one method for each kind of block, as in ``bd.GAIN(2)``."""
+        bd = super().blockdiagram(name=name)
+        assert self._blocklibrary is not None
+        for block in self._blocklibrary:
+            setattr(bd, block, self._maker(bd, block))
+        return bd
+
+    def _maker(self, bd: Any, kind: str) -> Callable[..., Any]:
+        """Return the method that makes one kind of block, whose errors are the block's own and say where."""
+
+        def make(*args: Any, **kwargs: Any) -> Any:
+            blocks = len(bd.blocklist)
+            try:
+                return self._resolve_block_class(kind)(*args, bd=bd, **kwargs)
+            except CstormError:
+                del bd.blocklist[blocks:]  # bdsim has counted it already
+                raise
+            except Exception as error:
+                del bd.blocklist[blocks:]
+                raise DiagramError(f"{kind}: cannot be made: {type(error).__name__}: {error}") from error
+
+        make.__name__ = kind
+        make.__doc__ = (self._blocklibrary or {})[kind].get("doc")
+        return make
+
+    def run(  # type: ignore[override]
+        self,
+        bd: Any,
+        T: float = 5.0,
+        dt: float | None = None,
+        max_step: float | None = None,
+        solver: Any = "RK45",
+        solver_args: Mapping[str, Any] | None = None,
+        debug: str = "",
+        block: bool | None = None,
+        checkfinite: bool = True,
+        minstepsize: float = 1e-12,
+        watch: Any = (),
+        threaded: bool = False,
+        *,
+        rtol: float | None = None,
+        atol: float | None = None,
+        log_dt: float | None = None,
+        first_tick: int | str = 0,
+        start: Any = None,
+        at: Mapping[float, Callable[[], object]] | None = None,
+        observer: Callable[[float, Any], None] | None = None,
+        on_error: str = "return",
+    ) -> Result:
+        """Run a diagram, which is compiled where it is not yet.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            From `blockdiagram`.
+        T : float
+            How long to run [s].
+        dt : float, optional
+            With an adaptive solver: samples are recorded, and sinks served, at multiples of dt, instead of at each
+            accepted step. With one of fixed steps (RK4, Euler): the length of the step.
+        max_step : float, optional
+            No step is longer; T/100 unless said.
+        solver : str or class
+            RK45, DOP853, RK23; Radau, BDF, LSODA for stiff diagrams; RK4, Euler with steps of length dt; or a subclass
+            of `scipy.integrate.OdeSolver`.
+        solver_args : dict, optional
+            More for the solver; rtol, atol, max_step and method may stand here too, as in bdsim.
+        debug, block, minstepsize, threaded
+            As in bdsim: debug flags, whether to wait for windows at the end; the third has no effect, as there; a
+            threaded run draws nothing.
+        checkfinite : bool
+            End the run where an output is not finite. Default True.
+        watch : list, or "all"
+            Signals to record: blocks, ports, or names as ``"plant"`` (all its outputs), ``"plant.q"``, ``"plant[0]"``.
+        rtol, atol : float, optional
+            Tolerances of the adaptive solvers, 1e-6 and 1e-9 unless said.
+        log_dt : float, optional
+            Record only at multiples of log_dt, for long runs; sinks still see each step.
+        first_tick : {0, "bdsim"}
+            Clocks tick first at their offset, or one period later and with the samples taken before the tick, as
+            bdsim does.
+        start : SavedState or array (nstates,), optional
+            Go on from where another run stood, for T more seconds, or begin at another state.
+        at : dict of float to callable, optional
+            Functions to call at given times, as in ``at={3.0: lambda: controller.select("pd")}``.
+        observer : callable, optional
+            Called as observer(t, x) at each accepted step.
+        on_error : {"return", "raise"}
+            What to do where a block or the solver fails: say it in one line and return what was simulated until then
+            with status "failed", or raise the error, whose attribute `result` holds the same. What fails before the
+            first sample is raised in any case.
+
+        Returns
+        -------
+        Result
+            Times, states, watched signals, and how the run ended.
+
+        Raises
+        ------
+        DiagramError
+            The diagram can not run as it is wired.
+        BlockError
+            A block failed before the first sample.
+        """
+        settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
+        if on_error not in ("return", "raise"):
+            raise InvalidValue(f"on_error: expected 'return' or 'raise', got {on_error!r}")
+        del minstepsize
+        if not hasattr(bd, "blocklist"):
+            raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        compile_diagram(bd)
+        options = self._make_run_options(threaded=threaded)
+        options.debug += debug
+        options.progress = bool(options.progress and not options.quiet and not threaded)
+        diagram = Diagram(bd)
+        simstate = RunState(diagram)
+        simstate.options = options
+        with self._in_context(bd, simstate, options, threaded):
+            run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
+            with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
+                run.watchers.append(lambda t, _x: progress.update(t))
+                run.go()
+            out = self._result(bd, run)
+            self._finish(bd, run, options, block)
+        if run.error is not None and (on_error == "raise" or not len(out.t)):
+            run.error.result = out  # type: ignore[attr-defined]
+            raise run.error
+        if run.error is not None or run.status == "interrupted":
+            notice(f"{run.message}; {len(out.t)} samples until then are returned")
+        return out
+
+    def post(self, command: Callable[[], object]) -> None:
+        """Have a function called between two steps of the run that goes on, from any thread."""
+        self._commands.put(command)
+
+    @contextlib.contextmanager
+    def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
+        before = self._get_context()
+        self._set_context(self._make_context(bd, simstate, options, threaded=threaded))
+        try:
+            yield
+        finally:
+            self._set_context(before)
+
+    def _prepare(
+        self,
+        bd: Any,
+        diagram: Diagram,
+        simstate: RunState,
+        settings: Settings,
+        watch: Any,
+        start: Any,
+        at: Mapping[float, Callable[[], object]] | None,
+        observer: Callable[[float, Any], None] | None,
+    ) -> Run:
+        """Start the blocks and stand at the beginning."""
+        begin = float(getattr(start, "t", 0.0))
+        simstate.t = begin
+        simstate.T = simstate.tf = begin + settings.T
+        simstate.max_step = settings.max_step
+        with _quietly_failing(diagram):
+            self.update_parameters(bd)
+            self._start_clocks(bd, simstate, settings, begin)
+            for b in bd.blocklist:
+                if type(b).__name__ == "Watch":  # its own start() fails in bdsim 1.4
+                    simstate.watchlist += [wire.start for wire in b._input_wires]
+                else:
+                    b.start_safe(simstate)
+                    b.validate_start_safe()
+        watched = {s.key: s for s in find_signals(bd, watch) + find_signals(bd, simstate.watchlist)}
+        panes = find_panes(bd)
+        shown = {s.key: s for pane in panes for s in pane.signals if s.key not in watched}
+        watchers = [] if observer is None else [observer]
+        run = Run(
+            diagram,
+            simstate,
+            Recording([*watched.values(), *shown.values()], len(watched), panes),
+            settings,
+            self._commands,
+            watchers,
+        )
+        for when, command in (at or {}).items():
+            if not callable(command):
+                raise InvalidType(f"at: expected a function to call at {when}, got {type(command).__name__}")
+            simstate.declare_event(lambda _t, _simstate, call=command: call(), float(when))
+        t, x, step = initial_state(start, diagram, simstate)
+        run.begin(t, x, step)
+        return run
+
+    def _start_clocks(self, bd: Any, simstate: RunState, settings: Settings, begin: float) -> None:
+        for clock in bd.clocklist:
+            clock._ensure_runtime(simstate)
+            state = simstate.clock_states[clock]
+            state.tick = 0 if settings.first_tick == 0 else 1
+            if begin > 0.0:
+                state.tick = max(state.tick, int(np.floor((begin - clock.offset) / clock.T + 1e-9)) + 1)
+            clock.start(simstate)
+
+    def _result(self, bd: Any, run: Run) -> Result:
+        t, x, signals = run.recording.arrays()
+        out = Result(name="results")
+        out["t"], out["x"], out["xnames"] = t, x, list(bd.statenames)
+        for clock in bd.clocklist:
+            times, states = clock.getlog(run.simstate)
+            name = clock.name.replace(".", "")
+            data = Result(name)
+            data["t"], data["X"], data["Xnames"] = np.array(times), np.array(states), clock.statenames
+            out.add(name, data)
+        recording = run.recording
+        if recording.watched:
+            out[".ywatch"] = signals[: recording.watched]
+            out["y"] = _side_by_side(out[".ywatch"])
+            out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
+        by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
+        out[".panes"] = (
+            [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []
+        )
+        out[".status"], out[".message"], out[".state"], out[".events"] = (
+            run.status,
+            run.message,
+            run.state(),
+            run.events,
+        )
+        out[".stats"] = Result("stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count)
+        return out
+
+    def _finish(self, bd: Any, run: Run, options: Any, block: bool | None) -> None:
+        """Leave the blocks as bdsim would: outputs to look at, plots drawn."""
+        run.diagram.publish()
+        if options.graphics and any(getattr(b, "isgraphics", False) for b in bd.blocklist):
+            options.hold = options.hold if block is None else block
+            self.done(bd, block=options.hold)
+
+
+def _side_by_side(signals: list[Any]) -> Any:
+    """Return signals as columns; those that are no numbers are left out."""
+    columns = [np.asarray(s).reshape(len(s), -1) for s in signals if np.asarray(s).dtype.kind in "biufc"]
+    return np.hstack(columns) if columns else np.zeros((0, 0))
+
+
+@contextlib.contextmanager
+def _quietly_failing(diagram: Diagram) -> Iterator[None]:
+    """Turn what a block raises when it is started into our error."""
+    from bdsim.exceptions import BlockRuntimeError
+
+    try:
+        yield
+    except BlockRuntimeError as error:
+        if isinstance(error.cause, CstormError):
+            raise error.cause from None
+        raise BlockError(
+            f"block {error.block.name!r}, {error.operation}: {type(error.cause).__name__}: {error.cause}"
+        ) from error.cause
+
+
+def _can_draw() -> bool:
+    """Whether bdsim's own scopes have a display to draw on."""
+    if os.environ.get("BDSIM_NO_GRAPHICS"):
+        return False
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

@@ -1,0 +1,69 @@
+"""How long the next step is: the rules that both engines share, those of scipy's Runge-Kutta methods.
+
+Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["ATOL", "MAX_FACTOR", "MIN_FACTOR", "RTOL", "SAFETY", "first_step", "shortest_step", "shrink", "stretch"]
+
+Array = NDArray[np.float64]
+
+#: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes visibly.
+RTOL, ATOL = 1e-6, 1e-9
+#: A step is chosen so that its expected error is this part of what is allowed, to some power.
+SAFETY = 0.9
+#: A step is at most this much longer or shorter than the one before.
+MAX_FACTOR, MIN_FACTOR = 10.0, 0.2
+
+
+def stretch(error: float, exponent: float, rejected: bool) -> float:
+    """Return by what to multiply an accepted step whose scaled error was below one; exponent = -1/(order + 1)."""
+    factor = MAX_FACTOR if error == 0.0 else min(MAX_FACTOR, SAFETY * error**exponent)
+    return min(1.0, factor) if rejected else factor
+
+
+def shrink(error: float, exponent: float) -> float:
+    """Return by what to multiply a rejected step; the least factor for an error that is not a number."""
+    return max(MIN_FACTOR, SAFETY * error**exponent) if math.isfinite(error) else MIN_FACTOR
+
+
+def shortest_step(t: float) -> float:
+    """Return the shortest step that time can resolve at t."""
+    return (
+        10.0 * abs(math.nextafter(t, math.inf) - t) if hasattr(math, "nextafter") else 10.0 * abs(float(np.spacing(t)))
+    )
+
+
+def first_step(
+    f: Callable[[float, Array], Array],
+    t: float,
+    x: Array,
+    f0: Array,
+    longest: float,
+    order: int,
+    rtol: float,
+    atol: float,
+) -> float:
+    """Return a first step from the size of the derivative and of its change (Hairer et al., II.4, p. 169)."""
+    if x.size == 0:
+        return longest
+    scale = atol + np.abs(x) * rtol
+    d0, d1 = _norm(x / scale), _norm(f0 / scale)
+    h0 = min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest)
+    d2 = _norm((f(t + h0, x + h0 * f0) - f0) / scale) / h0
+    if d1 <= 1e-15 and d2 <= 1e-15:
+        h1 = max(1e-6, h0 * 1e-3)
+    else:
+        h1 = (0.01 / max(d1, d2)) ** (1.0 / (order + 1))
+    return float(min(100 * h0, h1, longest)) if math.isfinite(h1) else h0
+
+
+def _norm(x: Array) -> float:
+    return math.sqrt(float(x @ x) / x.size)

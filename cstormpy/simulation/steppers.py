@@ -1,0 +1,286 @@
+"""Advance a state by one accepted step at a time: explicit Runge-Kutta methods, and the stiff ones of scipy.
+
+A stepper stands at (t, x) with the derivative f there, and knows where its last step began (t_old, x_old, f_old). It
+is stopped at a time of the caller's choice, restarted at another state, and gives the state inside its last step: by
+its dense output, or to full order by a step of its own (`partial`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import BDF, LSODA, OdeSolver, Radau
+
+from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.simulation.step_control import first_step, shortest_step, shrink, stretch
+from cstormpy.simulation.tableaus import EXPLICIT, Tableau
+
+__all__ = ["SOLVERS", "Derivative", "ExplicitStepper", "ScipyStepper", "StepFailed", "Stepper", "make_stepper"]
+
+Array = NDArray[np.float64]
+Derivative = Callable[[float, Array], Array]
+
+#: The implicit methods of scipy by name.
+IMPLICIT: dict[str, type[OdeSolver]] = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+SOLVERS = (*EXPLICIT, *IMPLICIT)
+
+
+class StepFailed(Exception):
+    """No step, however short, meets the tolerances; or the derivative is not a number."""
+
+
+class Stepper(Protocol):
+    """What the runner asks of an integration method."""
+
+    t: float
+    x: Array
+    t_old: float
+    x_old: Array
+    h: float
+
+    def restart(self, t: float, x: Array) -> None:
+        """Begin anew at another state or after the derivative has changed."""
+
+    def step(self, bound: float) -> None:
+        """Take one accepted step, not past a time."""
+
+    def dense(self) -> Callable[[float], Array]:
+        """Return the state as a function of time within the last step."""
+
+    def partial(self, t: float) -> Array:
+        """Return the state at a time within the last step, to the order of the method."""
+
+
+class ExplicitStepper:
+    """An explicit Runge-Kutta method with scipy's control of the step, or with steps of one length."""
+
+    def __init__(
+        self, f: Derivative, method: Tableau, rtol: float, atol: float, max_step: float, step: float | None = None
+    ) -> None:
+        self.f = f
+        self.method = method
+        self.rtol, self.atol, self.max_step = rtol, atol, max_step
+        self.fixed = step if not method.adaptive else None
+        self.h = self.fixed or 0.0
+        self.exponent = -1.0 / (method.error_order + 1)
+        self.K: Array = np.zeros((method.stages + 1, 0))
+        self.t = self.t_old = 0.0
+        self.x = self.x_old = self.fx = np.zeros(0)
+
+    def restart(self, t: float, x: Array) -> None:
+        """Begin anew at (t, x); the length of the step is kept from before."""
+        self.t, self.x = t, x
+        self.t_old, self.x_old = t, x
+        self.fx = self.f(t, x)
+        if not np.isfinite(self.fx).all():
+            raise StepFailed("the derivative is not finite")
+        if self.K.shape[1] != x.size:
+            self.K = np.zeros((self.method.stages + 1, x.size))
+
+    def _attempt(self, t: float, x: Array, fx: Array, h: float) -> tuple[Array, Array]:
+        """Return the state after a step of length h and the derivative there; K keeps the stages."""
+        K, m = self.K, self.method
+        K[0] = fx
+        for s in range(1, m.stages):
+            K[s] = self.f(t + m.c[s] * h, x + (m.A[s, :s] @ K[:s]) * h)
+        x_new = x + h * (m.b @ K[:-1])
+        f_new = K[-1] = self.f(t + h, x_new)
+        return x_new, f_new
+
+    def step(self, bound: float) -> None:
+        """Take one accepted step."""
+        if not self.method.adaptive:
+            self._fixed_step(bound)
+            return
+        t, x = self.t, self.x
+        shortest = shortest_step(t)
+        if self.h <= 0.0:
+            longest = min(self.max_step, bound - t)
+            self.h = first_step(self.f, t, x, self.fx, longest, self.method.error_order, self.rtol, self.atol)
+        h_abs = min(max(self.h, shortest), self.max_step)
+        rejected = False
+        while True:
+            if h_abs < shortest:
+                raise StepFailed("no step is short enough for the tolerances")
+            wanted = h_abs
+            t_new = t + h_abs
+            if t_new > bound:
+                t_new = bound
+            h = t_new - t
+            h_abs = abs(h)
+            x_new, f_new = self._attempt(t, x, self.fx, h)
+            error = self._error(h, x, x_new)
+            if error < 1.0:
+                grown = h_abs * stretch(error, self.exponent, rejected)
+                # a step cut short by a boundary says nothing against the longer one that was meant
+                self.h = max(grown, wanted) if h_abs < wanted else grown
+                break
+            h_abs *= shrink(error, self.exponent)
+            rejected = True
+        self._accept(t_new, x_new, f_new)
+
+    def _fixed_step(self, bound: float) -> None:
+        h = self.fixed or self.max_step
+        t_new = self.t + h
+        if t_new > bound - 1e-9 * h:  # no crumb of a step before a boundary
+            t_new = bound
+        self._accept(t_new, *self._attempt(self.t, self.x, self.fx, t_new - self.t))
+        if not np.isfinite(self.x).all():
+            self.t, self.x = self.t_old, self.x_old
+            raise StepFailed("the state is not finite")
+
+    def _accept(self, t: float, x: Array, fx: Array) -> None:
+        self.t_old, self.x_old, self.f_old = self.t, self.x, self.fx
+        # K is used again by a partial step; its last row is the derivative here
+        self.t, self.x, self.fx = t, x, np.array(fx)
+        self._dense: Callable[[float], Array] | None = None
+
+    def _error(self, h: float, x: Array, x_new: Array) -> float:
+        if x.size == 0:
+            return 0.0
+        m = self.method
+        scale = self.atol + np.maximum(np.abs(x), np.abs(x_new)) * self.rtol
+        e5 = (m.E @ self.K) / scale
+        if m.E3 is None:
+            return abs(h) * math.sqrt(float(e5 @ e5) / x.size)
+        e3 = (m.E3 @ self.K) / scale
+        n5, n3 = float(e5 @ e5), float(e3 @ e3)
+        if n5 == 0.0 and n3 == 0.0:
+            return 0.0
+        return abs(h) * n5 / math.sqrt((n5 + 0.01 * n3) * x.size)
+
+    def dense(self) -> Callable[[float], Array]:
+        """Return the state as a function of time within the last step."""
+        if self._dense is None:
+            m = self.method
+            if m.P is not None:
+                self._dense = self._polynomial(self.K.T @ m.P)
+            elif m.extra:
+                self._dense = self._dop853()
+            else:
+                self._dense = self._cubic()
+        return self._dense
+
+    def _polynomial(self, Q: Array) -> Callable[[float], Array]:
+        t0, x0, h = self.t_old, self.x_old, self.t - self.t_old
+
+        def value(t: float) -> Array:
+            theta = (t - t0) / h
+            return x0 + h * (Q @ (theta ** np.arange(1, Q.shape[1] + 1)))
+
+        return value
+
+    def _cubic(self) -> Callable[[float], Array]:
+        """Return the cubic through both ends and their derivatives."""
+        t0, x0, f0, h = self.t_old, self.x_old, self.f_old, self.t - self.t_old
+        x1, f1 = self.x, self.fx
+
+        def value(t: float) -> Array:
+            s = (t - t0) / h
+            r = 1.0 - s
+            return r * r * ((1 + 2 * s) * x0 + s * h * f0) + s * s * ((1 + 2 * r) * x1 - r * h * f1)
+
+        return value
+
+    def _dop853(self) -> Callable[[float], Array]:
+        """Return the interpolant of order 7, which takes three more derivatives (Hairer et al., II.6)."""
+        extra, s = self.method.extra, self.method.stages
+        t0, x0, h = self.t_old, self.x_old, self.t - self.t_old
+        K = np.zeros((s + 1 + len(extra["c"]), x0.size))
+        K[: s + 1] = self.K
+        for i, (a, c) in enumerate(zip(extra["A"], extra["c"], strict=True), start=s + 1):
+            K[i] = self.f(t0 + c * h, x0 + (a[:i] @ K[:i]) * h)
+        step = self.x - x0
+        F = np.vstack([step, h * K[0] - step, 2 * step - h * (self.fx + K[0]), h * (extra["D"] @ K)])
+
+        def value(t: float) -> Array:
+            theta = (t - t0) / h
+            y = np.zeros_like(x0)
+            for i, row in enumerate(F[::-1]):
+                y = (y + row) * (theta if i % 2 == 0 else 1.0 - theta)
+            return x0 + y
+
+        return value
+
+    def partial(self, t: float) -> Array:
+        """Return the state at a time within the last step by a shorter step from where it began."""
+        self.dense()  # made of the stages that are about to be overwritten
+        return self._attempt(self.t_old, self.x_old, self.f_old, t - self.t_old)[0]
+
+
+class ScipyStepper:
+    """A solver of scipy, begun anew wherever the derivative changes."""
+
+    def __init__(
+        self, f: Derivative, solver: type[OdeSolver], rtol: float, atol: float, max_step: float, **options: Any
+    ) -> None:
+        self.f, self.solver = f, solver
+        self.options = {"rtol": rtol, "atol": atol, "max_step": max_step, **options}
+        self.h = 0.0
+        self.t = self.t_old = 0.0
+        self.x = self.x_old = np.zeros(0)
+        self._running: Any = None
+        self._dense: Any = None
+
+    def restart(self, t: float, x: Array) -> None:
+        """Begin anew at (t, x)."""
+        self.t = self.t_old = t
+        self.x = self.x_old = x
+        self._running = None
+
+    def _begin(self, t: float, x: Array, bound: float) -> Any:
+        options = dict(self.options)
+        if self.h > 0.0:
+            options["first_step"] = min(self.h, bound - t)
+        return self.solver(self.f, t, x.copy(), bound, **options)
+
+    def step(self, bound: float) -> None:
+        """Take one accepted step."""
+        if self._running is None or self._running.t_bound != bound:
+            try:
+                self._running = self._begin(self.t, self.x, bound)
+            except ValueError as error:
+                raise StepFailed(str(error)) from None
+        message = self._running.step()
+        if self._running.status == "failed":
+            raise StepFailed(str(message or "the solver failed"))
+        self.t_old, self.x_old = self.t, self.x
+        self.t, self.x = float(self._running.t), np.array(self._running.y)
+        self.h = max(self.h, self._running.step_size) if self.t == bound else float(self._running.step_size)
+        self._dense = self._running.dense_output()
+
+    def dense(self) -> Callable[[float], Array]:
+        """Return the state as a function of time within the last step."""
+        value: Callable[[float], Array] = self._dense
+        return value
+
+    def partial(self, t: float) -> Array:
+        """Return the state at a time within the last step, integrated from where it began."""
+        if t <= self.t_old:
+            return self.x_old
+        options = {**self.options, "first_step": t - self.t_old}
+        solver = self.solver(self.f, self.t_old, self.x_old.copy(), t, **options)
+        while solver.status == "running":
+            solver.step()
+        return np.array(solver.y)
+
+
+def make_stepper(
+    f: Derivative, solver: Any, rtol: float, atol: float, max_step: float, step: float | None, options: dict[str, Any]
+) -> Stepper:
+    """Return the stepper for a solver given by name, or as a subclass of scipy's OdeSolver."""
+    if isinstance(solver, type) and issubclass(solver, OdeSolver):
+        return ScipyStepper(f, solver, rtol, atol, max_step, **options)
+    by_name = {name.lower(): name for name in SOLVERS}
+    name = by_name.get(str(solver).lower())
+    if name is None:
+        raise unknown_name("solver", solver, SOLVERS)
+    if name in IMPLICIT:
+        return ScipyStepper(f, IMPLICIT[name], rtol, atol, max_step, **options)
+    if options:
+        raise InvalidValue(f"solver {name!r}: takes no further options, got {', '.join(map(repr, options))}")
+    return ExplicitStepper(f, EXPLICIT[name], rtol, atol, max_step, step)

@@ -1,0 +1,147 @@
+"""Compiles a bdsim diagram, and says in one sentence what is wrong with its wiring.
+
+bdsim prints what it finds and raises an error that does not say it; open ports, ports driven twice and algebraic loops
+are looked for here, so that the message can name the ports and what to do.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from bdsim.block import SubsystemBlock
+from bdsim.exceptions import BlockRuntimeError
+
+from cstormpy.errors import CstormError, DiagramError
+
+__all__ = ["compile_diagram", "describe", "input_name", "output_name"]
+
+
+def describe(block: Any) -> str:
+    """Return how messages call a block: by its name, and by its type where the name does not say it."""
+    kind = type(block).__name__.upper()
+    name = block.name if block.name is not None else kind.lower()
+    return f"block {name!r}" if str(name).upper().startswith(kind) else f"block {name!r} ({kind})"
+
+
+def _port(names: Any, port: int) -> str:
+    return f"port {port} ({names[port]!r})" if names and port < len(names) else f"port {port}"
+
+
+def input_name(block: Any, port: int) -> str:
+    """Return how messages call an input port."""
+    return f"input {_port(block._inport_names, port)} of {describe(block)}"
+
+
+def output_name(block: Any, port: int) -> str:
+    """Return how messages call an output port."""
+    return f"output {_port(block._outport_names, port)} of {describe(block)}"
+
+
+def compile_diagram(bd: Any) -> None:
+    """Compile a diagram for running.
+
+    Raises
+    ------
+    DiagramError
+        Where an input is open or driven twice, where function blocks form a loop, where a block refuses its
+        parameters, or where the diagram is empty.
+    """
+    if bd.compiled and bd.nblocks == len(bd.blocklist) and bd.nwires == len(bd.wirelist):
+        return
+    if not bd.blocklist:
+        raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
+    _check_ports(bd)
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            bd.compile(evaluate=False)
+    except (RuntimeError, AssertionError, ValueError, TypeError) as error:
+        raise _explain(bd, error, printed.getvalue()) from error
+    bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
+
+
+def _check_ports(bd: Any, path: str = "") -> None:
+    """Refuse inputs that are open or driven by two wires, also inside subsystems."""
+    driven: dict[tuple[int, int], Any] = {}
+    for wire in bd.wirelist:
+        for port in wire.end.portlist if wire.end.isslice else [wire.end.port or 0]:
+            key = (id(wire.end.block), port)
+            if key in driven and not wire.end.isslice:
+                first = driven[key]
+                raise DiagramError(
+                    f"{input_name(wire.end.block, port)} is driven twice, by {output_name(first.block, first.port or 0)} "
+                    f"and by {output_name(wire.start.block, wire.start.port or 0)}; add the signals with a SUM block"
+                )
+            driven[key] = wire.start
+    for block in bd.blocklist:
+        for port in range(block.nin):
+            if (id(block), port) not in driven and not _is_boundary(block):
+                raise DiagramError(
+                    f"{path}{input_name(block, port)} is not connected; connect it, as in "
+                    f"bd.connect(source, {block.name}[{port}]), or feed it with bd.CONSTANT(...)"
+                )
+        if isinstance(block, SubsystemBlock) and not bd.compiled:
+            _check_ports(block.subsystem, f"in subsystem {block.name!r}: ")
+
+
+def _is_boundary(block: Any) -> bool:
+    """Whether a block is the inside of a subsystem's ports, which are wired when it is imported."""
+    return type(block).__name__ in ("InPort", "OutPort")
+
+
+def _explain(bd: Any, error: Exception, printed: str) -> CstormError:
+    """Return the error for what bdsim refused."""
+    cause: BaseException | None = error.__cause__ or error
+    if isinstance(cause, CstormError):
+        return cause
+    if isinstance(error, BlockRuntimeError) and isinstance(error.cause, CstormError):
+        return error.cause
+    loop = next(_loops(bd), None)
+    if loop is not None:
+        path = " -> ".join(describe(block) for block in loop)
+        first = loop[0]
+        return DiagramError(
+            f"algebraic loop: {_loop_ports(bd, loop)}; each of these outputs depends at once on the next, so that none "
+            f"can be computed first. Break it with a block that has a state, such as bd.INTEGRATOR() or bd.LTI_SISO() "
+            f"with a short lag, or with a sampled one, such as bd.ZOH(clock), between {path.split(' -> ')[0]} and "
+            f"{describe(loop[1]) if len(loop) > 1 else describe(first)}"
+        )
+    said = [line.strip() for line in printed.splitlines() if "ERROR" in line or "error" in line]
+    detail = "; ".join(dict.fromkeys(said)) or f"{type(cause).__name__}: {cause}"
+    return DiagramError(f"diagram {bd.name!r} does not compile: {detail}")
+
+
+def _loop_ports(bd: Any, loop: list[Any]) -> str:
+    """Return the path of a loop, port by port."""
+    parts = []
+    for source, target in zip(loop, [*loop[1:], loop[0]], strict=True):
+        wire = next(w for w in bd.wirelist if w.start.block is source and w.end.block is target)
+        parts.append(f"{output_name(source, wire.start.port or 0)} -> {input_name(target, wire.end.port or 0)}")
+    return ", ".join(parts)
+
+
+def _loops(bd: Any) -> Iterator[list[Any]]:
+    """Yield loops of blocks whose outputs depend at once on their inputs, each in the direction of its signals."""
+    passing = {b for b in bd.blocklist if b.blockclass in ("function", "subsystem") or (b.hasstate and b._feedthrough)}
+    follows: dict[Any, list[Any]] = {b: [] for b in passing}
+    for wire in bd.wirelist:
+        if wire.start.block in passing and wire.end.block in passing:
+            follows[wire.start.block].append(wire.end.block)
+    done: set[Any] = set()
+    for root in follows:
+        if root in done:
+            continue
+        path, stack = [root], [iter(follows[root])]
+        while stack:
+            child = next(stack[-1], None)
+            if child is None:
+                stack.pop()
+                done.add(path.pop())
+            elif child in path:
+                yield path[path.index(child) :]
+            elif child not in done:
+                path.append(child)
+                stack.append(iter(follows[child]))

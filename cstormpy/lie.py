@@ -587,16 +587,16 @@ def _log_so3(R: Array) -> Array:
     K = 4 q qᵀ is linear in R; each of its rows is a multiple of q = (scalar, vector), and the one with the largest
     diagonal entry (at least 1) has no cancellation. Near φ = 0 the scalar's row is that of (7).
     """
-    S = R + _transpose(R)
-    trace = np.trace(R, axis1=-2, axis2=-1)
+    trace = R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2]
     K = np.empty((*R.shape[:-2], 4, 4))
-    K[..., 0, 1:] = K[..., 1:, 0] = np.stack(
-        [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]], axis=-1
-    )
-    K[..., 1:, 1:] = S + _times(1 - trace, np.eye(3))
-    K[..., 0, 0] = 1 + trace
-    row = np.diagonal(K, axis1=-2, axis2=-1).argmax(axis=-1)
-    q = np.take_along_axis(K, row[..., None, None], axis=-2)[..., 0, :]
+    K[..., 1:, 1:] = R + _transpose(R)
+    for i, j, k in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
+        K[..., 0, i] = K[..., i, 0] = R[..., k - 1, j - 1] - R[..., j - 1, k - 1]
+    diagonal = np.einsum("...ii->...i", K)  # a view
+    diagonal[..., 1:] += (1 - trace)[..., None]
+    diagonal[..., 0] = 1 + trace
+    rows = K.reshape(-1, 4, 4)
+    q = rows[np.arange(len(rows)), diagonal.reshape(-1, 4).argmax(axis=-1)].reshape(diagonal.shape)
     q = np.where(q[..., :1] < 0, -q, q)  # φ <= π
     size = np.sqrt((q[..., 1:] ** 2).sum(axis=-1))
     # an underflowing size means φ ~ 0, where 2 atan2(size, scalar)/size = 2/scalar

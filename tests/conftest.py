@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Before anything imports matplotlib or Qt.
@@ -14,3 +15,12 @@ settings.register_profile("local", **_patient)
 # The same examples in every run, so that a red run can be had again.
 settings.register_profile("ci", derandomize=True, database=None, print_blob=True, **_patient)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture
+def eager_threads(monkeypatch):
+    """Let threads share batches that are too short for it to be worth while."""
+    from cstormpy.dynamics import running
+
+    monkeypatch.setattr(running, "HAND_OVER", 1e-9)
+    monkeypatch.setattr(running, "LONG_ENOUGH", 1e-9)

@@ -267,12 +267,18 @@ def test_rows_of_different_lengths_are_refused(ask):
 
 
 @pytest.mark.nojit
-@three
-def test_masked_numbers_are_refused(ask):
-    """Of a batch; numba takes one masked sample for the array beneath it."""
-    batch = np.ones((3, 2))
-    with pytest.raises(InvalidValue, match=r"^qd: expected numbers, got an array in which some are masked"):
-        ask(ACROBOT, batch, np.ma.array(batch, mask=[[False, True]] * 3), batch)
+@pytest.mark.parametrize("ask", careful)
+@pytest.mark.parametrize("shape", [(2,), (3, 2)], ids=["sample", "batch"])
+def test_masked_numbers_are_refused(ask, shape):
+    """Always: numba takes a masked sample for the array beneath it once it has seen a plain one."""
+    plain = np.ones(shape)
+    ask(ACROBOT, plain, plain, plain)
+    masked = np.ma.array(plain, mask=np.broadcast_to([False, True], shape))
+    for k, name in enumerate(("q", "qd", THREE[ask])):
+        given_ = [plain] * 3
+        given_[k] = masked
+        with pytest.raises(InvalidValue, match=rf"^{name}: expected numbers, got an array in which some are masked"):
+            ask(ACROBOT, *given_)
 
 
 @pytest.mark.nojit
@@ -336,6 +342,7 @@ def test_a_long_double_beyond_the_range_is_not_finite():
             hybrid(ACROBOT, np.array([np.longdouble("1e4000"), 0]), Z, Z)
 
 
+@pytest.mark.usefixtures("eager_threads")
 def test_one_bad_row_of_many_is_found():
     q, qd, u = samples(ACROBOT, 50_000)
     qd[40_001, 1] = np.nan
@@ -526,14 +533,23 @@ def test_a_link_is_a_name_or_a_position():
 @pytest.mark.nojit
 @pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, [2], np.float64(2)])
 def test_threads_are_a_positive_number(threads):
-    batch = [np.zeros((20, 2))] * 3
-    with pytest.raises(InvalidValue, match=r"^threads: expected a positive number or None for one per core, got"):
-        hybrid(ACROBOT, *batch, threads=threads)
-    for ask in (ACROBOT.forward_kinematics, ACROBOT.inertial, ACROBOT.gravity_load):
+    for shape in ((20, 2), (2,), (0, 2)):
+        some = np.zeros(shape)
+        for ask in (hybrid, sensitivity):
+            with pytest.raises(
+                InvalidValue, match=r"^threads: expected a positive number or None for one per core, got"
+            ):
+                ask(ACROBOT, some, some, some, threads=threads)
+        for ask in (ACROBOT.forward_kinematics, ACROBOT.inertial, ACROBOT.gravity_load):
+            with pytest.raises(InvalidValue, match=r"^threads: expected"):
+                ask(some, threads=threads)
         with pytest.raises(InvalidValue, match=r"^threads: expected"):
-            ask(batch[0], threads=threads)
+            ACROBOT.hybrid_jvp(*[some] * 6, threads=threads)
+        with pytest.raises(InvalidValue, match=r"^threads: expected"):
+            ACROBOT.jacobian(some, 1, threads=threads)
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.nojit
 @pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 1, 5 * LANES + 3])
 def test_any_number_of_threads_gives_the_same(count):
@@ -546,6 +562,7 @@ def test_any_number_of_threads_gives_the_same(count):
         )
 
 
+@pytest.mark.usefixtures("eager_threads")
 def test_threads_do_not_pile_up():
     """Each number of parts once had threads of its own."""
     before = threading.active_count()
@@ -731,6 +748,7 @@ def test_a_joint_that_moves_no_inertia_is_named(case, pose):
     assert np.isfinite(hybrid(armed, q, qd, u)).all()
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.nojit
 @pytest.mark.parametrize("row", [0, 5, LANES, 3 * LANES - 1, 3 * LANES + 1])
 @pytest.mark.parametrize("threads", [1, 2])

@@ -126,6 +126,7 @@ def test_cost_of_depth_is_no_stack():
 BATCHES = (1, 2, 7, 8, 9, 17)
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.nojit
 @pytest.mark.parametrize("samples", BATCHES)
 def test_batches_of_odd_sizes(samples):
@@ -165,6 +166,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("loaded", [False, True])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_batch_is_its_samples_one_by_one(question, loaded):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from closeness import STEP, assert_close, complex_step, tolerance
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_mechanisms import random_mechanism, random_state
+from random_mechanisms import changed_links, in_a_row, random_loads, random_mechanism, random_state
 from scipy.linalg import expm
 
 from cstormpy import formulations as sb
@@ -15,49 +16,19 @@ from cstormpy.formulations import sohl_bobrow, sohl_bobrow_sensitivity
 from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute
 from cstormpy.mechanism.library import xiang_two_link
 
-EPS = np.finfo(float).eps
-STEP = 1e-30  # of the complex step: small enough that its square vanishes beside any number here
 seeds = st.integers(0, 2**32 - 1)
 
 
 # ---------------------------------------------------------------- states, reference, tolerance
 def straightened(mech):
-    """Return the mechanism with its links, in the order in which they are listed, one upon the other."""
-    parents = [None, *(link.name for link in mech.links[:-1])]
-    links = [with_parent(link, parent) for link, parent in zip(mech.links, parents, strict=True)]
-    return Mechanism(links[::-1], gravity=mech.gravity, active=mech.active)
-
-
-def with_parent(link, parent):
-    return Link(link.name, parent, link.joint, link.pose, link.mass, link.com, link.inertia)
+    """Return the mechanism with its links one upon the other, the last one listed first."""
+    row = in_a_row(mech)
+    return Mechanism(row.links[::-1], gravity=row.gravity, active=row.active)
 
 
 def random_case(rng, mech):
     """Return q, qd, u, and the loads: wrench and base."""
-    wrench, base = rng.uniform(-5, 5, (len(mech.links), 6)), rng.uniform(-2, 2, (2, 6))
-    return *random_state(rng, mech), {"wrench": wrench, "base": tuple(base)}
-
-
-def complex_step(f, x):
-    """Return df/dx, exact: one column per entry of x, the derivative of f flattened."""
-    columns = []
-    for k in range(x.size):
-        z = x.astype(complex)
-        z.flat[k] += 1j * STEP
-        columns.append(np.ravel(f(z)).imag / STEP)
-    return np.array(columns).T
-
-
-def tolerance(mech, q, least=1e-12):
-    """Return the accuracy to expect: rounding, magnified by the passive block of the mass matrix."""
-    passive = ~mech.active_mask
-    block = sb.mass_matrix(mech, q)[np.ix_(passive, passive)]
-    return max(least, 100 * EPS * np.linalg.cond(block)) if passive.any() else least
-
-
-def assert_close(got, want, tol):
-    assert np.shape(got) == np.shape(want)
-    np.testing.assert_allclose(got, want, rtol=0, atol=tol * max(1.0, np.max(np.abs(want), initial=0.0)))
+    return *random_state(rng, mech), random_loads(rng, mech)
 
 
 def split(mech, u, y):
@@ -73,7 +44,7 @@ def test_algorithm_4_1_is_the_complex_step_of_the_dynamics(seed, serial):
     mech = random_mechanism(rng, links=8)
     mech = straightened(mech) if serial else mech
     q, qd, u, load = random_case(rng, mech)
-    tol = tolerance(mech, q)
+    tol = tolerance(mech, q, least=1e-12)
     dy_dq, dy_dqd, dy_du = sb.hybrid_sensitivity(mech, q, qd, u, **load)
     assert_close(dy_dq, complex_step(lambda x: sb.hybrid_dynamics(mech, x, qd, u, **load), q), tol)
     assert_close(dy_dqd, complex_step(lambda x: sb.hybrid_dynamics(mech, q, x, u, **load), qd), tol)
@@ -86,7 +57,7 @@ def test_base_sensitivity_is_the_complex_step(seed):
     rng = np.random.default_rng(seed)
     mech = random_mechanism(rng)
     q, qd, u, load = random_case(rng, mech)
-    tol = tolerance(mech, q)
+    tol = tolerance(mech, q, least=1e-12)
     (V0, dV0), wrench = load["base"], load["wrench"]
     dy_dV0, dy_ddV0 = sb.base_sensitivity(mech, q, qd, u, **load)
     assert_close(dy_dV0, complex_step(lambda x: sb.hybrid_dynamics(mech, q, qd, u, wrench, (x, dV0)), V0), tol)
@@ -104,7 +75,7 @@ def test_directional_sweep_follows_every_argument_at_once(seed):
     ih = 1j * STEP
     base = tuple(x + ih * dx for x, dx in zip(load["base"], d["base"], strict=True))
     want = sb.hybrid_dynamics(mech, q + ih * dq, qd + ih * dqd, u + ih * du, load["wrench"] + ih * d["wrench"], base)
-    assert_close(got, want.imag / STEP, tolerance(mech, q))
+    assert_close(got, want.imag / STEP, tolerance(mech, q, least=1e-12))
     assert not sb.hybrid_directional(mech, q, qd, u, **load).any()
 
 
@@ -114,7 +85,7 @@ def test_forty_joints():
     q, qd, u, load = random_case(rng, mech)
     direction = random_case(rng, mech)[0]
     want = sb.hybrid_dynamics(mech, q + 1j * STEP * direction, qd, u, **load).imag / STEP
-    tol = tolerance(mech, q)
+    tol = tolerance(mech, q, least=1e-12)
     assert_close(sb.hybrid_directional(mech, q, qd, u, **load, dq=direction), want, tol)
     qdd, tau = split(mech, u, sb.hybrid_dynamics(mech, q, qd, u, **load))
     assert_close(sb.inverse_dynamics(mech, q, qd, qdd, **load), tau, tol)
@@ -189,12 +160,12 @@ def test_hybrid_dynamics_solves_the_inverse_dynamics(seed):
     rng = np.random.default_rng(seed)
     mech = random_mechanism(rng)
     q, qd, u, load = random_case(rng, mech)
-    tol = tolerance(mech, q)
+    tol = tolerance(mech, q, least=1e-12)
     qdd, tau = split(mech, u, sb.hybrid_dynamics(mech, q, qd, u, **load))
     assert_close(sb.inverse_dynamics(mech, q, qd, qdd, **load), tau, tol)
     held, free = mech.with_drive(active=mech.names), mech.with_drive(active=[])
     assert_close(sb.hybrid_dynamics(held, q, qd, qdd, **load), tau, tol)
-    assert_close(sb.hybrid_dynamics(free, q, qd, tau, **load), qdd, tolerance(free, q))
+    assert_close(sb.hybrid_dynamics(free, q, qd, tau, **load), qdd, tolerance(free, q, least=1e-12))
 
 
 @settings(max_examples=10)
@@ -204,7 +175,7 @@ def test_serial_form_is_the_tree_form(seed):
     mech = straightened(random_mechanism(rng, links=8))
     q, qd, u, load = random_case(rng, mech)
     got = sb.hybrid_dynamics_serial(mech, q, qd, u, **load)
-    assert_close(got, sb.hybrid_dynamics(mech, q, qd, u, **load), tolerance(mech, q))
+    assert_close(got, sb.hybrid_dynamics(mech, q, qd, u, **load), tolerance(mech, q, least=1e-12))
 
 
 def test_serial_form_refuses_branches():
@@ -241,8 +212,8 @@ def test_inverse_dynamics_is_lagranges_equation(seed):
         return np.array([T(qd + e) - T(qd) - T(e) for e in np.eye(mech.n)])
 
     rate = momentum(q + 1j * STEP * qd, qd + 1j * STEP * qdd).imag / STEP
-    dT = complex_step(lambda x: sb.energy(mech, x, qd)[0], q)[0]
-    dV = complex_step(lambda x: sb.energy(mech, x, still)[1], q)[0]
+    dT = complex_step(lambda x: sb.energy(mech, x, qd)[0], q)
+    dV = complex_step(lambda x: sb.energy(mech, x, still)[1], q)
     losses = np.array(
         [j.damping * v + j.friction * np.tanh(v / j.friction_velocity) for j, v in zip(joints, qd, strict=True)]
     )
@@ -262,7 +233,7 @@ def test_moving_base_is_a_mechanism_on_driven_joints(seed):
         Link(f"carrier{k}", f"carrier{k - 1}" if k else None, kind(a))
         for k, (kind, a) in enumerate(zip(kinds, axes, strict=True))
     ]
-    carried = [with_parent(link, link.parent or "carrier5") for link in mech.links]
+    carried = changed_links(mech, lambda link: {"parent": link.parent or "carrier5"})
     names = [c.name for c in carriers]
     whole = Mechanism(carriers + carried, gravity=mech.gravity, active=[*names, *mech.active])
     p, pd, pdd = rng.uniform(-1, 1, (3, 6))
@@ -272,7 +243,7 @@ def test_moving_base_is_a_mechanism_on_driven_joints(seed):
     load["base"] = (V.real, V.imag / STEP)
     there = mech.with_gravity(R.T @ mech.gravity)
     wrench = np.vstack([np.zeros((6, 6)), load["wrench"]])
-    tol = tolerance(mech, q)
+    tol = tolerance(mech, q, least=1e-12)
     want = sb.hybrid_dynamics(whole, Q, QD, np.concatenate([pdd, u]), wrench)[6:]
     assert_close(sb.hybrid_dynamics(there, q, qd, u, **load), want, tol)
     assert_close(sb.link_velocities(mech, q, qd, load["base"]), sb.link_velocities(whole, Q, QD)[6:], tol)
@@ -297,7 +268,7 @@ def test_power_balance(seed):
     )
     gained = tau @ qd + np.sum(wrench * sb.link_velocities(mech, q, qd))
     scale = np.abs(qdd) @ np.abs(sb.mass_matrix(mech, q)) @ np.abs(qd) + np.abs(tau) @ np.abs(qd)
-    assert rate == pytest.approx(gained - lost, abs=tolerance(mech, q) * max(1.0, scale))
+    assert rate == pytest.approx(gained - lost, abs=tolerance(mech, q, least=1e-12) * max(1.0, scale))
 
 
 @settings(max_examples=8)
@@ -337,7 +308,7 @@ def test_results_do_not_depend_on_the_order_of_the_links():
     k = [mech.joint_index(name) for name in other.names]
     load_there = {"wrench": load["wrench"][order], "base": load["base"]}
     want = sb.hybrid_dynamics(mech, q, qd, u, **load)[k]
-    assert_close(sb.hybrid_dynamics(other, q[k], qd[k], u[k], **load_there), want, tolerance(mech, q))
+    assert_close(sb.hybrid_dynamics(other, q[k], qd[k], u[k], **load_there), want, tolerance(mech, q, least=1e-12))
 
 
 # ---------------------------------------------------------------- Xiang, Arora and Abdel-Malek (2008), (69)-(82)

@@ -207,6 +207,7 @@ def test_inverse_and_forward_sensitivity_whatever_the_drive(seed, links):
 
 
 # ---------------------------------------------------------------- large mechanisms: other kernels
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("n", [48, 49])
 @pytest.mark.parametrize("sort", ["none", "some"])
 def test_both_sides_of_the_number_of_coordinates_where_the_kernels_change(n, sort):
@@ -215,6 +216,7 @@ def test_both_sides_of_the_number_of_coordinates_where_the_kernels_change(n, sor
     check_a_batch(rng, partitions(rng, random_mechanism(rng, n, MOVING))[sort])
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize(("n", "branched"), [(27, False), (28, False), (30, True), (31, True)])
 def test_both_sides_of_the_depth_where_the_kernels_change(n, branched):
     """Above 14 passive joints on the way to a passive joint, on average, a recursion does the solving."""
@@ -310,6 +312,7 @@ def test_directional_forms_are_the_matrices_times_vectors(seed, links):
         check_product(gradient, (gy, matrix))
 
 
+@pytest.mark.usefixtures("eager_threads")
 @pytest.mark.parametrize("sort", SORTS)
 def test_directional_forms_under_every_sort_of_drive(sort):
     """The two forms are each other's transposes: gy · (D d) = (gy D) · d."""

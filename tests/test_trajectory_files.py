@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cstormpy import json_files
 from cstormpy.errors import CstormError, FileFormatError
 from cstormpy.trajectory import BSpline, files
 
@@ -50,18 +51,18 @@ def changed(**changes):
         ([], "expected an object with the keys format, version"),
         (changed(format="cstormpy mechanism"), "format: expected 'cstormpy spline', got 'cstormpy mechanism'"),
         (changed(version=2), "version: expected 1"),
-        (changed(version=True), "version: expected 1, got True"),
+        (changed(version=True), "version: expected 1, got true"),
         (changed(knots=...), "the key 'knots' is missing"),
         (changed(knotz=[]), "key 'knotz' does not exist; did you mean 'knots'"),
         (changed(knots="abc"), "knots: expected a list, got 'abc'"),
-        (changed(control_points=3), "control_points: expected a list, got a int"),
+        (changed(control_points=3), "control_points: expected a list, got a whole number"),
         (changed(degree=2), "carry 6 control points, got 5"),
         (changed(degree=3.0), "degree: expected an integer"),
         (changed(outside="wrap"), "outside: expected 'hold'"),
         (changed(names=["a"]), "expected 2 joint names"),
         (changed(names="ab"), "names: expected a sequence"),
-        (changed(control_points=[[0, None]] * 5), r"control_points\[0\]\[1\]: expected a number, got None"),
-        (changed(control_points=[[0, True]] * 5), r"control_points\[0\]\[1\]: expected a number, got True"),
+        (changed(control_points=[[0, None]] * 5), r"control_points\[0\]\[1\]: expected a number, got null"),
+        (changed(control_points=[[0, True]] * 5), r"control_points\[0\]\[1\]: expected a number, got true"),
         (changed(control_points=[0.0] * 5), r"control_points\[0\]: expected a list"),
         (changed(knots=[10**400] * 9), "too large"),
     ],
@@ -98,7 +99,7 @@ def test_what_a_file_must_be(tmp_path, text, message):
 def test_a_file_too_large_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "large.json"
     CURVE.save(path)
-    monkeypatch.setattr(files, "MAX_BYTES", 100)
+    monkeypatch.setattr(json_files, "MAX_BYTES", 100)
     with pytest.raises(FileFormatError, match="more than 100 bytes"):
         BSpline.load(path)
 

@@ -25,10 +25,8 @@ def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -
 
     samples = read_samples(mech, {"q": q})
     out = np.empty((samples.count, len(mech.links), 16))
-    if samples.count:
-        arguments = (samples.rows["q"], out)
-        kernel = entries.pose_lanes.load()
-        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
+    arguments = (samples.rows["q"], out)
+    run_batch(entries.pose_lanes, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     refuse_overflow(samples, out)
     return samples.shaped(out.reshape(*out.shape[:2], 4, 4))
 
@@ -44,11 +42,9 @@ def jacobian(
     index = link_index(mech, link)
     shape = (samples.count, 6, mech.n)
     out, rate = np.zeros(shape), np.zeros(shape)
-    if samples.count:
-        rows = samples.rows
-        arguments = (rows["q"], rows.get("qd", np.zeros_like(rows["q"])), index, out, rate)
-        kernel = entries.jacobian_lanes.load()
-        run_batch(kernel, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
+    rows = samples.rows
+    arguments = (rows["q"], rows.get("qd", np.zeros_like(rows["q"])), index, out, rate)
+    run_batch(entries.jacobian_lanes, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     refuse_overflow(samples, out, rate)
     return samples.shaped(out), samples.shaped(rate)
 

@@ -22,16 +22,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import lie
-from cstormpy.dynamics.kinematics import forward_kinematics, jacobian
+from cstormpy.dynamics.running import scratch_size, workspace
+from cstormpy.errors import NonFinite
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
+    from cstormpy.mechanism.tables import Tables
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -83,10 +85,31 @@ class Tip:
         """How many of the directions asked for are rotations."""
         return int(np.count_nonzero(self.asked < 3))
 
+    @cached_property
+    def _kernels(self) -> tuple[Any, Any, Tables, int]:
+        from cstormpy.kernels import entries_kinematics as entries
+        from cstormpy.mechanism.tables import tables_of
+
+        mech = self.mech
+        return entries.pose_lanes.load(), entries.jacobian_lanes.load(), tables_of(mech), scratch_size(mech, False)
+
+    def _placed(self, q: Array) -> tuple[Array, Array]:
+        """Return the pose and the body Jacobian of the link, straight from the kernels: q has been checked before."""
+        poses, jacobians, tables, numbers = self._kernels
+        B, n = q.shape
+        T, (J, rate), W = np.empty((B, len(self.mech.links), 16)), np.zeros((2, B, 6, n)), workspace(numbers)
+        poses(tables.T, tables.N, W, q, T, 0, B)
+        jacobians(tables.T, tables.N, W, q, q, self.link, J, rate, 0, B)
+        at = T[:, self.link].reshape(B, 4, 4)
+        if not (np.isfinite(at).all() and np.isfinite(J).all()):
+            name = self.mech.links[self.link].name
+            raise NonFinite(f"link {name!r}: its pose overflows on the way to the target; the numbers are too large")
+        return at, J
+
     def error(self, q: Array, target: Array) -> tuple[Array, Array]:
         """Return e and A of rows of coordinates (B, n) and targets (B, 4, 4)."""
-        T = forward_kinematics(self.mech, q)[:, self.link]
-        J = jacobian(self.mech, q, self.link)[0][:, :, self.moving] * self.scale
+        T, J = self._placed(q)
+        J = J[:, :, self.moving] * self.scale
         if self.tool is not None:
             T, J = T @ self.tool[0], self.tool[1] @ J
         axes = np.swapaxes(target[:, :3, :3], 1, 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -27,6 +29,15 @@ Array = NDArray[np.float64]
 #: Above this many coordinates the matrices of samples side by side no longer fit the processor's caches (measured).
 MANY_COORDINATES = 80
 
+#: Calling another thread to help costs about a third of this [s]; each is called for at least so much work (measured).
+HAND_OVER = 3e-4
+#: From here on [s] a part takes much longer than its call from Python.
+LONG_ENOUGH = 3e-5
+#: Parts for each thread: one that wakes late, or is held up, does not hold up the others.
+PARTS = 8
+
+_GOOD = (-1, 0)
+
 _local = threading.local()
 
 
@@ -48,26 +59,71 @@ def thread_count(threads: int | None) -> int:
 
 
 def run_batch(
-    kernel: Callable[..., Any],
+    entry: Entry,
     tables: Tables,
     arguments: tuple[Any, ...],
     count: int,
     numbers: int,
     threads: int | None,
 ) -> tuple[int, int]:
-    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
-    workers = min(thread_count(threads), -(-count // layout.LANES))
+    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status.
 
-    def part(bounds: tuple[int, int]) -> tuple[int, int] | None:
-        outcome: tuple[int, int] | None = kernel(tables.T, tables.N, workspace(numbers), *arguments, *bounds)
-        return outcome
+    Of several threads the caller is one. It begins alone, in growing parts, until one of them has shown how long the
+    rest will take: others are woken only for work that is worth it.
+    """
+    workers = min(thread_count(threads), -(-count // layout.LANES))
+    if count == 0:
+        return _GOOD
+    kernel = entry.load()
+
+    def part(start: int, stop: int) -> tuple[int, int]:
+        return kernel(tables.T, tables.N, workspace(numbers), *arguments, start, stop) or _GOOD
 
     if workers <= 1:
-        return part((0, count)) or (-1, 0)
-    groups = -(-count // layout.LANES)
-    cuts = [min(count, layout.LANES * (groups * k // workers)) for k in range(workers + 1)]
-    outcomes = list(_pool(workers).map(part, pairwise(cuts)))
-    return next((o for o in outcomes if o is not None and o[1] != 0), (-1, 0))
+        return part(0, count)
+    done, samples, seconds = 0, layout.LANES, 0.0
+    while done < count and seconds < LONG_ENOUGH:
+        stop = min(count, done + samples)
+        begin = time.perf_counter()
+        outcome = part(done, stop)
+        seconds = time.perf_counter() - begin
+        if outcome[1] != 0 or stop == count:
+            return outcome
+        rate = seconds / (stop - done)
+        done, samples = stop, 4 * samples
+    left = rate * (count - done)
+    workers = min(workers, 1 + int(left / HAND_OVER))
+    parts = min(PARTS * workers, 1 + int(left / LONG_ENOUGH)) if workers > 1 else 1
+    groups = -(-(count - done) // layout.LANES)
+    cuts = sorted({min(count, done + layout.LANES * (groups * k // parts)) for k in range(parts + 1)})
+    return _share(part, deque(pairwise(cuts)), workers)
+
+
+def _share(part: Callable[[int, int], tuple[int, int]], parts: deque[tuple[int, int]], workers: int) -> tuple[int, int]:
+    """Run parts in their order, each on the next thread that is free; return the first outcome that is not good."""
+
+    def take() -> tuple[int, int]:
+        outcome = _GOOD
+        while outcome[1] == 0:
+            try:
+                bounds = parts.popleft()
+            except IndexError:
+                return _GOOD
+            outcome = part(*bounds)
+        parts.clear()  # what stands before this part has been taken already, and will be finished
+        return outcome
+
+    helpers = [_pool(workers - 1).submit(take) for _ in range(workers - 1)]
+    try:
+        outcomes = [take()]
+    finally:
+        parts.clear()
+        # one that has not begun by now is not waited for; the others write to the arrays until they have ended
+        begun = [helper for helper in helpers if not helper.cancel()]
+        for helper in begun:
+            helper.exception()
+    outcomes += [helper.result() for helper in begun]
+    return min((o for o in outcomes if o[1] != 0), default=_GOOD)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -118,10 +174,10 @@ def run_checked(
     threads: int | None,
 ) -> None:
     """Run a batch kernel that reports (row, status), and raise the error of the first bad row."""
-    kernel = entry.load()
-    first, status = run_batch(kernel, tables, arguments, samples.count, numbers, threads)
+    first, status = run_batch(entry, tables, arguments, samples.count, numbers, threads)
     if status == 0:
         return
+    kernel = entry.load()
     for row in range(first, min(first + layout.LANES, samples.count)):
         _, of_row = kernel(tables.T, tables.N, workspace(numbers), *arguments, row, row + 1)
         if of_row != 0:

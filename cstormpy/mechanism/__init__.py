@@ -7,5 +7,19 @@ from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute,
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.lookup import as_mechanism
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
-__all__ = ["Fixed", "Joint", "Limits", "Link", "Mechanism", "Prismatic", "Revolute", "Screw", "as_mechanism", "library"]
+__all__ = [
+    "Fixed",
+    "Joint",
+    "Limits",
+    "Link",
+    "Mechanism",
+    "Prismatic",
+    "Revolute",
+    "Screw",
+    "Skeleton",
+    "as_mechanism",
+    "library",
+    "skeleton",
+]

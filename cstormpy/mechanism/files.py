@@ -8,31 +8,23 @@ with as many digits as bring back the same float.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import secrets
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
-from cstormpy.errors import CstormError, FileFormatError, InvalidType, unknown_name
+from cstormpy.errors import CstormError, FileFormatError, unknown_name
+from cstormpy.json_files import brief, list_of, parse, read, write
 from cstormpy.mechanism.joints import Fixed, Joint, Limits, OneDofJoint, Prismatic, Revolute, Screw
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.printing import json_text
 
-__all__ = ["FORMAT", "MAX_BYTES", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
+__all__ = ["FORMAT", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
 
 FORMAT = "cstormpy mechanism"
 VERSION = 1
-MAX_BYTES = 64 * 2**20
-"""Largest file that is read."""
-
-_MAX_DIGITS = 400  # more than any float has before its point; reading an integer takes time quadratic in its digits
 _JOINTS: dict[str, type[Joint]] = {joint.kind: joint for joint in (Revolute, Prismatic, Screw, Fixed)}
 _SHAPES = {"axis": (3,), "point": (3,), "com": (3,), "pose": (4, 4), "inertia": (3, 3), "gravity": (3,)}
 _TEXTS = ("name", "parent")
@@ -63,73 +55,31 @@ def from_dict(content: Mapping[str, Any]) -> Mechanism:
         raise FileFormatError(f'is not a mechanism: expected an object with "format": "{FORMAT}"')
     version = content.get("version")
     if isinstance(version, bool) or version != VERSION:
-        raise FileFormatError(f"version: expected {VERSION}, got {_brief(version)}; another cstormpy may read it")
+        raise FileFormatError(f"version: expected {VERSION}, got {brief(version)}; another cstormpy may read it")
     _check_keys(content, "", ("format", "version", "gravity", "actuated", "active", "links"), ("links",))
     options: dict[str, Any] = {}
     if "gravity" in content:
         options["gravity"] = _numbers(content["gravity"], "gravity", (3,))
     for drive in ("actuated", "active"):
         if drive in content:
-            options[drive] = [_text(n, f"{drive}[{k}]") for k, n in enumerate(_list(content[drive], drive))]
-    links = [_read_link(entry, f"links[{k}]") for k, entry in enumerate(_list(content["links"], "links"))]
+            options[drive] = [_text(n, f"{drive}[{k}]") for k, n in enumerate(list_of(content[drive], drive))]
+    links = [_read_link(entry, f"links[{k}]") for k, entry in enumerate(list_of(content["links"], "links"))]
     return _made("", lambda: Mechanism(links, **options))
 
 
 def loads(text: str | bytes) -> Mechanism:
     """Return the mechanism of a JSON text."""
-    try:
-        content = json.loads(
-            text, parse_constant=_refuse_constant, parse_int=_parse_int, object_pairs_hook=_refuse_duplicates
-        )
-    except FileFormatError:
-        raise
-    except RecursionError:
-        raise FileFormatError("is nested too deeply") from None
-    except ValueError as error:  # of JSON and of the text's encoding
-        raise FileFormatError(f"is not JSON: {error}") from None
-    return from_dict(content)
+    return from_dict(parse(text))
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Return the mechanism of a JSON file.
-
-    Raises
-    ------
-    FileFormatError
-        Naming the file and the place.
-    OSError
-        As `open` raises it: FileNotFoundError, PermissionError.
-    """
-    name = _path_name(path)
-    with open(name, "rb") as file:
-        raw = file.read(MAX_BYTES + 1)
-    try:
-        if len(raw) > MAX_BYTES:
-            raise FileFormatError(f"has more than {MAX_BYTES} bytes")
-        return loads(raw)
-    except FileFormatError as error:
-        raise FileFormatError(f"{name}: {error}") from None
+    """Return the mechanism of a JSON file; raises as `json_files.read` does."""
+    return read(path, from_dict)
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a JSON file beside the target and move it there, so that no reader meets half a file."""
-    target = Path(os.path.realpath(_path_name(path)))
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with open(draft, "x", encoding="utf-8") as file:
-            file.write(json_text(to_dict(mechanism)) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    finally:
-        with suppress(OSError):  # moved away, or never made
-            draft.unlink()
-
-
-def _path_name(path: object) -> str:
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        raise InvalidType(f"path: expected a path, got a {type(path).__name__}")
-    return os.fsdecode(path)
+    """Write a JSON file, whole or not at all."""
+    write(path, to_dict(mechanism))
 
 
 def _link_dict(link: Link) -> dict[str, Any]:
@@ -172,7 +122,7 @@ def _read_link(content: object, place: str) -> Link:
             options[key] = _read_joint(value, where)
         elif key == "allow_impossible":
             if not isinstance(value, bool):
-                raise FileFormatError(f"{where}: expected true or false, got {_brief(value)}")
+                raise FileFormatError(f"{where}: expected true or false, got {brief(value)}")
             options[key] = value
         elif key == "parent" and value is None:
             options[key] = None
@@ -183,7 +133,7 @@ def _read_link(content: object, place: str) -> Link:
 
 def _read_joint(content: object, place: str) -> Joint:
     if not isinstance(content, Mapping) or "type" not in content:
-        raise FileFormatError(f"{place}: expected an object with the key 'type', got {_brief(content)}")
+        raise FileFormatError(f"{place}: expected an object with the key 'type', got {brief(content)}")
     kind = _text(content["type"], f"{place}.type")
     if kind not in _JOINTS:
         raise FileFormatError(f"{place}.type: {unknown_name('joint type', kind[:60], _JOINTS)}")
@@ -205,7 +155,7 @@ def _read_limits(content: object, place: str) -> Limits:
     options: dict[str, Any] = {}
     for key, value in entry.items():
         where = f"{place}.{key}"
-        pair = _list(value, where)
+        pair = list_of(value, where)
         if len(pair) != 2:
             raise FileFormatError(f"{where}: expected [low, high], got {len(pair)} entries")
         options[key] = [None if side is None else _numbers(side, f"{where}[{k}]", ()) for k, side in enumerate(pair)]
@@ -223,11 +173,11 @@ def _made(place: str, make: Callable[[], Any]) -> Any:
 def _check_keys(content: object, place: str, known: Iterable[str], needed: Iterable[str]) -> Mapping[str, Any]:
     prefix = f"{place}: " if place else ""
     if not isinstance(content, Mapping):
-        raise FileFormatError(f"{prefix}expected an object with keys, got {_brief(content)}")
+        raise FileFormatError(f"{prefix}expected an object with keys, got {brief(content)}")
     names = tuple(known)
     for key in content:
         if key not in names:
-            shown = key[:60] if isinstance(key, str) else _brief(key)
+            shown = key[:60] if isinstance(key, str) else brief(key)
             raise FileFormatError(f"{prefix}{unknown_name('key', shown, names)}")
     for key in needed:
         if key not in content:
@@ -238,12 +188,12 @@ def _check_keys(content: object, place: str, known: Iterable[str], needed: Itera
 def _numbers(value: object, place: str, shape: tuple[int, ...]) -> Any:
     """Return a number or nested lists of numbers of this shape; true and "1" are not numbers."""
     if shape:
-        entries = _list(value, place)
+        entries = list_of(value, place)
         if len(entries) != shape[0]:
             raise FileFormatError(f"{place}: expected {shape[0]} entries, got {len(entries)}")
         return [_numbers(entry, f"{place}[{k}]", shape[1:]) for k, entry in enumerate(entries)]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise FileFormatError(f"{place}: expected a number, got {_brief(value)}")
+        raise FileFormatError(f"{place}: expected a number, got {brief(value)}")
     try:
         number = float(value)
     except OverflowError:
@@ -253,44 +203,7 @@ def _numbers(value: object, place: str, shape: tuple[int, ...]) -> Any:
     return number
 
 
-def _list(value: object, place: str) -> list[Any]:
-    if not isinstance(value, (list, tuple)):
-        raise FileFormatError(f"{place}: expected a list, got {_brief(value)}")
-    return list(value)
-
-
 def _text(value: object, place: str) -> str:
     if not isinstance(value, str):
-        raise FileFormatError(f"{place}: expected text, got {_brief(value)}")
+        raise FileFormatError(f"{place}: expected text, got {brief(value)}")
     return value
-
-
-def _brief(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, (list, tuple)):
-        return "a list"
-    if isinstance(value, str):
-        return repr(value[:40] + ("…" if len(value) > 40 else ""))
-    if value is None or isinstance(value, (bool, float)):
-        return json.dumps(value)
-    return "a whole number" if isinstance(value, int) else f"a {type(value).__name__}"
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise FileFormatError(f"{name} is not a number that a mechanism can have")
-
-
-def _parse_int(digits: str) -> int:
-    if len(digits) > _MAX_DIGITS:
-        raise FileFormatError(f"a number of {len(digits)} digits is too large for a float")
-    return int(digits)
-
-
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        seen: set[str] = set()
-        double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise FileFormatError(f"the key {double[:60]!r} occurs twice in one object")
-    return content

@@ -1,8 +1,7 @@
-"""Mechanisms as text: the table that `print` shows, and JSON that a person can read."""
+"""Mechanisms as text: the table that `print` shows."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism.links import Link
     from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["MAX_ROWS", "json_text", "table"]
+__all__ = ["MAX_ROWS", "table"]
 
 MAX_ROWS = 120
 """A longer table is shortened in the middle."""
@@ -86,22 +85,3 @@ def _more(joint: Joint) -> str:
 
 def _vector(values: Any, digits: int = 4) -> str:
     return "(" + ", ".join(f"{v:.{digits}g}" for v in np.asarray(values) + 0.0) + ")"
-
-
-def json_text(value: Any, indent: str = "") -> str:
-    """Return JSON with every list of numbers or of text on one line.
-
-    >>> print(json_text({"name": "rod", "com": [0.5, 0.0, 0.0]}))
-    {
-      "name": "rod",
-      "com": [0.5, 0.0, 0.0]
-    }
-    """
-    inner = indent + "  "
-    if isinstance(value, dict) and value:
-        entries = [f"{inner}{json.dumps(key)}: {json_text(entry, inner)}" for key, entry in value.items()]
-        return "{\n" + ",\n".join(entries) + f"\n{indent}}}"
-    if isinstance(value, list) and any(isinstance(entry, (dict, list)) for entry in value):
-        entries = [inner + json_text(entry, inner) for entry in value]
-        return "[\n" + ",\n".join(entries) + f"\n{indent}]"
-    return json.dumps(value, allow_nan=False, ensure_ascii=False)

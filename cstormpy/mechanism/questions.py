@@ -7,7 +7,7 @@ describing a mechanism costs no compiler.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -16,14 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from cstormpy.dynamics import HybridDynamics, Inertial, InverseKinematics
+    from cstormpy.dynamics import HybridDynamics, Inertial
     from cstormpy.dynamics.border import BaseLike, WrenchLike
+    from cstormpy.dynamics.inverse_kinematics import InverseKinematics
     from cstormpy.mechanism.mechanism import Mechanism
     from cstormpy.sensitivity import HybridSensitivity
+    from cstormpy.sensitivity.linearisation import Equilibrium, Linearization
 
 Array = NDArray[np.float64]
 
 __all__ = ["Questions"]
+
+#: The prepared functions neither count threads nor look for masks: what they are given is checked before.
+_ONE = 1
 
 
 class Questions:
@@ -31,8 +36,10 @@ class Questions:
 
     Common parameters: `wrench` acts on the links from outside, (n_links, 6) rows (moment, force) in each link's
     frame, one set for all samples or (N, n_links, 6), or a list of (link, pose of its frame in the link's or None,
-    wrench); `base` is the motion (V0, dV0) of the base, each (6,) or (N, 6), in its own frame; `threads` is the number
-    of threads for a batch, None for one per core.
+    wrench); `base` is the motion (V0, dV0) of the base, each (6,) or (N, 6), in its own frame; `threads` is the most
+    threads that share a batch, None for one per core. What is done before another thread wakes (about 0.3 ms) stays on
+    one. Answers above some 30 MB come in fresh memory each time, which may cost half as much again: ask for less at
+    once.
     """
 
     _cache: dict[Any, Any]
@@ -81,7 +88,8 @@ class Questions:
         >>> r.qdd.round(4)
         array([-7.3575,  0.    ])
         """
-        if wrench is None and base is None and type(u) is np.ndarray and u.ndim == 1:
+        one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
+        if one and wrench is None and base is None and threads is _ONE:
             made = self._cache.get("hybrid") or self._prepared_hybrid()
             return cast("HybridDynamics", made[1](q, qd, u))
         from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics, put_together
@@ -93,8 +101,8 @@ class Questions:
     def hybrid_evaluator(self) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
 
-        Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`. The
-        answer is a fresh array, or `out`.
+        Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`, but
+        that the mask of a masked sample is not looked at. The answer is a fresh array, or `out`.
 
         Examples
         --------
@@ -145,7 +153,8 @@ class Questions:
         array([[ 12.613, -12.613],
                [-16.817,  46.247]])
         """
-        if wrench is None and base is None and not to_base and type(u) is np.ndarray and u.ndim == 1:
+        one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
+        if one and wrench is None and base is None and not to_base and threads is _ONE:
             made = self._cache.get("sensitivity") or self._prepared_sensitivity()
             return cast("HybridSensitivity", made[1](q, qd, u))
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -163,6 +172,92 @@ class Questions:
 
             self._cache["sensitivity"] = hybrid_sensitivity_evaluator(self._self)
         return cast("tuple[Any, Any]", self._cache["sensitivity"])
+
+    def trim(
+        self,
+        guess: ArrayLike | None = None,
+        tau: ArrayLike | Mapping[str, float] | None = None,
+        hold: Iterable[str] = (),
+        tolerance: float = 1e-9,
+    ) -> Equilibrium:
+        """Return a posture near a guess in which the mechanism can stay at rest, and the motor torques that hold it.
+
+        Joints without motor are in balance there. Which joints are active does not matter.
+
+        Parameters
+        ----------
+        guess : array_like, (n,), optional
+            Where the search begins; zeros unless given. Of many equilibria one near to it is found.
+        tau : float, array_like (n_a,), or mapping from joint names, optional
+            Motor torques [N m or N] that are given; 0 for an equilibrium without any. Motors that are not mentioned,
+            by default all, hold whatever comes.
+        hold : iterable of str
+            Joints that keep the position of the guess.
+        tolerance : float
+            The largest torque that may be left over in a joint [N m or N].
+
+        Returns
+        -------
+        Equilibrium
+            The pair (q, tau), with `residual`, the torque that is left over.
+
+        Raises
+        ------
+        InvalidValue
+            If there is none near the guess, with what is left over in which joint.
+        UnknownName, ShapeError, NonFinite, InvalidType
+            Naming the argument.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> q, tau = library.acrobot().trim([1.5, 0.1], tau=0)
+        >>> (q / np.pi).round(12) + 0, tau.round(12) + 0
+        (array([0.5, 0. ]), array([0.]))
+
+        With the elbow bent by a right angle:
+
+        >>> q, tau = library.acrobot().trim([1.5, np.pi / 2], hold=["elbow"])
+        >>> q.round(4), tau.round(4)
+        (array([0.9828, 1.5708]), array([-8.1624]))
+        """
+        from cstormpy.sensitivity.linearisation import trim
+
+        return trim(self._self, guess, tau, hold, tolerance)
+
+    def linearize(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        acc: ArrayLike | None = None,
+    ) -> Linearization:
+        """Return the exact linear model dx/dt = rate + A (x − x0) + B (v − v0) about a state x0 = (q, qd).
+
+        Parameters
+        ----------
+        q, qd : array_like, (n,) or (N, n)
+            Position and rate; at rest unless a rate is given.
+        tau : array_like, (k,) or (N, k), optional
+            Torques of the joints that are actuated and not active, in the order of q; zeros unless given.
+        acc : array_like, (n_active,) or (N, n_active), optional
+            Accelerations of the active joints; zeros unless given.
+
+        Returns
+        -------
+        Linearization
+            With `A`, `B`, `rate`, and the names `states` and `inputs`; v is tau and then acc.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> model = library.pendulum().linearize([-np.pi / 2])
+        >>> model.A.round(3) + 0, model.B.ravel().round(3), model.inputs
+        (array([[  0.   ,   1.   ], [-14.715,   0.   ]]), array([0., 3.]), ('joint1 torque',))
+        """
+        from cstormpy.sensitivity.linearisation import linearize
+
+        return linearize(self._self, q, qd, tau, acc)
 
     def hybrid_jvp(
         self,

@@ -4,5 +4,13 @@ from __future__ import annotations
 
 from cstormpy.sensitivity.directional import hybrid_jvp, hybrid_vjp
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity, hybrid_sensitivity_evaluator
+from cstormpy.sensitivity.variation import variation_rate
 
-__all__ = ["HybridSensitivity", "hybrid_jvp", "hybrid_sensitivity", "hybrid_sensitivity_evaluator", "hybrid_vjp"]
+__all__ = [
+    "HybridSensitivity",
+    "hybrid_jvp",
+    "hybrid_sensitivity",
+    "hybrid_sensitivity_evaluator",
+    "hybrid_vjp",
+    "variation_rate",
+]

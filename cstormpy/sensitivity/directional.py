@@ -68,8 +68,6 @@ def hybrid_vjp(
 def _run(mech: Mechanism, samples: Samples, kernel: Entry, rest: tuple[Array, ...], threads: int | None) -> None:
     from cstormpy.mechanism.tables import tables_of
 
-    if samples.count == 0:
-        return
     rows = samples.rows
     arguments = (rows["q"], rows["qd"], rows["u"], samples.wrench, samples.base, *rest)
     run_checked(mech, kernel, tables_of(mech), arguments, samples, scratch_size(mech, False), threads)

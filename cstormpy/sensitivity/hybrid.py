@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.hybrid import HybridDynamics, put_together
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
 from cstormpy.dynamics.running import MANY_COORDINATES, Handle, run_checked, scratch_size
 from cstormpy.kernels import layout
 
@@ -36,7 +36,7 @@ class HybridSensitivity(HybridDynamics):
 
     __slots__ = ("_columns", "_to_base")
 
-    def __init__(self, parts: tuple[Array, Array, Array] | Array, columns: Array, to_base: Array | None = None) -> None:
+    def __init__(self, parts: Together | Array, columns: Array, to_base: Array | None = None) -> None:
         super().__init__(parts)
         self._columns = columns
         self._to_base = to_base
@@ -93,8 +93,6 @@ def _run(
     tables, n, count = tables_of(mech, drive), mech.n, samples.count
     y, columns = np.empty((count, n)), np.empty((count, 3, n, n))
     of_base = np.empty((count if to_base else 0, n, 12))
-    if count == 0:
-        return y, columns, of_base
     arguments = (*samples.rows.values(), samples.wrench, samples.base, y, columns, of_base)
     one_by_one = n > MANY_COORDINATES or tables.N[layout.N_DEEP]
     kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
@@ -31,3 +32,35 @@ def _loops(run: Callable[[], object], seconds: float) -> int:
     run()
     once = max(time.perf_counter() - begin, 1e-7)
     return max(1, int(seconds / once))
+
+
+def gain_of_two_processes(run: Callable[[], object], rounds: int = 5, seconds: float = 0.1) -> float:
+    """Return how many times as much two processes at once get done as one alone: the cores' share of each other."""
+    gains = []
+    for _ in range(rounds):
+        alone, together = (sum(_counts(run, processes, seconds)) for processes in (1, 2))
+        gains.append(together / alone)
+    return median(gains)
+
+
+def _counts(run: Callable[[], object], processes: int, seconds: float) -> list[float]:
+    """Return how often per second each of some processes, all at once, gets something done."""
+    context = multiprocessing.get_context("fork")
+    gate, rates = context.Barrier(processes), context.SimpleQueue()
+
+    def repeat() -> None:
+        run()
+        gate.wait()
+        count, begin = 0, time.perf_counter()
+        while time.perf_counter() - begin < seconds:
+            run()
+            count += 1
+        rates.put(count / (time.perf_counter() - begin))
+
+    workers = [context.Process(target=repeat) for _ in range(processes)]
+    for worker in workers:
+        worker.start()
+    found = [rates.get() for _ in workers]
+    for worker in workers:
+        worker.join()
+    return found

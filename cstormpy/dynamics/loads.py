@@ -1,0 +1,116 @@
+"""What acts on a mechanism beside its motors: wrenches moved into a link's frame, pulses, stops, wrapped angles.
+
+Pure functions of arrays and numbers, which a compiler can take as they are.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["link_wrench", "pulse", "stop_torque", "wrap"]
+
+
+def link_wrench(rotation: Array, point: Array, wrench: Array) -> Array:
+    """Return a wrench about a point of a link as the wrench (moment, force), (6,), in the link's frame.
+
+    With R the axes in which it is given, seen in the link's, and p the point: f = R f', m = R m' + p × f.
+
+    Parameters
+    ----------
+    rotation : ndarray, (3, 3)
+        R; the transposed rotation of the link where the wrench is given in the base's axes.
+    point : ndarray, (3,)
+        p, where the force acts, in the link's frame [m].
+    wrench : ndarray, (6,)
+        (m', f'), moment [N m] and force [N].
+
+    Examples
+    --------
+    >>> link_wrench(np.eye(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0])).tolist()
+    [0.0, 0.0, 2.0, 0.0, 2.0, 0.0]
+    """
+    moved = np.empty(6)
+    moment, force = rotation @ wrench[:3], rotation @ wrench[3:]
+    moved[0] = moment[0] + point[1] * force[2] - point[2] * force[1]
+    moved[1] = moment[1] + point[2] * force[0] - point[0] * force[2]
+    moved[2] = moment[2] + point[0] * force[1] - point[1] * force[0]
+    moved[3:] = force
+    return moved
+
+
+def pulse(t: float, begin: float, end: float, smooth: bool) -> float:
+    """Return the height of a pulse of height one at a time: from its begin on, until its end.
+
+    A smooth one is sin² of half a turn, so that it begins and ends without a jump of value or slope; its area is half
+    of that of the rectangle.
+
+    >>> [pulse(t, 1.0, 2.0, False) for t in (0.9, 1.0, 1.5, 2.0)]
+    [0.0, 1.0, 1.0, 0.0]
+    >>> round(pulse(1.25, 1.0, 2.0, True), 12)
+    0.5
+    """
+    if not begin <= t < end:
+        return 0.0
+    return math.sin(math.pi * (t - begin) / (end - begin)) ** 2 if smooth else 1.0
+
+
+def stop_torque(q: Array, qd: Array, low: Array, high: Array, stiffness: Array, damping: Array, depth: float) -> Array:
+    """Return the torques of spring-damper stops at the limits of joints, which push and never pull.
+
+    With e = q − q_high above, q − q_low below, else 0:
+
+        τ = −(k e + d min(|e|/h, 1) q̇), or 0 where that pulled towards the stop.
+
+    The damper sets in over the depth h, so that the torque does not jump at the touch.
+
+    Parameters
+    ----------
+    q, qd : ndarray, (m,)
+        Position and rate of the joints [rad or m].
+    low, high : ndarray, (m,)
+        Limits; infinities where there are none.
+    stiffness, damping : ndarray, (m,)
+        k [N m/rad or N/m] and d [N m s/rad or N s/m].
+    depth : float
+        h [rad or m].
+
+    Examples
+    --------
+    >>> ends = np.array([-1.0]), np.array([1.0]), np.array([100.0]), np.array([5.0])
+    >>> stop_torque(np.array([1.5]), np.array([2.0]), *ends, 0.01).tolist()
+    [-60.0]
+    """
+    e = np.where(q > high, q - high, np.where(q < low, q - low, 0.0))
+    tau = -(stiffness * e + damping * np.minimum(np.abs(e) / depth, 1.0) * qd)
+    return np.where(tau * e < 0.0, tau, 0.0)
+
+
+def wrap(q: Array, centre: Array, turn: Array) -> Array:
+    """Return angles brought into (centre − turn/2, centre + turn/2]; those already there stay as they are.
+
+    Parameters
+    ----------
+    q : ndarray, (m,)
+        Angles [rad].
+    centre : ndarray, (m,)
+        Middles of the intervals [rad].
+    turn : ndarray, (m,)
+        2π; infinity for what is not to be wrapped.
+
+    Examples
+    --------
+    >>> wrap(np.array([4.0, -np.pi, 9.0]), np.zeros(3), np.array([2 * np.pi, 2 * np.pi, np.inf])).round(4).tolist()
+    [-2.2832, 3.1416, 9.0]
+    """
+    away = q - centre
+    outside = (away > 0.5 * turn) | (away <= -0.5 * turn)
+    if not outside.any():
+        return q.copy()
+    finite = np.where(outside, turn, 1.0)
+    turns = np.where(outside, np.ceil(away / finite - 0.5), 0.0)
+    return np.where(outside, q - turns * finite, q)

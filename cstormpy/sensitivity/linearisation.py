@@ -1,0 +1,222 @@
+"""Equilibria of a mechanism, and its linear model about a state, from the exact sensitivities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import as_floats, read_samples
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, unknown_name
+from cstormpy.mechanism import checks
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Equilibrium", "Linearization", "linearize", "trim"]
+
+ITERATIONS = 100
+"""Most steps of the search for an equilibrium; from a good guess it takes five."""
+
+ROUNDING = 1e-13
+"""Part of the largest load below which what remains of it is taken for rounding."""
+
+
+@dataclass(frozen=True)
+class Linearization:
+    """The linear model dx/dt = rate + A (x − x0) + B (v − v0), of one sample or of a batch (leading dimension N).
+
+    Attributes
+    ----------
+    A : ndarray, (2n, 2n) or (N, 2n, 2n)
+        The derivative of dx/dt to the state x = (q, q̇).
+    B : ndarray, (2n, m) or (N, 2n, m)
+        The derivative to the drive signals v: torques of the joints that are actuated and not active, then
+        accelerations of the active ones, each in the order of q.
+    rate : ndarray, (2n,) or (N, 2n)
+        dx/dt there; zeros at an equilibrium.
+    states, inputs : tuple of str
+        What the entries of x and v are, as "elbow", "elbow rate", "elbow torque", "elbow acceleration".
+    """
+
+    A: Array
+    B: Array
+    rate: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+class _Pair(NamedTuple):
+    q: Array
+    tau: Array
+
+
+class Equilibrium(_Pair):
+    """A posture that stays, and the motor torques that hold it: ``q, tau = equilibrium``.
+
+    Attributes
+    ----------
+    q : ndarray, (n,)
+    tau : ndarray, (n_a,)
+        Of the actuated joints, in the order of q.
+    residual : float
+        The largest torque that is left over in any joint.
+    """
+
+    residual: float
+
+    def __new__(cls, q: Array, tau: Array, residual: float = 0.0) -> Equilibrium:
+        """Make the pair."""
+        made = super().__new__(cls, q, tau)
+        made.residual = residual
+        return made
+
+
+def linearize(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+    acc: ArrayLike | None = None,
+) -> Linearization:
+    """Return the linear model about a state; `Mechanism.linearize` says what is what."""
+    n = mech.n
+    given = as_floats(q, "q")
+    rates = np.zeros(given.shape) if qd is None else qd
+    samples = read_samples(mech, {"q": given, "qd": rates})
+    driven = np.flatnonzero(mech.actuated_mask & ~mech.active_mask)
+    active = np.flatnonzero(mech.active_mask)
+    u = np.zeros((samples.count, n))
+    u[:, driven] = _signals(tau, "tau", [mech.names[k] for k in driven], samples.count, samples.single)
+    u[:, active] = _signals(acc, "acc", [mech.names[k] for k in active], samples.count, samples.single)
+    d = hybrid_sensitivity(mech, samples.rows["q"], samples.rows["qd"], u)
+    passive = ~mech.active_mask[:, None]
+    inputs = np.concatenate([driven, active])
+    A = np.zeros((samples.count, 2 * n, 2 * n))
+    A[:, :n, n:] = np.eye(n)
+    A[:, n:, :n] = np.where(passive, d.dy_dq, 0.0)  # what is prescribed does not depend on the state
+    A[:, n:, n:] = np.where(passive, d.dy_dqd, 0.0)
+    B = np.zeros((samples.count, 2 * n, len(inputs)))
+    B[:, n:] = np.where(passive, d.dy_du, np.eye(n))[:, :, inputs]
+    rate = np.hstack([samples.rows["qd"], d.qdd])
+    names = [f"{mech.names[k]} torque" for k in driven] + [f"{mech.names[k]} acceleration" for k in active]
+    states = (*mech.names, *(f"{name} rate" for name in mech.names))
+    return Linearization(samples.shaped(A), samples.shaped(B), samples.shaped(rate), states, tuple(names))
+
+
+def _signals(value: ArrayLike | None, name: str, joints: list[str], count: int, single: bool) -> Array:
+    """Return drive signals as rows, zeros if there are none."""
+    if value is None:
+        return np.zeros((count, len(joints)))
+    rows = as_floats(value, name)
+    if rows.shape not in ((len(joints),), *(() if single else ((count, len(joints)),))):
+        shape = f"({len(joints)},)" + ("" if single else f" or ({count}, {len(joints)})")
+        raise ShapeError(f"{name}: expected shape {shape} for {', '.join(joints) or 'no joint'}, got {rows.shape}")
+    if not np.isfinite(rows).all():
+        raise NonFinite(f"{name}: all numbers must be finite, got {rows.tolist()!r:.80}")
+    return np.broadcast_to(rows, (count, len(joints)))
+
+
+# ---------------------------------------------------------------- equilibria
+
+
+def trim(
+    mech: Mechanism,
+    guess: ArrayLike | None = None,
+    tau: ArrayLike | Mapping[str, float] | None = None,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-9,
+) -> Equilibrium:
+    """Return an equilibrium near a posture; `Mechanism.trim` says what is what."""
+    q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
+    small = checks.positive(tolerance, "tolerance")
+    given = _given_torques(mech, tau)
+    held = _held(mech, hold)
+    free = np.array([name not in held for name in mech.names], dtype=bool)
+    # a motor whose torque is not given holds whatever comes, and is no equation
+    rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
+    wanted = np.array([given.get(name, 0.0) for name in mech.names])
+    q, load = _search(mech, q, free, rows, wanted)
+    left = np.where(rows, load - wanted, 0.0)
+    if not np.abs(left).max(initial=0.0) <= small:
+        raise InvalidValue(_not_found(mech, q, left, small))
+    return Equilibrium(q, load[mech.actuated_mask], float(np.abs(left).max(initial=0.0)))
+
+
+def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
+    if tau is None:
+        return {}
+    if isinstance(tau, Mapping):
+        for name in tau:
+            if name not in mech.actuated:
+                raise unknown_name("tau: actuated joint", name, mech.actuated)
+        return {name: checks.real(value, f"tau, joint {name!r}") for name, value in tau.items()}
+    if np.ndim(tau) == 0:
+        return dict.fromkeys(mech.actuated, checks.real(tau, "tau"))
+    count = len(mech.actuated)
+    numbers = checks.array(tau, (count,), f"tau (for {', '.join(mech.actuated) or 'no joint'})")
+    return dict(zip(mech.actuated, numbers.tolist(), strict=True))
+
+
+def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
+    names = [hold] if isinstance(hold, str) else hold
+    if not isinstance(names, Iterable):
+        raise InvalidType(f"hold: expected names of joints, got a {type(hold).__name__}")
+    held = set()
+    for name in names:
+        try:
+            mech.joint_index(name)
+        except UnknownName as error:
+            raise UnknownName(f"hold: {error}") from None
+        held.add(name)
+    return held
+
+
+def _search(
+    mech: Mechanism, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array
+) -> tuple[Array, Array]:
+    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints.
+
+    Levenberg and Marquardt's steps, which are Newton's near the answer and go the shortest way where there are more
+    joints than equations.
+    """
+    still = np.zeros(mech.n)
+
+    def ask(q: Array) -> tuple[Array, Array, Array]:
+        d = mech.inverse_sensitivity(q, still, still)
+        return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
+
+    load, r, J = ask(q)
+    damping = 1e-3
+    for _ in range(ITERATIONS):
+        if np.abs(r).max(initial=0.0) <= ROUNDING * max(1.0, float(np.abs(load).max(initial=0.0))):
+            break
+        scale = damping * max(float(np.sum(J * J)), np.finfo(float).tiny) * np.abs(r).max() / (1.0 + np.abs(r).max())
+        step = J.T @ np.linalg.solve(J @ J.T + scale * np.eye(len(r)), -r) if J.any() else np.zeros(free.sum())
+        moved = q.copy()
+        moved[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))  # a radian at most
+        load_there, r_there, J_there = ask(moved)
+        if r_there @ r_there < r @ r:
+            q, load, r, J, damping = moved, load_there, r_there, J_there, damping * 0.1
+        elif damping > 1e12 or not step.any():
+            break
+        else:
+            damping *= 10.0
+    return q, load
+
+
+def _not_found(mech: Mechanism, q: Array, left: Array, small: float) -> str:
+    loads = ", ".join(
+        f"{name!r} {value:.3g}" for name, value in zip(mech.names, left, strict=True) if abs(value) > small
+    )
+    at = ", ".join(f"{value:.4g}" for value in q)
+    return (
+        f"trim: found no equilibrium near the guess; at q = ({at}), the nearest to one, torque [N m or N] is left "
+        f"over in {loads}; start nearer to one, hold fewer joints or leave more motor torques open"
+    )

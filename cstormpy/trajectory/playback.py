@@ -1,0 +1,113 @@
+"""Motions and records played back in time: where in them a time falls, and what they say there.
+
+A jump of a record stands in it as two samples of one time; at that time the later one holds.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from cstormpy.errors import InvalidValue
+from cstormpy.trajectory.bspline import BSpline
+from cstormpy.trajectory.checks import Floats
+
+__all__ = ["ENDS", "at_sample", "cubics", "linear", "place", "previous"]
+
+ENDS = ("hold", "repeat", "error")
+"""What may happen at times before the start and after the end."""
+
+_SNAP = 4
+"""A time this many units in the last place before the next repetition belongs to it."""
+
+
+def place(t: float, start: float, end: float, ends: str) -> tuple[float, bool]:
+    """Return the time within [start, end] that a time stands for, and whether the motion is held there.
+
+    Parameters
+    ----------
+    t : float
+        Time [s].
+    start, end : float
+        When the motion begins and ends [s]. From the end on it is held, or begun anew.
+    ends : {"hold", "repeat", "error"}
+
+    Raises
+    ------
+    InvalidValue
+        If the time is outside and `ends` is "error".
+
+    Examples
+    --------
+    >>> place(2.5, 1.0, 2.0, "hold"), place(2.5, 1.0, 2.0, "repeat"), place(0.75, 1.0, 2.0, "repeat")
+    ((2.0, True), (1.5, False), (1.75, False))
+    """
+    if start <= t < end:
+        return t, False
+    if ends == "repeat":
+        period = end - start
+        since = math.fmod(t - start, period)
+        if since < 0.0:
+            since += period
+        if period - since <= _SNAP * math.ulp(max(abs(t), abs(start), period)):
+            since = 0.0
+        return start + since, False
+    if ends == "error":
+        if t == end:
+            return end, False
+        raise InvalidValue(f"t = {t:.9g} s is outside of [{start:g}, {end:g}]; ends='hold' or 'repeat' goes on there")
+    return (start if t < start else end), True
+
+
+def at_sample(t: float, times: Floats) -> int:
+    """Return the index of the last sample (N,) that is not after a time; 0 before the first one.
+
+    >>> [at_sample(t, np.array([0.0, 1.0, 1.0, 2.0])) for t in (-1.0, 0.5, 1.0, 3.0)]
+    [0, 0, 2, 3]
+    """
+    return max(int(times.searchsorted(t, "right")) - 1, 0)
+
+
+def previous(t: float, times: Floats, values: Floats) -> Floats:
+    """Return the last of the values (N, ...) that is not after a time.
+
+    >>> float(previous(0.9, np.array([0.0, 1.0]), np.array([3.0, 5.0])))
+    3.0
+    """
+    found: Floats = values[at_sample(t, times)]
+    return found
+
+
+def linear(t: float, times: Floats, values: Floats) -> Floats:
+    """Return the value on the line between the samples (N, ...) around a time; outside, the nearest one.
+
+    >>> float(linear(0.5, np.array([0.0, 1.0]), np.array([3.0, 5.0])))
+    4.0
+    """
+    i = at_sample(t, times)
+    if i == len(times) - 1 or t <= times[i]:
+        return previous(t, times, values)
+    share = (t - times[i]) / (times[i + 1] - times[i])
+    found: Floats = values[i] + share * (values[i + 1] - values[i])
+    return found
+
+
+def cubics(times: Floats, values: Floats) -> list[BSpline]:
+    """Return the splines through the samples between jumps, cubic where there are four samples or more.
+
+    Times (N,), values (N,) or (N, width).
+
+    >>> [curve.degree for curve in cubics(np.array([0.0, 1.0, 1.0, 2.0, 3.0, 4.0]), np.arange(6.0))]
+    [1, 3]
+    """
+    rows = values.reshape(len(values), -1)
+    bounds = [0, *(np.flatnonzero(np.diff(times) == 0.0) + 1).tolist(), len(times)]
+    pieces = []
+    for a, b in pairwise(bounds):
+        at, some = times[a:b], rows[a:b]
+        if len(at) == 1:  # it holds at one time only, or for ever after the last jump
+            at, some = np.array([at[0], at[0] + max(1.0, abs(at[0]))]), np.vstack([some, some])
+        pieces.append(BSpline.interpolate(at, some, degree=min(3, len(at) - 1)))
+    return pieces

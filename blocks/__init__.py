@@ -9,3 +9,9 @@ if __name__ != "cstormpy.blocks":
     raise ImportError(
         f"the blocks are imported as cstormpy.blocks, not as {__name__!r}: import cstormpy.blocks", name=__name__
     )
+
+url = "https://doi.org/10.1115/1.1376121"
+"""What bdedit opens for help on a block: Sohl and Bobrow's paper, whose algorithms and letters these are.
+
+bdsim reads it from the source text, so that it has to be a literal.
+"""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from bdsim.blockdiagram import BlockDiagram
-from bdsim.components import Block, Plug, SinkBlock, SourceBlock
+from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.border import as_floats
@@ -207,7 +208,7 @@ def flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def refuse_non_finite(block: Block, signals: Sequence[Any], parts: Sequence[Sequence[str]]) -> None:
+def refuse_non_finite(block: Any, signals: Sequence[Any], parts: Sequence[Sequence[str]]) -> None:
     """Name the port of the first signal that is not finite, and what it belongs to, if there is one.
 
     For after a failure: nothing looks at every signal before each call. `parts` holds the names of the numbers, or of
@@ -275,7 +276,7 @@ class Mechanical:
         return self._widths[1]
 
     def _blame(self, signals: Sequence[Any]) -> None:
-        refuse_non_finite(self, signals, self._parts)  # type: ignore[arg-type]
+        refuse_non_finite(self, signals, self._parts)
 
 
 _OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos", "bd", "type")
@@ -336,8 +337,12 @@ def _check_place(blockargs: dict[str, Any]) -> None:
             raise InvalidType(f"{key}: expected text that is not empty, got {brief(text)}")
     if bd is not None and not isinstance(bd, BlockDiagram):
         raise InvalidType(f"bd: expected a block diagram of bdsim, got {brief(bd)}")
-    if bd is not None and name is not None and name in bd.blocknames:
-        raise InvalidValue(f"name: the diagram already has a block {name!r}; give another name")
+    if name is not None:
+        known = _as_bdsim_writes(name)
+        if not known:
+            raise InvalidValue(f"name: nothing is left of {name!r} once bdsim has taken out what LaTeX would read")
+        if bd is not None and known in bd.blocknames:
+            raise InvalidValue(f"name: the diagram already has a block {known!r}; give another name")
     if pos is not None and (not isinstance(pos, (tuple, list)) or len(pos) != 2):
         raise InvalidType(f"pos: expected (x, y), got {brief(pos)}")
 
@@ -347,9 +352,17 @@ def _names(value: Any, key: str, count: int) -> list[str]:
         raise InvalidType(f"{key}: expected a list of names, got {brief(value)}")
     if len(value) != count:
         raise InvalidValue(f"{key}: expected {count} name{'s'[: count != 1]}, got {len(value)}")
-    if len(set(value)) < len(value):
-        raise InvalidValue(f"{key}: a name occurs twice in {', '.join(value)}")
-    return list(value)
+    names = [_as_bdsim_writes(name) for name in value]
+    if len(set(names)) < len(names) or not all(names):
+        raise InvalidValue(f"{key}: a name is empty or occurs twice in {', '.join(names)}")
+    return names
+
+
+def _as_bdsim_writes(name: str) -> str:
+    r"""Return a name without the characters that bdsim takes out of it, $ \ { } ^, and normalised as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return str(_fixname(name))
 
 
 def _check_port_names(cls: type[Block], inames: Sequence[str], onames: Sequence[str]) -> None:

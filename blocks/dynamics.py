@@ -121,9 +121,18 @@ class HybridDynamics(ports.Mechanical, ContinuousBlock):
         self._prepare(mechanism)
         for name in ("q0", "qd0", "gravity", "mech"):
             self.add_param(name)
-        if self._state_names is None:
+        self._names_own_states = self._state_names is None
+        self._name_states()
+
+    def _name_states(self) -> None:
+        if self._names_own_states:
             of = ports.label(self)
-            self.state_names([f"{of}.{joint}.{kind}" for kind in ("q", "qd") for joint in mechanism.names])
+            self.state_names([f"{of}.{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names])
+
+    def check(self) -> None:
+        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
+        super().check()
+        self._name_states()
 
     def _prepare(self, mech: Mechanism) -> None:
         self._mech, self._evaluate = mech, mech.hybrid_evaluator()

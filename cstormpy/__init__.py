@@ -154,12 +154,25 @@ class _CheckoutFinder:
         return None
 
 
-def _serve_checkout() -> None:
-    """Register the finder, once, where the package does not hold its blocks itself."""
-    installed = os.path.isdir(os.path.join(__path__[0], _BESIDE[0]))
-    served = any(getattr(finder, "package", None) == __name__ for finder in sys.meta_path)
-    if not installed and not served:
-        sys.meta_path.append(_CheckoutFinder)
+def _serve_blocks() -> None:
+    """Make the blocks importable in a checkout, and known to bdsim where the package is installed.
+
+    bdsim looks for blocks in the packages that BDSIMPATH names, and keeps what the first ``BDSim()`` found.
+    """
+    if not os.path.isdir(os.path.join(__path__[0], _BESIDE[0])):
+        if not any(getattr(finder, "package", None) == __name__ for finder in sys.meta_path):
+            sys.meta_path.append(_CheckoutFinder)
+        return
+    named = [name for name in os.environ.get("BDSIMPATH", "").split(":") if name]
+    if __name__ not in named:
+        os.environ["BDSIMPATH"] = ":".join([*named, __name__])
+        bdsim = sys.modules.get("bdsim.run_sim")
+        library = bdsim.BDSim._blocklibrary if bdsim is not None else None
+        if library is not None:  # it has looked already, and will not again
+            from cstormpy.simulation.palette import our_blocks
+
+            for block, entry in our_blocks().items():
+                library.setdefault(block, dict(entry))
 
 
-_serve_checkout()
+_serve_blocks()

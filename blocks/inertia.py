@@ -1,0 +1,231 @@
+"""Blocks of inertia and energy: mass matrix, gravity's load, kinetic and potential energy."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+from bdsim.components import FunctionBlock
+from cstormpy.blocks import _ports as ports
+from numpy.typing import NDArray
+
+from cstormpy.errors import NonFinite
+from cstormpy.mechanism import Mechanism, as_mechanism
+
+Array = NDArray[np.float64]
+
+
+class MassMatrix(ports.Mechanical, FunctionBlock):
+    r"""Mass matrix of a mechanism.
+
+    :blockname:`MASSMATRIX`
+
+    :inputs: 1
+    :outputs: 1
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Output
+            - M
+            - ndarray(n, n)
+            - mass matrix, armature included [kg m², kg m, kg]
+
+    The matrix of the kinetic energy
+
+    .. math::
+
+        T = \tfrac{1}{2} \dot{q}^\top M(q) \dot{q}
+
+    Tunable is ``mech``.
+
+    :seealso: :class:`Energy` :class:`InverseDynamics`
+    """
+
+    nin = 1
+    nout = 1
+    inlabels = ("q",)
+    outlabels = ("M",)
+    kernel: ClassVar[str] = "kernels.entries_kinematics.inertial_lanes"
+
+    def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech)
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        n = self._n = mechanism.n
+        self._widths, self._parts = ((n,), ((n, n),)), (mechanism.names,)
+        self._prepare(mechanism)
+        self.add_param("mech")
+
+    def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
+        """Return the mass matrix."""
+        q = ports.vector(self, 0, u[0], self._n, self._parts[0])
+        try:
+            return [self._mech.mass_matrix(q)]
+        except NonFinite:
+            self._blame(u)
+            raise
+
+
+class GravityLoad(ports.Mechanical, FunctionBlock):
+    r"""Torques that gravity alone asks of the joints of a mechanism at rest.
+
+    :blockname:`GRAVITYLOAD`
+
+    :inputs: 1
+    :outputs: 1
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Output
+            - g
+            - ndarray(n)
+            - torque of every joint [N m, N], without springs
+
+    .. math::
+
+        g(q) = \frac{\partial V}{\partial q}
+
+    where V is the potential energy of gravity. A controller that adds it holds the mechanism still. Tunable are
+    ``gravity`` and ``mech``.
+
+    :seealso: :class:`InverseDynamics`
+    """
+
+    nin = 1
+    nout = 1
+    inlabels = ("q",)
+    outlabels = ("g",)
+    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
+
+    def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech)
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        n = self._n = mechanism.n
+        self._widths, self._parts = ((n,), (n,)), (mechanism.names,)
+        self._prepare(mechanism)
+        for name in ("gravity", "mech"):
+            self.add_param(name)
+
+    def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
+        """Return the torques."""
+        q = ports.vector(self, 0, u[0], self._n, self._parts[0])
+        try:
+            return [self._mech.gravity_load(q)]
+        except NonFinite:
+            self._blame(u)
+            raise
+
+
+class Energy(ports.Mechanical, FunctionBlock):
+    r"""Kinetic, potential and total energy of a mechanism.
+
+    :blockname:`ENERGY`
+
+    :inputs: 2
+    :outputs: 3
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Input
+            - qd
+            - ndarray(n)
+            - rate of every joint [rad/s, m/s]
+        *   - Output
+            - kinetic
+            - float
+            - kinetic energy, armature included [J]
+        *   - Output
+            - potential
+            - float
+            - potential energy of gravity and springs [J]
+        *   - Output
+            - total
+            - float
+            - their sum [J]
+
+    .. math::
+
+        T = \tfrac{1}{2} \dot{q}^\top M(q) \dot{q}, \qquad
+        V = -m \, a_g^\top c(q) + \sum_i \tfrac{1}{2} k_i (q_i - q_{i,\mathrm{rest}})^2, \qquad E = T + V
+
+    with the acceleration of gravity :math:`a_g`, the mass m and its centre c in the base's frame: V of gravity is
+    zero where the centre is level with the base's origin. Tunable are ``gravity`` and ``mech``.
+
+    :seealso: :class:`MassMatrix`
+    """
+
+    nin = 2
+    nout = 3
+    inlabels = ("q", "qd")
+    outlabels = ("kinetic", "potential", "total")
+    kernel: ClassVar[str] = "kernels.entries_kinematics.inertial_lanes"
+
+    def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech)
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        n = self._n = mechanism.n
+        self._widths, self._parts = ((n, n), (1, 1, 1)), (mechanism.names, mechanism.names)
+        self._prepare(mechanism)
+        for name in ("gravity", "mech"):
+            self.add_param(name)
+
+    def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
+        """Return the energies."""
+        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        try:
+            kinetic, potential = map(float, self._mech.energy(q, qd))
+        except NonFinite:
+            self._blame(u)
+            raise
+        return [kinetic, potential, kinetic + potential]

@@ -1,0 +1,364 @@
+"""Blocks of sensitivities: the Jacobians of the hybrid dynamics, and the variation of a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from bdsim.components import ContinuousBlock, FunctionBlock
+from cstormpy.blocks import _ports as ports
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import as_floats
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.mechanism import Mechanism, as_mechanism
+from cstormpy.sensitivity import variation_rate
+
+Array = NDArray[np.float64]
+
+
+class Sensitivity(ports.Mechanical, FunctionBlock):
+    r"""Exact derivatives of the hybrid dynamics of a mechanism.
+
+    :blockname:`SENSITIVITY`
+
+    :inputs: 3
+    :outputs: 3
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Input
+            - qd
+            - ndarray(n)
+            - rate of every joint [rad/s, m/s]
+        *   - Input
+            - tau, acc, wrench
+            - float, ndarray
+            - what drives the mechanism, as at :class:`HybridDynamics`
+        *   - Output
+            - dy_dq
+            - ndarray(n, n)
+            - derivative to the positions
+        *   - Output
+            - dy_dqd
+            - ndarray(n, n)
+            - derivative to the rates
+        *   - Output
+            - dy_du
+            - ndarray(n, n)
+            - derivative to what is given
+
+    .. math::
+
+        y = f(q, \dot{q}, u): \qquad
+        \frac{\partial y}{\partial q}, \quad \frac{\partial y}{\partial \dot{q}}, \quad \frac{\partial y}{\partial u}
+
+    where :math:`u_i` is the acceleration of an active joint and the motor torque of a passive one, and :math:`y_i` the
+    other of the two. Row i belongs to :math:`y_i`, column j to joint j, all n of them: the column of a joint without
+    motor says what a torque there would do. Tunable are ``gravity`` and ``mech``.
+
+    :seealso: :class:`Variation` :class:`HybridDynamics`
+    """
+
+    nin = 3
+    nout = 3
+    inlabels = ("q", "qd", "tau")
+    outlabels = ("dy_dq", "dy_dqd", "dy_du")
+    kernel: ClassVar[str] = "kernels.entries_sensitivity.sensitivity_one"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str],
+        wrench: bool = False,
+        active: Iterable[str] | None = None,
+        actuated: Iterable[str] | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param wrench: whether there is a port for wrenches on the links, defaults to False
+        :type wrench: bool, optional
+        :param active: names of the joints whose motion is prescribed; those of the mechanism unless given
+        :type active: list, optional
+        :param actuated: names of the joints that have a motor; those of the mechanism unless given
+        :type actuated: list, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
+        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
+        super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
+        n = self._n = mechanism.n
+        self._drive = drive
+        self._widths = (n, n, *drive.widths), ((n, n),) * 3
+        self._parts = (mechanism.names, mechanism.names, *drive.owners)
+        self._prepare(mechanism)
+        for name in ("gravity", "mech"):
+            self.add_param(name)
+
+    def _prepare(self, mech: Mechanism) -> None:
+        self._mech, self._evaluate = mech, mech.hybrid_sensitivity_evaluator()
+
+    def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
+        """Return the three matrices."""
+        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
+        try:
+            if wrench is None:
+                return list(self._evaluate(q, qd, given)[1])
+            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
+        except NonFinite:
+            self._blame(u)
+            raise
+        return [found.dy_dq, found.dy_dqd, found.dy_du]
+
+
+class Variation(ports.Mechanical, ContinuousBlock):
+    r"""Derivatives of a mechanism's state to its start and to parameters, carried along a run.
+
+    :blockname:`VARIATION`
+
+    :inputs: 3
+    :outputs: 1
+    :states: 2n (m + p)
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint, from the plant [rad, m]
+        *   - Input
+            - qd
+            - ndarray(n)
+            - rate of every joint, from the plant [rad/s, m/s]
+        *   - Input
+            - tau, acc, wrench
+            - float, ndarray
+            - the signals that drive the plant, as at :class:`HybridDynamics`
+        *   - Input
+            - du_dx
+            - ndarray(k, 2n)
+            - derivative of the k drive signals to the state, where a controller makes them from it; with
+              ``feedback=True``
+        *   - Input
+            - du_dp
+            - ndarray(k, p)
+            - derivative of the k drive signals to p parameters, at a fixed state; with ``parameters=p``
+        *   - Output
+            - dx_dx0
+            - ndarray(2n, m)
+            - derivative of the state :math:`x = (q, \dot{q})` to the start of the run
+        *   - Output
+            - dx_dp
+            - ndarray(2n, p)
+            - derivative of the state to the parameters; with ``parameters=p``
+
+    The block stands beside a :class:`HybridDynamics` of the same mechanism and drive, wired to the plant's outputs and
+    to the signals that drive it, and integrates the variational system
+
+    .. math::
+
+        \dot{\Phi} = (A + B K) \, \Phi, \qquad
+        \dot{S} = (A + B K) \, S + B \frac{\partial u}{\partial p}
+
+        A = \begin{pmatrix} 0 & 1 \\
+            \partial \ddot{q} / \partial q & \partial \ddot{q} / \partial \dot{q} \end{pmatrix}, \qquad
+        B = \begin{pmatrix} 0 \\ \partial \ddot{q} / \partial u \end{pmatrix}, \qquad
+        K = \frac{\partial u}{\partial x}
+
+    with the exact derivatives of the hybrid dynamics. The acceleration of an active joint is given: its row is zero in
+    A and picks its own signal in B. u are the k drive signals in the order of the ports, torques before accelerations;
+    for the law :math:`u = -K_\mathrm{lqr} (x - x_r)` the port ``du_dx`` is the constant :math:`-K_\mathrm{lqr}`.
+    Matrices may also come flat, row after row.
+
+    Integrated by the steps that carry the plant, :math:`\Phi` is the derivative of those very steps while their sizes
+    are fixed. Not covered: a controller with states of its own, wrenches that depend on the state, and what a jump
+    adds whose time depends on the state (a law that switches, a stop at a limit).
+
+    Tunable are ``gravity`` and ``mech``; give them the plant's values.
+
+    :seealso: :class:`Sensitivity` :class:`HybridDynamics`
+    """
+
+    nin = 3
+    nout = 1
+    inlabels = ("q", "qd", "tau")
+    outlabels = ("dx_dx0",)
+    kernel: ClassVar[str] = "kernels.entries_sensitivity.sensitivity_one"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str],
+        directions: ArrayLike | Sequence[str] | None = None,
+        parameters: int = 0,
+        dx0_dp: ArrayLike | None = None,
+        feedback: bool = False,
+        wrench: bool = False,
+        active: Iterable[str] | None = None,
+        actuated: Iterable[str] | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param directions: the changes of the start that are followed: m columns of 2n numbers, or names of states as
+            shoulder.q and elbow.qd; each state unless given
+        :type directions: array_like, optional
+        :param parameters: how many parameters p there are, defaults to 0
+        :type parameters: int, optional
+        :param dx0_dp: derivative of the start to the parameters, 2n rows of p numbers; zeros unless given
+        :type dx0_dp: array_like, optional
+        :param feedback: whether there is a port for the derivative of the drive to the state, defaults to False
+        :type feedback: bool, optional
+        :param wrench: whether there is a port for wrenches on the links, defaults to False
+        :type wrench: bool, optional
+        :param active: names of the joints whose motion is prescribed; those of the mechanism unless given
+        :type active: list, optional
+        :param actuated: names of the joints that have a motor; those of the mechanism unless given
+        :type actuated: list, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
+        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
+        n, k = mechanism.n, len(drive.driven)
+        closed, p = ports.flag(feedback, "feedback"), _count(parameters)
+        if (closed or p) and not k:
+            raise InvalidValue("feedback, parameters: no joint is driven, so that nothing can depend on them")
+        start = np.hstack([_start(directions, mechanism), _matrix(dx0_dp, (2 * n, p), "dx0_dp")])
+        if not start.size:
+            raise InvalidValue("directions: there are none, and no parameters; nothing would be followed")
+        extra = ["du_dx"] * closed + ["du_dp"] * bool(p)
+        made = ports.options(
+            type(self),
+            blockargs,
+            ("q", "qd", *drive.names, *extra),
+            ("dx_dx0", "dx_dp") if p else ("dx_dx0",),
+            states=start.size,
+        )
+        super().__init__(nstates=start.size, **made)
+        self._x0 = start.ravel()
+        self._drive, self._n, self._followed, self._p = drive, n, start.shape[1] - p, p
+        self._shapes = {name: (k, width) for name, width in (("du_dx", 2 * n), ("du_dp", p)) if name in extra}
+        self._widths = (
+            (n, n, *drive.widths, *[None] * len(extra)),
+            ((2 * n, self._followed), (2 * n, p)) if p else ((2 * n, self._followed),),
+        )
+        driven = [mechanism.names[j] for j in drive.driven]
+        self._parts = (mechanism.names, mechanism.names, *drive.owners, *[driven] * len(extra))
+        self._prepare(mechanism)
+        for name in ("gravity", "mech"):
+            self.add_param(name)
+        self._names_own_states = self._state_names is None
+        self._name_states()
+
+    def _name_states(self) -> None:
+        if self._names_own_states:
+            of = ports.label(self)
+            columns = [f"dx0[{j}]" for j in range(self._followed)] + [f"dp[{j}]" for j in range(self._p)]
+            rows = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names]
+            self.state_names([f"{of}.{row}/{column}" for row in rows for column in columns])
+
+    def check(self) -> None:
+        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
+        super().check()
+        self._name_states()
+
+    def _prepare(self, mech: Mechanism) -> None:
+        self._mech, self._evaluate = mech, mech.hybrid_sensitivity_evaluator()
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the derivatives to the start and to the parameters; copies, as x is a view into the solver's."""
+        X = x.reshape(2 * self._n, -1)
+        m = self._followed
+        return [X[:, :m].copy(), X[:, m:].copy()] if self._p else [X.copy()]
+
+    def deriv(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the rates of the derivatives."""
+        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
+        X = x.reshape(2 * self._n, -1)
+        change = self._drive_change(u, X)
+        try:
+            if wrench is None:
+                D = self._evaluate(q, qd, given)[1]
+            else:
+                found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
+                D = np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
+        except NonFinite:
+            self._blame(u)
+            raise
+        return variation_rate(D, self._drive.active, self._drive.driven, X, change).ravel()
+
+    def _drive_change(self, u: list[Any], X: Array) -> Array | None:
+        """Return how the drive signals change with each column, or None where they do not."""
+        if not self._shapes:
+            return None
+        port, change = 2 + len(self._drive.names), np.zeros((len(self._drive.driven), X.shape[1]))
+        rows = ", ".join(self._parts[-1])
+        if "du_dx" in self._shapes:
+            change += ports.matrix(self, port, u[port], self._shapes["du_dx"], f"the drive of {rows}", flat=True) @ X
+            port += 1
+        if "du_dp" in self._shapes:
+            change[:, self._followed :] += ports.matrix(
+                self, port, u[port], self._shapes["du_dp"], f"the drive of {rows}", flat=True
+            )
+        return change
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise InvalidType(f"parameters: expected how many there are, got {ports.brief(value)}")
+    if not 0 <= value <= 1000:
+        raise InvalidValue(f"parameters: expected a number from 0 to 1000, got {value}")
+    return int(value)
+
+
+def _start(directions: Any, mech: Mechanism) -> Array:
+    """Return the columns that the derivative to the start begins with, (2n, m)."""
+    if directions is None:
+        return np.eye(2 * mech.n)
+    if isinstance(directions, (list, tuple)) and directions and all(isinstance(one, str) for one in directions):
+        states = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in mech.names]
+        for name in directions:
+            if name not in states:
+                raise unknown_name("direction", name, states)
+        return np.eye(2 * mech.n)[:, [states.index(name) for name in directions]]
+    array = as_floats(directions, "directions")
+    if array.ndim == 1 and array.size == 0:
+        return np.zeros((2 * mech.n, 0))
+    columns = array.reshape(-1, 1) if array.ndim == 1 else array
+    return _matrix(columns, (2 * mech.n, columns.shape[-1] if columns.ndim else 0), "directions")
+
+
+def _matrix(value: Any, shape: tuple[int, int], name: str) -> Array:
+    """Return finite numbers of a shape, zeros for None."""
+    if value is None:
+        return np.zeros(shape)
+    array = as_floats(value, name)
+    if array.shape != shape:
+        raise ShapeError(f"{name}: expected shape {shape}, positions before rates, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise NonFinite(f"{name}: expected finite numbers")
+    return array

@@ -241,6 +241,35 @@ def controller(axes: Axes) -> None:
     line(axes, [(7.0, 5.0), (9.5, 5.0)], THICK)
 
 
+@icon
+def livescope(axes: Axes) -> None:
+    """Draw a screen with two traces."""
+    line(axes, [(0.7, 1.2), (9.3, 1.2), (9.3, 8.8), (0.7, 8.8), (0.7, 1.2)], THICK)
+    t = np.linspace(1.6, 8.4, 60)
+    line(axes, list(zip(t, 5.0 + 2.6 * np.sin(1.7 * t), strict=True)), THICK)
+    line(axes, list(zip(t, 5.0 + 1.3 * np.cos(1.1 * t), strict=True)), THIN)
+
+
+@icon
+def livexy(axes: Axes) -> None:
+    """Draw a path that winds outwards, in a frame, and where it has come to."""
+    line(axes, [(0.7, 1.2), (9.3, 1.2), (9.3, 8.8), (0.7, 8.8), (0.7, 1.2)], THICK)
+    angle = np.linspace(0.0, 4.6 * np.pi, 120)
+    x, y = 5.0 + 0.23 * angle * np.cos(angle), 5.0 + 0.2 * angle * np.sin(angle)
+    line(axes, list(zip(x, y, strict=True)), THIN + 1)
+    disc(axes, float(x[-1]), float(y[-1]), 0.6)
+
+
+@icon
+def mechanismview(axes: Axes) -> None:
+    """Draw two links that move, in a frame."""
+    line(axes, [(0.7, 1.2), (9.3, 1.2), (9.3, 8.8), (0.7, 8.8), (0.7, 1.2)], THICK)
+    line(axes, [(3.2, 3.0), (4.6, 6.6), (7.2, 5.4)], 9)
+    disc(axes, 3.2, 3.0, 0.8, filled=False)
+    disc(axes, 4.6, 6.6, 0.8, filled=False)
+    arrow(axes, (8.0, 4.8), (6.4, 2.6), THIN + 1, bend=-0.4)
+
+
 def draw_icons(folder: Path) -> list[Path]:
     """Draw all icons into a folder and return their paths."""
     made = []

@@ -1,0 +1,64 @@
+"""Zero crossings of a block's own quantities: located by the runner as events, and acted upon between steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bdsim.components import Block
+
+__all__ = ["Crossing", "can_locate"]
+
+
+def can_locate(block: Block, simstate: Any) -> bool:
+    """Tell whether this run locates zero crossings: it has states to integrate, and a runner that looks for them."""
+    return hasattr(simstate, "declare_crossing_event") and getattr(block._bd, "nstates", 1) > 0
+
+
+class Crossing:
+    """A quantity that wants something done where it crosses zero, falling unless said.
+
+    It is the detector and its handler in one, so that a block with several of them knows which one fired.
+
+    Parameters
+    ----------
+    block : Block
+        Whose quantity it is.
+    simstate : bdsim.components.SimulationState
+        Of the run, where the crossing is declared.
+    quantity : callable
+        quantity(t) -> float; the block's input signals are those of this time.
+    action : callable, optional
+        action(t): what is to be done at the crossing; without one a step of the integration ends there, which is all.
+    signals : bool
+        Whether the quantity needs the signals of the diagram; evaluating them costs as much as a stage of a step.
+    direction : {-1, 0, 1}
+        Which crossings count: those that fall, all, or those that rise.
+    """
+
+    terminal = True
+
+    def __init__(
+        self,
+        block: Block,
+        simstate: Any,
+        quantity: Callable[[float], float],
+        action: Callable[[float], None] | None = None,
+        signals: bool = True,
+        direction: float = -1.0,
+    ) -> None:
+        self.block, self.name, self.type = block, block.name, block.type
+        self.direction = direction
+        self._simstate, self._quantity, self._action, self._signals = simstate, quantity, action, signals
+        simstate.declare_crossing_event(self, self)
+
+    def __call__(self, t: float, y: Any) -> float:
+        """Return the quantity at a point of the run."""
+        if self._signals:
+            self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
+        return float(self._quantity(t))
+
+    def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
+        """Act, between two steps."""
+        if self._action is not None:
+            self._action(t)

@@ -1,0 +1,354 @@
+"""What belongs to joints: angles within one turn, and stops at the limits."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from bdsim.components import FunctionBlock
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.blocks import _ports as ports
+from cstormpy.blocks._crossings import Crossing, can_locate
+from cstormpy.dynamics.border import as_floats
+from cstormpy.dynamics.loads import stop_torque, wrap
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.mechanism import Mechanism, Revolute, as_mechanism, checks
+from cstormpy.trajectory.checks import finite_array, is_single, real_number, whole_number
+
+Array = NDArray[np.float64]
+
+
+class AngleWrap(FunctionBlock):
+    r"""Angles brought within one turn, as to (-π, π].
+
+    :blockname:`ANGLEWRAP`
+
+    :inputs: 1
+    :outputs: 1
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - float, ndarray(n)
+            - positions [rad, m]
+        *   - Output
+            - wrapped
+            - float, ndarray(n)
+            - the same, with the chosen ones within half a turn of their centre
+
+    .. math::
+
+        y_i = q_i - 2\pi \left\lceil \frac{q_i - c_i}{2\pi} - \frac12 \right\rceil \in (c_i - \pi, c_i + \pi].
+
+    With a mechanism its revolute joints are wrapped, and others stay; without one, all numbers are, or those of the
+    indices given as ``joints``. A number already within its turn stays as it is, bit by bit.
+
+    The output jumps by a turn where an angle passes the far side. With ``locate=True`` a run locates these places as
+    events, so that no step of an integration reaches over one; that matters where the output drives a plant, and costs
+    an evaluation of the diagram per step.
+
+    Examples::
+
+        wrapped = bd.ANGLEWRAP("acrobot", centre=math.pi / 2)
+    """
+
+    nin = 1
+    nout = 1
+    inlabels = ("q",)
+    outlabels = ("wrapped",)
+    kernel: ClassVar[str] = "dynamics.loads.wrap"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str] | None = None,
+        joints: Sequence[str | int] | None = None,
+        centre: ArrayLike = 0.0,
+        locate: bool = True,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param mech: the mechanism whose positions these are, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism, optional
+        :param joints: names or indices of what to wrap; all angles unless given
+        :type joints: list, optional
+        :param centre: middle of the turn [rad]; one for all, or one for each number of the signal, defaults to 0
+        :type centre: float or array_like
+        :param locate: whether a run locates where the output jumps, defaults to True
+        :type locate: bool
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = None if mech is None else as_mechanism(mech)
+        chosen = _wrapped(mechanism, joints)
+        middle = (
+            np.array(real_number(centre, "centre")) if is_single(centre) else finite_array(centre, "centre", (None,))
+        )
+        width = None if mechanism is None else mechanism.n
+        if middle.ndim:
+            if width is not None and middle.size != width:
+                raise InvalidValue(f"centre: expected one number or {width}, one per coordinate, got {middle.size}")
+            width = int(middle.size)
+        if width is not None and chosen is not None and max(chosen) >= width:
+            raise InvalidValue(f"joints: expected indices below {width}, got {max(chosen)}")
+        look = ports.flag(locate, "locate")
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        self._mech, self._chosen, self._centre, self._width, self._look = mechanism, chosen, middle, width, look
+        self._names = () if mechanism is None else mechanism.names
+
+    @property
+    def inwidths(self) -> tuple[int | None]:
+        """Width of the input, None where any will do."""
+        return (self._width,)
+
+    @property
+    def outwidths(self) -> tuple[int | None]:
+        """Width of the output: that of the input."""
+        return (self._width,)
+
+    def start(self, simstate: Any) -> None:
+        """Begin a run: let it look for the places where the output jumps."""
+        super().start(simstate)
+        if self._look and can_locate(self, simstate):
+            Crossing(self, simstate, self._far_side, direction=0.0)
+
+    def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
+        """Return the angles within their turn."""
+        q, turn = self._angles(u)
+        wrapped = wrap(q, np.broadcast_to(self._centre, q.shape), turn)
+        return [wrapped if isinstance(u[0], (np.ndarray, list, tuple)) and np.ndim(u[0]) else float(wrapped[0])]
+
+    def _angles(self, u: Sequence[Any]) -> tuple[Array, Array]:
+        """Return the positions, and the turn of each: infinite for what is not wrapped."""
+        width = self._width
+        if width is None:
+            width = as_floats(0.0 if u[0] is None else u[0], ports.port_label(self, 0)).size
+        q = ports.vector(self, 0, u[0], width, self._names)
+        if self._chosen is None:
+            return q, np.full(width, 2.0 * math.pi)
+        if max(self._chosen) >= width:
+            raise InvalidValue(
+                f"{ports.port_label(self, 0)}: carries {width} numbers, so that there is no joint {max(self._chosen)}"
+            )
+        turn = np.full(width, math.inf)
+        turn[self._chosen] = 2.0 * math.pi
+        return q, turn
+
+    def _far_side(self, t: float) -> float:
+        """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
+        q, turn = self._angles(self.inport_values)
+        angles = (q - self._centre)[np.isfinite(turn)]
+        return float(np.prod(np.cos(0.5 * angles)))
+
+
+class JointLimit(ports.Mechanical, FunctionBlock):
+    r"""Torques of spring-damper stops at the position limits of a mechanism's joints.
+
+    :blockname:`JOINTLIMIT`
+
+    :inputs: 2
+    :outputs: 1
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+        *   - Input
+            - qd
+            - ndarray(n)
+            - rate of every joint [rad/s, m/s]
+        *   - Output
+            - tau
+            - ndarray
+            - torques of the stops [N m, N], of the joints that are actuated and not active; of all with ``all=True``
+
+    With the depth e by which a joint is beyond its limit (negative below the lower one),
+
+    .. math::
+
+        \tau = -\left(k e + d \min\left(\tfrac{|e|}{h}, 1\right) \dot{q}\right) \quad
+        \text{where that pushes back, else } 0.
+
+    A stop pushes and never pulls, and its damper sets in over the depth h, so that nothing jumps at the touch: no event
+    is needed. With a stiff stop the steps of an integration are short while it is touched.
+
+    The dynamics know only the torques of motors, so a stop acts through the motor's port: add this output to the
+    controller's with a SUM block. A joint without motor, or one whose motion is prescribed, can have no such stop: a
+    limited one among them is refused unless ``joints`` leaves it out. With ``all=True`` the output has the torques of
+    all n joints, for what takes those, as INVERSEDYNAMICS gives them; then nothing is refused.
+
+    Tunable are ``stiffness``, ``damping`` and ``mech``.
+
+    Examples::
+
+        stops = bd.JOINTLIMIT("puma560", stiffness=5e3, damping=50)
+        bd.connect(plant[0:2], stops[0:2])
+        bd.connect(controller.tau + stops, plant.tau)
+
+    :seealso: :class:`HybridDynamics`
+    """
+
+    nin = 2
+    nout = 1
+    inlabels = ("q", "qd")
+    outlabels = ("tau",)
+    kernel: ClassVar[str] = "dynamics.loads.stop_torque"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str],
+        stiffness: ArrayLike = 1e4,
+        damping: ArrayLike = 100.0,
+        joints: Sequence[str] | None = None,
+        depth: float = 0.01,
+        all: bool = False,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param stiffness: of each stop [N m/rad, N/m]; one for all, or one for each joint of q, defaults to 1e4
+        :type stiffness: float or array_like
+        :param damping: of each stop [N m s/rad, N s/m]; one for all, or one for each joint of q, defaults to 100
+        :type damping: float or array_like
+        :param joints: names of the joints that have stops; all with position limits unless given
+        :type joints: list, optional
+        :param depth: how far into a stop its damper acts in full [rad, m], defaults to 0.01
+        :type depth: float
+        :param all: whether the output has the torques of all joints, defaults to False
+        :type all: bool
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        mechanism = as_mechanism(mech)
+        every = ports.flag(all, "all")
+        driven = np.flatnonzero(mechanism.actuated_mask & ~mechanism.active_mask)
+        stopped = _limited(mechanism, joints, None if every else driven)
+        k = _each(stiffness, mechanism, "stiffness")
+        d = _each(damping, mechanism, "damping")
+        h = checks.positive(depth, "depth")
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        self._stopped, self._rows = stopped, np.arange(mechanism.n) if every else driven
+        self._stiffness, self._damping, self._onset = k, d, h
+        n = mechanism.n
+        self._widths, self._parts = ((n, n), (len(self._rows),)), (mechanism.names, mechanism.names)
+        self._prepare(mechanism)
+        for name in ("stiffness", "damping", "mech"):
+            self.add_param(name)
+
+    def _prepare(self, mech: Mechanism) -> None:
+        self._mech = mech
+        self._low, self._high = np.full(mech.n, -math.inf), np.full(mech.n, math.inf)
+        for index in self._stopped:
+            limits = mech.joint(mech.names[index]).limits  # type: ignore[attr-defined]
+            if limits is not None and limits.position is not None:
+                self._low[index], self._high[index] = limits.position
+
+    @property
+    def stiffness(self) -> Array:
+        """Stiffness of the stop of each joint, (n,) [N m/rad, N/m]."""
+        return self._stiffness.copy()
+
+    @stiffness.setter
+    def stiffness(self, value: ArrayLike) -> None:
+        self._stiffness = _each(value, self._mech, "stiffness")
+
+    @property
+    def damping(self) -> Array:
+        """Damping of the stop of each joint, (n,) [N m s/rad, N s/m]."""
+        return self._damping.copy()
+
+    @damping.setter
+    def damping(self, value: ArrayLike) -> None:
+        self._damping = _each(value, self._mech, "damping")
+
+    def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
+        """Return the torques of the stops."""
+        q, qd = (ports.vector(self, port, u[port], self._mech.n, self._mech.names) for port in (0, 1))
+        tau = stop_torque(q, qd, self._low, self._high, self._stiffness, self._damping, self._onset)
+        return [tau[self._rows]]
+
+
+def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
+    """Return the indices of what is to be wrapped, None for all."""
+    if joints is None:
+        if mech is None:
+            return None
+        turning = [k for k, name in enumerate(mech.names) if isinstance(mech.joint(name), Revolute)]
+        if not turning:
+            raise InvalidValue("mechanism: no joint is revolute, so that there is nothing to wrap")
+        return turning
+    wanted = [joints] if isinstance(joints, (str, int)) else joints
+    if not isinstance(wanted, (list, tuple)) or not wanted:
+        raise InvalidType("joints: expected a list of names or of indices, at least one")
+    chosen = []
+    for joint in wanted:
+        if isinstance(joint, str):
+            if mech is None:
+                raise InvalidValue(f"joints: {joint!r} is a name, which needs the mechanism; give it, or an index")
+            chosen.append(mech.joint_index(joint))
+        else:
+            chosen.append(whole_number(joint, "joints", 0))
+        if mech is not None and chosen[-1] < mech.n and not isinstance(mech.joint(mech.names[chosen[-1]]), Revolute):
+            raise InvalidValue(f"joint {mech.names[chosen[-1]]!r}: is not revolute, so that its position is no angle")
+    return chosen
+
+
+def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> list[int]:
+    """Return the coordinates that have stops; refuse those whose torque is not to be had."""
+    limited = [
+        k
+        for k, name in enumerate(mech.names)
+        if (limits := getattr(mech.joint(name), "limits", None)) is not None and limits.position is not None
+    ]
+    if joints is None:
+        chosen = limited
+        if not chosen:
+            raise InvalidValue("mechanism: no joint has position limits; give one limits=Limits(position=(low, high))")
+    else:
+        wanted = [joints] if isinstance(joints, str) else joints
+        if not isinstance(wanted, (list, tuple)) or not wanted:
+            raise InvalidType("joints: expected a list of names, at least one")
+        chosen = [mech.joint_index(name) for name in wanted]
+        for k in chosen:
+            if k not in limited:
+                raise InvalidValue(f"joint {mech.names[k]!r}: has no position limits, so that there is no stop")
+    for k in chosen:
+        if driven is not None and k not in driven:
+            why = "its motion is prescribed" if mech.active_mask[k] else "has no motor"
+            others = [mech.names[i] for i in chosen if i in driven]
+            raise InvalidValue(
+                f"joint {mech.names[k]!r}: {why}, so that no torque of a stop can act there; leave it out, "
+                f"as joints={others}, or take the torques of all joints, all=True"
+            )
+    return chosen
+
+
+def _each(value: Any, mech: Mechanism, what: str) -> Array:
+    """Return one number for each coordinate, none of them negative."""
+    if is_single(value):
+        return np.full(mech.n, checks.nonnegative(value, what))
+    array = finite_array(value, what, (mech.n,), "one for each joint of q")
+    for name, number in zip(mech.names, array.tolist(), strict=True):
+        checks.nonnegative(number, f"joint {name!r}: {what}")
+    return array

@@ -1,0 +1,330 @@
+"""Blocks that show signals while a diagram runs: scopes, XY plots, the moving mechanism.
+
+They only say what is to be seen. A `cstormpy.Simulation` shows it in a live window, keeps it in ``out.panes``, and
+draws it in the report; in a plain bdsim these blocks are silent.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from bdsim.components import SinkBlock
+
+from cstormpy.blocks import _ports as ports
+from cstormpy.dynamics.border import as_floats
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.mechanism import Mechanism, as_mechanism, checks
+
+VIEWS = ("auto", "planar", "3d")
+"""How a mechanism may be looked at."""
+
+
+class LiveScope(SinkBlock):
+    r"""Signals over time.
+
+    :blockname:`LIVESCOPE`
+
+    :inputs: N
+    :outputs: 0
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - u0, u1, …
+            - float, ndarray
+            - what to plot; each number of a vector is a trace of its own
+
+    .. math::
+
+        (t, u_{0}(t)), (t, u_{1}(t)), \ldots, \qquad t_0 \le t \le t_0 + T
+
+    The live window has for each scope a legend with the present values, zoom by wheel and mouse, two cursors, a trigger
+    that holds the picture around the crossing of a level, and a hold of the picture while the run goes on.
+
+    :seealso: :class:`LiveXY` :class:`MechanismView`
+    """
+
+    nin = 1
+    nout = 0
+    inlabels = ("u0",)
+    pane_kind: ClassVar[str] = "scope"
+    kernel: ClassVar[str] = "live.description.LivePane"
+
+    def __init__(
+        self,
+        nin: int = 1,
+        labels: Sequence[str] | None = None,
+        units: str = "",
+        title: str | None = None,
+        ylim: Sequence[float] | None = None,
+        stairs: bool = False,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param nin: number of input ports, defaults to 1
+        :type nin: int
+        :param labels: a name for each input port, or for each trace; what is wired to it unless given
+        :type labels: list of str, optional
+        :param units: unit of the traces, defaults to ''
+        :type units: str
+        :param title: what stands above the plot; the name of the block unless given
+        :type title: str, optional
+        :param ylim: lowest and highest value of the axis; as the traces need it unless given
+        :type ylim: array_like(2), optional
+        :param stairs: draw each value until the next one, as of a sampled signal, defaults to False
+        :type stairs: bool
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        count = checks.count(nin, "nin")
+        self.labels = _labels(labels)
+        self.unit, self.title = _text(units, "units"), _title(title)
+        self.options: dict[str, Any] = {}
+        if ylim is not None:
+            self.options["scale"] = _limits(ylim, "ylim")
+        if ports.flag(stairs, "stairs"):
+            self.options["stairs"] = True
+        super().__init__(**ports.options(type(self), blockargs, [f"u{k}" for k in range(count)]))
+
+    def step(self, t: float, u: list[Any]) -> None:
+        """Do nothing: what is to be seen is read at the input ports."""
+
+    @property
+    def inwidths(self) -> tuple[ports.Width, ...]:
+        """Widths at the input ports, which are open."""
+        return (None,) * self.nin
+
+    @property
+    def outwidths(self) -> tuple[ports.Width, ...]:
+        """Widths at the output ports, of which there are none."""
+        return ()
+
+
+class LiveXY(SinkBlock):
+    r"""One signal over another.
+
+    :blockname:`LIVEXY`
+
+    :inputs: 2
+    :outputs: 0
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - horizontal
+            - float
+            - what is plotted to the right
+        *   - Input
+            - vertical
+            - float
+            - what is plotted upwards
+
+    .. math::
+
+        (u_\mathrm{horizontal}(t), u_\mathrm{vertical}(t)), \qquad t_0 \le t \le t_0 + T
+
+    The path is drawn thin, its last part thick, with a point at the present.
+
+    :seealso: :class:`LiveScope`
+    """
+
+    nin = 2
+    nout = 0
+    inlabels = ("horizontal", "vertical")
+    pane_kind: ClassVar[str] = "xy"
+    kernel: ClassVar[str] = "live.description.LivePane"
+
+    def __init__(
+        self,
+        labels: Sequence[str] | None = None,
+        units: str = "",
+        title: str | None = None,
+        xlim: Sequence[float] | None = None,
+        ylim: Sequence[float] | None = None,
+        equal: bool = False,
+        trail: bool | float = True,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param labels: names of the two signals; what is wired to them unless given
+        :type labels: list of str, optional
+        :param units: unit of both signals, defaults to ''
+        :type units: str
+        :param title: what stands above the plot; the name of the block unless given
+        :type title: str, optional
+        :param xlim: lowest and highest value of the horizontal axis, which needs ylim too
+        :type xlim: array_like(2), optional
+        :param ylim: lowest and highest value of the vertical axis, which needs xlim too
+        :type ylim: array_like(2), optional
+        :param equal: the same scale on both axes, defaults to False
+        :type equal: bool
+        :param trail: length of the last part that stands out [s]; True for some, False for none, defaults to True
+        :type trail: bool or float
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        self.labels = _labels(labels, 2)
+        self.unit, self.title = _text(units, "units"), _title(title)
+        self.options: dict[str, Any] = {"trail": _trail(trail)}
+        if (xlim is None) != (ylim is None):
+            raise InvalidValue("xlim and ylim: give both, or none of them")
+        if xlim is not None:
+            self.options["scale"] = [*_limits(xlim, "xlim"), *_limits(ylim, "ylim")]
+        if ports.flag(equal, "equal"):
+            self.options["equal"] = True
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels))
+
+    def step(self, t: float, u: list[Any]) -> None:
+        """Do nothing: what is to be seen is read at the input ports."""
+
+    @property
+    def inwidths(self) -> tuple[ports.Width, ...]:
+        """Widths at the input ports."""
+        return (1, 1)
+
+    @property
+    def outwidths(self) -> tuple[ports.Width, ...]:
+        """Widths at the output ports, of which there are none."""
+        return ()
+
+
+class MechanismView(SinkBlock):
+    r"""The mechanism, moving.
+
+    :blockname:`MECHANISMVIEW`
+
+    :inputs: 1
+    :outputs: 0
+    :states: 0
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - q
+            - ndarray(n)
+            - position of every joint [rad, m]
+
+    .. math::
+
+        T_{0,i}(q) = T_{0,P(i)}(q) \, M_i \exp(S_i q_i)
+
+    Links at these poses, P(i) being the link that carries link i: lines, joints, centres of mass, frames, and trails of the ends, seen on the plane of the mechanism, or in space,
+    where the mouse turns the view. A link of the simulated mechanism can be pushed with the mouse.
+
+    :seealso: :class:`LiveScope`
+    """
+
+    nin = 1
+    nout = 0
+    inlabels = ("q",)
+    pane_kind: ClassVar[str] = "mechanism"
+    kernel: ClassVar[str] = "mechanism.skeleton.skeleton"
+
+    def __init__(
+        self,
+        mech: Mechanism | str | os.PathLike[str],
+        view: str = "auto",
+        trail: bool | float = True,
+        frames: bool = False,
+        title: str | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :type mech: str, path or Mechanism
+        :param view: how to look at it, one of: 'auto' [default], 'planar', '3d'
+        :type view: str
+        :param trail: length of the trails of the ends [s]; True for some, False for none, defaults to True
+        :type trail: bool or float
+        :param frames: whether the frames of the links are drawn, defaults to False
+        :type frames: bool
+        :param title: what stands above the picture; the name of the block unless given
+        :type title: str, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        self.mechanism = as_mechanism(mech)
+        if not isinstance(view, str) or view not in VIEWS:
+            raise unknown_name("view", view, VIEWS)
+        self.labels = list(self.mechanism.names)
+        self.unit, self.title = "", _title(title)
+        self.options: dict[str, Any] = {
+            "view": view,
+            "trail": _trail(trail),
+            "frames": ports.flag(frames, "frames"),
+        }
+        super().__init__(**ports.options(type(self), blockargs, self.inlabels))
+
+    def step(self, t: float, u: list[Any]) -> None:
+        """Do nothing: what is to be seen is read at the input ports."""
+
+    @property
+    def inwidths(self) -> tuple[ports.Width, ...]:
+        """Widths at the input ports."""
+        return (self.mechanism.n,)
+
+    @property
+    def outwidths(self) -> tuple[ports.Width, ...]:
+        """Widths at the output ports, of which there are none."""
+        return ()
+
+
+def _text(value: Any, name: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidType(f"{name}: expected text, got {ports.brief(value)}")
+    return value
+
+
+def _title(title: Any) -> str | None:
+    return None if title is None else _text(title, "title")
+
+
+def _labels(labels: Any, count: int | None = None) -> list[str] | None:
+    if labels is None:
+        return None
+    if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
+        raise InvalidType(f"labels: expected a list of names, got {ports.brief(labels)}")
+    if count is not None and len(labels) != count:
+        raise InvalidValue(f"labels: expected {count} names, got {len(labels)}")
+    return list(labels)
+
+
+def _limits(value: Any, name: str) -> list[float]:
+    """Return the two ends of an axis."""
+    array = as_floats(value, name)
+    if array.shape != (2,):
+        raise ShapeError(f"{name}: expected two numbers, the lowest and the highest, got shape {array.shape}")
+    low, high = array.tolist()
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidValue(f"{name}: expected two finite numbers, the lowest first, got {low:g} and {high:g}")
+    return [low, high]
+
+
+def _trail(value: Any) -> bool | float:
+    """Return the length of a trail in seconds; True stands for some length."""
+    if isinstance(value, bool):
+        return value
+    return float(checks.nonnegative(value, "trail"))

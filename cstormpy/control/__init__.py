@@ -1,0 +1,30 @@
+"""Control laws: plain functions and small classes, usable without a diagram."""
+
+from __future__ import annotations
+
+from cstormpy.control.goal import upright
+from cstormpy.control.law import Law, Off
+from cstormpy.control.lqr import LQR
+from cstormpy.control.named import law, names
+from cstormpy.control.swing_up import SwingUp
+from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
+from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
+from cstormpy.control.tvlqr import TVLQR
+
+__all__ = [
+    "LQR",
+    "PD",
+    "TVLQR",
+    "ComputedTorque",
+    "EnergyPFL",
+    "EnergyPump",
+    "GravityCompensation",
+    "HybridTracking",
+    "Law",
+    "NonCollocated",
+    "Off",
+    "SwingUp",
+    "law",
+    "names",
+    "upright",
+]

@@ -1,0 +1,289 @@
+"""Several laws of which one is active, swapped without a jump in torque.
+
+At the swap, at time t_s, the torque steps from what was commanded to what the new law asks, by
+d = τ_old − τ_new(t_s). The step is given back over the blend's duration b:
+
+    τ(t) = τ_new(t) + (1 − s) d,    s = (t − t_s)/b kept within [0, 1],
+
+so that beyond the new law's own motion the torque moves at most |d|/b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.control.formulas import clipped
+from cstormpy.control.law import Law, Target
+from cstormpy.control.named import law as law_by_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.mechanism import Mechanism, checks
+
+Array = NDArray[np.float64]
+
+__all__ = ["LawSet", "blended", "laws_by_name", "remaining"]
+
+
+def remaining(elapsed: float, duration: float) -> float:
+    """Return 1 − s: the share of the step that is left some time after the swap.
+
+    >>> [remaining(elapsed, 0.5) for elapsed in (-1.0, 0.0, 0.125, 0.5, 2.0)]
+    [1.0, 1.0, 0.75, 0.0, 0.0]
+    >>> remaining(0.0, 0.0)
+    0.0
+    """
+    if elapsed >= duration:
+        return 0.0
+    if elapsed <= 0.0:
+        return 1.0
+    return 1.0 - elapsed / duration
+
+
+def blended(tau: Array, step: Array, elapsed: float, duration: float) -> Array:
+    """Return τ_new + (1 − s) d.
+
+    Parameters
+    ----------
+    tau : ndarray, (n_a,)
+        What the new law asks now.
+    step : ndarray, (n_a,)
+        d, by how much the torque before the swap exceeded that after it.
+    elapsed : float
+        Time since the swap [s].
+    duration : float
+        How long the blend lasts [s]; 0 swaps at once.
+
+    Examples
+    --------
+    >>> blended(np.array([1.0]), np.array([4.0]), 0.01, 0.04).tolist()
+    [4.0]
+    """
+    return tau + remaining(elapsed, duration) * step
+
+
+class LawSet:
+    """Named laws for one mechanism, one of them active.
+
+    Parameters
+    ----------
+    laws : mapping of str to Law
+        In the order in which numbers choose them.
+    first : str, optional
+        The law that begins; the first one unless given.
+    blend : float
+        Duration over which a swap gives back its step in torque [s].
+    limit : float or array_like, (n_a,), optional
+        Largest torque of each motor, after the blend; none beside the laws' own unless given.
+
+    Attributes
+    ----------
+    names : tuple of str
+    active : int
+        Number of the active law.
+    since, until : float
+        When the last swap was, and when its blend ends [s].
+    step : ndarray, (n_a,)
+        What the last swap gives back.
+
+    Examples
+    --------
+    >>> from cstormpy.control.law import Off
+    >>> from cstormpy.mechanism import library
+    >>> laws = LawSet({"off": Off(library.acrobot()), "rest": Off(library.acrobot())})
+    >>> q, qd = np.zeros(2), np.zeros(2)
+    >>> laws.begin(0.0, q, qd)
+    >>> laws.swap("rest", 1.0, q, qd)
+    >>> laws(1.0, q, qd).tolist(), laws.mode_names[laws.mode]
+    ([0.0], 'rest')
+    """
+
+    def __init__(
+        self, laws: Mapping[str, Law], first: str | None = None, blend: float = 0.05, limit: ArrayLike | None = None
+    ) -> None:
+        self.laws = _checked(laws)
+        self.names = tuple(self.laws)
+        self._each = tuple(self.laws.values())
+        motors = self._each[0].motors
+        self.blend = blend
+        self.limit = None if limit is None else _limits(limit, motors)
+        self.active = 0 if first is None else self.number(first)
+        self.since = self.until = 0.0
+        self.step: Array = np.zeros(len(motors))
+
+    @property
+    def blend(self) -> float:
+        """Duration of a blend [s]; a change holds from the next swap on."""
+        return self._blend
+
+    @blend.setter
+    def blend(self, duration: float) -> None:
+        self._blend = checks.nonnegative(duration, "blend")
+
+    def number(self, law: str | int) -> int:
+        """Return the number of a law, given by name or number; UnknownName or InvalidValue if there is none."""
+        if isinstance(law, str):
+            if law not in self.laws:
+                raise unknown_name("law", law, self.names)
+            return self.names.index(law)
+        if isinstance(law, (bool, np.bool_)) or not isinstance(law, (int, np.integer)):
+            raise InvalidType(f"law: expected a name or a number, got a {type(law).__name__}")
+        if not 0 <= law < len(self.names):
+            numbered = ", ".join(f"{k} ({name})" for k, name in enumerate(self.names[:12]))
+            raise InvalidValue(f"law: there is none of number {int(law)}; there are {numbered}")
+        return int(law)
+
+    def nearest(self, signal: float) -> int:
+        """Return the number of the law that a signal stands for: the nearest whole number."""
+        if not np.isfinite(signal):
+            raise NonFinite(f"law: the signal that chooses it is {signal}")
+        return self.number(int(np.rint(signal)) if abs(signal) < 1e9 else -1)
+
+    # ---------------------------------------------------------------- torque
+
+    def __call__(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques of the motors, (n_a,), within the limit."""
+        tau = self._each[self.active](t, q, qd, reference)
+        if t < self.until:
+            tau = blended(tau, self.step, t - self.since, self.until - self.since)
+        return tau if self.limit is None else clipped(tau, self.limit)
+
+    def begin(self, t: float, q: Array, qd: Array, law: str | int | None = None) -> None:
+        """Begin a run, with the active law or another one: no blend, and the phase that fits the state."""
+        active = self.active if law is None else self.number(law)
+        self._each[active].start(t, q, qd)
+        self.active, self.since, self.until, self.step = active, t, t, np.zeros_like(self.step)
+
+    def swap(self, law: str | int, t: float, q: Array, qd: Array, reference: Target | None = None) -> None:
+        """Make another law active at a time and state; nothing happens if it is so already."""
+        k = self.number(law)
+        if k == self.active:
+            return
+        before = self(t, q, qd, reference).copy()
+        self._each[k].start(t, q, qd)
+        step = before - self._each[k](t, q, qd, reference)
+        self.active, self.since, self.until, self.step = k, t, t + self._blend, step
+
+    # ---------------------------------------------------------------- phases
+
+    def margin(self, t: float, q: Array, qd: Array) -> float | None:
+        """Return the margin of the active law: positive until it wants to change its phase, None if it never does."""
+        return self._each[self.active].margin(t, q, qd)
+
+    def switch(self, t: float, q: Array, qd: Array) -> None:
+        """Change the phase of the active law; its torque may jump there."""
+        self._each[self.active].switch(t, q, qd)
+
+    @property
+    def mode(self) -> float:
+        """Number of the active law, and its phase in the first decimal: 2.1 is phase 1 of law 2."""
+        return self.active + _phase(self._each[self.active].mode)
+
+    @property
+    def mode_names(self) -> dict[float, str]:
+        """What each value of `mode` means."""
+        return {
+            k + _phase(i): f"{name}: {phase}" if phase else name
+            for k, (name, law) in enumerate(self.laws.items())
+            for i, phase in enumerate(law.modes)
+        }
+
+    # ---------------------------------------------------------------- memory
+
+    def memory(self) -> dict[str, Any]:
+        """Return what a later run needs to go on from here: law, phases and blend."""
+        return {
+            "law": self.names[self.active],
+            "phases": [float(law.mode) for law in self._each],
+            "since": self.since,
+            "until": self.until,
+            "step": self.step.tolist(),
+        }
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what `memory` returned."""
+        active = self.number(memory["law"])
+        phases, step = memory["phases"], np.array(memory["step"], dtype=np.float64)
+        if len(phases) != len(self._each) or step.shape != self.step.shape:
+            raise InvalidValue("memory: it is that of other laws")
+        for law, phase in zip(self._each, phases, strict=True):
+            law.mode = int(phase)
+        self.active, self.since, self.until, self.step = active, float(memory["since"]), float(memory["until"]), step
+
+
+def laws_by_name(laws: Mapping[str, Law | str] | Sequence[str] | Law | str, mech: Mechanism) -> dict[str, Law]:
+    """Return laws for a mechanism by name.
+
+    Parameters
+    ----------
+    laws : mapping, sequence of str, Law or str
+        Laws by name, where a name that `cstormpy.control.law` knows stands for the law that it makes; a list of such
+        names, or one; or a single law, which is then called by its class.
+    mech : Mechanism
+
+    Raises
+    ------
+    UnknownName, InvalidType, InvalidValue
+        Naming the law: unknown, named twice, or made for other joints or motors.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> list(laws_by_name(["energy", "pd"], library.acrobot()))
+    ['energy', 'pd']
+    """
+    if isinstance(laws, Law):
+        laws = {type(laws).__name__.lower(): laws}
+    elif isinstance(laws, str):
+        laws = {laws: laws}
+    elif isinstance(laws, Sequence):
+        if not all(isinstance(name, str) for name in laws):
+            raise InvalidType("laws: a list holds names; give Law objects as a dict from names to laws")
+        if len(set(laws)) < len(laws):
+            raise InvalidValue("laws: a law is named twice; give a dict from different names to laws")
+        laws = {name: name for name in laws}
+    elif not isinstance(laws, Mapping):
+        raise InvalidType(f"laws: expected laws by name, a list of names, or a law, got a {type(laws).__name__}")
+    found = {name: law_by_name(each, mech) if isinstance(each, str) else each for name, each in laws.items()}
+    for name, law in found.items():
+        if isinstance(law, Law) and (law.mech.names != mech.names or law.mech.actuated != mech.actuated):
+            raise InvalidValue(
+                f"law {name!r}: was made for a mechanism of other joints or motors "
+                f"({', '.join(law.mech.actuated)}) than this one ({', '.join(mech.actuated)})"
+            )
+    return found
+
+
+def _phase(mode: int) -> float:
+    return mode / 10.0
+
+
+def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:
+    """Return the laws, all of them for the same motors."""
+    if not isinstance(laws, Mapping) or not laws:
+        raise InvalidType("laws: expected a mapping from names to laws, at least one")
+    found = dict(laws)
+    for name, law in found.items():
+        checks.name(name, "name of a law")
+        if not isinstance(law, Law):
+            raise InvalidType(f"law {name!r}: expected a Law, got a {type(law).__name__}")
+    first = next(iter(found.values()))
+    for name, law in found.items():
+        if law.mech.names != first.mech.names or law.motors != first.motors:
+            raise InvalidValue(
+                f"law {name!r}: is for the motors {', '.join(law.motors)} of the joints {', '.join(law.mech.names)}, "
+                f"but law {next(iter(found))!r} for {', '.join(first.motors)} of {', '.join(first.mech.names)}"
+            )
+    return found
+
+
+def _limits(limit: ArrayLike, motors: tuple[str, ...]) -> Array:
+    """Return the largest torque of each motor."""
+    if np.isscalar(limit):
+        return np.full(len(motors), checks.nonnegative(limit, "limit"))
+    values = checks.array(limit, (len(motors),), f"limit (for {', '.join(motors)})")
+    for motor, value in zip(motors, values.tolist(), strict=True):
+        checks.nonnegative(value, f"limit of motor {motor!r}")
+    return values

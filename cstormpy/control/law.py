@@ -1,0 +1,245 @@
+"""What all control laws have in common: torques of the motors, their limits, phases, gains and a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.control.formulas import clipped
+from cstormpy.control.prepared import places
+from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.mechanism import Mechanism, as_mechanism, checks
+from cstormpy.trajectory.curve import Curve
+
+Array = NDArray[np.float64]
+#: Position, rate and acceleration to follow.
+Target = tuple[Array, Array, Array]
+#: What a law takes for a reference: a posture, a motion at one time, or a function of time.
+ReferenceLike = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike] | Callable[[float], Target] | Curve | None
+
+__all__ = ["Law", "Off", "ReferenceLike", "Target", "mechanism_of"]
+
+
+class Law:
+    """Base of the control laws: torques of the motors as a function of time and state.
+
+    A law is used by one simulation at a time: it remembers its phase and owns scratch memory. Copies and pickles have
+    their own.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+        What is controlled: a mechanism, a library name or the path of a JSON file. Every actuated joint has a motor
+        here; which joints are active does not matter.
+    limit : float or array_like, (n_a,), optional
+        Largest torque of each motor [N m or N]; none unless given.
+    reference : optional
+        What laws that track follow if they are not told: a posture (n,), a tuple (q, qd, qdd), a
+        `cstormpy.trajectory.BSpline`, or a function of time that returns such a tuple.
+
+    Attributes
+    ----------
+    mech : Mechanism
+    motors : tuple of str
+        The joints with a motor, in the order of q; n_a is their number.
+    limit : ndarray, (n_a,), or None
+    modes : tuple of str
+        Names of the phases; `mode` is the index of the present one.
+    """
+
+    #: Names of the tunable numbers, which are attributes: a float, or an array of one for each of some joints.
+    _tunable: ClassVar[tuple[str, ...]] = ()
+    #: Attributes that `_prepare` makes.
+    _prepared: ClassVar[tuple[str, ...]] = ()
+    modes: tuple[str, ...] = ("",)
+
+    def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
+        self.mech = mechanism_of(mech, type(self).__name__)
+        self.motors = self.mech.actuated
+        self.mode = 0
+        self._shape = (self.mech.n,)
+        self._motors = places(self.mech.actuated_mask)
+        self.limit = None if limit is None else self._each_motor(limit, "limit", checks.nonnegative)
+        self.reference = self._as_reference(reference)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques of the motors, (n_a,), before their limit; free of side effects.
+
+        Parameters
+        ----------
+        t : float
+            Time [s].
+        q, qd : ndarray, (n,)
+            Position and rate of every joint.
+        reference : tuple of three arrays, optional
+            (q, qd, qdd) to follow instead of the law's own.
+        """
+        raise NotImplementedError
+
+    def __call__(self, t: float, q: ArrayLike, qd: ArrayLike, reference: Target | None = None) -> Array:
+        """Return the torques of the motors, (n_a,), within their limit; the arguments are those of `torque`."""
+        if type(q) is not np.ndarray or type(qd) is not np.ndarray or q.shape != self._shape or qd.shape != self._shape:
+            q, qd = checks.array(q, self._shape, "q").copy(), checks.array(qd, self._shape, "qd").copy()
+        tau = self.torque(t, q, qd, reference)
+        return tau if self.limit is None else clipped(tau, self.limit)
+
+    def start(self, t: float, q: Array, qd: Array) -> None:
+        """Choose the phase that fits a state, as a run begins or the law takes over."""
+
+    def margin(self, t: float, q: Array, qd: Array) -> float | None:
+        """Return a number that is positive until the law wants to change its phase; None: it never does."""
+        return None
+
+    def switch(self, t: float, q: Array, qd: Array) -> None:
+        """Change the phase: to be called where `margin` crosses zero, between integration steps."""
+
+    # ---------------------------------------------------------------- gains
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """The tunable numbers by name; one of several joints is called as in "kp.elbow"."""
+        found: dict[str, float] = {}
+        for name in self._tunable:
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray):
+                found |= {f"{name}.{joint}": float(v) for joint, v in zip(self._gain_joints(name), value, strict=True)}
+            else:
+                found[name] = value
+        return found
+
+    def set_gain(self, name: str, value: float) -> None:
+        """Change a tunable number; "kp" changes that of all joints, "kp.elbow" that of one.
+
+        Raises
+        ------
+        UnknownName, InvalidType, NonFinite
+        """
+        whole, _, joint = name.partition(".") if isinstance(name, str) else (name, "", "")
+        number = checks.real(value, f"gain {name!r}")
+        held = getattr(self, whole) if whole in self._tunable else None
+        if held is None or (joint and name not in self.gains):
+            raise unknown_name("gain", name, self.gains)
+        self._check_gain(whole, number)
+        if not isinstance(held, np.ndarray):
+            setattr(self, whole, number)
+            return
+        changed = held.copy()
+        changed[self._gain_joints(whole).index(joint) if joint else ...] = number
+        setattr(self, whole, changed)
+
+    def _check_gain(self, name: str, value: float) -> None:
+        """Refuse a number that a gain of this name can not have."""
+
+    def _gain_joints(self, name: str) -> tuple[str, ...]:
+        """Return the joints that a gain of several numbers belongs to."""
+        return self.motors
+
+    def _gain(self, name: str, value: object) -> float | Array:
+        """Return a gain as given to a constructor: one number for all joints, or one for each."""
+        if np.ndim(value) == 0:  # type: ignore[arg-type]
+            return checks.real(value, name)
+        joints = self._gain_joints(name)
+        return checks.array(value, (len(joints),), f"{name} (for {', '.join(joints)})")  # type: ignore[arg-type]
+
+    def _each_motor(self, value: Any, name: str, check: Callable[[object, str], float]) -> Array:
+        """Return (n_a,) numbers, from one for all or one for each."""
+        if np.ndim(value) == 0:
+            return np.full(len(self.motors), check(value, name))
+        given = checks.array(value, (len(self.motors),), f"{name} (for {', '.join(self.motors)})")
+        return np.array([check(v, f"{name}, motor {m!r}") for v, m in zip(given.tolist(), self.motors, strict=True)])
+
+    # ---------------------------------------------------------------- reference
+
+    def _as_reference(self, given: Any) -> Target | Callable[[float], Target] | None:
+        if given is None:
+            return None
+        if isinstance(given, Curve):
+            self._check_width(given.n, "reference")
+            return _Following(given)
+        if callable(given):
+            return given
+        if isinstance(given, tuple) and len(given) == 3 and np.ndim(given[0]) == 1:
+            width = self._check_width(len(given[0]), "reference")
+            parts = zip(given, ("q", "qd", "qdd"), strict=True)
+            q, qd, qdd = (checks.array(part, (width,), f"reference, {name}") for part, name in parts)
+            return q, qd, qdd
+        if np.ndim(given) != 1:
+            raise InvalidType(
+                "reference: expected a posture, a tuple (q, qd, qdd), a B-spline or a function of time that returns "
+                f"such a tuple, got a {type(given).__name__}"
+            )
+        width = self._check_width(len(given), "reference")
+        return checks.array(given, (width,), "reference"), np.zeros(width), np.zeros(width)
+
+    def _check_width(self, width: int, what: str) -> int:
+        """Return the width of a reference if it is one that this law can follow."""
+        if width != self.mech.n:
+            raise InvalidValue(f"{what}: expected {self.mech.n} joints ({', '.join(self.mech.names)}), got {width}")
+        return width
+
+    def _target(self, t: float, reference: Target | None) -> Target:
+        """Return what to follow now: as told, or else the law's own reference."""
+        if reference is not None:
+            return reference
+        own = self.reference
+        if own is None:
+            raise InvalidValue(f"{type(self).__name__}: has nothing to follow; give it a reference")
+        return own(t) if callable(own) else own
+
+    # ---------------------------------------------------------------- copies
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: prepared functions and scratch memory are made anew."""
+        return {name: value for name, value in self.__dict__.items() if name not in self._prepared}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a copy, and make what it left out."""
+        self.__dict__.update(state)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make what is asked at every evaluation and can not be copied."""
+
+    def __repr__(self) -> str:
+        shown = [f"{name}={value:g}" for name, value in self.gains.items()]
+        if self.limit is not None:
+            values = set(self.limit.tolist())
+            shown.append(f"limit={values.pop():g}" if len(values) == 1 else f"limit={self.limit.tolist()}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Off(Law):
+    """No torque at all.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> Off(library.acrobot())(0.0, [0.1, 0.2], [0.0, 0.0])
+    array([0.])
+    """
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return zeros, (n_a,)."""
+        return np.zeros(len(self.motors))
+
+
+class _Following:
+    """A B-spline as a function of time that returns (q, qd, qdd)."""
+
+    def __init__(self, curve: Curve) -> None:
+        self.curve = curve
+
+    def __call__(self, t: float) -> Target:
+        q, qd, qdd = self.curve.evaluate(t)
+        return q, qd, qdd
+
+
+def mechanism_of(value: Any, who: str) -> Mechanism:
+    """Return a mechanism that has a motor, given as such, by its library name or by its file, or refuse."""
+    mech = as_mechanism(value)
+    if not mech.actuated:
+        raise InvalidValue(f"{who}: no joint of the mechanism is actuated, so that there is nothing to control with")
+    return mech

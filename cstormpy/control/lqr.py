@@ -1,0 +1,181 @@
+"""Linear-quadratic regulation about an equilibrium."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.control.formulas import state_error, state_feedback
+from cstormpy.control.goal import goal_posture, periods
+from cstormpy.control.law import Law, Target
+from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.mechanism import Mechanism, checks
+
+Array = NDArray[np.float64]
+
+__all__ = ["LQR", "regulator", "weights"]
+
+OUT_OF_REACH = 1e-9
+"""Singular value of [λ − A, B], relative to the largest, below which a mode is not reached by the motors."""
+
+STEADY = 1e-10
+"""Rate of decay [1/s], relative to the linear model, that counts as one."""
+
+
+class LQR(Law):
+    """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) with angles within half a turn.
+
+    K = R⁻¹ Bᵀ S and S solves the Riccati equation Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q = 0 of the exact linear model there;
+    V = eᵀ S e falls along the motions of that model.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+        Any set of actuated joints that reaches what is unstable.
+    goal : array_like, (n,), optional
+        The equilibrium; the highest posture unless given. What holds it, τ*, is found.
+    Q : float or array_like, (2n,) or (2n, 2n), optional
+        Weight of e: positive semi-definite, or its diagonal; 10 on positions and 1 on rates unless given.
+    R : float or array_like, (n_a,) or (n_a, n_a)
+        Weight of the torques: positive definite, or its diagonal.
+    limit : float or array_like, (n_a,), optional
+        Largest torques.
+
+    Attributes
+    ----------
+    goal, hold : ndarray
+        q* (n,) and τ* (n_a,).
+    K : ndarray, (n_a, 2n)
+    S : ndarray, (2n, 2n)
+    A, B : ndarray
+        The linear model.
+
+    Raises
+    ------
+    InvalidValue
+        Naming what is wrong: a goal that is no equilibrium, weights that are not definite, a mode that the motors do
+        not reach.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> LQR(library.acrobot()).K.round(1)
+    array([[-278.4, -112.3, -119.7,  -56.8]])
+    """
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        goal: ArrayLike | None = None,
+        Q: ArrayLike | None = None,
+        R: ArrayLike = 1.0,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(mech, limit)
+        n = self.mech.n
+        self.goal, self.hold = goal_posture(self.mech, goal, "LQR")
+        self.Q = weights(np.repeat([10.0, 1.0], n) if Q is None else Q, 2 * n, "Q", definite=False)
+        self.R = weights(R, len(self.motors), "R", definite=True)
+        model = self.mech.with_drive(active=()).linearize(self.goal, tau=self.hold)
+        self.A, self.B = model.A, model.B
+        self._states = model.states
+        self._rest = np.zeros(n)
+        self._turn, self._per_turn = periods(self.mech)
+        self.S, self.K = regulator(self.A, self.B, self.Q, self.R, model.states)
+
+    def error(self, q: Array, qd: Array) -> Array:
+        """Return e = (q − q*, q̇), (2n,), with angles within half a turn."""
+        return state_error(q, qd, self.goal, self._rest, self._turn, self._per_turn)
+
+    def value(self, t: float, q: Array, qd: Array) -> float:
+        """Return V = eᵀ S e, what the linear model still has to pay."""
+        e = self.error(q, qd)
+        return float(e @ self.S @ e)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,); see `Law.torque`."""
+        return state_feedback(self.hold, self.K, self.error(q, qd))
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """The diagonals of the weights, as "Q.elbow", "Q.elbow rate" and "R.elbow"."""
+        found = {f"Q.{name}": float(v) for name, v in zip(self._states, np.diag(self.Q), strict=True)}
+        return found | {f"R.{name}": float(v) for name, v in zip(self.motors, np.diag(self.R), strict=True)}
+
+    def set_gain(self, name: str, value: float) -> None:
+        """Change an entry on the diagonal of a weight; the Riccati equation is solved anew."""
+        if name not in self.gains:
+            raise unknown_name("gain", name, self.gains)
+        number = checks.real(value, f"gain {name!r}")
+        which, _, entry = name.partition(".")
+        Q, R = self.Q.copy(), self.R.copy()
+        changed, names = (Q, self._states) if which == "Q" else (R, self.motors)
+        k = names.index(entry)
+        changed[k, k] = number
+        Q, R = weights(Q, len(Q), "Q", definite=False), weights(R, len(R), "R", definite=True)
+        self.S, self.K = regulator(self.A, self.B, Q, R, self._states)
+        self.Q, self.R = Q, R
+
+
+def weights(value: Any, size: int, name: str, *, definite: bool) -> Array:
+    """Return a symmetric weight (size, size) from a number, a diagonal or a matrix; refuse what is not definite."""
+    if np.ndim(value) == 0:
+        matrix = np.eye(size) * checks.real(value, name)
+    elif np.ndim(value) == 1:
+        matrix = np.diag(checks.array(value, (size,), f"{name}, its diagonal"))
+    else:
+        matrix = checks.array(value, (size, size), name).copy()
+    scale = float(np.abs(matrix).max())
+    if np.abs(matrix - matrix.T).max() > 1e-12 * scale:
+        raise InvalidValue(f"{name}: must be symmetric")
+    lowest = float(np.linalg.eigvalsh(matrix)[0])
+    if lowest <= 0.0 if definite else lowest < -1e-12 * scale:
+        kind = "positive definite" if definite else "positive semi-definite"
+        raise InvalidValue(f"{name}: must be {kind}, its lowest eigenvalue is {lowest:.3g}")
+    return matrix
+
+
+def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -> tuple[Array, Array]:
+    """Return S (2n, 2n) and K (n_a, 2n) of a linear model.
+
+    Examples
+    --------
+    >>> A, B = np.array([[0.0, 1.0], [0.0, 0.0]]), np.array([[0.0], [1.0]])
+    >>> S, K = regulator(A, B, np.eye(2), np.eye(1), ("q", "qd"))
+    >>> K.round(4)
+    array([[1.    , 1.7321]])
+    """
+    from scipy.linalg import solve_continuous_are
+
+    _refuse_unreachable(A, B, states)
+    try:
+        S = solve_continuous_are(A, B, Q, R)
+        S = 0.5 * (S + S.T)
+        K = np.linalg.solve(R, B.T @ S)
+        slowest = float(np.linalg.eigvals(A - B @ K).real.max())
+    except (np.linalg.LinAlgError, ValueError):
+        slowest = 0.0
+    if slowest > -STEADY * max(1.0, float(np.abs(A).max())):
+        raise InvalidValue(
+            "LQR: the Riccati equation has no solution that brings the mechanism to rest; Q must weigh every motion "
+            "that does not come to rest by itself"
+        )
+    return S, K
+
+
+def _refuse_unreachable(A: Array, B: Array, states: tuple[str, ...]) -> None:
+    """Refuse a model with a mode that does not decay and that the inputs do not reach (Popov, Belevitch, Hautus)."""
+    size = len(A)
+    values, left = np.linalg.eig(A.T)
+    for k in np.argsort(-values.real):
+        if values[k].real < -STEADY * max(1.0, float(np.abs(values).max())):
+            return
+        singular = np.linalg.svd(np.hstack([values[k] * np.eye(size) - A, B]), compute_uv=False)
+        if singular[-1] <= OUT_OF_REACH * singular[0]:
+            most = states[int(np.argmax(np.abs(left[:, k])))]
+            raise InvalidValue(
+                f"LQR: the motors do not reach the mode of eigenvalue {values[k]:.4g} 1/s (mostly {most!r}): there the "
+                "linear model is not controllable; choose another equilibrium or another set of actuated joints"
+            )

@@ -1,0 +1,87 @@
+"""Laws by name: the family that swings an acrobot up, with gains that work for the "teaching" one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cstormpy.control.goal import goal_posture
+from cstormpy.control.law import Law, Off, mechanism_of
+from cstormpy.control.lqr import LQR
+from cstormpy.control.swing_up import SwingUp
+from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
+from cstormpy.control.tracking import PD
+from cstormpy.errors import unknown_name
+from cstormpy.mechanism import Mechanism
+
+__all__ = ["law", "names"]
+
+
+def _swing_up(
+    pump: Callable[..., Law], threshold: float, limit: float, **defaults: float
+) -> tuple[Any, dict[str, Any]]:
+    """Return how to make a pump inside of a `SwingUp`, and its gains."""
+
+    def make(mech: Mechanism, goal: Any, threshold: Any, release: Any, limit: Any, Q: Any, R: Any, **gains: Any) -> Law:
+        balance = LQR(mech, goal, Q, R)
+        return SwingUp(pump(mech, goal=balance.goal, **gains), balance, threshold, release, limit)
+
+    common = {"goal": None, "threshold": threshold, "release": None, "limit": limit, "Q": None, "R": 1.0}
+    return make, {**defaults, **common}
+
+
+def _pd(mech: Mechanism, kp: Any, kd: Any, goal: Any, limit: Any) -> Law:
+    return PD(mech, kp, kd, goal_posture(mech, goal, "pd")[0], limit=limit)
+
+
+_LAWS: dict[str, tuple[Callable[..., Law], dict[str, Any]]] = {
+    "energy": _swing_up(EnergyPump, 1650.0, 25.0, kp=5.0, kd=1.4, ke=2.7),
+    "pfl": _swing_up(EnergyPFL, 1600.0, 25.0, kp=100.0, kd=24.0, ke=15.0),
+    "noncollocated": _swing_up(NonCollocated, 1800.0, 200.0, kp=78.0, kd=2.2),
+    "lqr": (LQR, {"goal": None, "Q": None, "R": 1.0, "limit": 25.0}),
+    "pd": (_pd, {"kp": 5.0, "kd": 1.4, "goal": None, "limit": 25.0}),
+    "none": (Off, {}),
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the laws that `law` makes.
+
+    >>> names()
+    ('energy', 'pfl', 'noncollocated', 'lqr', 'pd', 'none')
+    """
+    return tuple(_LAWS)
+
+
+def law(name: str, mech: Mechanism, **gains: Any) -> Law:
+    """Return a law by its name, to bring a mechanism to its highest posture.
+
+    Parameters
+    ----------
+    name : {"energy", "pfl", "noncollocated", "lqr", "pd", "none"}
+        Energy pump with PD, energy pump with collocated partial feedback linearisation, and non-collocated partial
+        feedback linearisation, each until a linear-quadratic regulator catches; that regulator alone; PD on the
+        joints with a motor; no torque.
+    mech : Mechanism or str
+    **gains
+        What is to differ from the law's own: `kp`, `kd`, `ke`, `threshold`, `release`, `limit`, `Q`, `R`, `goal`, as
+        far as the law has them. Those that stand here suit the acrobot of the parameters "teaching".
+
+    Raises
+    ------
+    UnknownName
+        With the nearest spelling, of the law or of the gain.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> law("energy", library.acrobot(), ke=2.5).gains["ke"]
+    2.5
+    """
+    if not isinstance(name, str) or name not in _LAWS:
+        raise unknown_name("law", name, _LAWS)
+    make, defaults = _LAWS[name]
+    for given in gains:
+        if given not in defaults:
+            raise unknown_name(f"gain of the law {name!r}:", given, defaults)
+    return make(mechanism_of(mech, name), **{**defaults, **gains})

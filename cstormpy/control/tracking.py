@@ -1,0 +1,263 @@
+"""Laws that follow a motion: PD, computed torque, and the motion of some joints by the hybrid dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.control.formulas import feedback
+from cstormpy.control.law import Law, ReferenceLike, Target
+from cstormpy.control.prepared import inverse_evaluator, places
+from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
+
+
+class _Tracking(Law):
+    """A law with gains kp and kd by which some joints follow a reference, given for these or for all joints."""
+
+    _tunable = ("kp", "kd")
+    followed: tuple[str, ...]
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        followed: tuple[str, ...] | None,
+        kp: float | ArrayLike,
+        kd: float | ArrayLike,
+        reference: ReferenceLike,
+        limit: ArrayLike | None,
+    ) -> None:
+        super().__init__(mech, limit)
+        self.followed = self.motors if followed is None else followed
+        self._at = places(np.array([name in self.followed for name in self.mech.names], dtype=bool))
+        self.reference = self._as_reference(reference)
+        self.kp, self.kd = self._gain("kp", kp), self._gain("kd", kd)
+        self._prepare()
+
+    def _gain_joints(self, name: str) -> tuple[str, ...]:
+        return self.followed
+
+    def _check_width(self, width: int, what: str) -> int:
+        if width not in (self.mech.n, len(self.followed)):
+            raise ShapeError(
+                f"{what}: expected {self.mech.n} numbers ({', '.join(self.mech.names)}) or {len(self.followed)} "
+                f"({', '.join(self.followed)}), got {width}"
+            )
+        return width
+
+    def _feedback(self, t: float, q: Array, qd: Array, reference: Target | None) -> tuple[Array, Array]:
+        """Return kp (q_r − q) + kd (q̇_r − q̇) and q̈_r of the joints that follow."""
+        at = self._at
+        q_r, qd_r, qdd_r = self._target(t, reference)
+        if len(q_r) != len(self.followed):
+            self._check_width(len(q_r), f"{type(self).__name__}, reference")
+            q_r, qd_r, qdd_r = q_r[at], qd_r[at], qdd_r[at]
+        return feedback(q[at], qd[at], q_r, qd_r, self.kp, self.kd), qdd_r
+
+
+class PD(_Tracking):
+    """Proportional and derivative feedback: τ = kp (q_r − q_a) + kd (q̇_r − q̇_a) [+ what holds the posture].
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+    kp, kd : float or array_like, (n_a,)
+        Stiffness [N m/rad or N/m] and damping [N m s/rad or N s/m] of each motor.
+    reference : optional
+        Of all joints or of those with a motor, see `Law`; rest at zero unless given.
+    compensate : bool
+        Whether the torque that holds the present posture at rest, against gravity and springs, is added.
+    limit : float or array_like, (n_a,), optional
+        Largest torques.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> PD(library.planar_2r(), kp=100.0, kd=[20.0, 5.0])(0.0, [0.1, 0.0], [0.0, 1.0])
+    array([-10.,  -5.])
+    """
+
+    _prepared = ("_inverse",)
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        kp: float | ArrayLike,
+        kd: float | ArrayLike,
+        reference: ReferenceLike = None,
+        *,
+        compensate: bool = False,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        self.compensate = bool(compensate)
+        super().__init__(mech, None, kp, kd, reference, limit)
+        if self.reference is None:
+            rest = np.zeros(len(self.motors))
+            self.reference = (rest, rest, rest)
+
+    def _prepare(self) -> None:
+        self._inverse = inverse_evaluator(self.mech)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,); see `Law.torque`."""
+        tau, _ = self._feedback(t, q, qd, reference)
+        if not self.compensate:
+            return tau
+        still = np.zeros(self._shape)
+        return tau + self._inverse(q, still, still)[self._motors]
+
+
+class GravityCompensation(Law):
+    """The torque that holds the present posture at rest, against gravity and springs: τ = ID_a(q, 0, 0).
+
+    Joints without motor are not held.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+    limit : float or array_like, (n_a,), optional
+        Largest torques.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> GravityCompensation(library.pendulum())(0.0, [0.0], [3.0])
+    array([4.905])
+    """
+
+    _prepared = ("_inverse",)
+
+    def __init__(self, mech: Mechanism, limit: ArrayLike | None = None) -> None:
+        super().__init__(mech, limit)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self._inverse = inverse_evaluator(self.mech)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,); see `Law.torque`."""
+        still = np.zeros(self._shape)
+        return self._inverse(q, still, still)[self._motors]
+
+
+class ComputedTorque(_Tracking):
+    """Computed torque: τ = ID(q, q̇, q̈_r + kd (q̇_r − q̇) + kp (q_r − q)), so that ë + kd ė + kp e = 0 for e = q − q_r.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+        With a motor in every joint.
+    kp, kd : float or array_like, (n,)
+        [1/s²] and [1/s]: kd = 2 √kp damps critically.
+    reference : optional
+        See `Law`.
+    limit : float or array_like, (n,), optional
+        Largest torques.
+
+    Raises
+    ------
+    InvalidValue
+        If a joint has no motor.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> law = ComputedTorque(library.pendulum(), kp=100.0, kd=20.0, reference=[0.0])
+    >>> law(0.0, [0.0], [0.0])
+    array([4.905])
+    """
+
+    _prepared = ("_inverse",)
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        kp: float | ArrayLike = 100.0,
+        kd: float | ArrayLike = 20.0,
+        reference: ReferenceLike = None,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(mech, None, kp, kd, reference, limit)
+        without = [name for name in self.mech.names if name not in self.motors]
+        if without:
+            raise InvalidValue(
+                f"ComputedTorque: needs a motor in every joint, {', '.join(map(repr, without))} "
+                f"{'has' if len(without) == 1 else 'have'} none; HybridTracking makes those with a motor follow"
+            )
+
+    def _prepare(self) -> None:
+        self._inverse = inverse_evaluator(self.mech)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n,); see `Law.torque`."""
+        correction, qdd_r = self._feedback(t, q, qd, reference)
+        return self._inverse(q, qd, qdd_r + correction)
+
+
+class HybridTracking(_Tracking):
+    """Make some joints follow a motion whatever the others do: the torque of the hybrid dynamics.
+
+    The joints that follow are active: τ is what y = f(q, q̇, u) finds for them where u is their acceleration q̈_r +
+    kd (q̇_r − q̇) + kp (q_r − q) and zero for all others. This is collocated partial feedback linearisation, and with
+    all joints `ComputedTorque`.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+    kp, kd : float or array_like
+        [1/s²] and [1/s], one for all joints that follow or one for each.
+    reference : optional
+        Of all joints or of those that follow, see `Law`.
+    joints : iterable of str, optional
+        The joints that follow; those that are active in the mechanism, or else all that have a motor. Other motors
+        give no torque.
+    limit : float or array_like, (n_a,), optional
+        Largest torques.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> law = HybridTracking(library.acrobot(), kp=100.0, kd=20.0, reference=[0.5])
+    >>> law.followed, law(0.0, [-1.5, 0.0], [0.0, 0.0]).round(3)
+    (('elbow',), array([8.115]))
+    """
+
+    _prepared = ("_hybrid",)
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        kp: float | ArrayLike = 100.0,
+        kd: float | ArrayLike = 20.0,
+        reference: ReferenceLike = None,
+        *,
+        joints: Iterable[str] | None = None,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        from cstormpy.control.law import mechanism_of
+
+        mech = mechanism_of(mech, "HybridTracking")
+        if joints is None:
+            joints = mech.active or mech.actuated
+        self._driven = mech.with_drive(active=joints)
+        super().__init__(mech, self._driven.active, kp, kd, reference, limit)
+
+    def _prepare(self) -> None:
+        self._hybrid = self._driven.hybrid_evaluator()
+        # the torques that are found, among those of all motors: the others are given, as zero
+        self._found = places(np.array([name in self.followed for name in self.motors], dtype=bool))
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,); see `Law.torque`."""
+        correction, qdd_r = self._feedback(t, q, qd, reference)
+        u = np.zeros(self._shape)
+        u[self._at] = qdd_r + correction
+        tau = np.zeros(len(self.motors))
+        tau[self._found] = self._hybrid(q, qd, u)[self._at]
+        return tau

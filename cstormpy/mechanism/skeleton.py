@@ -1,0 +1,336 @@
+"""The skeleton of a mechanism: what a drawing of it needs, and its forward kinematics in plain NumPy.
+
+A link is drawn as lines from its joint to the joints of its children; one that carries nothing is drawn to its frame
+where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of mass, where a uniform
+rod would end. All is kept in the frames of the links, so that a drawing moves it by the links' poses alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import ShapeError
+from cstormpy.mechanism.joints import OneDofJoint
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.viewing import view
+
+__all__ = ["Drawing", "Skeleton", "skeleton"]
+
+Array = NDArray[np.float64]
+
+_SAME = 1e-9
+"""Points closer than this, relative to the size of the mechanism, are one; directions within this are parallel."""
+
+_ALONG = 0.6
+"""A last link whose centre of mass is off its axis by less than this part of the way is drawn along the axis."""
+
+_BASE = -1
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A skeleton in one configuration, or in a batch of N: all in the base frame.
+
+    Attributes
+    ----------
+    lines : tuple of tuple of ndarray (..., k, 3)
+        Of each link the polylines to draw; none for a link without length.
+    base : tuple of ndarray (k, 3)
+        Polylines of the base, from its origin to the joints that it carries; the same in every configuration.
+    joints : ndarray (..., n_links, 3)
+        A point of each link's joint, on the side of the link.
+    anchors : ndarray (..., n_links, 3)
+        The same point on the side of the parent at q = 0: where a slide or screw begins.
+    axes : ndarray (..., n_links, 3)
+        Unit vectors of the joints' axes; zero for a fixed joint.
+    coms : ndarray (..., n_links, 3)
+        Centres of mass.
+    tips : ndarray (..., n_tips, 3)
+        The ends of the links that carry nothing, in the order of `Skeleton.tips`.
+    """
+
+    lines: tuple[tuple[Array, ...], ...]
+    base: tuple[Array, ...]
+    joints: Array
+    anchors: Array
+    axes: Array
+    coms: Array
+    tips: Array
+
+    def points(self) -> Array:
+        """Return all points that are drawn, (K, 3), of all configurations."""
+        parts = [line.reshape(-1, 3) for link in self.lines for line in link]
+        return np.concatenate([*parts, *self.base, self.joints.reshape(-1, 3), self.anchors.reshape(-1, 3)])
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """What a drawing needs to know of a mechanism; made by `skeleton`.
+
+    Attributes
+    ----------
+    names, joint_names : tuple of str
+        Of the links, and of the joints that carry them.
+    parents : ndarray of int (n_links,)
+        Index of the parent, -1 for the base.
+    order : tuple of int
+        The links such that a parent precedes its children.
+    coordinates : ndarray of int (n_links,)
+        Index in q of the joint that carries the link, -1 where it is fixed.
+    kinds : tuple of str
+        Of the joints: "revolute", "prismatic", "screw" or "fixed".
+    home : ndarray (n_links, 4, 4)
+        Poses in the parents' frames at q = 0.
+    axes, points : ndarray (n_links, 3)
+        Axis of the joint (zero if fixed) and a point on it, in the link's frame.
+    pitches : ndarray (n_links,)
+        Metres per radian of a screw; 1 for a slide, whose coordinate is the way itself.
+    turns : ndarray (n_links,)
+        1 where the coordinate is an angle, else 0.
+    strokes : tuple of (low, high) or None
+        Position limits of the joint, where both sides are closed.
+    lines : tuple of tuple of ndarray (k, 3)
+        Of each link the polylines in its frame.
+    base : tuple of ndarray (k, 3)
+        Polylines of the base.
+    coms : ndarray (n_links, 3)
+        Centres of mass in the links' frames.
+    masses : ndarray (n_links,)
+    tips : tuple of (int, ndarray (3,))
+        Links that carry nothing, and their ends in the link's frame.
+    planar : bool
+        Whether all that moves stays parallel to one plane.
+    right, up : ndarray (3,)
+        Directions of the base frame to draw to the right and upwards: in the plane, or for a view in space.
+    reach : float
+        No drawn point is farther from the base's origin [m]; a slide without limits counts as at q = 0.
+    """
+
+    names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    parents: NDArray[np.int64]
+    order: tuple[int, ...]
+    coordinates: NDArray[np.int64]
+    kinds: tuple[str, ...]
+    home: Array
+    axes: Array
+    points: Array
+    pitches: Array
+    turns: Array
+    strokes: tuple[tuple[float, float] | None, ...]
+    lines: tuple[tuple[Array, ...], ...]
+    base: tuple[Array, ...]
+    coms: Array
+    masses: Array
+    tips: tuple[tuple[int, Array], ...]
+    planar: bool
+    right: Array
+    up: Array
+    reach: float
+
+    @property
+    def n(self) -> int:
+        """Number of coordinates."""
+        return int((self.coordinates >= 0).sum())
+
+    def poses(self, q: ArrayLike) -> Array:
+        """Return the poses (..., n_links, 4, 4) of the links in the base frame for q (n,) or (N, n).
+
+        It is `Mechanism.forward_kinematics` without a compiler, for processes that only draw.
+        """
+        q = np.asarray(q, dtype=float)
+        if q.ndim not in (1, 2) or q.shape[-1] != self.n:
+            raise ShapeError(f"q: expected shape ({self.n},) or (N, {self.n}), got {q.shape}")
+        X = np.empty((*q.shape[:-1], len(self.parents), 4, 4))
+        for i in self.order:
+            k, p = self.coordinates[i], self.parents[i]
+            local = self.home[i] if k < 0 else self.home[i] @ self._motion(i, q[..., k])
+            X[..., i, :, :] = local if p < 0 else X[..., p, :, :] @ local
+        return X
+
+    def _motion(self, i: int, q: Array) -> Array:
+        """Return exp(S q) (..., 4, 4) of the joint that carries link i."""
+        a = self.axes[i]
+        cross = np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+        angle = (q * self.turns[i])[..., None, None]
+        R = np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * (cross @ cross)
+        T = np.zeros((*q.shape, 4, 4))
+        T[..., :3, :3] = R
+        T[..., :3, 3] = self.points[i] - R @ self.points[i] + (self.pitches[i] * q)[..., None] * a
+        T[..., 3, 3] = 1.0
+        return T
+
+    def place(self, X: ArrayLike) -> Drawing:
+        """Return the skeleton at the poses X (..., n_links, 4, 4) of its links in the base frame."""
+        X = np.asarray(X, dtype=float)
+        n_links = len(self.parents)
+        if X.ndim < 3 or X.shape[-3:] != (n_links, 4, 4):
+            raise ShapeError(f"X: expected shape (..., {n_links}, 4, 4), got {X.shape}")
+        anchors = np.empty((*X.shape[:-3], n_links, 3))
+        for i, p in enumerate(self.parents):
+            start = self.home[i, :3, :3] @ self.points[i] + self.home[i, :3, 3]
+            anchors[..., i, :] = start if p < 0 else _moved(X[..., p, :, :], start)
+        R = X[..., :3, :3]
+        return Drawing(
+            lines=tuple(
+                tuple(_moved(X[..., i, :, :], line) for line in polylines) for i, polylines in enumerate(self.lines)
+            ),
+            base=self.base,
+            joints=_each(X, self.points),
+            anchors=anchors,
+            axes=np.einsum("...ij,...j->...i", R, np.broadcast_to(self.axes, (*X.shape[:-3], n_links, 3))),
+            coms=_each(X, self.coms),
+            tips=np.stack([_moved(X[..., i, :, :], tip) for i, tip in self.tips], axis=-2),
+        )
+
+    def extent(self, q: ArrayLike) -> tuple[Array, Array]:
+        """Return the lowest and the highest coordinates (3,), in the base frame, of all drawn over q (n,) or (N, n)."""
+        points = self.place(self.poses(q)).points()
+        return points.min(axis=0), points.max(axis=0)
+
+
+def skeleton(mech: Mechanism) -> Skeleton:
+    """Return the skeleton of a mechanism.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> acrobot = skeleton(library.acrobot())
+    >>> acrobot.planar, acrobot.reach
+    (True, 3.0)
+    >>> acrobot.place(acrobot.poses([0.0, np.pi / 2])).tips.round(9).tolist()
+    [[1.0, 2.0, 0.0]]
+    """
+    links = mech.links
+    coordinates = np.full(len(links), -1, dtype=np.int64)
+    coordinates[mech.joint_links] = np.arange(mech.n)
+    home = np.stack([link.pose for link in links])
+    axes = np.stack([getattr(link.joint, "axis", np.zeros(3)) for link in links])
+    points = np.stack([getattr(link.joint, "point", np.zeros(3)) for link in links])
+    pitches = np.array(
+        [1.0 if link.joint.kind == "prismatic" else float(getattr(link.joint, "pitch", 0.0)) for link in links]
+    )
+    order = _order(mech.parents)
+    starts = np.einsum("nij,nj->ni", home[:, :3, :3], points) + home[:, :3, 3]  # joints in the parents' frames
+    children: list[list[int]] = [[] for _ in links]
+    for i, p in enumerate(mech.parents):
+        if p >= 0:
+            children[p].append(i)
+    scale = float(max(np.abs(starts).max(), np.abs(points).max(), *(np.abs(link.com).max() for link in links)))
+    lines = tuple(
+        _polylines(link, points[i], [starts[c] for c in children[i]], _SAME * scale) for i, link in enumerate(links)
+    )
+    tips = tuple((i, lines[i][0][-1] if lines[i] else points[i]) for i in range(len(links)) if not children[i])
+    roots = [i for i, p in enumerate(mech.parents) if p == _BASE]
+    planar, right, up = view(mech, order)
+    strokes = tuple(_stroke(link) for link in links)
+    return Skeleton(
+        names=tuple(link.name for link in links),
+        joint_names=tuple(link.joint_name for link in links),
+        parents=mech.parents,
+        order=order,
+        coordinates=coordinates,
+        kinds=tuple(link.joint.kind for link in links),
+        home=home,
+        axes=axes,
+        points=points,
+        pitches=pitches,
+        turns=np.array([float(link.joint.kind in ("revolute", "screw")) for link in links]),
+        strokes=strokes,
+        lines=lines,
+        base=tuple(np.stack([np.zeros(3), starts[i]]) for i in roots if np.linalg.norm(starts[i]) > _SAME * scale),
+        coms=np.stack([link.com for link in links]),
+        masses=np.array([link.mass for link in links]),
+        tips=tips,
+        planar=planar,
+        right=right,
+        up=up,
+        reach=_reach(mech.parents, order, starts, points, lines, pitches, strokes) or 1.0,
+    )
+
+
+def _moved(X: Array, points: Array) -> Array:
+    """Return points (3,) or (k, 3) moved by poses (..., 4, 4)."""
+    if points.ndim == 1:
+        return X[..., :3, :3] @ points + X[..., :3, 3]
+    return points @ np.swapaxes(X[..., :3, :3], -1, -2) + X[..., None, :3, 3]
+
+
+def _each(X: Array, points: Array) -> Array:
+    """Return point i (3,) moved by pose i, for poses (..., n, 4, 4)."""
+    moved: Array = np.einsum("...nij,nj->...ni", X[..., :3, :3], points) + X[..., :3, 3]
+    return moved
+
+
+def _order(parents: NDArray[np.int64]) -> tuple[int, ...]:
+    """Return the links so that a parent precedes its children."""
+    placed: list[int] = []
+    done = {_BASE}
+    waiting = list(range(len(parents)))
+    while waiting:
+        ready = [i for i in waiting if parents[i] in done]
+        placed += ready
+        done.update(ready)
+        waiting = [i for i in waiting if i not in done]
+    return tuple(placed)
+
+
+def _polylines(link: Link, start: Array, children: list[Array], same: float) -> tuple[Array, ...]:
+    """Return the lines from a link's joint to the joints of its children, or to its end."""
+    far = np.linalg.norm(start) > same  # the frame lies off the joint: the link leads there first
+    ends = children or ([] if far else [_end(link, start)])
+    if far and not children:
+        return (np.stack([start, np.zeros(3)]),)
+    lines = []
+    for end in ends:
+        corners = [start, np.zeros(3), end] if far else [start, end]
+        kept = [corners[0]]
+        kept += [b for a, b in pairwise(corners) if np.linalg.norm(b - a) > same]
+        if len(kept) > 1:
+            lines.append(np.stack(kept))
+    return tuple(lines)
+
+
+def _end(link: Link, start: Array) -> Array:
+    """Return where a link that carries nothing ends: twice as far from the joint as its centre of mass."""
+    arm = link.com - start
+    if isinstance(link.joint, OneDofJoint):
+        along = float(arm @ link.joint.axis)
+        if np.linalg.norm(arm - along * link.joint.axis) < _ALONG * abs(along):
+            arm = along * link.joint.axis
+    return np.asarray(start + 2.0 * arm)
+
+
+def _stroke(link: Link) -> tuple[float, float] | None:
+    limits = getattr(link.joint, "limits", None)
+    position = None if limits is None else limits.position
+    return position if position is not None and np.isfinite(position).all() else None
+
+
+def _reach(
+    parents: NDArray[np.int64],
+    order: tuple[int, ...],
+    starts: Array,
+    points: Array,
+    lines: tuple[tuple[Array, ...], ...],
+    pitches: Array,
+    strokes: tuple[tuple[float, float] | None, ...],
+) -> float:
+    """Return a bound for the distance of all drawn points from the base's origin."""
+    to_joint = np.zeros(len(parents))
+    farthest = 0.0
+    for i in order:
+        p = parents[i]
+        way = np.linalg.norm(starts[i]) if p < 0 else to_joint[p] + np.linalg.norm(starts[i] - points[p])
+        stroke = strokes[i]
+        if stroke is not None:
+            way += abs(pitches[i]) * max(map(abs, stroke))
+        to_joint[i] = way
+        ends = [np.linalg.norm(line - points[i], axis=1).max() for line in lines[i]]
+        farthest = max(farthest, float(way + max(ends, default=0.0)))
+    return farthest

@@ -1,0 +1,279 @@
+"""ANGLEWRAP, JOINTLIMIT and EFFORT."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import pathlib
+
+import bdsim
+import bdsim.block
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.blocks.dynamics import HybridDynamics
+from cstormpy.blocks.joints import AngleWrap, JointLimit
+from cstormpy.blocks.measures import Effort
+from cstormpy.dynamics.loads import stop_torque, wrap
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.mechanism import Limits, Link, Mechanism, Prismatic, Revolute, library
+
+ACROBOT = library.acrobot()
+
+
+def crane(**drive):
+    """Return a trolley with limits and a motor, and a pendulum on it with limits."""
+    cart = Link("cart", None, Prismatic((1, 0, 0), name="track", limits=Limits(position=(-1.0, 2.0))), mass=2.0)
+    hook = Revolute((0, 0, 1), name="hinge", limits=Limits(position=(None, 0.5)))
+    load = Link("load", "cart", hook, mass=1.0, com=(0, -1, 0))
+    return Mechanism([cart, load], **drive)
+
+
+def plain():
+    with contextlib.redirect_stdout(io.StringIO()):
+        sim = bdsim.BDSim(sysargs=False, graphics=False, quiet=True, progress=False, banner=False)
+    return sim, sim.blockdiagram()
+
+
+def ours():
+    sim = cs.Simulation()
+    return sim, sim.blockdiagram()
+
+
+def run(sim, bd, T, **options):
+    with contextlib.redirect_stdout(io.StringIO()):
+        bd.compile()
+        if isinstance(sim, cs.Simulation):
+            return sim.run(bd, T=T, rtol=1e-9, on_error="raise", **options)
+        return sim.run(bd, T=T, solver_args={"rtol": 1e-9, "atol": 1e-11, "max_step": 0.05}, **options)
+
+
+# ---------------------------------------------------------------- ANGLEWRAP
+
+
+def test_wrap_is_the_angle_within_its_turn():
+    rng = np.random.default_rng(3)
+    q, centre, turn = rng.uniform(-40, 40, 500), rng.uniform(-5, 5, 500), np.full(500, 2 * np.pi)
+    y = wrap(q, centre, turn)
+    assert np.exp(1j * y) == pytest.approx(np.exp(1j * q), abs=1e-12)
+    assert (y > centre - np.pi - 1e-12).all() and (y <= centre + np.pi + 1e-12).all()
+    assert wrap(y, centre, turn).tolist() == y.tolist()
+
+
+def test_borders_of_a_turn():
+    assert AngleWrap().test_output([np.pi, -np.pi, 3 * np.pi, 0.1])[0].tolist() == [np.pi, np.pi, np.pi, 0.1]
+    assert AngleWrap(centre=np.pi).test_output([0.0, 2 * np.pi])[0].tolist() == [2 * np.pi, 2 * np.pi]
+
+
+def test_only_revolute_joints_of_a_mechanism_are_wrapped():
+    assert AngleWrap(crane()).test_output([7.0, 7.0])[0].tolist() == [7.0, 7.0 - 2 * np.pi]
+    assert AngleWrap(crane()).inwidths == AngleWrap(crane()).outwidths == (2,)
+    assert AngleWrap(ACROBOT, joints=["elbow"]).test_output([7.0, 7.0])[0].tolist() == [7.0, 7.0 - 2 * np.pi]
+    assert AngleWrap(joints=[0, 2]).test_output([7.0, 7.0, 7.0])[0].tolist() == [7 - 2 * np.pi, 7.0, 7 - 2 * np.pi]
+    about = AngleWrap(ACROBOT, centre=[np.pi / 2, 0.0]).test_output([-np.pi / 2 - 0.1, 0.0])[0]
+    assert about == pytest.approx([1.5 * np.pi - 0.1, 0.0])
+
+
+def test_a_number_stays_a_number():
+    assert AngleWrap().test_output(4.0) == [4.0 - 2 * np.pi]
+    q = np.array([0.5])
+    (y,) = AngleWrap().test_output(q)
+    assert y.shape == (1,) and y is not q
+
+
+@pytest.mark.parametrize("make", [plain, ours])
+def test_a_run_lands_on_the_jump_of_a_wrapped_angle(make):
+    """The integral of a wrapped ramp is exact only if no step reaches over a jump: at pi/3 and pi, of slope 3."""
+    sim, bd = make()
+    wrapped, integral = AngleWrap(bd=bd), bd.INTEGRATOR(x0=0.0)
+    ramp = bd.INTEGRATOR(x0=0.0)
+    bd.connect(bd.CONSTANT(3.0), ramp)
+    bd.connect(ramp, wrapped)
+    bd.connect(wrapped, integral)
+    out = run(sim, bd, T=4.0)
+    turns = np.round(12.0 / (2 * np.pi))
+    expected = 24.0 - 2 * np.pi * sum(4.0 - (2 * k + 1) * np.pi / 3 for k in range(int(turns)))
+    integrals = out.x[-1][[name.startswith(integral.name) for name in out.xnames]]
+    assert integrals == pytest.approx(expected, abs=1e-6)
+    for jump in (np.pi / 3, np.pi):
+        assert np.abs(out.t - jump).min() <= 2e-9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"mech": 3}, InvalidType, "mechanism"),
+        ({"joints": ["elbow"]}, InvalidValue, "'elbow' is a name"),
+        ({"mech": "acrobot", "joints": ["elbo"]}, UnknownName, "did you mean 'elbow'"),
+        ({"mech": "acrobot", "joints": [2]}, InvalidValue, "joints"),
+        ({"mech": crane(), "joints": ["track"]}, InvalidValue, "'track': is not revolute"),
+        ({"mech": crane(), "joints": [0]}, InvalidValue, "'track': is not revolute"),
+        ({"joints": [-1]}, InvalidValue, "joints"),
+        ({"joints": []}, InvalidType, "joints"),
+        ({"joints": [0.5]}, InvalidType, "joints"),
+        ({"centre": "top"}, InvalidType, "centre"),
+        ({"centre": [0.0], "mech": "acrobot"}, InvalidValue, "centre"),
+        ({"centre": [0.0], "joints": [1]}, InvalidValue, "joints"),
+        ({"locate": 1}, InvalidType, "locate"),
+        ({"center": 1.0}, UnknownName, "did you mean 'centre'"),
+    ],
+)
+def test_wrong_arguments_of_anglewrap(arguments, error, says):
+    with pytest.raises(error, match=says):
+        AngleWrap(**arguments)
+
+
+def test_wrong_signals_of_anglewrap():
+    with pytest.raises(InvalidValue, match=r"anglewrap input port 0 'q': carries 2 numbers, so that there is no"):
+        AngleWrap(joints=[3]).test_output([0.0, 1.0])
+    with pytest.raises(ShapeError, match="shoulder, elbow"):
+        AngleWrap(ACROBOT).test_output([0.0])
+
+
+# ---------------------------------------------------------------- JOINTLIMIT
+
+
+def test_stops_are_the_formula():
+    stops = JointLimit(crane(), stiffness=[100.0, 10.0], damping=[5.0, 1.0], depth=0.1)
+    assert stops.inwidths == (2, 2) and stops.outwidths == (2,)
+    assert stops.test_output([0.0, 0.0], [9.0, 9.0])[0].tolist() == [0.0, 0.0]
+    assert stops.test_output([2.5, -50.0], [2.0, 0.0])[0] == pytest.approx([-60.0, 0.0])
+    assert stops.test_output([-1.05, 0.6], [-2.0, 0.0])[0] == pytest.approx([5.0 + 0.5 * 5.0 * 2.0, -1.0])
+
+
+def test_a_stop_never_pulls_and_never_jumps():
+    rng = np.random.default_rng(5)
+    q, qd = rng.uniform(-1.2, 1.2, 4000), rng.uniform(-30, 30, 4000)
+    ends = (np.full(4000, -1.0), np.full(4000, 1.0), np.full(4000, 50.0), np.full(4000, 8.0), 0.01)
+    tau = stop_torque(q, qd, *ends)
+    assert ((tau <= 0) | (q < -1)).all() and ((tau >= 0) | (q > 1)).all() and (tau != 0).any()
+    assert stop_torque(np.array([1.0 + 1e-9]), np.array([100.0]), *(e[:1] for e in ends[:4]), 0.01)[0] > -1e-3
+
+
+def test_only_motors_can_stop_a_joint():
+    with pytest.raises(InvalidValue, match=r"joint 'hinge': has no motor.*joints=\['track'\].*all=True"):
+        JointLimit(crane(actuated=["track"]))
+    with pytest.raises(InvalidValue, match="joint 'track': its motion is prescribed"):
+        JointLimit(crane(active=["track"]))
+    left_out = JointLimit(crane(actuated=["track"]), stiffness=100.0, joints=["track"])
+    assert left_out.test_output([3.0, 3.0], [0.0, 0.0])[0].tolist() == [-100.0]
+    every = JointLimit(crane(actuated=["track"]), stiffness=100.0, all=True)
+    assert every.test_output([3.0, 1.5], [0.0, 0.0])[0].tolist() == [-100.0, -100.0]
+
+
+def test_stiffness_and_damping_are_tunable():
+    stops = JointLimit(crane())
+    with contextlib.redirect_stdout(io.StringIO()):
+        stops.set_param("stiffness", 7.0)
+        stops.set_param("damping", [0.0, 1.0])
+    assert stops.stiffness.tolist() == [7.0, 7.0] and stops.damping.tolist() == [0.0, 1.0]
+    assert stops.test_output([3.0, 0.0], [5.0, 0.0])[0].tolist() == [-7.0, 0.0]
+    with pytest.raises(InvalidValue, match="stiffness"):
+        stops.stiffness = -1.0
+
+
+@pytest.mark.parametrize("make", [plain, ours])
+def test_a_trolley_bounces_and_loses_what_the_damper_takes(make):
+    """Without damper the energy stays; the deepest point is where the spring holds all of it."""
+    mech = Mechanism([crane().links[0]], gravity=(0, 0, 0))
+    for damping in (0.0, 20.0):
+        sim, bd = make()
+        plant = HybridDynamics(mech, q0=[1.9], qd0=[3.0], bd=bd)
+        stops = JointLimit(mech, stiffness=800.0, damping=damping, bd=bd)
+        bd.connect(plant[0:2], stops[0:2])
+        bd.connect(stops, plant[0])
+        out = run(sim, bd, T=0.6)
+        if damping:
+            assert -3.0 < out.x[-1, 1] < -1.0
+            assert out.x[:, 0].max() < 2.0 + 0.15
+        else:
+            assert out.x[-1, 1] == pytest.approx(-3.0, abs=1e-6)
+            assert out.x[:, 0].max() == pytest.approx(2.0 + 3.0 * np.sqrt(2.0 / 800.0), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"mech": "acrobot"}, InvalidValue, "no joint has position limits"),
+        ({"mech": library.acrobot(), "joints": ["elbow"]}, InvalidValue, "'elbow': has no position limits"),
+        ({"joints": ["hing"]}, UnknownName, "did you mean 'hinge'"),
+        ({"joints": 3}, InvalidType, "joints"),
+        ({"joints": [3]}, InvalidType, "joint"),
+        ({"stiffness": -1.0}, InvalidValue, "stiffness"),
+        ({"stiffness": [1.0]}, ShapeError, "stiffness"),
+        ({"damping": [1.0, -1.0]}, InvalidValue, "'hinge': damping"),
+        ({"depth": 0.0}, InvalidValue, "depth"),
+        ({"all": "yes"}, InvalidType, "all"),
+    ],
+)
+def test_wrong_arguments_of_jointlimit(arguments, error, says):
+    with pytest.raises(error, match=says):
+        JointLimit(**{"mech": crane(), **arguments})
+
+
+def test_no_attribute_of_a_block_is_one_that_bdsim_writes():
+    """JOINTLIMIT once kept its depth as `_depth`, which bdsim overwrites with zero when it compiles."""
+
+    def assigned(source):
+        targets = (
+            n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)
+        )
+        return {n.attr for n in targets if isinstance(n.value, ast.Name) and n.value.id == "self"}
+
+    theirs = assigned(inspect.getsource(bdsim.block)) - {"_x0"}  # which is there to be written
+    assert "_depth" in theirs
+    for path in pathlib.Path(inspect.getfile(JointLimit)).parent.glob("[a-z]*.py"):
+        assert not assigned(path.read_text(encoding="utf-8")) & theirs, path.name
+
+
+# ---------------------------------------------------------------- EFFORT
+
+
+def test_rate_of_the_effort():
+    x = np.array([7.0])
+    assert Effort().test_deriv([3.0, 4.0], x=x).tolist() == [12.5]
+    assert Effort().test_deriv(3, x=x).tolist() == [4.5]
+    assert Effort(weight=[1.0, 0.0]).test_deriv([3.0, 4.0], x=x).tolist() == [4.5]
+    assert Effort().test_output(None, x=x) == [7.0]
+    assert Effort().inwidths == (None,) and Effort(weight=[1, 2]).inwidths == (2,)
+    with pytest.raises(ShapeError, match=r"effort input port 0 'tau': expected 2 numbers, got 3"):
+        Effort(weight=[1, 2]).test_deriv([1, 2, 3], x=x)
+    with pytest.raises(ShapeError, match="a number or a vector"):
+        Effort().test_deriv(np.eye(2), x=x)
+    with pytest.raises(DiagramError, match="wire a signal"):
+        Effort().test_deriv(None, x=x)
+    with pytest.raises(InvalidType):
+        Effort().test_deriv("much", x=x)
+
+
+@pytest.mark.parametrize("make", [plain, ours])
+def test_effort_of_a_known_torque(make):
+    """Of (sin t, 2): (t - sin t cos t)/4 + 2 t, on top of what it begins with."""
+    sim, bd = make()
+    effort = Effort(start=1.0, bd=bd, name="effort")
+    clock = bd.TIME()
+    torque = bd.FUNCTION(lambda t: np.array([np.sin(t), 2.0]))
+    bd.connect(clock, torque)
+    bd.connect(torque, effort)
+    out = run(sim, bd, T=3.0)
+    assert out.x[-1] == pytest.approx([1.0 + (3.0 - np.sin(3.0) * np.cos(3.0)) / 4 + 6.0], abs=1e-8)
+    assert out.xnames == ["effort.effort"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        ({"weight": -1.0}, InvalidValue, "weight"),
+        ({"weight": [[1.0]]}, ShapeError, "weight"),
+        ({"weight": []}, InvalidValue, "weight"),
+        ({"weight": "big"}, CstormError, "weight"),
+        ({"start": np.inf}, NonFinite, "start"),
+        ({"gain": 1}, UnknownName, "gain"),
+    ],
+)
+def test_wrong_arguments_of_effort(arguments, error, says):
+    with pytest.raises(error, match=says):
+        Effort(**arguments)

@@ -1,0 +1,416 @@
+"""Control laws, evaluated: the notes' formulas, gains, limits, references, copies, and what a law can not serve."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from closeness import assert_close
+from random_mechanisms import MOVING, any_tree, random_mechanism
+
+from cstormpy import control
+from cstormpy.errors import (
+    CstormError,
+    InvalidType,
+    InvalidValue,
+    NonFinite,
+    ShapeError,
+    SingularInertia,
+    UnknownName,
+)
+from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute, library
+from cstormpy.trajectory import BSpline
+
+UPRIGHT = np.array([np.pi / 2, 0.0])
+
+
+class SpongAcrobot:
+    """The acrobot with q1 from hanging, as printed in textbooks: D q̈ + b = (0, u)."""
+
+    def __init__(self, l1, lc1, lc2, m1, m2, I1, I2, damping, g):
+        self.numbers = l1, lc1, lc2, m1, m2, I1, I2, damping, g
+        self.goal_energy = g * (m1 * lc1 + m2 * l1 + m2 * lc2)
+
+    def terms(self, q, qd):
+        l1, lc1, lc2, m1, m2, I1, I2, damping, g = self.numbers
+        (q1, q2), (w1, w2) = q, qd
+        d11 = m1 * lc1**2 + m2 * (l1**2 + lc2**2 + 2 * l1 * lc2 * np.cos(q2)) + I1 + I2
+        d12 = m2 * (lc2**2 + l1 * lc2 * np.cos(q2)) + I2
+        d22 = m2 * lc2**2 + I2
+        h = m2 * l1 * lc2 * np.sin(q2)
+        pull = m2 * lc2 * g * np.sin(q1 + q2)
+        b1 = -h * w2**2 - 2 * h * w1 * w2 + (m1 * lc1 + m2 * l1) * g * np.sin(q1) + pull + damping * w1
+        b2 = h * w1**2 + pull + damping * w2
+        kinetic = 0.5 * (d11 * w1 * w1 + 2 * d12 * w1 * w2 + d22 * w2 * w2)
+        energy = kinetic - (m1 * lc1 + m2 * l1) * g * np.cos(q1) - m2 * lc2 * g * np.cos(q1 + q2)
+        return d11, d12, d22, b1, b2, energy
+
+    def energy_pump(self, q, qd, kp, kd, ke):
+        *_, energy = self.terms(q, qd)
+        return ke * (self.goal_energy - energy) * qd[1] - kp * q[1] - kd * qd[1]
+
+    def energy_pfl(self, q, qd, kp, kd, ke):
+        d11, d12, d22, b1, b2, energy = self.terms(q, qd)
+        wanted = -kp * q[1] - kd * qd[1]
+        pump = ke * (self.goal_energy - energy) * qd[1]
+        return (d22 - d12**2 / d11) * wanted + b2 - d12 * b1 / d11 + pump
+
+    def noncollocated(self, q, qd, kp, kd):
+        d11, d12, d22, b1, b2, _ = self.terms(q, qd)
+        wanted = kp * (np.pi - q[0]) - kd * qd[0]
+        elbow = -(d11 * wanted + b1) / d12
+        return d12 * wanted + d22 * elbow + b2
+
+
+TEXTBOOK = {
+    "teaching": SpongAcrobot(1.0, 0.5, 1.0, 1.0, 1.0, 0.083, 0.33, 0.1, 9.81),
+    "spong": SpongAcrobot(1.0, 0.5, 1.0, 1.0, 1.0, 0.083, 0.33, 0.0, 9.8),
+    "gym": SpongAcrobot(1.0, 0.5, 0.5, 1.0, 1.0, 1.0, 1.0, 0.0, 9.8),
+}
+
+
+@pytest.mark.parametrize("parameters", TEXTBOOK)
+def test_the_swinging_laws_are_the_textbooks_formulas(parameters):
+    rng = np.random.default_rng(1)
+    mech, book = library.acrobot(parameters), TEXTBOOK[parameters]
+    laws = {
+        "energy_pump": (control.EnergyPump(mech, kp=5.0, kd=1.4, ke=2.7), (5.0, 1.4, 2.7)),
+        "energy_pfl": (control.EnergyPFL(mech, kp=100.0, kd=24.0, ke=15.0), (100.0, 24.0, 15.0)),
+        "noncollocated": (control.NonCollocated(mech, kp=78.0, kd=2.2), (78.0, 2.2)),
+    }
+    for _ in range(20):
+        # q1 from hanging; within half a turn of the goal, where errors of angles need no wrapping
+        q, qd = np.array([rng.uniform(0.1, 2 * np.pi - 0.1), rng.uniform(-3, 3)]), rng.normal(size=2)
+        for name, (law, gains) in laws.items():
+            want = getattr(book, name)(q, qd, *gains)
+            assert_close(law(0.0, q - [np.pi / 2, 0.0], qd), [want], 1e-11)
+
+
+def test_errors_of_angles_take_the_shorter_way_round():
+    mech = library.acrobot()
+    q, qd = np.array([-1.3, 0.4]), np.array([0.2, -0.5])
+    for name in ("energy", "pfl", "noncollocated", "lqr"):
+        law = control.law(name, mech)
+        for turns in ([1, 0], [0, 1], [-3, 2]):
+            assert_close(law(0.0, q + 2 * np.pi * np.array(turns), qd), law(0.0, q, qd), 1e-9)
+
+
+def test_a_slide_and_a_hinge_with_a_spring_have_no_turns():
+    slide = Link("slide", joint=Prismatic((1, 0, 0)), mass=1.0)
+    hinge = Link("hinge", "slide", Revolute((0, 0, 1), stiffness=50.0), mass=1.0, com=(0.5, 0, 0), inertia=np.eye(3))
+    mech = Mechanism([slide, hinge])
+    law = control.LQR(mech, goal=[0.0, 0.0])
+    assert_close(law.error(np.array([7.0, 8.0]), np.zeros(2)), [7.0, 8.0, 0.0, 0.0], 0)
+
+
+# ---------------------------------------------------------------- the regulator
+
+
+@pytest.mark.parametrize(
+    ("parameters", "want"),
+    [
+        ("teaching", [-278.4, -112.3, -119.7, -56.8]),
+        ("spong", [-265.9, -107.3, -114.9, -54.3]),
+        ("gym", [-211.1, -54.0, -99.8, -33.1]),
+    ],
+)
+def test_the_acrobots_gains_are_those_of_the_notes(parameters, want):
+    law = control.LQR(library.acrobot(parameters), Q=[10, 10, 1, 1], R=1)
+    assert_close(law.goal, UPRIGHT, 1e-12)
+    assert law.K.round(1).tolist() == [want]
+
+
+@any_tree(examples=10, links=5)
+def test_the_regulator_solves_its_equation_and_steadies_the_model(seed, links):
+    """About an equilibrium that springs make, with any set of motors that reaches what moves."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links, MOVING, terms=False)
+    mech = mech.with_drive(actuated=[name for name in mech.names if rng.random() < 0.6] or mech.names[:1], active=())
+    q0 = rng.uniform(-1, 1, mech.n)
+    load = mech.gravity_load(q0)
+    springs = {f"{name}.stiffness": 60.0 for name in mech.names}
+    rests = {f"{name}.rest": q0[k] + load[k] / 60.0 for k, name in enumerate(mech.names)}
+    dampings = {f"{name}.damping": 0.2 for name in mech.names}
+    mech = mech.with_parameters({**springs, **rests, **dampings})
+    law = control.LQR(mech, goal=q0, Q=1.0, R=np.linspace(1, 2, len(mech.actuated)))
+    A, B, S, K = law.A, law.B, law.S, law.K
+    residual = A.T @ S + S @ A - S @ B @ np.linalg.solve(law.R, B.T @ S) + law.Q
+    assert_close(residual, np.zeros_like(S), 1e-8 * max(1.0, np.abs(A).max() * np.abs(S).max()))
+    assert np.linalg.eigvals(A - B @ K).real.max() < 0
+    assert np.linalg.eigvalsh(S)[0] > 0
+    assert_close(law(0.0, q0, np.zeros(mech.n)), law.hold, 1e-12)
+    e = rng.normal(size=2 * mech.n)
+    assert_close(law(0.0, q0 + e[: mech.n] * 0.1, e[mech.n :]) - law.hold,
+                 -K @ np.concatenate([e[: mech.n] * 0.1, e[mech.n :]]), 1e-9)  # fmt: skip
+
+
+def test_a_mode_out_of_reach_is_named():
+    links = [
+        Link(name, None, Revolute((0, 0, 1), point=(0, 0, k)), mass=1.0 + k, com=(0.5, 0, 0), inertia=np.eye(3))
+        for k, name in enumerate(("driven", "free"))
+    ]
+    with pytest.raises(InvalidValue, match=r"do not reach the mode of eigenvalue .*'free"):
+        control.LQR(Mechanism(links, actuated=["driven"]))
+    assert control.LQR(Mechanism(links)).K.shape == (2, 4)
+
+
+def test_a_regulator_that_weighs_nothing_that_drifts_is_refused():
+    with pytest.raises(InvalidValue, match="Q must weigh every motion"):
+        control.LQR(Mechanism([Link("car", joint=Prismatic((1, 0, 0)), mass=1.0)]), goal=[0.0], Q=[0.0, 0.0])
+
+
+def test_a_goal_that_does_not_stay_is_refused():
+    with pytest.raises(InvalidValue, match=r"no equilibrium, joint 'shoulder' has no motor .* mech\.trim"):
+        control.LQR(library.acrobot(), goal=[1.0, 0.0])
+
+
+def test_the_highest_posture_is_found():
+    rng = np.random.default_rng(5)
+    for name in ("pendulum", "acrobot", "branched_acrobot", "puma560", "arm7"):
+        mech = library.get(name)
+        q = control.upright(mech)
+        highest = float(mech.energy(q, np.zeros(mech.n))[1])
+        others = mech.energy(rng.uniform(-4, 4, (500, mech.n)), np.zeros((500, mech.n)))[1]
+        assert highest >= others.max()
+        assert_close(mech.gravity_load(q), np.zeros(mech.n), 1e-9)
+    with pytest.raises(InvalidValue, match="goal"):
+        control.upright(library.acrobot().with_gravity([0, 0, 0]))
+    with pytest.raises(InvalidValue, match="goal"):
+        control.upright(Mechanism([Link("lift", joint=Prismatic((0, 1, 0)), mass=1.0)]))
+
+
+# ---------------------------------------------------------------- gains, limits, names
+
+
+def test_gains_can_be_seen_and_changed():
+    mech = library.acrobot()
+    law = control.law("energy", mech)
+    assert law.gains["kp"] == 5.0
+    assert law.gains["threshold"] == 1650.0
+    q, qd = np.array([0.3, 0.4]), np.array([0.1, -0.2])
+    for name, value in (("kp", 7.0), ("ke", 1.0), ("threshold", 900.0), ("R.elbow", 2.0), ("Q.shoulder rate", 3.0)):
+        law.set_gain(name, value)
+        assert law.gains[name] == value
+    fresh = control.law("energy", mech, kp=7.0, ke=1.0, threshold=900.0, release=law.release, R=2.0, Q=[10, 10, 3, 1])
+    assert fresh.gains == law.gains
+    for mode in (0, 1):
+        law.mode = fresh.mode = mode
+        assert_close(law(0.0, q, qd), fresh(0.0, q, qd), 1e-9)
+
+
+def test_the_release_follows_the_threshold():
+    law = control.law("energy", library.acrobot(), release=2000.0)
+    law.set_gain("threshold", 3300.0)
+    assert (law.gains["threshold"], law.gains["release"]) == (3300.0, pytest.approx(4000.0))
+
+
+def test_gains_of_several_joints_are_called_by_joint():
+    law = control.PD(library.planar_2r(), kp=[1.0, 2.0], kd=3.0)
+    assert law.gains == {"kp.shoulder": 1.0, "kp.elbow": 2.0, "kd": 3.0}
+    law.set_gain("kp.elbow", 5.0)
+    assert law.gains["kp.elbow"] == 5.0
+    law.set_gain("kp", 4.0)
+    assert law.gains == {"kp.shoulder": 4.0, "kp.elbow": 4.0, "kd": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("relase", 1.0, UnknownName, "did you mean 'release'"),
+        ("kp.elbow", 1.0, UnknownName, "kp"),
+        (3, 1.0, UnknownName, "gain"),
+        ("kp", np.nan, NonFinite, "kp"),
+        ("kp", "x", InvalidType, "kp"),
+        ("threshold", -1.0, InvalidValue, "threshold"),
+        ("release", 10.0, InvalidValue, "release"),
+        ("R.elbow", 0.0, InvalidValue, "positive definite"),
+        ("Q.elbow", -1.0, InvalidValue, "positive semi-definite"),
+    ],
+)
+def test_gains_that_can_not_be_leave_the_law_as_it_was(name, value, error, message):
+    law = control.law("energy", library.acrobot())
+    before, gain = law.gains, law.balance.K.copy()
+    with pytest.raises(error, match=message):
+        law.set_gain(name, value)
+    assert law.gains == before
+    assert_close(law.balance.K, gain, 0)
+
+
+def test_torques_stay_within_their_limits():
+    rng = np.random.default_rng(2)
+    mech = library.planar_2r()
+    law = control.PD(mech, kp=1000.0, kd=10.0, limit=[3.0, 0.5])
+    assert control.PD(mech, kp=1000.0, kd=10.0, limit=2).limit.tolist() == [2.0, 2.0]
+    for _ in range(20):
+        q, qd = rng.normal(size=(2, 2))
+        assert_close(law(0.0, q, qd), np.clip(law.torque(0.0, q, qd), [-3.0, -0.5], [3.0, 0.5]), 0)
+
+
+def test_a_law_takes_lists_and_refuses_other_widths():
+    law = control.law("pfl", library.acrobot())
+    want = law(0.0, np.array([0.1, 0.0]), np.array([0.0, 1.0]))
+    assert law(0.0, [0.1, 0], (0, 1)).tolist() == want.tolist()
+    assert law(0.0, np.array([0.1, 0.0]), np.array([0, 1])).tolist() == want.tolist()
+    with pytest.raises(ShapeError, match="qd"):
+        law(0.0, [0.1, 0.0], [0.0])
+
+
+def test_the_family_has_names():
+    assert control.names() == ("energy", "pfl", "noncollocated", "lqr", "pd", "none")
+    for name in control.names():
+        law = control.law(name, "acrobot")
+        assert isinstance(law, control.Law)
+        assert law(0.0, UPRIGHT, np.zeros(2)).shape == (1,)
+        assert law.modes[law.mode] in ("", "swing up")
+        assert repr(law)
+    with pytest.raises(UnknownName, match="did you mean 'energy'"):
+        control.law("enrgy", library.acrobot())
+    with pytest.raises(UnknownName, match=r"law 'pd'.*did you mean 'kp'"):
+        control.law("pd", library.acrobot(), kpp=1.0)
+    with pytest.raises(InvalidValue, match="no joint of the mechanism is actuated"):
+        control.law("pd", library.acrobot().with_drive(actuated=[]))
+
+
+BAD_LAWS = [
+    (lambda m: control.PD(m, [1.0, 2.0], 1.0), ShapeError, r"kp \(for elbow\)"),
+    (lambda m: control.PD(m, "x", 1.0), InvalidType, "kp"),
+    (lambda m: control.PD(m, 1.0, 1.0, limit=-1.0), InvalidValue, "limit"),
+    (lambda m: control.PD(m, 1.0, 1.0, reference=np.zeros(3)), ShapeError, "reference: expected 2 .* or 1 "),
+    (lambda m: control.PD(m, 1.0, 1.0, reference=np.zeros((2, 2))), InvalidType, "reference"),
+    (lambda m: control.PD(m, 1.0, 1.0, reference=([0.0], [0.0], [np.nan])), NonFinite, "reference, qdd"),
+    (lambda m: control.PD(m, 1.0, 1.0, reference="up"), InvalidType, "reference"),
+    (lambda m: control.PD(3, 1.0, 1.0), InvalidType, "mechanism"),
+    (lambda m: control.ComputedTorque(m), InvalidValue, "motor in every joint, 'shoulder' has none"),
+    (lambda m: control.HybridTracking(m, joints=["shoulder"]), InvalidValue, "'shoulder'"),
+    (lambda m: control.HybridTracking(m, joints=["elbo"]), UnknownName, "elbow"),
+    (lambda m: control.NonCollocated(m.with_drive(actuated=m.names)), InvalidValue, "as many motors .* 2 and 0"),
+    (lambda m: control.EnergyPump(m, goal=[0.0]), ShapeError, "goal"),
+    (lambda m: control.EnergyPump(m, goal=[0.3, 0.0]), InvalidValue, "no equilibrium"),
+    (lambda m: control.LQR(m, Q=[1.0, 1.0, 1.0, -1.0]), InvalidValue, "Q: must be positive semi-definite"),
+    (lambda m: control.LQR(m, Q=[[0, 1, 0, 0]] + [[0] * 4] * 3), InvalidValue, "Q: must be symmetric"),
+    (lambda m: control.LQR(m, Q=[1.0, 1.0]), ShapeError, "Q"),
+    (lambda m: control.LQR(m, R=0.0), InvalidValue, "R: must be positive definite"),
+    (lambda m: control.SwingUp(control.Off(m), control.Off(m), 1.0), InvalidType, "regulator with a value"),
+    (lambda m: control.SwingUp(control.Off(m), control.LQR(m), 0.0), InvalidValue, "threshold"),
+    (lambda m: control.SwingUp(control.Off(m), control.LQR(m), 2.0, 1.0), InvalidValue, "release"),
+    (lambda m: control.SwingUp(control.Off("acrobot"), control.LQR(library.acrobot("gym")), 2.0), InvalidValue, "two"),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "message"), BAD_LAWS)
+def test_laws_that_can_not_be_are_refused(make, error, message):
+    with pytest.raises(error, match=message) as caught:
+        make(library.acrobot())
+    assert isinstance(caught.value, CstormError)
+
+
+def test_lost_coupling_is_named():
+    """The motor of a slide across does not move a slide along."""
+    along = Link("along", joint=Prismatic((1, 0, 0)), mass=1.0)
+    across = Link("across", "along", Prismatic((0, 0, 1)), mass=1.0)
+    law = control.NonCollocated(Mechanism([along, across], actuated=["across"]), goal=[0.0, 0.0])
+    with pytest.raises(SingularInertia, match="across"):
+        law(0.0, np.zeros(2), np.zeros(2))
+
+
+# ---------------------------------------------------------------- tracking
+
+
+@any_tree(examples=15, links=7)
+def test_hybrid_tracking_gives_the_active_joints_their_accelerations(seed, links):
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links, MOVING)
+    mech = mech.with_drive(actuated=[n for n in mech.names if n in mech.active or rng.random() < 0.5])
+    if not mech.actuated:
+        return
+    law = control.HybridTracking(mech, kp=30.0, kd=7.0)
+    k = len(law.followed)
+    assert law.followed == (mech.active or mech.actuated)
+    q, qd = rng.normal(size=(2, mech.n))
+    q_r, qd_r, qdd_r = rng.normal(size=(3, k))
+    at = np.array([mech.joint_index(name) for name in law.followed])
+    tau = np.zeros(mech.n)
+    tau[mech.actuated_mask] = law(0.0, q, qd, (q_r, qd_r, qdd_r))
+    want = qdd_r + 7.0 * (qd_r - qd[at]) + 30.0 * (q_r - q[at])
+    loads = np.abs(mech.inverse_dynamics(q, qd, mech.forward_dynamics(q, qd, tau))).max()
+    got = mech.forward_dynamics(q, qd, tau)[at]
+    assert_close(got, want, 1e-10 * max(1.0, loads, np.linalg.cond(mech.mass_matrix(q))))
+    idle = [i for i, name in enumerate(mech.actuated) if name not in law.followed]
+    assert not law(0.0, q, qd, (q_r, qd_r, qdd_r))[idle].any()
+
+
+def test_a_reference_is_a_posture_a_motion_a_spline_or_a_function():
+    mech = library.planar_2r()
+    curve = BSpline.clamped(np.random.default_rng(0).normal(size=(8, 2)), duration=1.0, degree=5)
+    q, qd = np.array([0.1, 0.2]), np.array([0.3, -0.4])
+    told = control.ComputedTorque(mech)
+    at = tuple(curve.evaluate(0.4))
+    want = told(0.4, q, qd, at)
+    for reference in (curve, lambda t: tuple(curve.evaluate(t)), at):
+        assert_close(control.ComputedTorque(mech, reference=reference)(0.4, q, qd), want, 0)
+    posture = control.ComputedTorque(mech, reference=[0.5, 0.6])
+    assert_close(posture(0.0, q, qd), told(0.0, q, qd, (np.array([0.5, 0.6]), np.zeros(2), np.zeros(2))), 0)
+    with pytest.raises(InvalidValue, match="nothing to follow"):
+        told(0.0, q, qd)
+    with pytest.raises(ShapeError, match="reference"):
+        told(0.0, q, qd, (np.zeros(3), np.zeros(3), np.zeros(3)))
+
+
+def test_references_for_all_joints_serve_laws_that_follow_with_some():
+    mech = library.acrobot()
+    for law in (control.PD(mech, 2.0, 3.0), control.HybridTracking(mech, 2.0, 3.0)):
+        q, qd = np.array([0.1, 0.2]), np.array([0.3, -0.4])
+        whole = (np.array([9.0, 1.0]), np.array([9.0, 2.0]), np.array([9.0, 3.0]))
+        some = tuple(part[1:] for part in whole)
+        assert_close(law(0.0, q, qd, whole), law(0.0, q, qd, some), 0)
+
+
+def test_pd_rests_where_gravity_is_compensated():
+    mech = library.puma560()
+    q = np.random.default_rng(4).normal(size=6)
+    still = np.zeros(6)
+    law = control.PD(mech, 50.0, 10.0, reference=q, compensate=True)
+    assert_close(mech.forward_dynamics(q, still, law(0.0, q, still)), still, 1e-9)
+    hold = control.GravityCompensation(mech)
+    assert_close(hold(0.0, q, still), mech.inverse_dynamics(q, still, still), 1e-12)
+    assert_close(law(0.0, q, still), hold(0.0, q, still), 1e-12)
+
+
+# ---------------------------------------------------------------- copies
+
+
+def all_laws():
+    mech = library.acrobot()
+    arm = library.planar_2r()
+    rest = BSpline.clamped(np.tile(UPRIGHT, (4, 1)), duration=0.1)
+    named = [control.law(name, mech) for name in control.names()]
+    return [
+        *named,
+        control.GravityCompensation(arm),
+        control.ComputedTorque(arm, reference=[0.3, 0.4]),
+        control.HybridTracking(mech, reference=[0.3]),
+        control.TVLQR(mech, rest),
+    ]
+
+
+@pytest.mark.parametrize("law", all_laws(), ids=lambda law: type(law).__name__)
+def test_copies_answer_the_same_and_go_their_own_way(law):
+    q, qd = np.array([1.5, 0.1]), np.array([0.2, -0.1])
+    for other in (copy.deepcopy(law), pickle.loads(pickle.dumps(law))):
+        assert_close(other(0.05, q, qd), law(0.05, q, qd), 0)
+        assert other.gains == law.gains
+        if len(law.modes) > 1:
+            other.switch(0.0, q, qd)
+            assert other.mode != law.mode
+
+
+@pytest.mark.parametrize("law", all_laws(), ids=lambda law: type(law).__name__)
+def test_a_law_changes_nothing_when_it_is_asked(law):
+    q, qd = np.array([1.5, 0.1]), np.array([0.2, -0.1])
+    first = law(0.0, q, qd).copy()
+    law(1.0, q + 1.0, qd - 1.0)
+    law.margin(0.0, q, qd)
+    assert law(0.0, q, qd).tolist() == first.tolist()
+    assert (q.tolist(), qd.tolist()) == ([1.5, 0.1], [0.2, -0.1])

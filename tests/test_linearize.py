@@ -145,7 +145,7 @@ def test_what_is_found_is_at_rest(seed, links):
 
 def test_where_nothing_stays_at_rest_the_joint_is_named():
     mech = library.acrobot()
-    with pytest.raises(InvalidValue, match="no equilibrium .* 'shoulder' 13"):
+    with pytest.raises(InvalidValue, match=r"no equilibrium .* 'shoulder' 13"):
         mech.trim([1.0, 0.0], hold=["shoulder", "elbow"])
     with pytest.raises(InvalidValue, match="'elbow'"):
         mech.trim([1.0, 0.0], tau=100.0)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
+    from cstormpy import comparison as comparison
     from cstormpy import control as control
     from cstormpy import dynamics as dynamics
     from cstormpy import errors as errors
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from cstormpy import sensitivity as sensitivity
     from cstormpy import simulation as simulation
     from cstormpy import trajectory as trajectory
+    from cstormpy.comparison import Comparison as Comparison
+    from cstormpy.comparison import compare as compare
     from cstormpy.errors import BlockError as BlockError
     from cstormpy.errors import CstormError as CstormError
     from cstormpy.errors import DiagramError as DiagramError
@@ -62,6 +65,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "BSpline": "trajectory",
     "BlockError": "errors",
+    "Comparison": "comparison",
     "ControlPointMap": "trajectory",
     "CstormError": "errors",
     "DiagramError": "errors",
@@ -83,6 +87,7 @@ _HOMES = {
     "SingularInertia": "errors",
     "UnknownName": "errors",
     "clamped_knots": "trajectory",
+    "compare": "comparison",
     "cubic": "trajectory",
     "library": "mechanism",
     "minimum_jerk": "trajectory",
@@ -94,6 +99,7 @@ _HOMES = {
 
 _SUBMODULES = (
     "blocks",
+    "comparison",
     "control",
     "diagrams",
     "dynamics",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from cstormpy.sensitivity.directional import hybrid_jvp, hybrid_vjp
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity, hybrid_sensitivity_evaluator
+from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linearize, trim
 from cstormpy.sensitivity.variation import variation_rate
 
 __all__ = [
+    "Equilibrium",
     "HybridSensitivity",
+    "Linearization",
     "hybrid_jvp",
     "hybrid_sensitivity",
     "hybrid_sensitivity_evaluator",
     "hybrid_vjp",
+    "linearize",
+    "trim",
     "variation_rate",
 ]

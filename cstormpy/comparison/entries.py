@@ -1,0 +1,138 @@
+"""One run of a comparison, and all of them: what was measured, as rows, as a table and in one figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.comparison.table import short, table
+from cstormpy.diagrams import Goal
+from cstormpy.errors import unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cstormpy.simulation.results import Result
+
+__all__ = ["Comparison", "Entry"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Entry:
+    """One run of a comparison.
+
+    Attributes
+    ----------
+    options : dict
+        The options that vary, and what they were.
+    status, message : str
+        How the run ended; see `cstormpy.simulation.results.Result`.
+    result : Result or None
+        The run, None where it failed before its first sample.
+    t : ndarray (N,)
+        Times of the samples.
+    q, qd : ndarray (N, n)
+        Position and rate of every joint.
+    tau : ndarray (N, n_a)
+        Torques of the motors.
+    joints, motors : tuple of str
+        Names of the joints, and of those with a motor.
+    goal : Goal or None
+        What was to be reached; `turn` (n,) is what brings a joint to the same place again, 2π or 0.
+    error : ndarray (N,) or None
+        Norm of (q − goal, q̇); None without a goal.
+    settled : bool or None
+        Whether the error is below the goal's tolerance at the end of the run.
+    time_to_balance : float or None
+        Time from which on it stays there [s].
+    effort : float or None
+        ∫ ½ ‖τ‖² dt.
+    peak_torque : float or None
+        Largest torque of a motor.
+    final_error : float or None
+        The error at the end of the run.
+    """
+
+    options: dict[str, Any]
+    status: str = "failed"
+    message: str = ""
+    result: Result | None = None
+    joints: tuple[str, ...] = ()
+    motors: tuple[str, ...] = ()
+    goal: Goal | None = None
+    turn: Array = field(default_factory=lambda: np.empty(0))
+    t: Array = field(default_factory=lambda: np.empty(0))
+    q: Array = field(default_factory=lambda: np.empty((0, 0)))
+    qd: Array = field(default_factory=lambda: np.empty((0, 0)))
+    tau: Array = field(default_factory=lambda: np.empty((0, 0)))
+    error: Array | None = None
+    settled: bool | None = None
+    time_to_balance: float | None = None
+    effort: float | None = None
+    peak_torque: float | None = None
+    final_error: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What the run is called in tables and legends."""
+        parts = [v if isinstance(v, str) else f"{k}={short(v)}" for k, v in self.options.items()]
+        return ", ".join(parts) or "run"
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Options, outcome and measures by name."""
+        measures = ("settled", "time_to_balance", "effort", "peak_torque", "final_error", "status", "message")
+        return {**self.options, **{name: getattr(self, name) for name in measures}}
+
+
+@dataclass(eq=False)
+class Comparison:
+    """Runs of one diagram under several options; prints as a table.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        The runs, in the order of the options.
+    """
+
+    entries: list[Entry]
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict for each run: the options that vary, settled, time_to_balance, effort, peak_torque, final_error."""
+        return [entry.row for entry in self.entries]
+
+    @property
+    def results(self) -> list[Result | None]:
+        """What each run returned; None where it failed before its first sample."""
+        return [entry.result for entry in self.entries]
+
+    def __getitem__(self, label: str) -> Entry:
+        """Return a run by its label, as in ``comparison["energy"]``."""
+        for entry in self.entries:
+            if entry.label == label:
+                return entry
+        raise unknown_name("run", label, [entry.label for entry in self.entries])
+
+    def __str__(self) -> str:
+        options = list(self.entries[0].options) if self.entries else []
+        return table(self.rows, options)
+
+    __repr__ = __str__
+
+    def plot(self) -> Figure:
+        """Draw all runs into one figure: the joints' positions, and the torques of the motors.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One of pyplot's: ``matplotlib.pyplot.show()`` shows it, its ``savefig`` writes it to a file.
+        """
+        from cstormpy.comparison.figure import draw
+
+        return draw(self.entries)

@@ -1,0 +1,80 @@
+"""A comparison as text: a row for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["short", "table"]
+
+#: What is not known, or does not exist.
+NOTHING = "-"
+#: Name of a measure, its heading, and how it is written.
+MEASURES = (
+    ("time_to_balance", "time to balance [s]", "{:.2f}"),
+    ("effort", "effort [N²m²s]", "{:.4g}"),
+    ("peak_torque", "peak torque [N m]", "{:.4g}"),
+    ("final_error", "final error", "{:.2g}"),
+)
+
+
+def short(value: Any) -> str:
+    """Return an option's value in few characters.
+
+    >>> short([0.1, 0.25]), short(None), short(0.30000000000000004)
+    ('[0.1, 0.25]', 'None', '0.3')
+    """
+    if isinstance(value, (float, np.floating)):
+        return f"{value:g}"
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return "[" + ", ".join(short(v) for v in value) + "]"
+    text = str(value)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> str:
+    """Return rows of measures as a table, with the messages of the runs that did not come to their end below it.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        As of `Comparison.rows`.
+    options : sequence of str
+        Which of their names are options, in front.
+
+    Examples
+    --------
+    >>> row = {"law": "pd", "settled": False, "final_error": 3.0, "status": "finished", "message": ""}
+    >>> print(table([row], ["law"]))
+    law  settled  time to balance [s]  effort [N²m²s]  peak torque [N m]  final error
+    pd   no                         -               -                  -            3
+    """
+    body = [[*options, "settled", *(heading for _, heading, _ in MEASURES)]]
+    for row in rows:
+        measured = [_written(row.get(name), form) for name, _, form in MEASURES]
+        body.append([*(short(row[name]) for name in options), _settled(row), *measured])
+    widths = [max(len(line[k]) for line in body) for k in range(len(body[0]))]
+    left = len(options) + 1
+    lines = [
+        "  ".join(
+            cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in body
+    ]
+    for row in rows:
+        if row["status"] in ("failed", "interrupted"):
+            who = ", ".join(short(row[name]) for name in options)
+            lines.append(f"{who}: {row['message']}")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _settled(row: Mapping[str, Any]) -> str:
+    if row["status"] in ("failed", "interrupted"):
+        return str(row["status"])
+    return NOTHING if row["settled"] is None else "yes" if row["settled"] else "no"
+
+
+def _written(value: Any, form: str) -> str:
+    return NOTHING if value is None else form.format(value)

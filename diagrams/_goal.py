@@ -1,0 +1,43 @@
+"""What a diagram is to reach."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import InvalidType
+from cstormpy.mechanism import checks
+
+__all__ = ["Goal"]
+
+
+class Goal:
+    """The equilibrium that a diagram is to reach: a posture at rest.
+
+    Parameters
+    ----------
+    q : array_like, (n,)
+        The posture.
+    tolerance : float
+        The equilibrium is reached while the norm of (q − goal, q̇) stays below this.
+    wrap : bool
+        Whether a hinge that went a whole turn further counts as being at the same place.
+
+    Examples
+    --------
+    >>> Goal([1.5, 0.0])
+    Goal([1.5, 0.0], tolerance=0.05, wrap=True)
+    """
+
+    def __init__(self, q: ArrayLike, tolerance: float = 0.05, wrap: bool = True) -> None:
+        shape = np.shape(q)
+        if len(shape) != 1:
+            raise InvalidType(f"goal: expected a posture, one number for each joint, got a {type(q).__name__}")
+        if not isinstance(wrap, bool):
+            raise InvalidType(f"goal: wrap: expected True or False, got a {type(wrap).__name__}")
+        self.q: NDArray[np.float64] = checks.array(q, shape, "goal")
+        self.tolerance = checks.positive(tolerance, "goal: tolerance")
+        self.wrap = wrap
+
+    def __repr__(self) -> str:
+        return f"Goal({self.q.tolist()}, tolerance={self.tolerance:g}, wrap={self.wrap})"

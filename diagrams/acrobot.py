@@ -1,0 +1,90 @@
+"""The acrobot swung up and balanced by a law of your choice.
+
+::
+
+                          kick
+                            |
+    plant --q,qd--> controller --tau--> torque --+--> plant
+      |                 |                        +--> scope_tau
+      +--> scope_q      +--mode--> scope_mode       +--> effort --> scope_effort
+
+The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against but
+rounding. Without it `controller` drives `plant` itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from cstormpy import control
+from cstormpy.diagrams._building import ready, scope, switch
+from cstormpy.diagrams._goal import Goal
+from cstormpy.mechanism import library
+
+if TYPE_CHECKING:
+    from cstormpy.simulation import Simulation
+
+#: The kick: a torque [N m] and how long it lasts [s].
+KICK, LASTS = 0.5, 0.2
+UPRIGHT = (math.pi / 2, 0.0)
+
+
+@ready
+def build(
+    sim: Simulation,
+    controller: str = "energy",
+    q0: ArrayLike | None = None,
+    qd0: ArrayLike | None = None,
+    kick: bool | None = None,
+    parameters: str = "teaching",
+    limit: float | None = None,
+    blend: float = 0.05,
+) -> Any:
+    """Return the diagram.
+
+    Parameters
+    ----------
+    sim : Simulation
+    controller : {"energy", "pfl", "noncollocated", "lqr", "pd", "none"}
+        The law that begins; see `cstormpy.control.law`. The others are there too: ``select`` of the block "controller"
+        swaps them, also during a run.
+    q0, qd0 : array_like, (2,), optional
+        Start [rad, rad/s]; at rest and hanging unless given.
+    kick : bool, optional
+        Whether a torque of 0.5 N m in the elbow starts the motion for 0.2 s, beside the law's. Unless it is said, only
+        from the start at rest.
+    parameters : {"teaching", "spong", "gym", "rods"}
+        Which acrobot; the gains of the laws are those for "teaching".
+    limit : float, optional
+        Largest torque of the motor [N m]; unless given, that of each law.
+    blend : float
+        Time over which a swap of laws gives back its step in torque [s].
+    """
+    mech = library.acrobot(parameters)
+    bd = sim.blockdiagram(name="acrobot")
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[-math.pi / 2, 0.0] if q0 is None else q0, qd0=qd0, name="plant")
+    # told where upright is, no law has to search for it
+    made = {name: control.law(name, mech, **({} if name == "none" else {"goal": UPRIGHT})) for name in control.names()}
+    laws = bd.CONTROLLER(mech, made, law=controller, blend=blend, limit=limit, name="controller")
+    bd.connect(plant[0:2], laws[0:2])
+    torque = _kicked(bd, laws[0]) if (q0 is None and qd0 is None if kick is None else switch(kick, "kick")) else laws[0]
+    effort = bd.EFFORT(name="effort")
+    bd.connect(torque, plant[0], effort[0])
+    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
+    scope(bd, "scope_tau", torque, ["elbow torque [N m]"])
+    scope(bd, "scope_mode", [laws[1]], ["law.phase"])
+    scope(bd, "scope_effort", [effort[0]], ["effort [N²m²s]"])
+    bd.goal = Goal(UPRIGHT)
+    return bd
+
+
+def _kicked(bd: Any, torque: Any) -> Any:
+    """Return a torque with the kick added to it."""
+    kick = bd.PIECEWISE((0.0, KICK), (LASTS, 0.0), name="kick")
+    both = bd.SUM("++", name="torque")
+    bd.connect(torque, both[0])
+    bd.connect(kick, both[1])
+    return both[0]

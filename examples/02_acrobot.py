@@ -1,0 +1,25 @@
+"""A ready diagram: the acrobot swings up and balances, seen on scopes.
+
+`cstormpy.diagrams.names()` lists what is there, `options(name)` what can be chosen. Where there is no display the
+scopes stay closed; the figure is written to a file in either case.
+"""
+
+import cstormpy as cs
+
+
+def main(T=8.0, law="energy"):
+    sim = cs.Simulation()
+    print("ready diagrams:", ", ".join(cs.diagrams.names()))
+    bd = cs.diagrams.load("acrobot").build(sim, controller=law)
+    out = sim.run(bd, T=T, watch=["plant", "controller"])
+    print(f"{out.status} at t = {out.t[-1]:g} s, q = {out.signal('plant.q')[-1].round(4)}")
+    names = bd.blocknames["controller"].mode_names
+    for when, who in out.events:
+        print(f"  {when:7.4f} s: {who} changes its phase")
+    print("modes:", {mode: names[mode] for mode in sorted(set(out.signal("controller.mode").tolist()))})
+    cs.compare("acrobot", {"controller": [law]}, T=T).plot().savefig("acrobot.png")
+    return out
+
+
+if __name__ == "__main__":
+    main()

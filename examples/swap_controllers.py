@@ -1,0 +1,24 @@
+"""Swap the law of an acrobot by one word, then compare the laws in one table and one figure."""
+
+import math
+
+import cstormpy as cs
+
+
+def build(sim, law):
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1 - math.pi / 2, 0], name="plant")
+    controller = bd.CONTROLLER("acrobot", law)
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau, bd.SCOPE(vector=1, labels=["elbow torque [N m]"]))
+    bd.connect(controller.mode, bd.SCOPE(labels=["phase"]))
+    bd.connect(plant.q, bd.SCOPE(vector=2, labels=["shoulder [rad]", "elbow [rad]"]))
+    return bd
+
+
+if __name__ == "__main__":
+    sim = cs.Simulation()
+    sim.run(build(sim, "energy"), T=8)  # or "pfl", "noncollocated", "lqr", "pd", "none"
+    comparison = cs.compare(build, {"law": ["energy", "pfl", "noncollocated", "pd"]}, T=8, goal=[math.pi / 2, 0])
+    print(comparison)
+    comparison.plot().savefig("swap_controllers.png")

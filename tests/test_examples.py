@@ -1,0 +1,122 @@
+"""The examples: each runs, in a short version, and shows what its text says."""
+
+import ast
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+FILES = sorted(file.name for file in EXAMPLES.glob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def _headless(monkeypatch, tmp_path):
+    """Files go to a folder of the test's, figures to no screen."""
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BDSIM_NO_GRAPHICS", "1")
+    before = matplotlib.get_backend()
+    matplotlib.use("Agg")
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    matplotlib.use(before)
+
+
+def example(number):
+    (file,) = EXAMPLES.glob(f"{number:02d}_*.py")
+    return runpy.run_path(str(file))
+
+
+def test_the_examples_are_numbered_and_each_is_tested_here():
+    numbers = [int(name[:2]) for name in FILES if name[0].isdigit()]
+    assert numbers == list(range(1, len(numbers) + 1))
+    tested = Path(__file__).read_text(encoding="utf-8")
+    assert all(f"example({number})" in tested for number in numbers)
+    assert [name for name in FILES if not name[0].isdigit()] == ["swap_controllers.py"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_is_a_page_long_and_says_what_it_is_for(name):
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= (25 if name == "swap_controllers.py" else 72)
+    assert len(ast.get_docstring(ast.parse(text))) > 60
+    assert '\n\nif __name__ == "__main__":\n' in text
+
+
+def test_pendulum(capsys):
+    period, small = example(1)["main"](T=5.0)
+    # a swing of 0.1 rad takes 0.1²/16 longer
+    assert period == pytest.approx(small * (1 + 0.1**2 / 16), rel=2e-4)
+    assert "period" in capsys.readouterr().out
+
+
+def test_acrobot(capsys, tmp_path):
+    out = example(2)["main"](T=5.0)
+    said = capsys.readouterr().out
+    assert "acrobot_elbow" in said and "energy: balance" in said
+    assert out.status == "finished" and len(out.events) >= 1
+    assert (tmp_path / "acrobot.png").stat().st_size > 10_000
+
+
+def test_swap_while_running(capsys):
+    out = example(3)["main"](T=10.5)
+    said = capsys.readouterr().out
+    assert "2 s: energy" in said and "10 s: pd" in said
+    tau = out.signal("controller.tau")[:, 0]
+    at = np.searchsorted(out.t, [2.0, 10.0])
+    after = np.searchsorted(out.t, [2.0, 10.0], side="right") - 1
+    assert np.abs(tau[after] - tau[at]).max() < 1e-9
+
+
+def test_prescribed_elbow(capsys):
+    found, again = example(4)["main"]()
+    assert np.abs(again.x[-1] - found.x[-1]).max() < 1e-3
+    assert np.ptp(found.x[:, 0]) > 0.5
+    assert "0 N m" in capsys.readouterr().out
+
+
+def test_computed_torque():
+    worst = example(5)["main"](T=2.5)
+    assert worst[1.25] < 1e-4 < 0.05 < worst[1.5] < worst[2.5]
+
+
+def test_seven_joint_arm(capsys, tmp_path):
+    comparison = example(6)["main"](T=4.0)
+    assert [row["settled"] for row in comparison.rows] == [True, True, False]
+    assert str(comparison) in capsys.readouterr().out
+    assert (tmp_path / "seven_joint_arm.png").stat().st_size > 10_000
+
+
+def test_sensitivity():
+    predicted, found = example(7)["main"](T=1.0)
+    assert np.abs(predicted - found).max() < 0.02 * np.abs(found).max()
+
+
+def test_save_and_play_back(tmp_path):
+    first, out, longer = example(8)["main"](T=2.0)
+    assert (tmp_path / "swing.csv").read_text().startswith("t,plant.q[0]")
+    assert longer.t[0] == first.t[-1] == 2.0 and longer.t[-1] == 4.0
+    np.testing.assert_array_equal(longer.x[0], first.x[-1])
+    assert 0.05 < np.abs(out.signal("difference[0]")).max() < 1.0
+
+
+def test_your_own(capsys):
+    out, goal = example(9)["main"](T=6.0)
+    energy = out.signal("energy.total")
+    assert energy[0] < -20.0 and abs(energy[-1] - goal) < 2.0
+    assert np.abs(out.signal("motor[0]")).max() <= 4.0
+
+
+def test_swap_controllers(capsys, tmp_path):
+    runpy.run_path(str(EXAMPLES / "swap_controllers.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines if line and line.split()[0] in ("energy", "pfl", "pd")] == [
+        ["energy", "yes"],
+        ["pfl", "yes"],
+        ["pd", "no"],
+    ]
+    assert (tmp_path / "swap_controllers.png").stat().st_size > 10_000

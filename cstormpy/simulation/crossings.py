@@ -3,7 +3,8 @@
 After each accepted step the sign of every detector is compared with the sign before. Where it changed, the dense output
 gives a first time; steps of the method's own order from the beginning of the step then close in on it, so that an event
 is as exact as the integration itself. A detector that has just fired stands near zero: on which side is seen shortly
-after, inside the next step.
+after, inside the next step. A detector crosses zero where it reaches zero from one side, and where it leaves zero on
+which it stood: signals that are true or false, 1 or 0, have edges in both directions.
 """
 
 from __future__ import annotations
@@ -28,106 +29,133 @@ _LOOKS = (2.0**-12, 2.0**-9, 2.0**-6, 2.0**-3, 0.5, 1.0)
 _TOGETHER = 1e-12
 #: The first guess, by the dense output, is trusted to this part of the step.
 _GUESS = 1e-4
+#: Stands for a value of zero where it must have a sign.
+_TINY = 1e-300
 
 
 class Crossings:
-    """The zero-crossing detectors of a run, and on which side of zero each was last."""
+    """The zero-crossing detectors of a run, and where each was last: its value, or None where it has just fired."""
 
     def __init__(self, detectors: list[tuple[Detector, Any]]) -> None:
         self.detectors = detectors
         self.before: list[float | None] = [None] * len(detectors)
 
-    def start(self, t: float, x: Array) -> None:
-        """Note on which side each detector is; those at zero are looked at again within the first step."""
-        self.before = [self._sided(detector(t, x)) for detector, _ in self.detectors]
+    def start(self, t: float, x: Array, resumed: bool) -> None:
+        """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there."""
+        self.rearm(t, x, [])
+        if resumed:
+            self.before = [value or None for value in self.before]
 
     def rearm(self, t: float, x: Array, fired: list[int]) -> None:
-        """Note the sides anew after states or outputs have changed; those that just fired are to be seen later."""
+        """Note the values anew after states or outputs have changed; those that just fired are to be seen later."""
         for i, (detector, _) in enumerate(self.detectors):
-            self.before[i] = None if i in fired else self._sided(detector(t, x))
+            self.before[i] = None if i in fired else float(detector(t, x))
 
     def jumped(self, t: float, x: Array) -> list[int]:
         """Return the detectors that a jump of the signals at this time has taken across zero."""
         fired = []
         for i, (detector, _) in enumerate(self.detectors):
             value, before = float(detector(t, x)), self.before[i]
-            if before is not None and _crosses(before, value, float(getattr(detector, "direction", 0.0))):
+            if before is not None and _crosses(before, value, _direction(detector)):
                 fired.append(i)
-            self.before[i] = self._sided(value)
+            if before is not None or value != 0.0:
+                self.before[i] = value
         return fired
-
-    @staticmethod
-    def _sided(value: float) -> float | None:
-        return None if value == 0.0 else value
 
     def first(self, stepper: Stepper) -> tuple[float, Array, list[int]] | None:
         """Return time, state and detectors of the first crossing within the last step, or None."""
         t1, x1 = stepper.t, stepper.x
-        found: list[tuple[float, float, int]] = []
+        found: list[tuple[_Bracket, int]] = []
         after: list[float | None] = []
         for i, (detector, _) in enumerate(self.detectors):
             value = float(detector(t1, x1))
             bracket = self._bracket(i, value, stepper)
-            after.append(self._sided(value))
+            after.append(value)
             if bracket is not None:
-                found.append((*bracket, i))
+                found.append((bracket, i))
         if not found:
-            self.before = [a if a is not None else b for a, b in zip(after, self.before, strict=True)]
+            self.before = after
             return None
-        times = [(self._locate(self.detectors[i][0], left, right, stepper), i) for left, right, i in found]
-        t = min(time for time, _ in times)
-        fired = [i for time, i in times if time <= t + _TOGETHER * max(1.0, abs(t))]
+        times = [(self._locate(self.detectors[i][0], bracket, stepper), i) for bracket, i in found]
+        earliest = min(time for time, _ in times)
+        together = [(time, i) for time, i in times if time <= earliest + _TOGETHER * max(1.0, abs(earliest))]
+        t, fired = max(time for time, _ in together), [i for _, i in together]
         return t, stepper.partial(t) if t < t1 else x1, fired
 
-    def _bracket(self, i: int, value: float, stepper: Stepper) -> tuple[float, float] | None:
-        """Return times around a crossing in the detector's direction, or None."""
+    def _bracket(self, i: int, value: float, stepper: Stepper) -> _Bracket | None:
+        """Return where in the last step there is a crossing in the detector's direction, or None."""
         detector = self.detectors[i][0]
-        direction = float(getattr(detector, "direction", 0.0))
-        before = self.before[i]
+        direction = _direction(detector)
+        left, before = stepper.t_old, self.before[i]
         if before is not None:
-            return (stepper.t_old, stepper.t) if _crosses(before, value, direction) else None
-        dense, span = stepper.dense(), stepper.t - stepper.t_old
-        left = side = None
+            return _Bracket(left, stepper.t, before, value) if _crosses(before, value, direction) else None
+        dense, span = stepper.dense(), stepper.t - left
         for part in _LOOKS:
             t = stepper.t_old + part * span
             seen = value if part == 1.0 else float(detector(t, dense(t)))
-            if side is not None and left is not None and _crosses(side, seen, direction):
-                return left, t
-            if seen != 0.0:
-                left, side = t, seen
+            if before is not None and _crosses(before, seen, direction):
+                return _Bracket(left, t, before, seen)
+            left, before = t, seen
         return None
 
-    def _locate(self, detector: Detector, left: float, right: float, stepper: Stepper) -> float:
-        """Return the time of a crossing between two times of the last step, on its far side."""
-        span = right - left
+    def _locate(self, detector: Detector, bracket: _Bracket, stepper: Stepper) -> float:
+        """Return the time of a crossing, on its far side."""
+        left, right = bracket.left, bracket.right
         dense = stepper.dense()
-        near = self._root(lambda t: float(detector(t, dense(t))), left, right)
-        if near is None:
-            return right
+        near = bracket.root(lambda t: float(detector(t, dense(t))), left, right)
 
         def exact(t: float) -> float:
             if t == stepper.t:
                 return float(detector(t, stepper.x))
             return float(detector(t, dense(t) if t <= stepper.t_old else stepper.partial(t)))
 
-        a, b = max(left, near - _GUESS * span), min(right, near + _GUESS * span)
-        found = self._root(exact, a, b)
+        guess = _GUESS * (right - left)
+        found = None
+        if near is not None:
+            found = bracket.root(exact, max(left, near - guess), min(right, near + guess))
         if found is None:
-            found = self._root(exact, left, right)
-        return near if found is None else found
+            found = bracket.root(exact, left, right)
+        return found if found is not None else right if near is None else near
 
-    @staticmethod
-    def _root(value: Callable[[float], float], a: float, b: float) -> float | None:
-        fa, fb = value(a), value(b)
-        if fb == 0.0:
-            return b
-        if fa == 0.0 or (fa > 0.0) == (fb > 0.0):
-            return a if fa == 0.0 else None
+
+class _Bracket:
+    """Two times within a step, and the values before and after the crossing between them.
+
+    A value of zero, as a signal that is false has, counts to the side that it is on: it lies beyond the crossing, or
+    before it where the detector begins at zero.
+    """
+
+    def __init__(self, left: float, right: float, before: float, after: float) -> None:
+        self.left, self.right = left, right
+        self._rises = after > before
+        self._zero = -_TINY if before == 0.0 else _TINY
+
+    def _beyond(self, value: float) -> float:
+        """Return a value as how far it is beyond the crossing, which is never zero."""
+        return self._zero if value == 0.0 else value if self._rises else -value
+
+    def root(self, value: Callable[[float], float], a: float, b: float) -> float | None:
+        """Return the first time found behind the crossing between two times, None if there is none between."""
+
+        def beyond(t: float) -> float:
+            return self._beyond(value(t))
+
+        if beyond(a) > 0.0 or beyond(b) < 0.0:
+            return None
         resolution = 4.0 * float(np.spacing(max(abs(a), abs(b))))
-        return float(brentq(value, a, b, xtol=max(resolution, 1e-300), rtol=8.9e-16, maxiter=200))
+        t = float(brentq(beyond, a, b, xtol=resolution, rtol=8.9e-16, maxiter=200))
+        while t < b and beyond(t) < 0.0:
+            t = min(t + resolution, b)
+            resolution *= 2.0
+        return t
+
+
+def _direction(detector: Detector) -> float:
+    return float(getattr(detector, "direction", 0.0))
 
 
 def _crosses(before: float, after: float, direction: float) -> bool:
-    rising = before < 0.0 <= after and direction >= 0.0
-    falling = before > 0.0 >= after and direction <= 0.0
+    """Whether a value has reached zero from one side, or left zero, in a direction (0: in any)."""
+    rising = (before < 0.0 <= after or before == 0.0 < after) and direction >= 0.0
+    falling = (before > 0.0 >= after or before == 0.0 > after) and direction <= 0.0
     return rising or falling

@@ -47,14 +47,16 @@ class Diagram:
                 self.continuous.append((b, slice(begin, begin + b.nstates)))
                 begin += b.nstates
         self.nstates = begin
-        where: dict[Any, slice] = dict(self.continuous)
         self.cells: dict[Any, list[Any]] = {b: [None] for b in bd.blocklist if b.blockclass == "sampled"}
+        views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
+        cells, nothing = {**self.cells, **views}, [None]
         self.order = [
-            (b, b.output, b._inport_slots, b._outport_slots, b.nout, where.get(b), self.cells.get(b))
+            (b, b.output, b._inport_slots, b._outport_slots, b.nout, cells.get(b, nothing))
             for group in bd.plan
             for b in group
         ]
-        self.rates = [(b, b.deriv, b._inport_slots, s) for b, s in self.continuous]
+        self.views = [(views[b], part) for b, part in self.continuous]
+        self.rates = [(b, b.deriv, b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
         self.sinks = [b for b in bd.blocklist if isinstance(b, SinkBlock)]
         self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
         self.earliest, self.latest = -math.inf, math.inf
@@ -84,10 +86,11 @@ class Diagram:
         try:
             for reset in self.resets:
                 reset()
-            for b, output, ins, outs, nout, part, cell in self.order:
-                state = x[part] if part is not None else None if cell is None else cell[0]
-                values = output(at, [s.value for s in ins], state)
-                if len(values) != nout or not isinstance(values, (list, tuple)):
+            for cell, part in self.views:
+                cell[0] = x[part]
+            for b, output, ins, outs, nout, cell in self.order:
+                values = output(at, [s.value for s in ins], cell[0])
+                if not isinstance(values, (list, tuple)) or len(values) != nout:
                     raise _refused(b, values)
                 if nout == 1:
                     outs[0].value = values[0]
@@ -110,9 +113,9 @@ class Diagram:
         at = min(max(t, self.earliest), self.latest)
         b = None
         try:
-            for b, deriv, ins, part in self.rates:
-                value = deriv(at, [s.value for s in ins], x[part])
-                if value.__class__ is not np.ndarray or value.shape != (part.stop - part.start,):
+            for b, deriv, ins, cell, part, shape in self.rates:
+                value = deriv(at, [s.value for s in ins], cell[0])
+                if value.__class__ is not np.ndarray or value.shape != shape:
                     raise self._wrong_rate(b, value)
                 rate[part] = value
         except Exception as error:
@@ -128,7 +131,7 @@ class Diagram:
 
     def publish(self) -> None:
         """Let bdsim's own ways to look at an output see the values of the last evaluation."""
-        for b, _, _, outs, _, _, _ in self.order:
+        for b, _, _, outs, _, _ in self.order:
             b.__dict__["_output_values"] = [slot.value for slot in outs]
 
     def failure(self, b: Any, what: str, t: float, error: Exception) -> CstormError:
@@ -154,7 +157,7 @@ class Diagram:
 
     def not_finite(self) -> str | None:
         """Return the first output, in the order of evaluation, that is not finite, or None."""
-        for b, _, _, outs, _, _, _ in self.order:
+        for b, _, _, outs, _, _ in self.order:
             for port, slot in enumerate(outs):
                 value = slot.value
                 if value.__class__ is float:
@@ -188,7 +191,7 @@ def _shape(value: Any) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, precision=6, threshold=8, separator=", ").replace("\n", "")
-    text = repr(value)
+    text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -11,6 +11,8 @@ import contextlib
 import functools
 import io
 import os
+import threading
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -22,11 +24,15 @@ __all__ = ["our_blocks", "quiet"]
 _PACKAGE = "cstormpy"
 
 
+#: Standard output belongs to the process: two threads that turn it aside at once would not both turn it back.
+_ASIDE = threading.RLock()
+
+
 @contextlib.contextmanager
-def quiet() -> Any:
-    """Swallow what bdsim prints while it looks for toolboxes that are not installed."""
-    with contextlib.redirect_stdout(io.StringIO()):
-        yield
+def quiet() -> Iterator[io.StringIO]:
+    """Catch what bdsim prints, such as that toolboxes are not installed."""
+    with _ASIDE, contextlib.redirect_stdout(io.StringIO()) as printed:
+        yield printed
 
 
 @functools.cache

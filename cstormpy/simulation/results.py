@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import os
 import re
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import numpy as np
 from bdsim.components import BDStruct
 from numpy.typing import NDArray
 
-from cstormpy.errors import FileFormatError, InvalidValue, UnknownName, unknown_name
+from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownName, unknown_name
 
 __all__ = ["Recorded", "Result", "read"]
 
@@ -75,7 +74,7 @@ class Result(BDStruct):
 
         The file appears whole or not at all.
         """
-        target = Path(path)
+        target = _path(path)
         writer = _WRITERS.get(target.suffix.lower())
         if writer is None:
             raise InvalidValue(f"{target}: expected a name that ends in .npz, .csv or .mat")
@@ -88,6 +87,13 @@ class Result(BDStruct):
             raise FileFormatError(f"{target}: cannot be written: {error.strerror or error}") from error
         finally:
             part.unlink(missing_ok=True)
+
+
+def _path(path: Any) -> Path:
+    try:
+        return Path(path)
+    except TypeError:
+        raise InvalidType(f"path: expected the name of a file, got {type(path).__name__}") from None
 
 
 def _columns(name: str, values: Any) -> dict[str, Array]:
@@ -147,7 +153,7 @@ class Recorded:
 
 def read(path: str | os.PathLike[str]) -> Recorded:
     """Read a file that `Result.save` wrote, or a CSV whose first row holds names and whose first column the times."""
-    source = Path(path)
+    source = _path(path)
     reader = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}.get(source.suffix.lower())
     if reader is None:
         raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
@@ -157,7 +163,7 @@ def read(path: str | os.PathLike[str]) -> Recorded:
         names, data = reader(source)
     except FileFormatError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, EOFError) as error:
+    except Exception as error:  # what a damaged file can set off in its readers is not to be foreseen
         raise FileFormatError(f"{source}: is not a saved run: {error}") from error
     if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
         raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")

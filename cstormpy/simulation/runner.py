@@ -25,6 +25,7 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.recording import Recording
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
 from cstormpy.simulation.wiring import describe
 
@@ -36,8 +37,9 @@ Array = NDArray[np.float64]
 _SAME_TIME = 1e-12
 #: A source is taken to jump within so many units in the last place of its declared time.
 _JUMP_WIDTH = 8
-#: So many events within so short a time are chattering.
-_CHATTER_COUNT, _CHATTER_TIME = 100, 1e-7
+#: So many events of one block within so short a time (as _SAME_TIME) are chattering, or accumulate as those of a ball
+#: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
+_CHATTER = ((100, 1e-7), (4, 1e-9))
 #: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
 _GRAPHICS_POINTS = 200
 
@@ -90,6 +92,8 @@ class Run:
         self.stepper = self._make_stepper(step)
         self.crossings = Crossings(self.simstate.crossing_detectors)
         self.diagram.bind_samples(self.simstate)
+        nothing_between = not self.diagram.nstates and not self.crossings.detectors and not self.settings.grid
+        self._only_ticks = nothing_between and bool(self.diagram.bd.clocklist)
 
     def _make_stepper(self, step: float) -> Stepper:
         s = self.settings
@@ -124,7 +128,7 @@ class Run:
         due = self._due(self.t)
         self._serve(due)
         self._begin_segment(any(_jumps(s) for s in due))
-        self.crossings.start(self.t, self.x)
+        self.crossings.start(self.t, self.x, resumed=self.t > 0.0)
         self._observe(at_boundary=True)
         while self.t < self.end and self.simstate.stop is None:
             bound, sources = self._next_boundary()
@@ -143,7 +147,7 @@ class Run:
         """Step to a boundary; False where an event or a command ended the segment before."""
         d = self.diagram
         d.latest = bound - _JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
-        if not self.diagram.nstates and self.diagram.bd.clocklist and not self.settings.grid:
+        if self._only_ticks:
             self._leap(bound)
             return True
         while self.t < bound:
@@ -151,10 +155,10 @@ class Run:
             self.steps += 1
             crossing = self.crossings.first(self.stepper) if self.crossings.detectors else None
             if crossing is not None:
-                self._grid_points(crossing[0])
+                self._grid_points(crossing[0], bound)
                 self._event(*crossing)
                 return self.t >= bound and self.simstate.stop is None
-            self._grid_points(self.stepper.t)
+            self._grid_points(self.stepper.t, bound)
             self.t, self.x = self.stepper.t, self.stepper.x
             d.earliest = -math.inf
             if self.t < bound:
@@ -174,26 +178,33 @@ class Run:
         jumped = any(_jumps(s) for s in sources)
         ticks = any(isinstance(s, Clock) for s in sources)
         as_bdsim = self.settings.first_tick == "bdsim"
-        if (jumped and not as_bdsim and not self.settings.grid) or (as_bdsim and ticks):
+        if jumped and not as_bdsim and not self.settings.grid:
             d.forget()
             self._observe(at_boundary=True)
-        self._serve(sources)
         d.latest = math.inf
+        self._look_beyond(jumped)
+        if as_bdsim and ticks:
+            self._observe(at_boundary=True)
+        self._serve(sources)
         self._begin_segment(jumped)
         fired = self.crossings.jumped(self.t, self.x) if self.crossings.detectors else []
         if fired:
-            self._event(self.t, self.x, fired)
+            self._event(self.t, self.x, fired, jumped)
         elif not (as_bdsim and ticks):
             self._observe(at_boundary=True)
-        self._commanded()
+        self._commanded(jumped)
 
     def _begin_segment(self, jumped: bool) -> None:
         """Compute the derivative anew where the run stands."""
+        self._look_beyond(jumped)
+        self.stepper.restart(self.t, self.x)
+        self.diagram.at(self.t, self.x)
+
+    def _look_beyond(self, jumped: bool) -> None:
+        """Let blocks see the time behind a jump; clocks that tick there sample what the source jumps to."""
         d = self.diagram
         d.earliest = self.t + _JUMP_WIDTH * float(np.spacing(self.t)) if jumped else -math.inf
         d.forget()
-        self.stepper.restart(self.t, self.x)
-        d.at(self.t, self.x)
 
     def _next_boundary(self) -> tuple[float, list[Any]]:
         """Return the next scheduled time, at most the end, and what is due then."""
@@ -206,10 +217,9 @@ class Run:
                 for source in sources:
                     self.simstate.declare_event(source, when)
                 return self.end, []
-            if when > self.t + tolerance:
-                return (self.end if abs(when - self.end) <= tolerance else float(when)), [
-                    s for s in sources if s is not None
-                ]
+            due = [s for s in sources if s is not None]
+            if due:  # what an event has come just before is late by less than the tolerance
+                return max(self.t, self.end if abs(when - self.end) <= tolerance else float(when)), due
 
     def _due(self, t: float) -> list[Any]:
         """Return what is scheduled up to a time."""
@@ -230,8 +240,17 @@ class Run:
         for source in sources:
             if callable(source) and not isinstance(source, (Clock, Block)):
                 d.at(self.t, self.x)
-                source(self.t, simstate)
+                self._call("a scheduled function", source, self.t, simstate)
                 d.forget()
+
+    def _call(self, what: str, function: Callable[..., object], *arguments: Any) -> None:
+        """Call a function of the user; what it raises ends the run, whose data is kept."""
+        try:
+            function(*arguments)
+        except CstormError:
+            raise
+        except Exception as error:
+            raise BlockError(f"{what} failed at t = {self.t:.9g}: {type(error).__name__}: {error}") from error
 
     def _next_state(self, clock: Any) -> Array:
         d = self.diagram
@@ -253,19 +272,18 @@ class Run:
 
     # events
 
-    def _event(self, t: float, x: Array, fired: list[int]) -> None:
+    def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at a zero crossing, let the blocks handle it, and begin anew behind it."""
         d, simstate = self.diagram, self.simstate
         self.t, self.x = t, x
-        d.earliest = -math.inf
-        d.forget()
+        self._look_beyond(jumped)
         d.at(t, x)
         states = d.bd.state_map(x.copy(), simstate)
         for i in fired:
             block = simstate.crossing_detectors[i][1]
             self.events.append((t, str(block.name)))
             self._handle(block, t, x, states)
-        after = np.array(d.bd.continuous_state_vector(states), dtype=float)
+        after = self._states_after(states)
         if not np.array_equal(after, x) and not self.settings.grid:
             self._observe(at_boundary=True)
         self.x = after
@@ -275,9 +293,19 @@ class Run:
         since = t - (self.events[-len(fired) - 1][0] if len(self.events) > len(fired) else self.start_time)
         if since > 0.0:
             self.stepper.h = min(self.stepper.h, since)
-        self._begin_segment(False)
+        self._begin_segment(jumped)
         self.crossings.rearm(self.t, self.x, fired)
         self._observe(at_boundary=True)
+
+    def _states_after(self, states: dict[Any, Any]) -> Array:
+        """Return the continuous states that event handlers have left."""
+        for b, _ in self.diagram.continuous:
+            if np.size(states[b]) != b.nstates:
+                raise DiagramError(
+                    f"{describe(b)}: has {b.nstates} states, an event handler left {np.size(states[b])}; "
+                    "write into the array, as in states[block][:] = ..."
+                )
+        return np.array(self.diagram.bd.continuous_state_vector(states), dtype=float)
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         handler = getattr(block, "event_handler", None) or getattr(block, "on_event", None)
@@ -289,13 +317,14 @@ class Run:
             raise self.diagram.failure(block, "event handler", t, error) from error
 
     def _check_chatter(self) -> None:
-        recent = self.events[-_CHATTER_COUNT:]
-        if len(recent) == _CHATTER_COUNT and recent[-1][0] - recent[0][0] <= _CHATTER_TIME * max(1.0, abs(self.t)):
-            names = ", ".join(sorted({name for _, name in recent}))
-            raise DiagramError(
-                f"{names}: {_CHATTER_COUNT} events within {recent[-1][0] - recent[0][0]:.3g} s at t = {self.t:.9g}; the "
-                "signal chatters about zero: give the switch a hysteresis, or let the event move the state away"
-            )
+        for count, span in _CHATTER:
+            name = self.events[-1][1]
+            times = [t for t, block in self.events[-2 * count :] if block == name][-count:]
+            if len(times) == count and times[-1] - times[0] <= span * max(1.0, abs(self.t)):
+                raise DiagramError(
+                    f"{name}: {count} events within {times[-1] - times[0]:.3g} s at t = {self.t:.9g}; the signal chatters "
+                    "about zero: give the switch a hysteresis, or let the event move the state away"
+                )
 
     # what is seen from outside
 
@@ -311,7 +340,7 @@ class Run:
         if not self.settings.sinks_on_grid:
             self._sinks(self.t)
         for watch in self.watchers:
-            watch(self.t, self.x)
+            self._call("the observer", watch, self.t, self.x)
 
     def _on_grid(self, t: float) -> bool:
         """Whether the next point of the grid, or its last, is at this time."""
@@ -320,8 +349,8 @@ class Run:
     def _grid_time(self, k: int) -> float:
         return self.start_time + k * (self.settings.grid or math.inf) if k else self.start_time
 
-    def _grid_points(self, until: float) -> None:
-        """Record the points of the grid within the last step, before a time; that time itself is seen otherwise."""
+    def _grid_points(self, until: float, bound: float) -> None:
+        """Record the points of the grid within the last step, up to a time; the end of the segment is seen later."""
         if not self.settings.grid:
             return
         dense = None
@@ -332,7 +361,7 @@ class Run:
             x = dense(t) if self.diagram.nstates else self.x
             self.diagram.evaluate(t, x)
             self._record_grid(t, x)
-        if until < self.end and abs(self._grid_time(self._grid) - until) <= tolerance and until == self.stepper.t:
+        if until < bound and abs(self._grid_time(self._grid) - until) <= tolerance and until == self.stepper.t:
             self.diagram.at(until, self.stepper.x)
             self._record_grid(until, self.stepper.x)
 
@@ -366,13 +395,13 @@ class Run:
                 f"{bad} at t = {self.t:.9g}; the run ends there. Look at what this block computes from its inputs"
             )
 
-    def _commanded(self) -> bool:
+    def _commanded(self, jumped: bool = False) -> bool:
         """Carry out what was asked from outside; True where that was anything."""
         if self.commands.empty():
             return False
         while not self.commands.empty():
-            self.commands.get()()
-        self._begin_segment(False)
+            self._call("a posted function", self.commands.get())
+        self._begin_segment(jumped)
         if self.crossings.detectors:
             self.crossings.rearm(self.t, self.x, [])
         return True
@@ -393,6 +422,11 @@ class Run:
         for b, part in d.continuous:
             if not np.isfinite(rate[part]).all():
                 return BlockError(f"{describe(b)}: the rate of its state is {rate[part]} {where}; the run ends there")
+        for ahead in np.geomspace(1.0, 1e8, 9) * shortest_step(self.t):
+            d.evaluate(self.t + ahead, self.x + ahead * rate)
+            bad = d.not_finite()
+            if bad is not None:
+                return BlockError(f"{bad} just after t = {self.t:.9g}; the run ends there")
         names = d.bd.statenames
         fastest = names[int(np.argmax(np.abs(rate) / (self.settings.atol + np.abs(self.x))))] if names else "none"
         return BlockError(

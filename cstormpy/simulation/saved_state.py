@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
+from cstormpy.errors import DiagramError, FileFormatError, InvalidType, NonFinite, ShapeError
 
 __all__ = ["SavedState", "initial_state"]
 
@@ -29,7 +29,7 @@ class SavedState:
     continuous
         State of each continuous block by its name.
     sampled
-        State of each clock by its name.
+        State of each sampled block by its name.
     memory
         What blocks remember besides their states, by the name of the block.
     step
@@ -44,7 +44,11 @@ class SavedState:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON."""
-        Path(path).write_text(json.dumps({"format": _FORMAT, **asdict(self)}, indent=1), encoding="utf-8")
+        text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1)
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise FileFormatError(f"{path}: cannot be written: {error.strerror or error}") from error
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedState:
@@ -53,11 +57,24 @@ class SavedState:
             content = json.loads(Path(path).read_text(encoding="utf-8"))
             if content.pop("format") != _FORMAT:
                 raise FileFormatError(f"{path}: is not a saved state of this version")
-            return cls(**content)
+            state = cls(**content)
+            state._check()
+        except FileFormatError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, FileFormatError):
-                raise
             raise FileFormatError(f"{path}: is not a saved state: {error}") from error
+        return state
+
+    def _check(self) -> None:
+        """Make sure of the types, and that all numbers are finite."""
+        self.t, self.step = float(self.t), float(self.step)
+        for states in (self.continuous, self.sampled):
+            for name, values in states.items():
+                states[name] = [float(value) for value in values]
+        self.memory.items()
+        numbers = [self.t, self.step, *(v for part in (self.continuous, self.sampled) for vs in part.values() for v in vs)]
+        if not np.isfinite(numbers).all() or self.t < 0.0:
+            raise ValueError("holds numbers that are not finite, or a time before zero")
 
     @classmethod
     def of(cls, diagram: Any, simstate: Any, t: float, x: NDArray[np.float64], step: float) -> SavedState:
@@ -65,32 +82,36 @@ class SavedState:
         return cls(
             t=float(t),
             continuous={str(b.name): x[part].tolist() for b, part in diagram.continuous},
-            sampled={clock.name: simstate.clock_states[clock].state.tolist() for clock in diagram.bd.clocklist},
+            sampled={str(b.name): cell[0].tolist() for b, cell in diagram.cells.items()},
             memory={str(b.name): b.memory() for b in diagram.bd.blocklist if hasattr(b, "memory")},
             step=float(step),
         )
 
     def restore(self, diagram: Any, simstate: Any) -> NDArray[np.float64]:
-        """Put clocks and memories of a diagram back, and return its continuous state."""
+        """Put sampled states and memories of a diagram back, and return its continuous state."""
         x = np.empty(diagram.nstates)
         for b, part in diagram.continuous:
-            value = self.continuous.get(str(b.name))
-            if value is None or len(value) != b.nstates:
-                raise ShapeError(
-                    f"start: block {b.name!r} has {b.nstates} states, the saved state "
-                    f"{'has none of that name' if value is None else f'{len(value)}'}; was it saved from another diagram?"
-                )
-            x[part] = value
+            x[part] = self._of(self.continuous, b, b.nstates)
         for clock in diagram.bd.clocklist:
-            saved = self.sampled.get(clock.name)
-            state = simstate.clock_states[clock]
-            if saved is None or len(saved) != state.state.size:
-                raise DiagramError(f"start: the saved state does not fit clock {clock.name!r} of this diagram")
-            state.state = np.array(saved, dtype=float)
+            parts = [self._of(self.sampled, b, b.ndstates) for b in clock.blocklist]
+            simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
         for b in diagram.bd.blocklist:
             if hasattr(b, "recall") and str(b.name) in self.memory:
-                b.recall(self.memory[str(b.name)])
+                try:
+                    b.recall(self.memory[str(b.name)])
+                except (LookupError, TypeError, ValueError, AttributeError) as error:
+                    raise DiagramError(f"start: the saved state does not fit block {b.name!r}: {error}") from error
         return x
+
+    @staticmethod
+    def _of(states: dict[str, list[float]], b: Any, width: int) -> list[float]:
+        value = states.get(str(b.name))
+        if value is None or len(value) != width:
+            raise ShapeError(
+                f"start: block {b.name!r} has {width} states, the saved state "
+                f"{'has none of that name' if value is None else len(value)}; was it saved from another diagram?"
+            )
+        return value
 
 
 def initial_state(start: Any, diagram: Any, simstate: Any) -> tuple[float, NDArray[np.float64], float]:
@@ -107,4 +128,6 @@ def initial_state(start: Any, diagram: Any, simstate: Any) -> tuple[float, NDArr
         ) from None
     if x.shape != (diagram.nstates,):
         raise ShapeError(f"start: expected shape ({diagram.nstates},) as in {diagram.bd.statenames}, got {x.shape}")
+    if not np.isfinite(x).all():
+        raise NonFinite(f"start: all states must be finite, got {x}")
     return 0.0, x, 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,8 @@ class Settings:
         check_finite: bool,
     ) -> Settings:
         """Return settings from what a user gave."""
+        if not isinstance(solver_args or {}, Mapping):
+            raise InvalidType(f"solver_args: expected a dict, got {type(solver_args).__name__}")
         arguments = dict(solver_args or {})
         solver = arguments.pop("method", None) or arguments.pop("integrator", None) or solver
         if isinstance(solver, str) and solver.lower() in ("solve_ivp", "solver_ivp"):
@@ -59,13 +62,13 @@ class Settings:
         )
         if fixed and dt is None and max_step is None:
             raise InvalidValue(f"solver {solver!r}: takes steps of one length; give it, as in run(..., dt=0.001)")
-        rtol = _positive("rtol", arguments.pop("rtol", None) or rtol or RTOL)
-        atol = _positive("atol", arguments.pop("atol", None) or atol or ATOL)
+        rtol = _positive("rtol", arguments.pop("rtol", RTOL) if rtol is None else rtol)
+        atol = _positive("atol", arguments.pop("atol", ATOL) if atol is None else atol)
         max_step = arguments.pop("max_step", None) if max_step is None else max_step
         dt = None if dt is None else _positive("dt", dt)
         grid = _positive("log_dt", log_dt) if log_dt is not None else None if fixed else dt
         longest = _positive("max_step", max_step) if max_step is not None else T / _STEPS_AT_LEAST
-        if first_tick not in FIRST_TICKS:
+        if not isinstance(first_tick, (int, str)) or first_tick not in FIRST_TICKS:
             raise InvalidValue(f"first_tick: expected 0 or 'bdsim', got {first_tick!r}")
         return cls(
             T=T,

@@ -14,6 +14,7 @@ from bdsim import BDSim
 
 from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.reporting import Progress, notice
+from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.palette import our_blocks, quiet
@@ -22,6 +23,7 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import initial_state
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.starting import schedule, start_blocks
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Simulation"]
@@ -93,19 +95,27 @@ class Simulation(BDSim):
         """Return the method that makes one kind of block, whose errors are the block's own and say where."""
 
         def make(*args: Any, **kwargs: Any) -> Any:
-            blocks = len(bd.blocklist)
+            blocks, wires = len(bd.blocklist), len(bd.wirelist)
             try:
                 return self._resolve_block_class(kind)(*args, bd=bd, **kwargs)
             except CstormError:
-                del bd.blocklist[blocks:]  # bdsim has counted it already
+                _forget(bd, blocks, wires)
                 raise
             except Exception as error:
-                del bd.blocklist[blocks:]
+                _forget(bd, blocks, wires)
                 raise DiagramError(f"{kind}: cannot be made: {type(error).__name__}: {error}") from error
 
         make.__name__ = kind
         make.__doc__ = (self._blocklibrary or {})[kind].get("doc")
         return make
+
+    def load(self, path: str | os.PathLike[str], trust: bool = False) -> Any:
+        """Return a diagram from a .bd file of bdedit.
+
+        Its values are read as literals; ``trust=True`` evaluates the expressions in it, which can run any code.
+        """
+        name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+        return load_bd(self.blockdiagram(name), path, trust)
 
     def run(  # type: ignore[override]
         self,
@@ -189,6 +199,10 @@ class Simulation(BDSim):
         settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
         if on_error not in ("return", "raise"):
             raise InvalidValue(f"on_error: expected 'return' or 'raise', got {on_error!r}")
+        if observer is not None and not callable(observer):
+            raise InvalidType(f"observer: expected a function of time and state, got {type(observer).__name__}")
+        if not isinstance(debug, str):
+            raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
         del minstepsize
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
@@ -245,12 +259,7 @@ class Simulation(BDSim):
         with _quietly_failing(diagram):
             self.update_parameters(bd)
             self._start_clocks(bd, simstate, settings, begin)
-            for b in bd.blocklist:
-                if type(b).__name__ == "Watch":  # its own start() fails in bdsim 1.4
-                    simstate.watchlist += [wire.start for wire in b._input_wires]
-                else:
-                    b.start_safe(simstate)
-                    b.validate_start_safe()
+            start_blocks(bd, simstate)
         watched = {s.key: s for s in find_signals(bd, watch) + find_signals(bd, simstate.watchlist)}
         panes = find_panes(bd)
         shown = {s.key: s for pane in panes for s in pane.signals if s.key not in watched}
@@ -263,10 +272,7 @@ class Simulation(BDSim):
             self._commands,
             watchers,
         )
-        for when, command in (at or {}).items():
-            if not callable(command):
-                raise InvalidType(f"at: expected a function to call at {when}, got {type(command).__name__}")
-            simstate.declare_event(lambda _t, _simstate, call=command: call(), float(when))
+        schedule(at, simstate)
         t, x, step = initial_state(start, diagram, simstate)
         run.begin(t, x, step)
         return run
@@ -314,6 +320,15 @@ class Simulation(BDSim):
         if options.graphics and any(getattr(b, "isgraphics", False) for b in bd.blocklist):
             options.hold = options.hold if block is None else block
             self.done(bd, block=options.hold)
+
+
+def _forget(bd: Any, blocks: int, wires: int) -> None:
+    """Take out of a diagram what bdsim has entered of a block that then could not be made."""
+    for block in bd.blocklist[blocks:]:
+        bd.blocknames.pop(block.name, None)
+        for clock in bd.clocklist:
+            clock.blocklist[:] = [b for b in clock.blocklist if b is not block]
+    del bd.blocklist[blocks:], bd.wirelist[wires:]
 
 
 def _side_by_side(signals: list[Any]) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ATOL", "MAX_FACTOR", "MIN_FACTOR", "RTOL", "SAFETY", "first_step", "shortest_step", "shrink", "stretch"]
+__all__ = ["ATOL", "MAX_FACTOR", "MIN_FACTOR", "RTOL", "SAFETY", "first_step", "norm", "shortest_step", "shrink", "stretch"]
 
 Array = NDArray[np.float64]
 
@@ -55,9 +55,10 @@ def first_step(
     if x.size == 0:
         return longest
     scale = atol + np.abs(x) * rtol
-    d0, d1 = _norm(x / scale), _norm(f0 / scale)
+    root = x.size**0.5
+    d0, d1 = norm(x / scale) / root, norm(f0 / scale) / root
     h0 = min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest)
-    d2 = _norm((f(t + h0, x + h0 * f0) - f0) / scale) / h0
+    d2 = norm((f(t + h0, x + h0 * f0) - f0) / scale) / root / h0
     if d1 <= 1e-15 and d2 <= 1e-15:
         h1 = max(1e-6, h0 * 1e-3)
     else:
@@ -65,5 +66,6 @@ def first_step(
     return float(min(100 * h0, h1, longest)) if math.isfinite(h1) else h0
 
 
-def _norm(x: Array) -> float:
-    return math.sqrt(float(x @ x) / x.size)
+def norm(x: Array) -> float:
+    """Return the Euclidean norm of a vector."""
+    return math.sqrt(float(x.dot(x)))

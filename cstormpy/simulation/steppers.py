@@ -7,6 +7,7 @@ its dense output, or to full order by a step of its own (`partial`).
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.integrate import BDF, LSODA, OdeSolver, Radau
 
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.simulation.step_control import first_step, shortest_step, shrink, stretch
+from cstormpy.simulation.step_control import first_step, norm, shortest_step, shrink, stretch
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 __all__ = ["SOLVERS", "Derivative", "ExplicitStepper", "ScipyStepper", "StepFailed", "Stepper", "make_stepper"]
@@ -86,8 +87,8 @@ class ExplicitStepper:
         K, m = self.K, self.method
         K[0] = fx
         for s in range(1, m.stages):
-            K[s] = self.f(t + m.c[s] * h, x + (m.A[s, :s] @ K[:s]) * h)
-        x_new = x + h * (m.b @ K[:-1])
+            K[s] = self.f(t + m.c[s] * h, x + np.dot(K[:s].T, m.A[s, :s]) * h)
+        x_new = x + h * np.dot(K[:-1].T, m.b)
         f_new = K[-1] = self.f(t + h, x_new)
         return x_new, f_new
 
@@ -106,9 +107,9 @@ class ExplicitStepper:
         while True:
             if h_abs < shortest:
                 raise StepFailed("no step is short enough for the tolerances")
-            wanted = h_abs
-            t_new = t + h_abs
-            if t_new > bound:
+            wanted, t_new = h_abs, t + h_abs
+            cut = t_new > bound
+            if cut:
                 t_new = bound
             h = t_new - t
             h_abs = abs(h)
@@ -117,7 +118,7 @@ class ExplicitStepper:
             if error < 1.0:
                 grown = h_abs * stretch(error, self.exponent, rejected)
                 # a step cut short by a boundary says nothing against the longer one that was meant
-                self.h = max(grown, wanted) if h_abs < wanted else grown
+                self.h = max(grown, wanted) if cut else grown
                 break
             h_abs *= shrink(error, self.exponent)
             rejected = True
@@ -142,13 +143,12 @@ class ExplicitStepper:
     def _error(self, h: float, x: Array, x_new: Array) -> float:
         if x.size == 0:
             return 0.0
-        m = self.method
+        # in the very order of scipy's arithmetic: at tight tolerances the estimate is near rounding, and the steps with it
+        m, K = self.method, self.K
         scale = self.atol + np.maximum(np.abs(x), np.abs(x_new)) * self.rtol
-        e5 = (m.E @ self.K) / scale
         if m.E3 is None:
-            return abs(h) * math.sqrt(float(e5 @ e5) / x.size)
-        e3 = (m.E3 @ self.K) / scale
-        n5, n3 = float(e5 @ e5), float(e3 @ e3)
+            return norm(np.dot(K.T, m.E) * h / scale) / x.size**0.5
+        n5, n3 = norm(np.dot(K.T, m.E) / scale) ** 2, norm(np.dot(K.T, m.E3) / scale) ** 2
         if n5 == 0.0 and n3 == 0.0:
             return 0.0
         return abs(h) * n5 / math.sqrt((n5 + 0.01 * n3) * x.size)
@@ -243,13 +243,16 @@ class ScipyStepper:
         if self._running is None or self._running.t_bound != bound:
             try:
                 self._running = self._begin(self.t, self.x, bound)
-            except ValueError as error:
-                raise StepFailed(str(error)) from None
+            except (ValueError, TypeError) as error:
+                raise InvalidValue(f"solver {self.solver.__name__!r}: {error}") from error
         message = self._running.step()
         if self._running.status == "failed":
             raise StepFailed(str(message or "the solver failed"))
+        t = float(self._running.t)
+        if t - self.t < 0.1 * shortest_step(self.t) and t < bound:  # LSODA goes on like that for ever
+            raise StepFailed("no step is short enough for the tolerances")
         self.t_old, self.x_old = self.t, self.x
-        self.t, self.x = float(self._running.t), np.array(self._running.y)
+        self.t, self.x = t, np.array(self._running.y)
         self.h = max(self.h, self._running.step_size) if self.t == bound else float(self._running.step_size)
         self._dense = self._running.dense_output()
 
@@ -274,13 +277,23 @@ def make_stepper(
 ) -> Stepper:
     """Return the stepper for a solver given by name, or as a subclass of scipy's OdeSolver."""
     if isinstance(solver, type) and issubclass(solver, OdeSolver):
-        return ScipyStepper(f, solver, rtol, atol, max_step, **options)
+        return _of_scipy(f, solver, rtol, atol, max_step, options)
     by_name = {name.lower(): name for name in SOLVERS}
     name = by_name.get(str(solver).lower())
     if name is None:
         raise unknown_name("solver", solver, SOLVERS)
     if name in IMPLICIT:
-        return ScipyStepper(f, IMPLICIT[name], rtol, atol, max_step, **options)
+        return _of_scipy(f, IMPLICIT[name], rtol, atol, max_step, options)
     if options:
         raise InvalidValue(f"solver {name!r}: takes no further options, got {', '.join(map(repr, options))}")
     return ExplicitStepper(f, EXPLICIT[name], rtol, atol, max_step, step)
+
+
+def _of_scipy(
+    f: Derivative, solver: type[OdeSolver], rtol: float, atol: float, max_step: float, options: dict[str, Any]
+) -> Stepper:
+    known = [name for name in inspect.signature(solver).parameters if name not in ("fun", "t0", "y0", "t_bound")]
+    for option in options:  # scipy itself would only warn, at every new beginning
+        if option not in known:
+            raise unknown_name(f"solver {solver.__name__!r}: option", option, known)
+    return ScipyStepper(f, solver, rtol, atol, max_step, **options)

@@ -6,8 +6,6 @@ are looked for here, so that the message can name the ports and what to do.
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +13,7 @@ from bdsim.block import SubsystemBlock
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.errors import CstormError, DiagramError
+from cstormpy.simulation.palette import quiet
 
 __all__ = ["compile_diagram", "describe", "input_name", "output_name"]
 
@@ -54,9 +53,10 @@ def compile_diagram(bd: Any) -> None:
     if not bd.blocklist:
         raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
     _check_ports(bd)
-    printed = io.StringIO()
+    for clock in bd.clocklist:
+        clock.statenames.clear()  # bdsim adds to them at each compilation
     try:
-        with contextlib.redirect_stdout(printed):
+        with quiet() as printed:
             bd.compile(evaluate=False)
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
@@ -67,6 +67,8 @@ def _check_ports(bd: Any, path: str = "") -> None:
     """Refuse inputs that are open or driven by two wires, also inside subsystems."""
     driven: dict[tuple[int, int], Any] = {}
     for wire in bd.wirelist:
+        _check_exists(wire.start, wire.start.block.nout, "output", path)
+        _check_exists(wire.end, wire.end.block.nin, "input", path)
         for port in wire.end.portlist if wire.end.isslice else [wire.end.port or 0]:
             key = (id(wire.end.block), port)
             if key in driven and not wire.end.isslice:
@@ -85,6 +87,14 @@ def _check_ports(bd: Any, path: str = "") -> None:
                 )
         if isinstance(block, SubsystemBlock) and not bd.compiled:
             _check_ports(block.subsystem, f"in subsystem {block.name!r}: ")
+
+
+def _check_exists(plug: Any, count: int, kind: str, path: str) -> None:
+    port = max(plug.portlist, default=0) if plug.isslice else plug.port or 0
+    if port >= count:
+        raise DiagramError(
+            f"{path}{describe(plug.block)} is wired at {kind} port {port}, but it has {count or 'no'} {kind}s, counted from 0"
+        )
 
 
 def _is_boundary(block: Any) -> bool:

@@ -1,0 +1,67 @@
+"""Starts the blocks of a diagram for a run, and stands in for bdsim's own blocks where their start is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from bdsim.blocks.sinks import Watch
+from bdsim.blocks.sources import WaveForm
+
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.simulation.palette import quiet
+
+__all__ = ["schedule", "start_blocks"]
+
+#: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
+_CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
+
+
+def start_blocks(bd: Any, simstate: Any) -> None:
+    """Start all blocks, in the order of the diagram."""
+    for b in bd.blocklist:
+        if type(b) is Watch:  # its own start() fails in bdsim 1.4
+            simstate.watchlist += [wire.start for wire in b._input_wires]
+        elif type(b) is WaveForm:
+            _declare_corners(b, simstate)
+        elif type(b).__module__.startswith("bdsim."):
+            with quiet():  # FUNCTION(persistent=True) prints
+                b.start_safe(simstate)
+        else:
+            b.start_safe(simstate)
+        b.validate_start_safe()
+
+
+def _declare_corners(wave: Any, simstate: Any) -> None:
+    """Declare where a wave jumps or has a kink.
+
+    bdsim's own leaves out those of the cycle that a phase has cut off at the beginning, and adds up the period, so that
+    after many cycles the declared times are not those at which the output changes.
+    """
+    parts = (*_CORNERS[wave.wave], *([wave.duty] if wave.wave == "square" else []))
+    begin, end = simstate.t * wave.freq, simstate.tf * wave.freq
+    for part in parts:
+        corner = part + wave.phase
+        for cycle in range(math.floor(begin - corner), math.ceil(end - corner) + 1):
+            t = (cycle + corner) / wave.freq
+            if simstate.t <= t <= simstate.tf:
+                simstate.declare_event(wave, t)
+
+
+def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
+    """Declare the functions that a user wants called at given times."""
+    if at is None:
+        return
+    if not isinstance(at, Mapping):
+        raise InvalidType(f"at: expected a dict from times to functions, got {type(at).__name__}")
+    for when, command in at.items():
+        if not callable(command):
+            raise InvalidType(f"at: expected a function to call at {when}, got {type(command).__name__}")
+        try:
+            t = float(when)
+        except (TypeError, ValueError):
+            raise InvalidType(f"at: expected times in seconds, got {when!r}") from None
+        if not simstate.t <= t < math.inf:
+            raise InvalidValue(f"at: {t:g} is no time after the beginning of this run, {simstate.t:g}")
+        simstate.declare_event(lambda _t, _simstate, call=command: call(), t)

@@ -1,0 +1,213 @@
+"""Clocks tick at 0, T, 2T and all see the same signals; jumps of sources are hit exactly."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation()
+
+
+def ticks(out, k=0):
+    return [out[key] for key in out if key.startswith("clock")][k]
+
+
+def counter(bd, clock, name="count"):
+    """Return a block that counts the ticks of a clock."""
+    count = bd.INTEGRATOR_S(clock, gain=1 / clock.T, name=name)
+    bd.connect(bd.CONSTANT(1.0), count)
+    return count
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+@pytest.mark.parametrize(("T", "offset"), [(0.1, 0.0), (0.25, 0.1), (1 / 3, 0.0), (0.7, 0.65)])
+def test_ticks_are_at_0_T_2T(sim, T, offset, continuous):
+    bd = sim.blockdiagram()
+    counter(bd, bd.clock(T, offset=offset))
+    if continuous:
+        bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR())
+    out = sim.run(bd, 2.1)
+    times = offset + T * np.arange(100)
+    times = times[times <= 2.1 + 1e-12]
+    np.testing.assert_allclose(ticks(out).t, times, rtol=0, atol=1e-12)
+    assert ticks(out).X[:, 0].tolist() == pytest.approx(1.0 + np.arange(len(times)))
+
+
+def test_first_tick_as_bdsim(sim):
+    bd = sim.blockdiagram()
+    counter(bd, bd.clock(0.25))
+    assert ticks(sim.run(bd, 1.0, first_tick="bdsim")).t.tolist() == [0.25, 0.5, 0.75, 1.0]
+    assert ticks(sim.run(bd, 1.0)).t.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    with pytest.raises(cs.InvalidValue, match="first_tick: expected 0 or 'bdsim', got 1"):
+        sim.run(bd, 1.0, first_tick=1)
+
+
+def test_a_hold_samples_the_present(sim):
+    """After the tick at t the hold shows the input of t, until the next tick."""
+    bd = sim.blockdiagram()
+    hold = bd.ZOH(bd.clock(0.25), x0=-1.0, name="hold")
+    bd.connect(bd.TIME(name="time"), hold)
+    bd.connect(hold, bd.INTEGRATOR(name="held"))
+    out = sim.run(bd, 1.1, watch=["hold"])
+    np.testing.assert_allclose(out.signal("hold[0]"), 0.25 * np.floor(out.t / 0.25 + 1e-12), atol=1e-15)
+    assert out.x[-1, 0] == pytest.approx(0.25 * (0 + 0.25 + 0.5 + 0.75) + 0.1 * 1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_clocks_that_tick_together_see_the_same_signals(sim, order):
+    """Two holds in a ring exchange their values: neither sees what the other has just become."""
+    bd = sim.blockdiagram()
+    clocks = [bd.clock(0.5), bd.clock(0.25)]
+    one, two = bd.ZOH(clocks[order[0]], x0=1.0, name="one"), bd.ZOH(clocks[order[1]], x0=2.0, name="two")
+    bd.connect(one, two)
+    bd.connect(two, one)
+    out = sim.run(bd, 0.4, watch=[one, two])
+    assert out.y[0].tolist() == [2.0, 1.0]
+
+
+def test_two_clocks_of_different_rates(sim):
+    bd = sim.blockdiagram()
+    for k, T in enumerate((0.1, 0.15)):
+        bd.connect(counter(bd, bd.clock(T), f"count{k}"), bd.NULL())
+    out = sim.run(bd, 3.0, watch=["count0", "count1"])
+    assert out.y[-1].tolist() == pytest.approx([31, 21])
+    # the ticks that fall together are one sample
+    assert len(out.t) == len(np.unique(np.round(out.t, 9)))
+
+
+def test_a_clock_samples_what_a_source_jumps_to(sim):
+    """STEP(T=1) is 1 at t = 1, and so is what a clock samples there, and what is recorded on a grid."""
+    bd = sim.blockdiagram()
+    step, hold = bd.STEP(T=1.0, name="step"), bd.ZOH(bd.clock(0.1), name="hold")
+    bd.connect(step, hold)
+    bd.connect(hold, bd.INTEGRATOR(name="x"))
+    assert sim.run(bd, 2.0, max_step=0.05).x[-1, 0] == pytest.approx(1.0, abs=1e-12)
+    out = sim.run(bd, 2.0, log_dt=0.5, watch=["step", "hold"])
+    assert out.t.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    assert out.y[:, 0].tolist() == [0, 0, 1, 1, 1]
+    assert out.y[:, 1].tolist() == [0, 0, 1, 1, 1]
+
+
+def test_sampled_controller_as_its_exact_discretisation(sim):
+    """x' = -x + u with u = -3 x held over T: x_{k+1} = x_k (e^-T - 3 (1 - e^-T))."""
+    T = 0.1
+    bd = sim.blockdiagram()
+    plant, hold, gain = bd.LTI_SISO(1, [1, 1], x0=[1.0]), bd.ZOH(bd.clock(T)), bd.GAIN(-3.0)
+    bd.connect(plant, gain)
+    bd.connect(gain, hold)
+    bd.connect(hold, plant)
+    out = sim.run(bd, 2.0, rtol=1e-11, atol=1e-13)
+    factor = math.exp(-T) - 3 * (1 - math.exp(-T))
+    at_ticks = [out.x[np.argmin(abs(out.t - k * T)), 0] for k in range(21)]
+    np.testing.assert_allclose(at_ticks, factor ** np.arange(21), atol=1e-11)
+
+
+def test_a_clock_of_1_kHz_with_a_continuous_plant(sim):
+    """No tick is lost, and the loop does what its exact discretisation does."""
+    bd = sim.blockdiagram()
+    plant, hold, gain = bd.LTI_SISO(1, [1, 1], x0=[1.0]), bd.ZOH(bd.clock(1000, "Hz"), x0=-3.0), bd.GAIN(-3.0)
+    bd.connect(plant, gain)
+    bd.connect(gain, hold)
+    bd.connect(hold, plant)
+    out = sim.run(bd, 1.0)
+    assert len(ticks(out).t) == 1001
+    assert out.x[-1, 0] == pytest.approx((4 * math.exp(-1e-3) - 3) ** 1000, rel=1e-8)
+
+
+def test_a_purely_discrete_diagram_steps_from_tick_to_tick(sim):
+    bd = sim.blockdiagram()
+    delay = bd.LTI_SISO_S(bd.clock(0.5), N=[1], D=[1, -0.5], name="filter")
+    bd.connect(bd.CONSTANT(1.0), delay)
+    out = sim.run(bd, 3.0, watch=["filter"])
+    assert out.t.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+    np.testing.assert_allclose(out.y[:, 0], 2 * (1 - 0.5 ** np.arange(1, 8)), atol=1e-14)
+
+
+def test_a_diagram_of_sources_alone(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.WAVEFORM("sine", freq=1, name="sine"), bd.NULL())
+    out = sim.run(bd, 1.0, watch=["sine"])
+    assert len(out.t) >= 100
+    np.testing.assert_allclose(out.y[:, 0], np.sin(2 * np.pi * out.t), atol=1e-12)
+    assert out.x.shape == (len(out.t), 0)
+
+
+def test_widths_of_a_sampled_state(sim):
+    bd = sim.blockdiagram()
+    hold = bd.ZOH(bd.clock(0.1), name="hold")
+    bd.connect(bd.CONSTANT([1.0, 2.0]), hold)
+    with pytest.raises(cs.DiagramError, match=r"block 'hold' \(ZOH\): has 1 sampled states, but next\(\) gives 2; make x0"):
+        sim.run(bd, 1.0)
+
+
+# ------------------------------------------------------------------ jumps of sources
+
+
+def integral(sim, make, T, **options):
+    """Return the integral of a source over a run, and the run."""
+    bd = sim.blockdiagram()
+    source = make(bd)
+    bd.connect(source, bd.INTEGRATOR(name="x"))
+    out = sim.run(bd, T, watch=[source], **options)
+    return out.x[-1, 0], out
+
+
+def square_integral(T, freq, phase, duty):
+    """Return the integral of a square wave of ±1."""
+    corners = np.concatenate([(np.arange(-2, T * freq + 2) + phase + part) / freq for part in (0.0, duty)])
+    edges = np.unique(np.clip([0.0, *corners, T], 0.0, T))
+    middles = (edges[1:] + edges[:-1]) / 2
+    high = (middles * freq - phase) % 1.0 < duty
+    return float(np.sum(np.diff(edges) * np.where(high, 1.0, -1.0)))
+
+
+@pytest.mark.parametrize("freq", [1.0, 3.0, 7.3, math.pi, 0.37])
+@pytest.mark.parametrize(("phase", "duty"), [(0.0, 0.5), (0.7, 0.5), (0.3, 0.1), (1 / 3, 0.9), (1.0, 0.5)])
+def test_the_integral_of_a_square_wave_is_exact(sim, freq, phase, duty):
+    value, out = integral(sim, lambda bd: bd.WAVEFORM("square", freq=freq, phase=phase, duty=duty), 5.0)
+    assert value == pytest.approx(square_integral(5.0, freq, phase, duty), abs=1e-12)
+    assert out.stats.evaluations < 40 * (100 + 10 * freq)  # no search for the jumps by ever shorter steps
+
+
+def test_a_square_wave_after_many_cycles(sim):
+    value, out = integral(sim, lambda bd: bd.WAVEFORM("square", freq=7.3, duty=0.3), 200.0)
+    assert value == pytest.approx(square_integral(200.0, 7.3, 0.0, 0.3), abs=1e-10)
+    assert out.stats.steps < 3500
+
+
+def test_the_integral_of_a_triangle_wave_is_exact(sim):
+    value, _ = integral(sim, lambda bd: bd.WAVEFORM("triangle", freq=1.7, phase=0.4), 10 / 1.7)
+    assert value == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("T", [0.1, 0.3, 1 / 3, 1.0, 1.7])
+def test_steps_ramps_and_pieces_are_hit_exactly(sim, T):
+    assert integral(sim, lambda bd: bd.STEP(T=T, on=3.0), 2.0)[0] == pytest.approx(3 * (2 - T), abs=1e-12)
+    assert integral(sim, lambda bd: bd.RAMP(T=T, slope=2.0), 2.0)[0] == pytest.approx((2 - T) ** 2, abs=1e-12)
+    pieces = ((0, 1.0), (T, -2.0), (T + 0.2, 5.0))
+    value, out = integral(sim, lambda bd: bd.PIECEWISE(*pieces), 2.0)
+    assert value == pytest.approx(T - 0.4 + 5 * (1.8 - T), abs=1e-12)
+    # before and after the jump, at the very time
+    at = np.flatnonzero(out.t == T)
+    assert out.y[at, 0].tolist() == [1.0, -2.0]
+
+
+def test_jumps_at_both_ends(sim):
+    value, out = integral(sim, lambda bd: bd.PIECEWISE((0, 1.0), (1.0, 2.0)), 1.0)
+    assert value == pytest.approx(1.0, abs=1e-14)
+    assert out.y[-1, 0] == 2.0
+    assert integral(sim, lambda bd: bd.STEP(T=0.0), 1.0)[0] == pytest.approx(1.0, abs=1e-14)
+    assert integral(sim, lambda bd: bd.STEP(T=-1.0), 1.0)[0] == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize("solver", ["RK4", "DOP853", "Radau", "BDF", "LSODA"])
+def test_every_solver_hits_jumps(sim, solver):
+    value, _ = integral(sim, lambda bd: bd.WAVEFORM("square", freq=3.3), 2.0, solver=solver, dt=0.01)
+    assert value == pytest.approx(square_integral(2.0, 3.3, 0.0, 0.5), abs=1e-9)

@@ -1,0 +1,344 @@
+"""Zero crossings: located to 1e-9 where the times are known, handled with resets of states, never lost or doubled."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from bdsim.components import SinkBlock
+from bdsim_examples import ball
+from scipy.special import ellipk
+
+import cstormpy as cs
+
+NEAR = 1e-9
+BOTH = (("^", "up"), ("v", "down"))
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation()
+
+
+def of_time(bd, f):
+    """Return a FUNCTION block of the time."""
+    block = bd.FUNCTION(lambda t: f(t))
+    bd.connect(bd.TIME(), block)
+    return block
+
+
+def crossings(out, name=None):
+    return [t for t, block in out.events if name is None or block == name]
+
+
+def moving(bd):
+    """Give the diagram a state, so that there are steps to look within."""
+    x = bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(bd.CONSTANT(1.0), x)
+    return x
+
+
+def nothing(block, states):
+    """Handle an event by nothing."""
+
+
+def bounces(height, e, until):
+    """Return when a ball meets the floor."""
+    fall = math.sqrt(2 * height / 9.81)
+    times, gap = [fall], 2 * e * fall
+    while times[-1] + gap <= until:
+        times.append(times[-1] + gap)
+        gap *= e
+    return times
+
+
+@pytest.mark.parametrize("solver", ["RK45", "DOP853", "RK23", "Radau", "BDF", "LSODA"])
+def test_bouncing_ball(sim, solver):
+    bd = sim.blockdiagram()
+    ball(bd, 10.0, 0.8)
+    out = sim.run(bd, 8.0, solver=solver, rtol=1e-10, atol=1e-12)
+    assert crossings(out) == pytest.approx(bounces(10.0, 0.8, 8.0), abs=NEAR)
+    assert out.x[:, 1].min() > -1e-9
+    # before and after each bounce there is a sample, with the speed turned round
+    for t in crossings(out):
+        first, second = out.x[out.t == t]
+        assert second[0] == pytest.approx(-0.8 * first[0], rel=1e-12)
+
+
+def test_fixed_steps_find_events_too(sim):
+    bd = sim.blockdiagram()
+    ball(bd, 10.0, 0.8)
+    out = sim.run(bd, 8.0, solver="RK4", dt=0.05)
+    assert crossings(out) == pytest.approx(bounces(10.0, 0.8, 8.0), abs=NEAR)
+
+
+def test_pendulum_passes_zero_at_quarters_of_its_period(sim):
+    """Its period is 4 K(sin(a/2)) for an amplitude a: the complete elliptic integral, of the square of the modulus."""
+    bd = sim.blockdiagram()
+    rate, angle = bd.INTEGRATOR(x0=0.0, name="rate"), bd.INTEGRATOR(x0=2.0, name="angle")
+    pull = bd.FUNCTION(lambda a: -math.sin(a))
+    bd.connect(angle, pull)
+    bd.connect(pull, rate)
+    bd.connect(rate, angle)
+    for direction, name in BOTH:
+        bd.connect(angle, bd.EVENT(direction, nothing, name=name))
+    out = sim.run(bd, 20.0, rtol=1e-11, atol=1e-13)
+    quarter = ellipk(math.sin(1.0) ** 2)
+    assert crossings(out, "down") == pytest.approx(quarter * np.arange(1, 20.0 / quarter, 4), abs=NEAR)
+    assert crossings(out, "up") == pytest.approx(quarter * np.arange(3, 20.0 / quarter, 4), abs=NEAR)
+    assert len(crossings(out)) == 5
+
+
+@pytest.mark.parametrize(("true", "false"), [(True, False), (1.0, 0.0), (1.0, -1.0), (0.0, -1.0)])
+def test_edges_of_boolean_signals(sim, true, false):
+    """A signal that is true between 0.7123 and 1.3: both edges, wherever in a step they are."""
+    bd = sim.blockdiagram()
+    moving(bd)
+    signal = of_time(bd, lambda t: true if 0.7123 <= t < 1.3 else false)
+    for direction, name in BOTH:
+        bd.connect(signal, bd.EVENT(direction, nothing, name=name))
+    out = sim.run(bd, 2.0, max_step=0.1)
+    assert crossings(out, "up") == pytest.approx([0.7123], abs=NEAR)
+    assert crossings(out, "down") == pytest.approx([1.3], abs=NEAR)
+
+
+def test_a_signal_that_is_true_in_many_intervals(sim):
+    """Between edges the signal stands at exactly zero: no edge may be lost after one has fired."""
+    bd = sim.blockdiagram()
+    moving(bd)
+    signal = of_time(bd, lambda t: float(math.sin(2 * math.pi * t) > 0.5))
+    for direction, name in BOTH:
+        bd.connect(signal, bd.EVENT(direction, nothing, name=name))
+    out = sim.run(bd, 5.0, max_step=0.05)
+    k = np.arange(5)
+    assert crossings(out, "up") == pytest.approx(k + 1 / 12, abs=NEAR)
+    assert crossings(out, "down") == pytest.approx(k + 5 / 12, abs=NEAR)
+
+
+def test_two_events_at_once_are_handled_together(sim):
+    bd = sim.blockdiagram()
+    moving(bd)
+    handled = []
+    for name in ("one", "two"):
+        signal = of_time(bd, lambda t: (t - 0.777) * (1 + t))
+        bd.connect(signal, bd.EVENT("^", lambda block, states: handled.append(block.name), name=name))
+    out = sim.run(bd, 2.0)
+    assert handled == ["one", "two"]
+    assert out.events[0][0] == out.events[1][0] == pytest.approx(0.777, abs=NEAR)
+
+
+def test_two_events_closely_one_after_the_other(sim):
+    bd = sim.blockdiagram()
+    moving(bd)
+    for name, at in (("late", 0.777 + 1e-7), ("early", 0.777)):
+        bd.connect(of_time(bd, lambda t, at=at: t - at), bd.EVENT("^", nothing, name=name))
+    out = sim.run(bd, 2.0)
+    assert [name for _, name in out.events] == ["early", "late"]
+    assert crossings(out) == pytest.approx([0.777, 0.777 + 1e-7], abs=1e-12)
+
+
+@pytest.mark.parametrize(("slope", "direction", "fires"), [(1, "^", True), (1, "v", False), (-1, "v", True)])
+def test_a_signal_that_leaves_zero_at_the_beginning(sim, slope, direction, fires):
+    """As in scipy: it crosses in the direction in which it leaves."""
+    bd = sim.blockdiagram()
+    moving(bd)
+    bd.connect(of_time(bd, lambda t: slope * t), bd.EVENT(direction, nothing))
+    out = sim.run(bd, 1.0)
+    assert crossings(out) == pytest.approx([0.0] if fires else [], abs=NEAR)
+
+
+def test_a_signal_that_stays_at_zero_does_not_fire(sim):
+    bd = sim.blockdiagram()
+    moving(bd)
+    for direction in "^v":
+        bd.connect(bd.CONSTANT(0.0), bd.EVENT(direction, nothing))
+    assert crossings(sim.run(bd, 1.0)) == []
+
+
+@pytest.mark.parametrize("end", [0.5, 1.0, 2.0, 0.3])
+def test_an_event_exactly_at_the_end(sim, end):
+    bd = sim.blockdiagram()
+    x = moving(bd)
+    bd.connect(of_time(bd, lambda t: t - end), bd.EVENT("^", lambda block, states: states[x].fill(7.0)))
+    out = sim.run(bd, end)
+    assert crossings(out) == [end]
+    assert out.t[-1] == end
+    assert out.x[-1, 0] == 7.0
+
+
+def test_a_run_that_ends_at_an_event_does_not_handle_it_again_when_continued(sim):
+    bd = sim.blockdiagram()
+    moving(bd)
+    bd.connect(of_time(bd, lambda t: t - 1.0), bd.EVENT("^", nothing))
+    first = sim.run(bd, 1.0)
+    second = sim.run(bd, 1.0, start=first.state)
+    assert crossings(first) == [1.0]
+    assert crossings(second) == []
+
+
+def test_the_jump_of_a_source_across_zero(sim):
+    bd = sim.blockdiagram()
+    x = moving(bd)
+    bd.connect(bd.STEP(T=0.6, off=-1, on=1), bd.EVENT("^", lambda block, states: states[x].fill(0.0), name="step"))
+    bd.connect(bd.WAVEFORM("square", freq=1, phase=0.1), bd.EVENT("v", nothing, name="square"))
+    bd.connect(bd.PIECEWISE((0, 0), (0.25, 1)), bd.EVENT("^", nothing, name="from zero"))
+    bd.connect(bd.PIECEWISE((0, 1), (0.45, 0)), bd.EVENT("v", nothing, name="to zero"))
+    out = sim.run(bd, 2.0)
+    assert crossings(out, "step") == [0.6]
+    assert crossings(out, "square") == pytest.approx([0.6, 1.6], abs=1e-15)
+    assert crossings(out, "from zero") == [0.25]
+    assert crossings(out, "to zero") == [0.45]
+    assert out.x[-1, 0] == pytest.approx(1.4, abs=1e-12)
+
+
+def test_an_event_just_before_a_tick_does_not_stop_the_clock(sim):
+    bd = sim.blockdiagram()
+    x = moving(bd)
+    hold = bd.ZOH(bd.clock(0.25), name="hold")
+    bd.connect(x, hold)
+    for shift in (0.0, 1e-13, 1e-11, -1e-13):
+        bd.connect(of_time(bd, lambda t, shift=shift: t - 0.5 + shift), bd.EVENT("^", nothing))
+    out = sim.run(bd, 1.5, watch=["hold"])
+    clock = next(out[key] for key in out if key.startswith("clock"))
+    assert clock.t.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5]
+    assert len(out.events) == 4
+
+
+@pytest.mark.parametrize("restitution", [0.9, 0.8, 0.5, 0.2, 0.05])
+def test_a_zeno_ball_is_named_and_does_not_fall_through(sim, restitution):
+    """The bounces accumulate; there the run ends, with all data until then."""
+    bd = sim.blockdiagram()
+    ball(bd, 10.0, restitution)
+    out = sim.run(bd, 40.0)
+    accumulation = math.sqrt(20 / 9.81) * (1 + 2 * restitution / (1 - restitution))
+    assert out.status == "failed"
+    assert "ground" in out.message and "chatters" in out.message
+    assert out.t[-1] == pytest.approx(accumulation, abs=1e-5)
+    assert out.x[:, 1].min() > -1e-7
+    with pytest.raises(cs.DiagramError, match="ground.*chatters"):
+        sim.run(bd, 40.0, on_error="raise")
+
+
+def test_a_relay_without_hysteresis_chatters(sim):
+    bd = sim.blockdiagram()
+    x, state = bd.INTEGRATOR(x0=1.0, name="x"), {"relay": -1.0}
+    relay = bd.FUNCTION(lambda x: state["relay"])
+    bd.connect(relay, x)
+    bd.connect(x, relay)
+    bd.connect(x, bd.EVENT("^", lambda block, states: state.update(relay=-1.0)))
+    bd.connect(x, bd.EVENT("v", lambda block, states: state.update(relay=1.0)))
+    out = sim.run(bd, 3.0)
+    assert out.status == "failed" and "hysteresis" in out.message
+    assert out.t[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_stop_at_a_crossing(sim):
+    bd = sim.blockdiagram()
+    x = moving(bd)
+    over = bd.FUNCTION(lambda x: x - 0.4321)
+    bd.connect(x, over)
+    bd.connect(over, bd.STOP(name="enough"))
+    out = sim.run(bd, 2.0)
+    assert out.status == "stopped"
+    assert "enough" in out.message
+    assert out.t[-1] == pytest.approx(0.4321, abs=NEAR)
+    assert out.x[-1, 0] == pytest.approx(0.4321, abs=NEAR)
+
+
+@pytest.mark.parametrize("func", [lambda x: x > 0.4321, lambda x: np.array([x - 0.4321])])
+def test_stop_by_a_function(sim, func):
+    bd = sim.blockdiagram()
+    bd.connect(moving(bd), bd.STOP(func))
+    assert sim.run(bd, 2.0).t[-1] == pytest.approx(0.4321, abs=NEAR)
+
+
+def test_stop_at_once_and_never(sim):
+    for limit, end in ((-1.0, 0.0), (100.0, 1.0)):
+        bd = sim.blockdiagram()
+        bd.connect(moving(bd), bd.STOP(lambda x, limit=limit: x - limit))
+        out = sim.run(bd, 1.0)
+        assert out.t[-1] == end
+        assert out.status == ("stopped" if end == 0.0 else "finished")
+
+
+def test_stop_without_continuous_states(sim):
+    bd = sim.blockdiagram()
+    ramp = bd.WAVEFORM("sine", freq=0.25)
+    bd.connect(ramp, bd.STOP(lambda y: y - 0.5), bd.ZOH(bd.clock(1.0)))
+    out = sim.run(bd, 3.0)
+    assert out.t[-1] == pytest.approx(1 / 3, abs=NEAR)
+
+
+def test_states_may_be_put_in_place_or_anew(sim):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=[0.0, 10.0], name="x")
+    bd.connect(bd.CONSTANT([1.0, 2.0]), x)
+    signals = [of_time(bd, lambda t, at=at: t - at) for at in (0.25, 0.5, 0.75)]
+
+    def put(block, states):
+        states[x] = np.array([5.0, 6.0])
+
+    def set_one(block, states):
+        states[x][1] = -1.0
+
+    def by_bdsim(block, states):
+        block.bd.set_block_state(states, x, [0.0, 0.0])
+
+    for signal, handler in zip(signals, (put, set_one, by_bdsim), strict=True):
+        bd.connect(signal, bd.EVENT("^", handler))
+    out = sim.run(bd, 1.0, max_step=0.1)
+    after = [out.x[np.flatnonzero(out.t == t)[-1]] for t in crossings(out)]
+    np.testing.assert_allclose(after, [[5, 6], [5.25, -1], [0, 0]], atol=1e-12)
+    np.testing.assert_allclose(out.x[-1], [0.25, 0.5], atol=1e-12)
+
+
+def test_a_handler_that_leaves_a_state_of_another_width(sim):
+    bd = sim.blockdiagram()
+    x = moving(bd)
+
+    def wrong(block, states):
+        states[x] = np.zeros(3)
+
+    bd.connect(of_time(bd, lambda t: t - 0.5), bd.EVENT("^", wrong))
+    out = sim.run(bd, 1.0)
+    assert out.status == "failed"
+    assert "block 'x'" in out.message and "1 states" in out.message and "left 3" in out.message
+    assert out.t[-1] == pytest.approx(0.5, abs=1e-2)
+
+
+def test_a_sampled_state_may_be_reset(sim):
+    bd = sim.blockdiagram()
+    moving(bd)
+    count = bd.INTEGRATOR_S(bd.clock(0.1), name="count")
+    bd.connect(bd.CONSTANT(10.0), count)
+
+    def zero(block, states):
+        states[count][:] = 0.0
+
+    bd.connect(of_time(bd, lambda t: t - 0.55), bd.EVENT("^", zero))
+    out = sim.run(bd, 1.0, watch=["count"])
+    assert out.y[-1, 0] == pytest.approx(5.0)  # ticks at 0.6 ... 1.0
+
+
+def test_detectors_of_direction_zero_fire_both_ways(sim):
+    class Both(SinkBlock):
+        nin = 1
+
+        def start(self, simstate):
+            def detector(t, y):
+                simstate.ensure_event_probe_evaluated(self.bd, t, y)
+                return self.inport_values[0]
+
+            simstate.declare_crossing_event(detector, self)
+
+        def step(self, t, inputs):
+            pass
+
+    bd = sim.blockdiagram()
+    moving(bd)
+    both = Both(bd=bd, name="both")
+    bd.connect(of_time(bd, lambda t: math.cos(t)), both)
+    out = sim.run(bd, 8.0)
+    assert crossings(out) == pytest.approx([math.pi / 2 * k for k in (1, 3, 5)], abs=NEAR)
+

@@ -1,0 +1,358 @@
+"""What a run returns: samples, watched signals, files; and the state from which it is continued."""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from bdsim_examples import EXAMPLES, feedback
+
+import cstormpy as cs
+from cstormpy.simulation.results import read
+from cstormpy.simulation.saved_state import SavedState
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation()
+
+
+def oscillator(bd):
+    """Wire x'' = -x as one state of two numbers, and a matrix signal."""
+    x = bd.INTEGRATOR(x0=[1.0, 0.0], name="x")
+    turn = bd.FUNCTION(lambda x: np.array([x[1], -x[0]]), name="turn")
+    outer = bd.FUNCTION(lambda x: np.outer(x, x), name="outer")
+    first = bd.FUNCTION(lambda x: [float(x[0]), float(x[1])], nout=2, name="parts", onames=("place", "speed"))
+    bd.connect(x, turn, outer, first)
+    bd.connect(turn, x)
+    return x, turn, outer, first
+
+
+# ------------------------------------------------------------------ what is recorded, and when
+
+
+def test_forms_of_watch(sim):
+    bd = sim.blockdiagram()
+    x, _, outer, parts = oscillator(bd)
+    place, speed = "parts.place", "parts.speed"
+    for watch, names in (
+        ([x], ["x[0]"]),
+        (x, ["x[0]"]),
+        (parts, [place]),  # a block stands for its output 0, as in bdsim
+        ([parts[1]], [speed]),
+        (parts[1], [speed]),
+        ([parts[0:2]], [place, speed]),
+        ("parts", [place, speed]),
+        (["parts.speed"], [speed]),
+        (["parts[1]"], [speed]),
+        (["parts[1]", parts[1], "parts.speed", "x"], [speed, "x[0]"]),  # each once
+        ((), None),
+        ([], None),
+        ("all", ["x[0]", "turn[0]", "outer[0]", place, speed]),
+    ):
+        out = sim.run(bd, 1.0, watch=watch)
+        if names is None:
+            assert "y" not in out
+            continue
+        assert out.ynames == names
+    out = sim.run(bd, 1.0, watch="all")
+    assert out.y.shape == (len(out.t), 2 + 2 + 4 + 2)
+    np.testing.assert_allclose(out.signal("outer")[:, 0, 0], out.x[:, 0] ** 2)
+    np.testing.assert_allclose(out.signal("x"), np.stack([np.cos(out.t), -np.sin(out.t)], axis=1), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("watch", "message"),
+    [
+        ("nowhere", "watch: block 'nowhere' does not exist"),
+        (["part"], "did you mean 'parts'"),
+        (["parts.spead"], "did you mean 'speed'"),
+        (["parts[2]"], "block 'parts' has 2 outputs, there is no output 2"),
+        ([3], "watch: expected blocks, their ports or names"),
+    ],
+)
+def test_what_can_not_be_watched(sim, watch, message):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    with pytest.raises(cs.CstormError) as caught:
+        sim.run(bd, 1.0, watch=watch)
+    assert message in str(caught.value)
+
+
+def test_watch_blocks_scopes_and_subsystems(sim):
+    bd = sim.blockdiagram()
+    inner = sim.blockdiagram(name="inner")
+    inp, gain, outp = inner.INPORT(1), inner.GAIN(3.0, name="gain"), inner.OUTPORT(1)
+    inner.connect(inp, gain)
+    inner.connect(gain, outp)
+    use, ramp, watch = bd.SUBSYSTEM(inner, name="use"), bd.RAMP(T=0, name="ramp"), bd.WATCH(1)
+    bd.connect(ramp, use, watch)
+    bd.connect(use, bd.SCOPE(watch=True, name="scope"))
+    bd.connect(ramp, bd.INTEGRATOR())
+    out = sim.run(bd, 1.0, watch=[use, "use/gain"])
+    assert len(out.ynames) == 3 and "ramp[0]" in out.ynames and "use/gain[0]" in out.ynames
+    through = next(name for name in out.ynames if name not in ("ramp[0]", "use/gain[0]"))
+    np.testing.assert_allclose(out.signal(through), 3 * out.t, atol=1e-14)
+
+
+def test_signals_by_name(sim):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    out = sim.run(bd, 1.0, watch=["parts", "x"])
+    np.testing.assert_array_equal(out.signal("parts.place"), out.signal("x:x_0"))
+    with pytest.raises(cs.UnknownName, match=r"one of several: parts.place, parts.speed"):
+        out.signal("parts")
+    with pytest.raises(cs.UnknownName, match="did you mean 'parts.speed'"):
+        out.signal("parts.sped")
+
+
+def test_log_dt_bounds_what_is_kept_and_sinks_see_each_step(sim):
+    bd = sim.blockdiagram()
+    x, *_ = oscillator(bd)
+    steps = []
+    out = sim.run(bd, 10.0, log_dt=0.5, watch=[x], observer=lambda t, x: steps.append(t))
+    np.testing.assert_allclose(out.t, np.arange(0, 10.25, 0.5), atol=1e-12)
+    np.testing.assert_allclose(out.x, np.stack([np.cos(out.t), -np.sin(out.t)], axis=1), atol=2e-5)
+    np.testing.assert_array_equal(out.y, out.x)
+    assert len(steps) > 100 and (np.diff(steps) > 0).all()
+
+
+def test_dt_is_the_grid_of_samples(sim):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    out = sim.run(bd, 1.0, dt=0.3)
+    assert out.t.tolist() == pytest.approx([0.0, 0.3, 0.6, 0.9, 1.0])
+    assert sim.run(bd, 0.9, dt=0.3).t.tolist() == pytest.approx([0.0, 0.3, 0.6, 0.9])
+    np.testing.assert_allclose(out.x[:, 0], np.cos(out.t), atol=1e-5)
+
+
+@pytest.mark.parametrize("grid", [{"dt": 0.1}, {"log_dt": 0.1}])
+def test_no_sample_of_the_grid_is_lost_at_ticks_jumps_and_events(sim, grid):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(bd.WAVEFORM("square", freq=2.5), x)
+    hold, late = bd.ZOH(bd.clock(0.2), name="hold"), bd.FUNCTION(lambda t: math.sin(7 * t))
+    bd.connect(x, hold)
+    bd.connect(bd.TIME(), late)
+    bd.connect(late, bd.EVENT("^", lambda block, states: None))
+    out = sim.run(bd, 2.0, **grid)
+    np.testing.assert_allclose(out.t, 0.1 * np.arange(21), atol=1e-12)
+    triangle = 0.2 - np.abs((out.t % 0.4) - 0.2)
+    np.testing.assert_allclose(out.x[:, 0], triangle, atol=1e-12)
+
+
+def test_memory_of_a_long_run(sim):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    sim.run(bd, 1.0)
+    tracemalloc.start()
+    out = sim.run(bd, 100.0, max_step=0.05, log_dt=2.5)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert out.stats.steps >= 2000 and len(out.t) == 41
+    assert peak < 5e5
+
+
+# ------------------------------------------------------------------ from outside, while it runs
+
+
+def test_functions_at_given_times(sim):
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=0.0, name="x"), bd.GAIN(1.0, name="gain")
+    bd.connect(bd.CONSTANT(1.0), gain)
+    bd.connect(gain, x)
+    seen = []
+    at = {t: lambda t=t, k=k: (seen.append(t), gain.set_param("K", k)) for t, k in ((0.0, 2.0), (0.3, 5.0), (1.0, 0.0))}
+    out = sim.run(bd, 2.0, at=at)
+    assert seen == [0.0, 0.3, 1.0]
+    assert out.x[-1, 0] == pytest.approx(0.3 * 2 + 0.7 * 5, abs=1e-12)
+    assert sim.run(bd, 0.2, at={5.0: lambda: seen.append(5.0)}).status == "finished"
+    assert seen[-1] != 5.0
+
+
+def test_commands_posted_from_another_thread(sim):
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=0.0, name="x"), bd.GAIN(1.0, name="gain")
+    bd.connect(bd.CONSTANT(1.0), gain)
+    bd.connect(gain, x)
+    times, threads = [], []
+
+    def post():
+        sim.post(lambda: (gain.set_param("K", -1.0), times.append(threading.current_thread())))
+
+    def observer(t, x):
+        if t >= 0.5 and not threads:
+            threads.append(threading.Thread(target=post))
+            threads[0].start()
+            threads[0].join()
+
+    out = sim.run(bd, 1.0, observer=observer)
+    assert times == [threading.current_thread()]
+    switched = out.t[np.argmax(out.x[:, 0])]
+    assert 0.5 <= switched <= 0.52
+    assert out.x[-1, 0] == pytest.approx(switched - (1.0 - switched), abs=1e-12)
+
+
+def test_observer_sees_every_accepted_step(sim):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    seen = []
+    out = sim.run(bd, 1.0, observer=lambda t, x: seen.append((t, x.copy())))
+    assert [t for t, _ in seen] == out.t.tolist()
+    np.testing.assert_array_equal([x for _, x in seen], out.x)
+
+
+# ------------------------------------------------------------------ saved, restored, continued
+
+
+@pytest.mark.parametrize("name", ["feedback", "cart and pole", "motor", "rlc", "quadrotor", "feedback held"])
+@pytest.mark.parametrize("options", [{"solver": "RK4", "dt": 0.01}, {"max_step": 0.1}])
+def test_a_run_continued_is_the_run_in_one(sim, name, options, tmp_path):
+    """By fixed steps to the last bit or so; adaptive ones take the same steps, where the one run has a boundary too."""
+    example = EXAMPLES[name]
+    bd, _ = example.wire(sim)
+    whole = sim.run(bd, 2.0, at={1.25: lambda: None}, **options)
+    first = sim.run(bd, 1.25, **options)
+    first.state.save(tmp_path / "state.json")
+    bd, _ = example.wire(cs.Simulation())
+    second = sim.run(bd, 0.75, start=SavedState.load(tmp_path / "state.json"), **options)
+    assert second.t[0] == 1.25 and second.t[-1] == 2.0
+    np.testing.assert_allclose(second.x[-1], whole.x[-1], rtol=0, atol=1e-13 * max(1.0, np.abs(whole.x).max()))
+    assert first.stats.steps + second.stats.steps == whole.stats.steps
+
+
+def test_start_from_an_array(sim):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    out = sim.run(bd, 1.0, start=[0.0, 1.0])
+    assert out.x[-1, 0] == pytest.approx(math.sin(1.0), abs=1e-6)
+    with pytest.raises(cs.ShapeError, match=r"start: expected shape \(2,\) as in .*x:x_0"):
+        sim.run(bd, 1.0, start=[0.0])
+
+
+def test_a_state_of_another_diagram(sim):
+    one, two = sim.blockdiagram(), sim.blockdiagram()
+    oscillator(one)
+    feedback(two)
+    with pytest.raises(cs.CstormError, match=r"'plant'.*none of that name; was it saved from another diagram"):
+        sim.run(two, 1.0, start=sim.run(one, 0.1).state)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1]", "null", "5", '"text"', '{"format": "cstormpy state 1"}', '{"format": "other", "t": 0}', "\xff", "{"]
+    + ['{"format": "cstormpy state 1", "t": %s}' % t for t in ('"x"', "null", "[1]", "NaN", "-1")]
+    + ['{"format": "cstormpy state 1", "t": 0, "continuous": %s}' % c for c in ("5", '{"x": 5}', '{"x": ["a", "b"]}')]
+    + ['{"format": "cstormpy state 1", "t": 0, "continuous": {"x": [1, NaN]}}']
+    + ['{"format": "cstormpy state 1", "t": 0, "continuous": {"x": [1, 2]}, "%s": 5}' % k for k in ("sampled", "memory", "q")]
+    + ['{"format": "cstormpy state 1", "t": 0, "continuous": {"x": [1, 2]}, "step": "long"}'],
+)
+def test_a_damaged_file_of_a_state(sim, content, tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text(content, encoding="latin-1")
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    with pytest.raises(cs.CstormError):
+        sim.run(bd, 0.1, start=SavedState.load(path))
+
+
+def test_a_missing_file_of_a_state(tmp_path):
+    with pytest.raises(cs.FileFormatError, match="none.json"):
+        SavedState.load(tmp_path / "none.json")
+    with pytest.raises(cs.CstormError, match="folder"):
+        SavedState(0.0).save(tmp_path / "folder" / "x.json")
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.fixture
+def result(sim):
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    return sim.run(bd, 1.0, watch="all", log_dt=0.1)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
+def test_saved_and_read(result, suffix, tmp_path):
+    path = tmp_path / f"run.{suffix}"
+    result.save(path)
+    back = read(path)
+    np.testing.assert_array_equal(back.t, result.t)
+    np.testing.assert_array_equal(back.signal("x[0]"), result.x)
+    np.testing.assert_array_equal(back.signal("outer[0]"), result.signal("outer").reshape(-1, 4))
+    np.testing.assert_array_equal(back.signal("parts.place"), result.x[:, 0])
+    with pytest.raises(cs.UnknownName, match="did you mean"):
+        back.signal("parts.plac")
+    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
+    result.save(str(path))  # over what is there
+
+
+def test_what_can_not_be_saved(result, tmp_path):
+    with pytest.raises(cs.InvalidValue, match=r"ends in \.npz, \.csv or \.mat"):
+        result.save(tmp_path / "run.txt")
+    with pytest.raises(cs.CstormError, match="folder"):
+        result.save(tmp_path / "folder" / "run.csv")
+    with pytest.raises(cs.CstormError):
+        result.save(None)
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
+def test_damaged_files(result, suffix, tmp_path):
+    path = tmp_path / f"run.{suffix}"
+    result.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    cut = [whole[: int(len(whole) * part)] for part in (0, 0.01, 0.3, 0.7, 0.99)]
+    flipped = []
+    for _ in range(30):
+        data = bytearray(whole)
+        for at in rng.integers(0, len(data), 5):
+            data[at] = rng.integers(256)
+        flipped.append(bytes(data))
+    refused = 0
+    for content in [*cut, *flipped, b"\x00" * 100, b"t,x\n", b"t,x\n1,a\n", b"t,x\n2,0\n1,0\n", b"t,x\nnan,0\n"]:
+        path.write_bytes(content)
+        try:
+            read(path)  # damage within a number may go unseen
+        except cs.CstormError as error:
+            assert path.name in str(error)
+            refused += 1
+    assert refused >= 10
+
+
+def test_a_file_that_is_missing_or_of_another_kind(tmp_path):
+    for name in ("none.csv", "none.txt", "none"):
+        with pytest.raises(cs.FileFormatError, match="none"):
+            read(tmp_path / name)
+
+
+def test_the_result_is_the_structure_of_bdsim(result):
+    assert {"t", "x", "xnames", "y", "ynames"} <= set(result.keys())
+    text = str(result)
+    assert "ndarray" in text and ".status" not in text
+    assert (result.status, result.message) == ("finished", "reached the end")
+    assert json.dumps(result.state.continuous)
+
+
+def test_poses_and_texts_can_be_watched_but_not_tabled(sim, tmp_path):
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT("text", name="words"), bd.NULL())
+    bd.connect(bd.CONSTANT({"a": 1}, name="dict"), bd.NULL())
+    bd.connect(bd.CONSTANT(1.0, name="one"), bd.INTEGRATOR(name="x"))
+    out = sim.run(bd, 0.1, watch="all")
+    assert out.signal("words")[0] == "text"
+    out.save(tmp_path / "run.npz")
+    assert set(read(tmp_path / "run.npz").columns) == {"one[0]", "x[0]", "x:x_0"}
+
+
+def test_signals_of_changing_shape(sim):
+    bd = sim.blockdiagram()
+    grow = bd.FUNCTION(lambda t: np.zeros(1 + int(10 * t)), name="grow")
+    bd.connect(bd.TIME(), grow)
+    out = sim.run(bd, 1.0, watch=["grow"])
+    assert [len(v) for v in out.signal("grow")] == [1 + int(10 * t) for t in out.t]

@@ -1,0 +1,193 @@
+"""The integration methods: their order, their steps beside scipy's, the control of the step."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
+from scipy.integrate import RK45, solve_ivp
+
+import cstormpy as cs
+from cstormpy.simulation.saved_state import SavedState
+from cstormpy.simulation.step_control import first_step
+from cstormpy.simulation.steppers import SOLVERS
+from cstormpy.simulation.tableaus import EXPLICIT, Tableau, tableau
+
+ORDERS = {"Euler": 1, "RK23": 3, "RK4": 4, "RK45": 5, "DOP853": 8, "Radau": 5}
+STEPS = {"Euler": (512, 1024), "RK23": (64, 128), "DOP853": (5, 10)}
+
+
+def swell(sim):
+    """x' = x cos t, so that x = exp(sin t): the rate depends on the time and on the state."""
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(x0=1.0, name="x"), bd.FUNCTION(lambda t, x: x * math.cos(t), nin=2)
+    bd.connect(bd.TIME(), rate[0])
+    bd.connect(x, rate[1])
+    bd.connect(rate, x)
+    return bd
+
+
+def fixed_steps(solver, n, T=2.0):
+    """Return the error at the end of n steps of one length, forced upon the adaptive methods by wide tolerances."""
+    sim = cs.Simulation()
+    h = T / n
+    if solver in ("RK4", "Euler"):
+        out = sim.run(swell(sim), T, solver=solver, dt=h)
+    else:
+        start = SavedState(t=0.0, continuous={"x": [1.0]}, step=h)
+        wide = {"rtol": 1e-3, "atol": 1e6} if solver == "Radau" else {"rtol": 1e6, "atol": 1e6}
+        out = sim.run(swell(sim), T, solver=solver, max_step=h, start=start, **wide)
+    np.testing.assert_allclose(out.t[: n + 1], h * np.arange(n + 1), atol=1e-12)
+    return abs(out.x[-1, 0] - math.exp(math.sin(T)))
+
+
+@pytest.mark.parametrize("solver", ORDERS)
+def test_order(solver):
+    coarse, fine = STEPS.get(solver, (16, 32))
+    order = math.log2(fixed_steps(solver, coarse) / fixed_steps(solver, fine))
+    assert order == pytest.approx(ORDERS[solver], abs=0.2)
+
+
+@pytest.mark.parametrize("solver", ["RK45", "RK23", "DOP853"])
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
+def test_steps_are_those_of_scipy(solver, tolerance):
+    """The same times, first step, rejections and all."""
+    sim = cs.Simulation()
+    bd = sim.blockdiagram()
+    van_der_pol(bd)
+    T = 12.0
+    out = sim.run(bd, T, solver=solver, rtol=tolerance, atol=1e-3 * tolerance, max_step=100.0)
+    ref = solve_ivp(
+        van_der_pol_rate, (0, T), [1.0, 1.0], method=solver, rtol=tolerance, atol=1e-3 * tolerance, max_step=100.0
+    )
+    assert len(out.t) == len(ref.t) > 10
+    np.testing.assert_allclose(out.t, ref.t, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(out.x, ref.y.T, rtol=0, atol=1e-11)
+
+
+def test_evaluations_are_those_of_scipy():
+    sim = cs.Simulation()
+    bd = sim.blockdiagram()
+    van_der_pol(bd)
+    out = sim.run(bd, 10.0, max_step=100.0)
+    ref = solve_ivp(van_der_pol_rate, (0, 10), [1.0, 1.0], rtol=1e-6, atol=1e-9, max_step=100.0)
+    assert out.stats.evaluations <= ref.nfev + 2
+    assert out.stats.steps == len(ref.t) - 1
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_solvers_by_name_in_any_case(solver):
+    sim = cs.Simulation()
+    for name in (solver, solver.lower(), solver.upper()):
+        out = sim.run(swell(sim), 0.5, solver=name, dt=0.01)
+        assert out.x[-1, 0] == pytest.approx(math.exp(math.sin(0.5)), rel=1e-2 if solver == "Euler" else 1e-4)
+
+
+def test_a_solver_may_be_a_class_of_scipy():
+    sim = cs.Simulation()
+    by_class, by_name = (sim.run(swell(sim), 2.0, solver=solver) for solver in (RK45, "RK45"))
+    np.testing.assert_allclose(by_class.x[-1], by_name.x[-1], rtol=1e-6)
+    assert by_class.status == "finished"
+
+
+def test_tolerances_may_stand_where_bdsim_wants_them():
+    sim = cs.Simulation()
+    arguments = {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12, "max_step": 0.5}
+    one = sim.run(swell(sim), 2.0, solver_args=arguments)
+    two = sim.run(swell(sim), 2.0, solver="DOP853", rtol=1e-10, atol=1e-12, max_step=0.5)
+    np.testing.assert_array_equal(one.t, two.t)
+    np.testing.assert_array_equal(one.x, two.x)
+    assert arguments == {"method": "DOP853", "rtol": 1e-10, "atol": 1e-12, "max_step": 0.5}
+
+
+def test_options_of_a_solver_reach_scipy_or_are_refused():
+    sim = cs.Simulation()
+    assert sim.run(swell(sim), 1.0, solver="LSODA", solver_args={"min_step": 1e-8}).status == "finished"
+    with pytest.raises(cs.InvalidValue, match="no further options, got 'min_step'"):
+        sim.run(swell(sim), 1.0, solver_args={"min_step": 1e-8})
+    with pytest.raises(cs.UnknownName, match="'Radau': option 'jak' does not exist; did you mean 'jac'"):
+        sim.run(swell(sim), 1.0, solver="Radau", solver_args={"jak": 1})
+    with pytest.raises(cs.InvalidValue, match=r"'Radau': .*jac"):
+        sim.run(swell(sim), 1.0, solver="Radau", solver_args={"jac": np.zeros((3, 3))}, on_error="raise")
+
+
+def test_no_step_is_longer_than_asked():
+    sim = cs.Simulation()
+    assert np.diff(sim.run(swell(sim), 1.0).t).max() <= 0.01 + 1e-12
+    assert np.diff(sim.run(swell(sim), 1.0, max_step=0.003).t).max() <= 0.003 + 1e-12
+
+
+@pytest.mark.parametrize("solver", ["RK4", "Euler"])
+def test_a_fixed_step_needs_a_length(solver):
+    sim = cs.Simulation()
+    with pytest.raises(cs.InvalidValue, match=r"give it, as in run\(\.\.\., dt=0\.001\)"):
+        sim.run(swell(sim), 1.0, solver=solver)
+    out = sim.run(swell(sim), 1.0, solver=solver, dt=0.1)
+    np.testing.assert_allclose(out.t, np.linspace(0, 1, 11), atol=1e-12)
+
+
+def test_a_stiff_diagram():
+    """Van der Pol with mu = 1000 turns over once: Radau and BDF take few steps, and agree."""
+    mu = 1000.0
+    ends = {}
+    for solver in ("Radau", "BDF", "LSODA"):
+        sim = cs.Simulation()
+        bd = sim.blockdiagram()
+        x, y = bd.INTEGRATOR(x0=2.0, name="x"), bd.INTEGRATOR(x0=0.0, name="y")
+        rate = bd.FUNCTION(lambda x, y: mu * (1 - x * x) * y - x, nin=2)
+        bd.connect(x, rate[0])
+        bd.connect(y, rate[1], x)
+        bd.connect(rate, y)
+        out = sim.run(bd, 1000.0, solver=solver, max_step=1000.0)
+        assert out.status == "finished" and out.stats.steps < 3000
+        ends[solver] = out.x[-1, 0]
+    exact = solve_ivp(
+        lambda t, x: [x[1], mu * (1 - x[0] ** 2) * x[1] - x[0]], (0, 1000), [2.0, 0.0], "Radau", rtol=1e-10, atol=1e-12
+    ).y[0, -1]
+    assert list(ends.values()) == pytest.approx([exact] * 3, abs=1e-3)
+
+
+def test_a_step_cut_short_by_a_boundary_is_not_forgotten():
+    """A clock of 1 kHz must not make the solver begin with tiny steps at each tick."""
+    sim = cs.Simulation()
+    bd = swell(sim)
+    hold = bd.ZOH(bd.clock(1000, "Hz"))
+    bd.connect(bd.TIME(name="time"), hold)
+    out = sim.run(bd, 1.0)
+    assert out.stats.steps == 1000
+    assert out.stats.evaluations < 9 * 1000
+
+
+def test_tableaus_are_consistent():
+    for method in EXPLICIT.values():
+        assert method.b.sum() == pytest.approx(1.0)
+        # the conditions of order two, and that of the error estimate: it vanishes for a constant rate
+        if method.order >= 2:
+            assert method.b @ method.c == pytest.approx(0.5)
+        if method.E is not None:
+            assert method.E.sum() == pytest.approx(0.0, abs=1e-13)
+    with pytest.raises(AssertionError, match="not consistent"):
+        Tableau("wrong", np.zeros((1, 1)), np.array([0.9]), np.zeros(1), 1)
+    with pytest.raises(cs.UnknownName, match="did you mean 'RK45'"):
+        tableau("RK_45")
+
+
+def test_first_step_is_that_of_scipy():
+    def f(t, x):
+        return np.array(van_der_pol_rate(t, x))
+
+    x = np.array([1.0, 1.0])
+    for tolerance in (1e-3, 1e-9):
+        scipy_step = RK45(f, 0.0, x, 10.0, rtol=tolerance, atol=tolerance).h_abs
+        assert first_step(f, 0.0, x, f(0.0, x), 10.0, 4, tolerance, tolerance) == pytest.approx(scipy_step, rel=1e-14)
+
+
+def test_examples_take_the_same_steps_again():
+    example = EXAMPLES["quadrotor"]
+    sim = cs.Simulation()
+    bd, watch = example.wire(sim)
+    one, two = sim.run(bd, 2.0, watch=watch), sim.run(bd, 2.0, watch=watch)
+    for key in ("t", "x", "y"):
+        np.testing.assert_array_equal(one[key], two[key])

@@ -1,0 +1,288 @@
+"""Diagrams that can not run say why, port by port; our blocks are found in every way; bdsim is left as it was."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from bdsim_examples import EXAMPLES, feedback, plain
+from test_simulation_faults import in_a_process
+
+import cstormpy as cs
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation()
+
+
+def refused(sim, bd, *parts):
+    """Check that a diagram is refused with a message that holds some parts; twice, the second time all the same."""
+    messages = []
+    for _ in range(2):
+        with pytest.raises(cs.DiagramError) as caught:
+            sim.run(bd, 1.0)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    for part in parts:
+        assert part in messages[0], messages[0]
+    return messages[0]
+
+
+def test_an_open_port(sim):
+    bd = sim.blockdiagram()
+    total = bd.SUM("++", name="total")
+    bd.connect(bd.CONSTANT(1.0), total[0])
+    refused(sim, bd, "input port 1 of block 'total' (SUM) is not connected", "total[1]", "bd.CONSTANT")
+    bd.connect(bd.CONSTANT(1.0), total[1])
+    assert sim.run(bd, 1.0).status == "finished"
+
+
+def test_an_open_port_is_named(sim):
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS("acrobot", name="plant")
+    refused(sim, bd, "input port 0 ('tau') of block 'plant' (HYBRIDDYNAMICS) is not connected")
+
+
+def test_an_open_port_inside_a_subsystem(sim):
+    inner = sim.blockdiagram(name="inner")
+    gain, out = inner.GAIN(2, name="gain"), inner.OUTPORT(1)
+    inner.INPORT(1)
+    inner.connect(gain, out)
+    bd = sim.blockdiagram()
+    use = bd.SUBSYSTEM(inner, name="use")
+    bd.connect(bd.CONSTANT(1.0), use)
+    bd.connect(use, bd.NULL())
+    refused(sim, bd, "in subsystem 'use': input port 0 of block 'gain' is not connected")
+
+
+def test_a_port_driven_twice(sim):
+    bd = sim.blockdiagram()
+    one, two, gain = bd.CONSTANT(1.0, name="one"), bd.CONSTANT(2.0, name="two"), bd.GAIN(1, name="target")
+    bd.connect(one, gain)
+    bd.connect(two, gain)
+    message = refused(sim, bd, "input port 0 of block 'target' (GAIN) is driven twice", "SUM")
+    assert "'one'" in message and "'two'" in message
+
+
+def test_a_port_that_does_not_exist(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), bd.GAIN(1, name="k")[5])
+    refused(sim, bd, "block 'k' (GAIN) is wired at input port 5, but it has 1 inputs, counted from 0")
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0, name="c")[3], bd.GAIN(1))
+    refused(sim, bd, "block 'c' (CONSTANT) is wired at output port 3, but it has 1 outputs")
+    bd = sim.blockdiagram()
+    bd.connect(bd.NULL(name="sink")[0], bd.GAIN(1)[0])
+    refused(sim, bd, "block 'sink' (NULL) is wired at output port 0, but it has no outputs")
+
+
+def test_an_algebraic_loop_is_named_port_by_port(sim):
+    bd = sim.blockdiagram()
+    total, gain, twice = bd.SUM("+-", name="error"), bd.GAIN(3, name="k"), bd.FUNCTION(lambda x: 2 * x, name="twice")
+    bd.connect(bd.CONSTANT(1.0), total[0])
+    bd.connect(total, gain)
+    bd.connect(gain, twice)
+    bd.connect(twice, total[1])
+    message = refused(sim, bd, "algebraic loop", "INTEGRATOR", "ZOH")
+    for wire in (
+        "output port 0 of block 'error' (SUM) -> input port 0 of block 'k' (GAIN)",
+        "output port 0 of block 'k' (GAIN) -> input port 0 of block 'twice' (FUNCTION)",
+        "output port 0 of block 'twice' (FUNCTION) -> input port 1 of block 'error' (SUM)",
+    ):
+        assert wire in message
+
+
+def test_an_algebraic_loop_of_one_block(sim):
+    bd = sim.blockdiagram()
+    total = bd.SUM("++", name="itself")
+    bd.connect(bd.CONSTANT(1.0), total[0])
+    bd.connect(total, total[1])
+    refused(sim, bd, "output port 0 of block 'itself' (SUM) -> input port 1 of block 'itself' (SUM)")
+
+
+def test_an_algebraic_loop_through_feedthrough(sim):
+    """A transfer function as high above as below passes its input on at once."""
+    bd = sim.blockdiagram()
+    lead, gain = bd.LTI_SISO([1, 1], [1, 2], name="lead"), bd.GAIN(-1, name="back")
+    bd.connect(lead, gain)
+    bd.connect(gain, lead)
+    refused(sim, bd, "algebraic loop", "'lead'", "'back'")
+
+
+def test_a_loop_with_a_state_is_none(sim):
+    bd = sim.blockdiagram()
+    feedback(bd)
+    assert sim.run(bd, 1.0).status == "finished"
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [("GAIN", {"nonsense": 1}), ("WAVEFORM", {"wave": "saw"}), ("EVENT", {"direction": "x", "func": print})],
+)
+def test_a_block_that_can_not_be_made_leaves_the_diagram_usable(sim, kind, arguments):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=0.0)
+    bd.connect(bd.CONSTANT(1.0), x)
+    before = [block.name for block in bd.blocklist]
+    with pytest.raises(cs.CstormError, match=kind):
+        getattr(bd, kind)(**arguments)
+    assert [block.name for block in bd.blocklist] == before
+    assert len(bd) == len(before)
+    assert sim.run(bd, 1.0).x[-1, 0] == pytest.approx(1.0)
+
+
+def test_the_name_of_a_block_that_could_not_be_made_is_free_again(sim):
+    bd = sim.blockdiagram()
+    bd.CONSTANT(1.0)
+    for _ in range(2):
+        with pytest.raises(cs.CstormError):
+            bd.WAVEFORM(wave="saw", name="mine")
+    good = bd.WAVEFORM(wave="sine", name="mine")
+    assert good.name == "mine"
+    bd.connect(good, bd.NULL())
+
+
+def test_a_failed_block_with_inputs_leaves_no_wire(sim):
+    bd = sim.blockdiagram()
+    source = bd.CONSTANT(1.0)
+    with pytest.raises(cs.CstormError):
+        bd.WAVEFORM("saw", inputs=[source])
+    assert bd.wirelist == []
+
+
+def test_two_blocks_of_one_name(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0, name="twin"), bd.NULL())
+    with pytest.raises(cs.CstormError, match="twin"):
+        bd.GAIN(1, name="twin")
+    assert sim.run(bd, 1.0).status == "finished"
+
+
+def test_wires_and_blocks_added_after_a_run(sim):
+    bd = sim.blockdiagram()
+    hold, x = bd.ZOH(bd.clock(0.1), name="hold"), bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(bd.CONSTANT(1.0), x, hold)
+    sim.run(bd, 1.0)
+    y = bd.INTEGRATOR(x0=0.0, name="y")
+    bd.connect(x, y)
+    out = sim.run(bd, 1.0)
+    assert out.xnames == ["x:x_0", "y:x_0"]
+    assert out.x[-1].tolist() == pytest.approx([1.0, 0.5])
+    clock = next(out[key] for key in out if key.startswith("clock"))
+    assert clock.Xnames == ["hold:X_0"]
+    bd.GAIN(2, name="open")
+    refused(sim, bd, "block 'open'")
+
+
+def test_a_diagram_compiled_by_the_user(sim, capsys):
+    bd = sim.blockdiagram()
+    feedback(bd)
+    bd.compile()
+    capsys.readouterr()
+    assert sim.run(bd, 1.0).status == "finished"
+    assert capsys.readouterr().out == ""
+
+
+def test_the_same_diagram_under_two_simulations():
+    one, two = cs.Simulation(), cs.Simulation()
+    bd = one.blockdiagram()
+    feedback(bd)
+    np.testing.assert_array_equal(one.run(bd, 2.0).x, two.run(bd, 2.0).x)
+
+
+# ------------------------------------------------------------------ beside bdsim
+
+
+def by_bdsim(sim, example):
+    bd, watch = example.wire(sim)
+    bd.compile()
+    return sim.run(bd, 2.0, watch=watch)
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+def test_bdsim_itself_is_left_as_it_was(ours_first, capsys):
+    """In a process of its own, because bdsim keeps its table of blocks for as long as the process lives."""
+    script = f"""
+        import sys
+        sys.path.insert(0, {str(sys.path[0])!r}); sys.path[:0] = {[p for p in sys.path if p.endswith("tests")]!r}
+        import contextlib, io
+        import bdsim, numpy as np
+        from bdsim_examples import EXAMPLES, plain
+
+        def run():
+            with contextlib.redirect_stdout(io.StringIO()):
+                sim = plain()
+                bd, watch = EXAMPLES["feedback held"].wire(sim)
+                bd.compile()
+                return sim.run(bd, 2.0, watch=watch), sorted(sim._blocklibrary)
+
+        def ours():
+            import cstormpy as cs
+            sim = cs.Simulation()
+            bd, watch = EXAMPLES["feedback held"].wire(sim)
+            assert hasattr(bd, "HYBRIDDYNAMICS")
+            return sim.run(bd, 2.0)
+
+        if {ours_first}:
+            ours(); out, blocks = run()
+        else:
+            out, blocks = run(); ours(); again, later = run()
+            assert (again.x == out.x).all() and later == blocks
+        assert type(bdsim.BDSim.run).__name__ == "function" and bdsim.BDSim.run.__module__ == "bdsim.run_sim"
+        print(len(out.t), repr(float(out.x[-1, 0])), "GAIN" in blocks, "CONTROLLER" in blocks)
+    """
+    done = in_a_process(script)
+    assert done.returncode == 0, done.stderr
+    alone = by_bdsim(plain(), EXAMPLES["feedback held"])
+    capsys.readouterr()
+    count, end, gain, _ = done.stdout.split()
+    assert (int(count), float(end), gain) == (len(alone.t), alone.x[-1, 0], "True")
+
+
+def test_our_blocks_are_found_from_anywhere(tmp_path):
+    """From another folder, with bdsim's environment variable of its own set or not, and after a plain bdsim."""
+    script = """
+        import bdsim
+        plain = bdsim.BDSim(sysargs=False, banner=False, graphics=False)
+        import cstormpy as cs
+        bd = cs.Simulation().blockdiagram()
+        plant = bd.HYBRIDDYNAMICS("acrobot")
+        print(type(plant).__module__, plant.type)
+    """
+    for environment in ({}, {"BDSIMPATH": str(tmp_path)}):
+        done = in_a_process(script, cwd=tmp_path, environment=environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == "cstormpy.blocks.dynamics hybriddynamics"
+
+
+def test_every_method_of_bdsim_is_there(sim):
+    ours, theirs = sim.blockdiagram(), plain().blockdiagram()
+    names = [name for name in dir(theirs) if name.isupper()]
+    assert len(names) > 40
+    for name in names:
+        assert callable(getattr(ours, name))
+    assert "gain" in ours.GAIN.__doc__.lower()
+
+
+def test_an_unknown_block_suggests_a_name(sim):
+    bd = sim.blockdiagram()
+    with pytest.raises(AttributeError):
+        bd.GIAN(2)
+
+
+def test_documented_in_a_shell():
+    """The example in the class's docstring, as a user would run it, prints nothing but what it prints."""
+    script = textwrap.dedent("""
+        import cstormpy as cs
+        sim = cs.Simulation()
+        bd = sim.blockdiagram()
+        decay = bd.INTEGRATOR(x0=1.0)
+        bd.connect(decay, gain := bd.GAIN(-2.0))
+        bd.connect(gain, decay)
+        print(f"{sim.run(bd, T=1).x[-1, 0]:.5f}")
+    """)
+    done = in_a_process(script)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.13534\n", "")

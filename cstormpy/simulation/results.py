@@ -7,6 +7,7 @@ index of the number, as in ``plant.q[0]``; matrices are flattened row by row.
 from __future__ import annotations
 
 import csv
+import html
 import os
 import re
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ import numpy as np
 from bdsim.components import BDStruct
 from numpy.typing import NDArray
 
+from cstormpy import report
 from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownName, unknown_name
 
 __all__ = ["Recorded", "Result", "read"]
@@ -68,6 +70,12 @@ class Result(BDStruct):
         for k, name in enumerate(self.data["xnames"]):
             out.setdefault(name, self.data["x"][:, k])
         return out
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of a run: its scopes and its mechanism in motion."""
+        if "t" not in self.data or ".panes" not in self.data:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        return report.inline(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write times, states and watched signals to a file: .npz, .csv or .mat by its name.

@@ -6,12 +6,15 @@ import contextlib
 import os
 import queue
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from bdsim import BDSim
 
+from cstormpy import report
 from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.bdfile import load_bd
@@ -81,6 +84,7 @@ class Simulation(BDSim):
         with quiet():
             super().__init__(sysargs=False, **options)
         self._blocklibrary = {**(BDSim._blocklibrary or {}), **our_blocks()}
+        self._last: tuple[Any, Result] | None = None
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
     def blockdiagram(self, name: str = "main") -> Any:
@@ -213,12 +217,15 @@ class Simulation(BDSim):
         diagram = Diagram(bd)
         simstate = RunState(diagram)
         simstate.options = options
+        began = time.perf_counter()
         with self._in_context(bd, simstate, options, threaded):
             run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
             with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
                 run.watchers.append(lambda t, _x: progress.update(t))
                 run.go()
             out = self._result(bd, run)
+            out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
+            self._last = (bd, out)
             self._finish(bd, run, options, block)
         if run.error is not None and (on_error == "raise" or not len(out.t)):
             run.error.result = out  # type: ignore[attr-defined]
@@ -226,6 +233,23 @@ class Simulation(BDSim):
         if run.error is not None or run.status == "interrupted":
             notice(f"{run.message}; {len(out.t)} samples until then are returned")
         return out
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report on the last run: one file of HTML that holds everything and needs no server.
+
+        It shows the diagram, the scopes (drag to zoom), the mechanism in motion on the scopes' clock, the controller's
+        settings, the numbers and the versions.
+
+        Raises
+        ------
+        DiagramError
+            Nothing has been run yet.
+        FileFormatError
+            The file can not be written.
+        """
+        if self._last is None:
+            raise DiagramError("report: nothing has been run yet; call sim.run(bd, T=10) first")
+        return report.write(path, *self._last, title=title)
 
     def post(self, command: Callable[[], object]) -> None:
         """Have a function called between two steps of the run that goes on, from any thread."""

@@ -1,0 +1,84 @@
+"""The report of a run: one self-contained HTML file, or pictures."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from cstormpy.errors import FileFormatError, InvalidType, InvalidValue
+from cstormpy.report.figures import figures
+
+__all__ = ["figures", "html", "inline", "write"]
+
+_INLINE_HEIGHT = 640
+"""Pixels of the report inside a notebook."""
+
+
+def html(bd: Any, out: Any, *, title: str | None = None) -> str:
+    """Return the report as the text of an HTML page that needs nothing but itself.
+
+    Parameters
+    ----------
+    bd : BlockDiagram
+        The diagram, as it was run.
+    out : Result
+        Of `Simulation.run`.
+    title : str, optional
+        The name of the diagram unless given.
+    """
+    from cstormpy.report.page import page
+
+    return page(bd, out, title)
+
+
+def inline(out: Any, bd: Any = None, *, title: str | None = None) -> str:
+    """Return a compact report to be shown inside another page, as a notebook's.
+
+    It stands in a frame of its own: neither its style nor its script touch the page around it.
+    """
+    from cstormpy.report.page import page
+    from cstormpy.report.svg import escape
+
+    content = escape(page(bd, out, title, compact=True))
+    return (
+        f'<iframe srcdoc="{content}" sandbox="allow-scripts" title="report" '
+        f'style="width:100%;height:{_INLINE_HEIGHT}px;border:0"></iframe>'
+    )
+
+
+def write(path: str | os.PathLike[str], bd: Any, out: Any, *, title: str | None = None) -> Path:
+    """Write the report, whole or not at all, and return where it is.
+
+    Parameters
+    ----------
+    path : path
+        The file; one that is there is replaced at the end.
+    bd, out, title
+        See `html`.
+
+    Raises
+    ------
+    FileFormatError
+        If the file can not be written: no such folder, no space, no permission.
+    """
+    try:
+        target = Path(os.fsdecode(path))
+    except TypeError:
+        raise InvalidType(f"report: expected the path of a file, got a {type(path).__name__}") from None
+    if not target.name or "\0" in str(target):
+        raise InvalidValue(f"report: {str(target)!r} is not the name of a file")
+    content = html(bd, out, title=title).encode("utf-8", "replace")
+    draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}")
+    try:
+        with open(draft, "xb") as file:
+            file.write(content)
+        os.replace(draft, target)
+    except OSError as error:
+        raise FileFormatError(f"{target}: the report cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # moved away, or never made
+            draft.unlink()
+    return target

@@ -1,0 +1,258 @@
+"""What was recorded, made small: extremes kept, times and values as 32-bit floats.
+
+A trace of N samples is cut into equal spans of time, and of each the least and the greatest value stay, at their own
+times: however a plot is drawn, its outline is that of all samples. Each array is stored as the difference from its
+first value, so that 32 bits (a ten-millionth of its range) are enough.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.mechanism.skeleton import Skeleton, skeleton
+
+__all__ = [
+    "Budget",
+    "bones_of",
+    "kept_samples",
+    "mechanism_data",
+    "moving_plants",
+    "pack",
+    "pane_data",
+    "panes_of",
+    "skeleton_data",
+]
+
+Array = NDArray[np.float64]
+
+POINTS = 2000
+"""Points of a trace, while there are few."""
+ALL_POINTS = 260_000
+"""Points of all traces together; 8 bytes each before they are written as text."""
+FRAMES_PER_SECOND = 30.0
+_FRAMES_AT_LEAST = 50
+ALL_NUMBERS = 250_000
+"""Coordinates of all frames of all mechanisms together."""
+_DENSE = 4
+"""With so many samples a frame, straight lines between them do."""
+
+
+def panes_of(out: Any) -> list[Any]:
+    """Return what the panes of a run recorded."""
+    return list(getattr(out, "data", {}).get(".panes") or getattr(out, "panes", None) or [])
+
+
+def moving_plants(bd: Any, out: Any) -> list[Any]:
+    """Return a pane for each mechanism that was simulated, from its states: for diagrams that show none."""
+    known = getattr(out, "data", {})
+    t, x = (np.asarray(known.get(name, []), dtype=float) for name in ("t", "x"))
+    blocks = [block for block in bd.blocklist if block.nstates]
+    if x.ndim != 2 or x.shape[1] != sum(block.nstates for block in blocks):
+        return []
+    found, first = [], 0
+    for block in blocks:
+        mech = getattr(block, "_mech", None)
+        if type(block).__name__ == "HybridDynamics" and mech is not None:
+            y = x[:, first : first + mech.n]
+            plain = {"labels": list(mech.names), "unit": "", "options": {}, "mechanism": mech}
+            found.append(SimpleNamespace(name=block.name, kind="mechanism", title=block.name, t=t, y=y, **plain))
+        first += block.nstates
+    return found
+
+
+class Budget:
+    """How much each pane of a run may keep.
+
+    Parameters
+    ----------
+    panes : list
+        The recorded panes.
+    share : float
+        Part of the usual amounts.
+    """
+
+    def __init__(self, panes: list[Any], share: float = 1.0) -> None:
+        traces = sum(_width(pane) for pane in panes if pane.kind != "mechanism")
+        moving = sum(_width(pane) for pane in panes if pane.kind == "mechanism")
+        self.points = int(max(64, min(share * POINTS, share * ALL_POINTS / max(traces, 1))))
+        self.frames = int(max(_FRAMES_AT_LEAST, share * ALL_NUMBERS / max(moving, 1)))
+        self.rate = FRAMES_PER_SECOND * min(1.0, 2.0 * share)
+
+
+def _width(pane: Any) -> int:
+    return int(np.asarray(pane.y).reshape(len(pane.t), -1).shape[1]) if len(pane.t) else 0
+
+
+def kept_samples(t: Array, columns: Array, points: int) -> NDArray[np.intp]:
+    """Return the indices of the samples to keep: the first, the last, and each span's extremes of each column.
+
+    Parameters
+    ----------
+    t : ndarray (N,)
+        Times, which do not decrease.
+    columns : ndarray (N, m)
+        Values; NaN is left out.
+    points : int
+        About how many.
+    """
+    count = len(t)
+    if count <= points or points < 2:
+        return np.arange(count)
+    spans = max(1, points // (2 * columns.shape[1]))
+    width = (t[-1] - t[0]) / spans or 1.0
+    span = np.minimum(((t - t[0]) / width).astype(np.intp), spans - 1)
+    starts = np.flatnonzero(np.diff(span, prepend=-1))
+    number = np.cumsum(np.diff(span, prepend=-1) > 0) - 1
+    kept = [np.array([0, count - 1])]
+    for column in columns.T:
+        for least in (np.fmin, np.fmax):
+            extreme = least.reduceat(column, starts)
+            hits = np.flatnonzero(column == extreme[number])
+            kept.append(hits[np.unique(number[hits], return_index=True)[1]])
+    return np.unique(np.concatenate(kept))
+
+
+def pack(values: Array) -> dict[str, Any]:
+    """Return an array as text: its first finite value, and the 32-bit floats to be added to it."""
+    values = np.asarray(values, dtype=float).reshape(-1)
+    finite = values[np.isfinite(values)]
+    offset = float(finite[0]) if len(finite) else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = (values - offset).astype("<f4")
+    return {"n": len(values), "offset": offset, "base64": base64.b64encode(small.tobytes()).decode("ascii")}
+
+
+def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
+    """Return a scope or an XY plot as the page needs it."""
+    t = np.asarray(pane.t, dtype=float).reshape(-1)
+    y = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
+    y = np.where(np.isfinite(y), y, np.nan)
+    data = {
+        "kind": pane.kind,
+        "name": str(pane.name),
+        "title": str(pane.title or pane.name),
+        "unit": str(pane.unit or ""),
+        "labels": [str(label) for label in pane.labels],
+        "options": _options(pane.options or {}),
+    }
+    if pane.kind == "xy":
+        kept = kept_samples(t, y[:, :2], budget.points)
+        return {**data, "t": pack(t[kept]), "x": pack(y[kept, 0]), "y": pack(y[kept, 1])}
+    if len(t) <= budget.points:
+        times = pack(t)
+        return {
+            **data,
+            "samples": len(t),
+            "traces": [{"t": times if k == 0 else 0, "y": pack(v)} for k, v in enumerate(y.T)],
+        }
+    traces = []
+    for values in y.T:
+        kept = kept_samples(t, values[:, None], budget.points)
+        traces.append({"t": pack(t[kept]), "y": pack(values[kept])})
+    return {**data, "samples": len(t), "traces": traces}
+
+
+def _options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what the page knows of a pane's options."""
+    known: dict[str, Any] = {}
+    for name in ("stairs", "equal", "frames"):
+        if options.get(name) is not None:
+            known[name] = bool(options[name])
+    trail = options.get("trail")
+    if isinstance(trail, (bool, int, float)):
+        known["trail"] = float(trail) if trail is not True else 1.5
+    for name in ("scale", "xlim", "ylim"):
+        try:
+            limits = [float(v) for v in np.asarray(options.get(name), dtype=float).reshape(-1)]
+        except (TypeError, ValueError):
+            continue
+        if len(limits) in (2, 4) and np.isfinite(limits).all():
+            known[name] = limits
+    return known
+
+
+def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
+    """Return a moving mechanism: its skeleton, and q (frames, n) at even times."""
+    bones = bones_of(pane)
+    t = np.asarray(pane.t, dtype=float).reshape(-1)
+    q = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
+    whole = np.isfinite(q).all(axis=1)
+    t, q = t[whole], q[whole]
+    duration = float(t[-1] - t[0]) if len(t) else 0.0
+    frames = int(np.clip(duration * budget.rate + 1, 1 if duration == 0.0 else _FRAMES_AT_LEAST, budget.frames))
+    if not len(t):
+        t, q = np.zeros(1), np.zeros((1, bones.n))
+    at = np.linspace(t[0], t[-1], frames)
+    moved = _resampled(t, q, at)
+    low, high = bones.extent(moved)
+    return {
+        "kind": "mechanism",
+        "name": str(pane.name),
+        "title": str(pane.title or pane.name),
+        "options": _options(pane.options or {}),
+        "skeleton": skeleton_data(bones),
+        "low": low.tolist(),
+        "high": high.tolist(),
+        "t0": float(at[0]),
+        "t1": float(at[-1]),
+        "frames": frames,
+        "q": [pack(column) for column in moved.T],
+    }
+
+
+def bones_of(pane: Any) -> Skeleton:
+    """Return the skeleton of a pane's mechanism, seen as the pane was told."""
+    bones = skeleton(pane.mechanism)
+    planar = {"planar": True, "3d": False}.get(str((pane.options or {}).get("view")), bones.planar)
+    return replace(bones, planar=planar)
+
+
+def _resampled(t: Array, q: Array, at: Array) -> Array:
+    """Return q at other times: along curves through the samples, broken where two have the same time."""
+    from scipy.interpolate import PchipInterpolator
+
+    if len(t) > _DENSE * len(at) or len(t) < 3:
+        return np.column_stack([np.interp(at, t, column) for column in q.T]) if q.shape[1] else np.zeros((len(at), 0))
+    moved = np.empty((len(at), q.shape[1]))
+    breaks = np.flatnonzero(np.diff(t) <= 0.0) + 1
+    edges = [0, *breaks.tolist(), len(t)]
+    for a, b in pairwise(edges):
+        inside = (at >= t[a]) & (at <= t[b - 1])
+        if b - a > 2:
+            moved[inside] = PchipInterpolator(t[a:b], q[a:b])(at[inside])
+        else:
+            moved[inside] = np.column_stack([np.interp(at[inside], t[a:b], column) for column in q[a:b].T])
+    return moved
+
+
+def skeleton_data(bones: Skeleton) -> dict[str, Any]:
+    """Return a skeleton as the page's script reads it; poses and points in metres, matrices row by row."""
+    return {
+        "names": list(bones.names),
+        "parents": bones.parents.tolist(),
+        "order": list(bones.order),
+        "coordinates": bones.coordinates.tolist(),
+        "kinds": list(bones.kinds),
+        "home": [pose[:3].reshape(-1).tolist() for pose in bones.home],
+        "axes": bones.axes.tolist(),
+        "points": bones.points.tolist(),
+        "pitches": bones.pitches.tolist(),
+        "turns": bones.turns.tolist(),
+        "strokes": [None if stroke is None else list(stroke) for stroke in bones.strokes],
+        "lines": [[line.tolist() for line in polylines] for polylines in bones.lines],
+        "base": [line.tolist() for line in bones.base],
+        "coms": bones.coms.tolist(),
+        "masses": bones.masses.tolist(),
+        "tips": [[i, tip.tolist()] for i, tip in bones.tips],
+        "planar": bones.planar,
+        "right": bones.right.tolist(),
+        "up": bones.up.tolist(),
+        "reach": bones.reach,
+    }

@@ -1,0 +1,173 @@
+"""The panes as pictures, where there is neither a window nor a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy.errors import FileFormatError
+from cstormpy.mechanism.skeleton import Skeleton
+from cstormpy.report.data import bones_of, kept_samples, panes_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["figures"]
+
+_POINTS = 6000
+_POSES = 7
+"""In so many positions a mechanism is drawn, from faint to clear."""
+_NAME_LENGTH = 60
+
+
+def figures(out: Any, folder: str | os.PathLike[str]) -> list[Path]:
+    """Write a PNG picture of each pane of a run, and return their paths.
+
+    Parameters
+    ----------
+    out : Result
+        Of `Simulation.run`.
+    folder : path
+        Made if it does not exist. Pictures are named by number and block: ``1-scope.png``.
+
+    Raises
+    ------
+    FileFormatError
+        If a picture can not be written.
+    """
+    paths = []
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for k, pane in enumerate(panes_of(out), start=1):
+            if not len(pane.t):
+                continue
+            name = re.sub(r"[^\w.-]+", "_", str(pane.name))[:_NAME_LENGTH].strip("._") or pane.kind
+            path = target / f"{k}-{name}.png"
+            _save(_figure(pane), path)
+            paths.append(path)
+    except OSError as error:
+        raise FileFormatError(f"{target}: the figures cannot be written: {error.strerror or error}") from error
+    return paths
+
+
+def _save(figure: Figure, path: Path) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        figure.savefig(part, format="png", dpi=130)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _figure(pane: Any) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    drawn = {"scope": _scope, "xy": _xy, "mechanism": _mechanism}[pane.kind](figure, pane)
+    drawn.set_title(_plain(pane.title or pane.name))
+    return figure
+
+
+def _plain(text: object) -> str:
+    """Return text in which matplotlib finds no mathematics."""
+    return str(text).replace("$", r"\$")
+
+
+def _scope(figure: Figure, pane: Any) -> Axes:
+    axes = figure.add_subplot()
+    t, y = np.asarray(pane.t), np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
+    for k, values in enumerate(y.T):
+        kept = kept_samples(t, np.where(np.isfinite(values), values, np.nan)[:, None], _POINTS)
+        label = _plain(pane.labels[k] if k < len(pane.labels) else k)
+        stairs = "steps-post" if pane.options.get("stairs") else "default"
+        axes.plot(t[kept], values[kept], linewidth=1.2, drawstyle=stairs, label=label.lstrip("_") or " ")
+    axes.set_xlabel("time [s]")
+    if pane.unit:
+        axes.set_ylabel(_plain(f"[{pane.unit}]"))
+    _finish(axes, pane)
+    if 0 < y.shape[1] <= 16:
+        axes.legend(loc="best", fontsize="small")
+    axes.margins(x=0.0)
+    return axes
+
+
+def _xy(figure: Figure, pane: Any) -> Axes:
+    axes = figure.add_subplot()
+    y = np.asarray(pane.y, dtype=float)
+    y = y[kept_samples(np.asarray(pane.t), np.where(np.isfinite(y), y, np.nan)[:, :2], _POINTS)]
+    axes.plot(y[:, 0], y[:, 1], linewidth=1.2)
+    axes.plot(y[-1:, 0], y[-1:, 1], "o", markersize=5)
+    axes.set_xlabel(_plain(pane.labels[0] if pane.labels else "x"))
+    axes.set_ylabel(_plain(pane.labels[1] if len(pane.labels) > 1 else "y"))
+    if pane.options.get("equal"):
+        axes.set_aspect("equal", "datalim")
+    _finish(axes, pane)
+    return axes
+
+
+def _finish(axes: Axes, pane: Any) -> None:
+    axes.grid(True, alpha=0.3)
+    limits = [float(v) for v in np.asarray(pane.options.get("scale", []), dtype=float).reshape(-1)]
+    if len(limits) >= 2:
+        axes.set_ylim(*limits[-2:])
+    if len(limits) == 4:
+        axes.set_xlim(*limits[:2])
+
+
+def _mechanism(figure: Figure, pane: Any) -> Axes:
+    """Draw the mechanism in some positions over the run, and the ways of its ends."""
+    bones = bones_of(pane)
+    t, q = np.asarray(pane.t, dtype=float), np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
+    at = np.linspace(t[0], t[-1], 400)
+    moved = np.column_stack([np.interp(at, t, column) for column in q.T]) if q.shape[1] else np.zeros((400, 0))
+    tips = bones.place(bones.poses(moved)).tips
+    axes: Any = figure.add_subplot() if bones.planar else figure.add_subplot(projection="3d")
+    for j in range(tips.shape[1]):
+        axes.plot(*_seen(bones, tips[:, j]), color=f"C{j + 1}", linewidth=0.9, alpha=0.6)
+    for k, row in enumerate(np.linspace(0, len(at) - 1, _POSES).astype(int)):
+        _pose(axes, bones, moved[row], alpha=1.0 if k == _POSES - 1 else 0.12 + 0.3 * k / _POSES)
+    names = ("x [m]", "y [m]", "z [m]")
+    if bones.planar:
+        axes.set_aspect("equal", "datalim")
+        axes.grid(True, alpha=0.3)
+        for setter, axis in ((axes.set_xlabel, bones.right), (axes.set_ylabel, bones.up)):
+            setter(names[int(np.abs(axis).argmax())] if np.abs(axis).max() == 1.0 else "[m]")
+    else:
+        low, high = bones.extent(moved)
+        middle, half = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9)
+        for k, kind in enumerate("xyz"):
+            getattr(axes, f"set_{kind}lim")(middle[k] - half, middle[k] + half)
+            getattr(axes, f"set_{kind}label")(names[k])
+        axes.set_box_aspect((1, 1, 1))
+        axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[int(np.abs(bones.up).argmax())])
+    found: Axes = axes
+    return found
+
+
+def _seen(bones: Skeleton, points: Any) -> tuple[Any, ...]:
+    """Return the coordinates to plot of points (k, 3)."""
+    return (points @ bones.right, points @ bones.up) if bones.planar else tuple(points.T)
+
+
+def _pose(axes: Any, bones: Skeleton, q: Any, alpha: float) -> None:
+    drawing = bones.place(bones.poses(q))
+    for line in drawing.base:
+        axes.plot(*_seen(bones, line), color="0.5", linewidth=5, alpha=alpha, solid_capstyle="round")
+    for i, kind in enumerate(bones.kinds):
+        if kind == "prismatic":
+            way = np.stack([drawing.anchors[i], drawing.joints[i]])
+            axes.plot(*_seen(bones, way), color="0.5", linewidth=1.5, alpha=alpha)
+    for line in (line for polylines in drawing.lines for line in polylines):
+        axes.plot(*_seen(bones, line), color="C0", linewidth=3.5, alpha=alpha, solid_capstyle="round")
+    for i, kind in enumerate(bones.kinds):
+        if kind != "fixed":
+            marker = "s" if kind == "prismatic" else "o"
+            axes.plot(*_seen(bones, drawing.joints[i : i + 1]), marker, color="k", markersize=4, alpha=alpha)

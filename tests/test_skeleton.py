@@ -1,0 +1,164 @@
+"""The skeleton of mechanisms: its kinematics are the mechanism's own, and its lines end where the links do."""
+
+import math
+
+import numpy as np
+import pytest
+from random_mechanisms import any_tree, random_mechanism
+
+from cstormpy.errors import ShapeError
+from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, library, skeleton
+
+
+def at(z):
+    pose = np.eye(4)
+    pose[2, 3] = z
+    return pose
+
+
+@any_tree(examples=15, links=12)
+def test_poses_are_those_of_the_mechanism(seed, links):
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links)
+    bones = skeleton(mech)
+    q = rng.normal(size=(3, mech.n))
+    expected = mech.forward_kinematics(q)
+    np.testing.assert_allclose(bones.poses(q), expected, atol=1e-11)
+    np.testing.assert_allclose(bones.poses(q[1]), expected[1], atol=1e-11)
+    assert bones.n == mech.n
+
+
+@any_tree(examples=15, links=12)
+def test_joints_hold_what_they_join(seed, links):
+    """A joint's two sides stay together: at one point, or along the axis of a slide or screw."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links)
+    bones = skeleton(mech)
+    drawing = bones.place(bones.poses(rng.normal(size=mech.n)))
+    for i, kind in enumerate(bones.kinds):
+        gap = drawing.joints[i] - drawing.anchors[i]
+        if kind in ("prismatic", "screw"):
+            gap = gap - (gap @ drawing.axes[i]) * drawing.axes[i]
+        np.testing.assert_allclose(gap, 0.0, atol=1e-10)
+
+
+@any_tree(examples=15, links=12)
+def test_the_lines_connect_all_that_is_not_a_slide(seed, links):
+    """Every joint with a parent stands at the end of one of the parent's lines, or at the parent's joint."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links)
+    bones = skeleton(mech)
+    drawing = bones.place(bones.poses(rng.normal(size=mech.n)))
+    for i, parent in enumerate(bones.parents):
+        if parent < 0:
+            continue
+        ends = [line[-1] for line in drawing.lines[parent]] + [drawing.joints[parent]]
+        assert min(np.linalg.norm(end - drawing.anchors[i]) for end in ends) < 1e-9
+
+
+def test_acrobot():
+    bones = skeleton(library.acrobot())
+    assert bones.planar
+    assert bones.reach == 3.0
+    drawing = bones.place(bones.poses([math.pi / 2, -math.pi / 2]))
+    np.testing.assert_allclose(drawing.lines[0][0], [[0, 0, 0], [0, 1, 0]], atol=1e-15)
+    np.testing.assert_allclose(drawing.tips, [[2, 1, 0]], atol=1e-15)
+    np.testing.assert_allclose(drawing.coms, [[0, 0.5, 0], [1, 1, 0]], atol=1e-15)
+
+
+def test_frames_at_the_far_ends_of_links():
+    """The Puma's frames lie at the ends of its links: each is drawn to its frame, then to the next joint."""
+    bones = skeleton(library.puma560())
+    drawing = bones.place(bones.poses(np.zeros(6)))
+    np.testing.assert_allclose(drawing.lines[1][0], [[0, 0, 0], [0.4318, 0, 0], [0.4318, -0.15005, 0]], atol=1e-9)
+    assert not bones.planar
+    np.testing.assert_array_equal(bones.up, [0, 0, 1])
+
+
+def test_an_arm_off_the_origin_stands_on_its_base():
+    bones = skeleton(library.arm7())
+    np.testing.assert_allclose(bones.base[0], [[0, 0, 0], [0, 0, 0.16]])
+    np.testing.assert_allclose(bones.place(bones.poses(np.zeros(7))).tips, [[0, 0, 1.34]], atol=1e-12)
+
+
+def test_massless_links_and_links_without_length():
+    links = [
+        Link("a", None, Revolute((0, 0, 1))),
+        Link("b", "a", Revolute((0, 1, 0))),
+        Link("c", "b", Fixed(), at(0.3)),
+    ]
+    bones = skeleton(Mechanism(links))
+    assert bones.lines[0] == ()
+    np.testing.assert_array_equal(bones.lines[1][0], [[0, 0, 0], [0, 0, 0.3]])
+    assert bones.lines[2] == ()
+    assert [i for i, _ in bones.tips] == [2]
+    nothing = skeleton(Mechanism([Link("point", None, Revolute((0, 0, 1)))]))
+    assert nothing.reach == 1.0
+    assert nothing.place(nothing.poses([0.4])).points().shape == (2, 3)
+
+
+def test_branches_are_drawn_each():
+    bones = skeleton(library.tree(3))
+    assert [len(lines) for lines in bones.lines] == [2, 2, 2, 1, 1, 1, 1]
+    assert len(bones.tips) == 4
+
+
+def test_a_slide_begins_at_its_anchor():
+    rail = Link("carriage", None, Prismatic((1, 0, 0), limits=(-1.0, 2.0)), at(0.5), mass=1.0)
+    bones = skeleton(Mechanism([rail]))
+    drawing = bones.place(bones.poses([0.7]))
+    np.testing.assert_allclose(drawing.anchors[0], [0, 0, 0.5])
+    np.testing.assert_allclose(drawing.joints[0], [0.7, 0, 0.5])
+    np.testing.assert_allclose(drawing.axes[0], [1, 0, 0])
+    assert bones.strokes == ((-1.0, 2.0),)
+    assert bones.reach == 2.5
+
+
+@pytest.mark.parametrize(
+    ("joints", "gravity", "planar", "right", "up"),
+    [
+        ([Revolute((0, 0, 1))], (0, -9.81, 0), True, (1, 0, 0), (0, 1, 0)),
+        ([Revolute((0, 0, -1))], (0, -9.81, 0), True, (1, 0, 0), (0, 1, 0)),
+        ([Revolute((0, 0, 1))], (0, 9.81, 0), True, (-1, 0, 0), (0, -1, 0)),
+        ([Revolute((0, 1, 0))], (0, 0, -9.81), True, (1, 0, 0), (0, 0, 1)),
+        ([Revolute((1, 0, 0))], (0, 0, -9.81), True, (0, 1, 0), (0, 0, 1)),
+        ([Revolute((0, 0, 1))], (0, 0, -9.81), True, (1, 0, 0), (0, 1, 0)),
+        ([Revolute((0, 0, 1))], (0, 0, 0), True, (1, 0, 0), (0, 1, 0)),
+        ([Prismatic((1, 0, 0)), Revolute((0, 0, 1))], (0, -9.81, 0), True, (1, 0, 0), (0, 1, 0)),
+        ([Prismatic((0, 0, 1)), Revolute((0, 0, 1))], (0, -9.81, 0), False, (1, 0, 0), (0, 1, 0)),
+        ([Screw((0, 0, 1), 0.1)], (0, -9.81, 0), False, (1, 0, 0), (0, 1, 0)),
+        ([Prismatic((0, 1, 0))], (0, -9.81, 0), True, (1, 0, 0), (0, 1, 0)),
+        ([Revolute((0, 0, 1)), Revolute((0, 1, 0))], (0, 0, -9.81), False, (1, 0, 0), (0, 0, 1)),
+    ],
+)
+def test_from_where_it_is_seen(joints, gravity, planar, right, up):
+    links = [Link(f"{k}", f"{k - 1}" if k else None, joint, mass=1.0) for k, joint in enumerate(joints)]
+    bones = skeleton(Mechanism(links, gravity=gravity))
+    assert bones.planar is planar
+    np.testing.assert_allclose(bones.right, right, atol=1e-12)
+    np.testing.assert_allclose(bones.up, up, atol=1e-12)
+
+
+@any_tree(examples=20, links=8)
+def test_reach_and_view(seed, links):
+    """Nothing that only turns gets beyond the reach; a planar mechanism does not leave its plane."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links, kinds=("revolute", "fixed"))
+    bones = skeleton(mech)
+    q = rng.uniform(-4, 4, size=(20, mech.n))
+    points = bones.place(bones.poses(q)).points()
+    assert np.linalg.norm(points, axis=1).max() <= bones.reach * (1 + 1e-9)
+    np.testing.assert_allclose(
+        [bones.right @ bones.right, bones.up @ bones.up, bones.right @ bones.up], [1, 1, 0], atol=1e-9
+    )
+    low, high = bones.extent(q)
+    np.testing.assert_array_equal(low, points.min(axis=0))
+    np.testing.assert_array_equal(high, points.max(axis=0))
+
+
+def test_wrong_shapes_are_refused():
+    bones = skeleton(library.acrobot())
+    with pytest.raises(ShapeError, match=r"expected shape \(2,\) or \(N, 2\), got \(3,\)"):
+        bones.poses([1, 2, 3])
+    with pytest.raises(ShapeError, match=r"expected shape \(\.\.\., 2, 4, 4\)"):
+        bones.place(np.eye(4))

@@ -11,8 +11,10 @@ from bdsim.components import ContinuousBlock, FunctionBlock
 from cstormpy.blocks import _ports as ports
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
 from cstormpy.mechanism import Mechanism, as_mechanism
+from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 
@@ -117,6 +119,7 @@ class HybridDynamics(ports.Mechanical, ContinuousBlock):
         )
         self._x0 = np.concatenate(start)
         self._drive, self._n = drive, n
+        self._pushed: tuple[int, Array, Array] | None = None
         self._widths, self._parts = (drive.widths, (n, n)), drive.owners
         self._prepare(mechanism)
         for name in ("q0", "qd0", "gravity", "mech"):
@@ -155,6 +158,39 @@ class HybridDynamics(ports.Mechanical, ContinuousBlock):
     def qd0(self, value: ArrayLike | None) -> None:
         self._x0 = np.concatenate([self.q0, ports.coordinates(value, self._mech, "qd0")])
 
+    def push(self, link: str | int, force: ArrayLike, point: ArrayLike = (0.0, 0.0, 0.0)) -> None:
+        """Push a link from now on, as by hand, until `release` or another push.
+
+        :param link: name or index of the link
+        :type link: str or int
+        :param force: the force in the base's axes, (3,) [N]
+        :type force: array_like
+        :param point: where it acts, in the link's frame, (3,) [m]
+        :type point: array_like
+        """
+        index = self._mech.link_index(link) if isinstance(link, str) else int(link)
+        self._pushed = (index, finite_array(point, "point", (3,)), finite_array(force, "force", (3,)))
+
+    def release(self) -> None:
+        """Push no more."""
+        self._pushed = None
+
+    def start(self, simstate: Any) -> None:
+        """Begin a run without a push."""
+        super().start(simstate)
+        self.release()
+
+    def _wrenches(self, u: list[Any], q: Array) -> Array:
+        """Return the wrenches of the port and of the push, (n_links, 6)."""
+        wired = self._drive.wrenches(self, u) if self._drive.wrench else np.zeros((len(self._mech.links), 6))
+        if self._pushed is None:
+            return wired
+        link, point, force = self._pushed
+        rotation = self._mech.forward_kinematics(q)[link, :3, :3].T
+        wrenches = np.array(wired)
+        wrenches[link] += link_wrench(rotation, point, np.concatenate([np.zeros(3), force]))
+        return wrenches
+
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return position and rate; copies, because x is a view into the solver's vector."""
         n = self._n
@@ -167,8 +203,8 @@ class HybridDynamics(ports.Mechanical, ContinuousBlock):
         xd = np.empty(2 * n)
         xd[:n] = qd
         try:
-            if drive.wrench:
-                xd[n:] = self._mech.hybrid_dynamics(q, qd, given, wrench=drive.wrenches(self, u)).qdd
+            if drive.wrench or self._pushed is not None:
+                xd[n:] = self._mech.hybrid_dynamics(q, qd, given, wrench=self._wrenches(u, q)).qdd
             else:
                 self._evaluate(q, qd, given, xd[n:])
                 if drive.any_active:

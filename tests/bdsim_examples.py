@@ -86,12 +86,12 @@ def feedback_rate(t, x):
 
 def three_pids(bd):
     """One PID controller in its three structures, following a ramp."""
-    P, I, D = 5, 3, 2
-    series = (P + sqrt(P * P - 4 * I * D)) / 2
+    p, i, d = 5, 3, 2
+    series = (p + sqrt(p * p - 4 * i * d)) / 2
     pids = [
-        bd.PID(P=P, I=I, D=D, name="parallel"),
-        bd.PID(P=P, I=I / P, D=D / P, structure="ideal", name="ideal"),
-        bd.PID(P=series, I=I / series, D=D / series, structure="series", name="series"),
+        bd.PID(P=p, I=i, D=d, name="parallel"),
+        bd.PID(P=p, I=i / p, D=d / p, structure="ideal", name="ideal"),
+        bd.PID(P=series, I=i / series, D=d / series, structure="series", name="series"),
     ]
     demand, zero, scope = bd.RAMP(T=1, name="demand"), bd.CONSTANT(0.0), bd.SCOPE(nin=4)
     bd.connect(demand, scope[0], *(pid[1] for pid in pids))

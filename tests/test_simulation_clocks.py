@@ -143,7 +143,9 @@ def test_widths_of_a_sampled_state(sim):
     bd = sim.blockdiagram()
     hold = bd.ZOH(bd.clock(0.1), name="hold")
     bd.connect(bd.CONSTANT([1.0, 2.0]), hold)
-    with pytest.raises(cs.DiagramError, match=r"block 'hold' \(ZOH\): has 1 sampled states, but next\(\) gives 2; make x0"):
+    with pytest.raises(
+        cs.DiagramError, match=r"block 'hold' \(ZOH\): has 1 sampled states, but next\(\) gives 2; make x0"
+    ):
         sim.run(bd, 1.0)
 
 

@@ -132,7 +132,9 @@ def test_an_exception_inside_a_block(sim, operation, capsys, caplog):
     assert 0.4 < out.t[-1] <= 0.51
     assert len(out.x) == len(out.y) == len(out.t)
     assert capsys.readouterr().out == ""
-    assert [record.getMessage() for record in caplog.records] == [f"{out.message}; {len(out.t)} samples until then are returned"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{out.message}; {len(out.t)} samples until then are returned"
+    ]
     with pytest.raises(cs.BlockError, match="bad") as caught:
         sim.run(bd, 1.0, on_error="raise")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -185,7 +187,7 @@ def test_a_state_that_blows_up(sim):
             out = sim.run(bd, 2.0, solver=solver)
         assert out.status == "failed", solver
         assert out.t[-1] == pytest.approx(1.0, abs=1e-2)
-        assert "x" in out.message and "at t = 1" in out.message or "0.99" in out.message
+        assert ("x" in out.message and "at t = 1" in out.message) or "0.99" in out.message
         assert np.isfinite(out.x).all()
     with np.errstate(all="ignore"):
         out = sim.run(bd, 2.0, solver="RK4", dt=0.01)
@@ -221,7 +223,9 @@ def test_a_rate_of_another_width(sim, value):
 def test_an_integrator_narrower_than_its_signal(sim):
     bd = sim.blockdiagram()
     bd.connect(bd.CONSTANT([1.0, 2.0]), bd.INTEGRATOR(x0=0.0, name="narrow"))
-    with pytest.raises(cs.DiagramError, match=r"block 'narrow' \(INTEGRATOR\): has 1 states.*shape \(2,\).*initial state"):
+    with pytest.raises(
+        cs.DiagramError, match=r"block 'narrow' \(INTEGRATOR\): has 1 states.*shape \(2,\).*initial state"
+    ):
         sim.run(bd, 1.0)
 
 
@@ -335,7 +339,7 @@ def test_wrong_arguments_are_refused_by_name(sim, name, value):
     ramp(bd)
     with pytest.raises(cs.CstormError) as caught:
         sim.run(bd, **{"T": 0.2, name: value})
-    assert name in str(caught.value) or name == "solver_args" and "expected a positive" in str(caught.value)
+    assert name in str(caught.value) or (name == "solver_args" and "expected a positive" in str(caught.value))
     # and nothing is left behind
     assert sim.run(bd, 0.2).status == "finished"
 

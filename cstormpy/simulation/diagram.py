@@ -125,8 +125,8 @@ class Diagram:
     def _wrong_rate(self, b: Any, value: Any) -> DiagramError:
         widths = ", ".join(f"{input_name(b, i)} carries {_shape(s.value)}" for i, s in enumerate(b._inport_slots))
         return DiagramError(
-            f"{describe(b)}: has {b.nstates} states, but their rate has the shape {np.shape(value)}; {widths or 'no inputs'}: "
-            "make the initial state as wide as the signal, or the signal as wide as the state"
+            f"{describe(b)}: has {b.nstates} states, but their rate has the shape {np.shape(value)}; "
+            f"{widths or 'no inputs'}: make the initial state as wide as the signal, or the signal as wide as the state"
         )
 
     def publish(self) -> None:

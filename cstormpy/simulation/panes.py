@@ -72,6 +72,12 @@ class Pane:
         """Return what the block shows now, input by input, as flat arrays."""
         return [np.asarray(s.slot.value, dtype=float).reshape(-1) for s in self.signals]
 
+    def row(self) -> Array:
+        """Return the numbers that are shown now, side by side."""
+        columns = self.columns()
+        flat = columns[0] if len(columns) == 1 else np.concatenate(columns)
+        return flat if self.chosen is None else flat[self.chosen]
+
     def pick(self, values: list[Array]) -> Array:
         """Return the columns (N, k) that are shown, of the recorded inputs (N, ...)."""
         flat = [np.asarray(v, dtype=float).reshape(len(v), -1) for v in values]

@@ -118,6 +118,10 @@ class Run:
     def _fail(self, error: CstormError) -> None:
         self.status, self.message, self.error = "failed", str(error), error
 
+    def limit_step(self, longest: float) -> None:
+        """Take no step longer than this from now on; steps of fixed length stay as they are."""
+        self.stepper.limit(longest)
+
     def state(self) -> SavedState:
         """Return where the run stands, to go on from."""
         return SavedState.of(self.diagram, self.simstate, self.t, self.x, self.stepper.h)
@@ -264,8 +268,8 @@ class Run:
                 raise d.failure(b, "next state", self.t, error) from error
             if value.size != b.ndstates:
                 raise DiagramError(
-                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as wide as the "
-                    "signal"
+                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as "
+                    "wide as the signal"
                 )
             parts.append(value)
         return np.concatenate(parts) if parts else np.zeros(0)
@@ -322,8 +326,8 @@ class Run:
             times = [t for t, block in self.events[-2 * count :] if block == name][-count:]
             if len(times) == count and times[-1] - times[0] <= span * max(1.0, abs(self.t)):
                 raise DiagramError(
-                    f"{name}: {count} events within {times[-1] - times[0]:.3g} s at t = {self.t:.9g}; the signal chatters "
-                    "about zero: give the switch a hysteresis, or let the event move the state away"
+                    f"{name}: {count} events within {times[-1] - times[0]:.3g} s at t = {self.t:.9g}; the signal "
+                    "chatters about zero: give the switch a hysteresis, or let the event move the state away"
                 )
 
     # what is seen from outside

@@ -72,7 +72,11 @@ class SavedState:
             for name, values in states.items():
                 states[name] = [float(value) for value in values]
         self.memory.items()
-        numbers = [self.t, self.step, *(v for part in (self.continuous, self.sampled) for vs in part.values() for v in vs)]
+        numbers = [
+            self.t,
+            self.step,
+            *(v for part in (self.continuous, self.sampled) for vs in part.values() for v in vs),
+        ]
         if not np.isfinite(numbers).all() or self.t < 0.0:
             raise ValueError("holds numbers that are not finite, or a time before zero")
 

@@ -13,7 +13,7 @@ from cstormpy.simulation.tableaus import EXPLICIT
 
 __all__ = ["Settings"]
 
-#: Without another bound no step is longer than this part of the run, so that short pulses are seen and plots are smooth.
+#: Without another bound no step is longer than this part of the run: short pulses are seen, and plots are smooth.
 _STEPS_AT_LEAST = 100
 #: The first tick of the clocks: at their offset, or one period later.
 FIRST_TICKS = (0, "bdsim")

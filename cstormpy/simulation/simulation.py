@@ -17,15 +17,17 @@ from bdsim import BDSim
 from cstormpy import report
 from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.reporting import Progress, notice
+from cstormpy.live import LiveFeed
 from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.palette import our_blocks, quiet
+from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import initial_state
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.showing import Showing, check_pace, wants_window
 from cstormpy.simulation.starting import schedule, start_blocks
 from cstormpy.simulation.wiring import compile_diagram
 
@@ -33,8 +35,8 @@ __all__ = ["Simulation"]
 
 ENGINES = ("auto", "interpreted")
 _BDSIM_OPTIONS = (
-    "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, method, "
-    "movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
+    "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, "
+    "method, movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
 ).split(", ")
 
 
@@ -49,6 +51,10 @@ class Simulation(BDSim):
     ----------
     engine : {"auto", "interpreted"}
         How the diagram is evaluated.
+    live : {"auto", True, False}
+        Whether to show runs in a live window: "auto" for diagrams with live blocks (LIVESCOPE, LIVEXY, MECHANISMVIEW).
+        Where none can be shown, one line says why, and the figures are written to files. The environment variable
+        CSTORMPY_LIVE=off makes False of "auto".
     progress : bool
         Show a line of progress on a terminal. Default True.
     graphics : bool
@@ -71,13 +77,16 @@ class Simulation(BDSim):
     0.13534
     """
 
-    def __init__(self, engine: str = "auto", **options: Any) -> None:
+    def __init__(self, engine: str = "auto", live: bool | str = "auto", **options: Any) -> None:
         if engine not in ENGINES:
             raise unknown_name("engine", engine, ENGINES)
+        if live not in (True, False, "auto"):
+            raise InvalidValue(f"live: expected True, False or 'auto', got {live!r}")
+        self.live = live
         known = [*_BDSIM_OPTIONS, "banner", "packages", "load", "toolboxes"]
         for name in options:
             if name not in known:
-                raise unknown_name("option", name, ["engine", *known])
+                raise unknown_name("option", name, ["engine", "live", *known])
         self.engine = engine
         options.setdefault("graphics", _can_draw())
         options.setdefault("banner", False)
@@ -121,7 +130,7 @@ class Simulation(BDSim):
         name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
         return load_bd(self.blockdiagram(name), path, trust)
 
-    def run(  # type: ignore[override]
+    def run(
         self,
         bd: Any,
         T: float = 5.0,
@@ -144,6 +153,8 @@ class Simulation(BDSim):
         at: Mapping[float, Callable[[], object]] | None = None,
         observer: Callable[[float, Any], None] | None = None,
         on_error: str = "return",
+        live: bool | str | None = None,
+        pace: float | str | None = "auto",
     ) -> Result:
         """Run a diagram, which is compiled where it is not yet.
 
@@ -187,6 +198,10 @@ class Simulation(BDSim):
             What to do where a block or the solver fails: say it in one line and return what was simulated until then
             with status "failed", or raise the error, whose attribute `result` holds the same. What fails before the
             first sample is raised in any case.
+        live : {"auto", True, False}, optional
+            Whether to show this run in a live window; as said for the `Simulation` unless given.
+        pace : float or None
+            Times real time, None for as fast as possible. Unless given, 1 where a live window is shown, else None.
 
         Returns
         -------
@@ -210,23 +225,33 @@ class Simulation(BDSim):
         del minstepsize
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
-        compile_diagram(bd)
+        feed = self._window(bd, self.live if live is None else live, threaded)
         options = self._make_run_options(threaded=threaded)
         options.debug += debug
         options.progress = bool(options.progress and not options.quiet and not threaded)
-        diagram = Diagram(bd)
-        simstate = RunState(diagram)
-        simstate.options = options
         began = time.perf_counter()
-        with self._in_context(bd, simstate, options, threaded):
-            run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
-            with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
-                run.watchers.append(lambda t, _x: progress.update(t))
-                run.go()
-            out = self._result(bd, run)
-            out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
-            self._last = (bd, out)
-            self._finish(bd, run, options, block)
+        try:
+            compile_diagram(bd)
+            diagram = Diagram(bd)
+            simstate = RunState(diagram)
+            simstate.options = options
+            with self._in_context(bd, simstate, options, threaded):
+                run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
+                show = Showing(feed, bd, run, run.recording.panes, self._pace(pace, feed))
+                if feed is not None or show.pace is not None:
+                    run.watchers.append(show.sample)
+                with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
+                    run.watchers.append(lambda t, _x: progress.update(t))
+                    run.go()
+                show.finish()
+                out = self._result(bd, run)
+                out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
+                self._last = (bd, out)
+                self._finish(bd, run, options, block)
+            self._show_result(feed, out, bd, options.hold if block is None else block)
+        finally:
+            if feed is not None:
+                feed.close()
         if run.error is not None and (on_error == "raise" or not len(out.t)):
             run.error.result = out  # type: ignore[attr-defined]
             raise run.error
@@ -254,6 +279,32 @@ class Simulation(BDSim):
     def post(self, command: Callable[[], object]) -> None:
         """Have a function called between two steps of the run that goes on, from any thread."""
         self._commands.put(command)
+
+    def _window(self, bd: Any, live: bool | str, threaded: bool) -> LiveFeed | None:
+        """Start the live window, where one is wanted: before anything slow."""
+        if live not in (True, False, "auto"):
+            raise InvalidValue(f"live: expected True, False or 'auto', got {live!r}")
+        if live == "auto":
+            live = wants_window(bd) and os.environ.get("CSTORMPY_LIVE", "").lower() not in ("off", "0", "false", "no")
+        return LiveFeed(str(bd.name)) if live and not threaded else None
+
+    @staticmethod
+    def _pace(pace: Any, feed: LiveFeed | None) -> float | None:
+        if pace == "auto":
+            return 1.0 if feed is not None and feed.alive else None
+        return check_pace(pace)
+
+    @staticmethod
+    def _show_result(feed: LiveFeed | None, out: Result, bd: Any, hold: bool) -> None:
+        """Leave the window to the user, or write the figures where there could not be one."""
+        if feed is None:
+            return
+        if feed.reason is not None and out.panes:
+            folder = Path(f"{bd.name}_figures")
+            files = report.figures(out, folder)
+            notice(f"the figures are in {folder}{os.sep}: {', '.join(file.name for file in files)}")
+        elif hold:
+            feed.hold()
 
     @contextlib.contextmanager
     def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:

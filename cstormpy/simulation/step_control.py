@@ -11,11 +11,22 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ATOL", "MAX_FACTOR", "MIN_FACTOR", "RTOL", "SAFETY", "first_step", "norm", "shortest_step", "shrink", "stretch"]
+__all__ = [
+    "ATOL",
+    "MAX_FACTOR",
+    "MIN_FACTOR",
+    "RTOL",
+    "SAFETY",
+    "first_step",
+    "norm",
+    "shortest_step",
+    "shrink",
+    "stretch",
+]
 
 Array = NDArray[np.float64]
 
-#: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes visibly.
+#: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes.
 RTOL, ATOL = 1e-6, 1e-9
 #: A step is chosen so that its expected error is this part of what is allowed, to some power.
 SAFETY = 0.9

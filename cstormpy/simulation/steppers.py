@@ -46,6 +46,9 @@ class Stepper(Protocol):
     def restart(self, t: float, x: Array) -> None:
         """Begin anew at another state or after the derivative has changed."""
 
+    def limit(self, longest: float) -> None:
+        """Let no step be longer than this from now on."""
+
     def step(self, bound: float) -> None:
         """Take one accepted step, not past a time."""
 
@@ -91,6 +94,10 @@ class ExplicitStepper:
         x_new = x + h * np.dot(K[:-1].T, m.b)
         f_new = K[-1] = self.f(t + h, x_new)
         return x_new, f_new
+
+    def limit(self, longest: float) -> None:
+        """Let no step be longer than this from now on."""
+        self.max_step = longest
 
     def step(self, bound: float) -> None:
         """Take one accepted step."""
@@ -143,9 +150,10 @@ class ExplicitStepper:
     def _error(self, h: float, x: Array, x_new: Array) -> float:
         if x.size == 0:
             return 0.0
-        # in the very order of scipy's arithmetic: at tight tolerances the estimate is near rounding, and the steps with it
+        # in the very order of scipy's arithmetic: at tight tolerances the estimate, and so the step, is near rounding
         m, K = self.method, self.K
         scale = self.atol + np.maximum(np.abs(x), np.abs(x_new)) * self.rtol
+        assert m.E is not None
         if m.E3 is None:
             return norm(np.dot(K.T, m.E) * h / scale) / x.size**0.5
         n5, n3 = norm(np.dot(K.T, m.E) / scale) ** 2, norm(np.dot(K.T, m.E3) / scale) ** 2
@@ -237,6 +245,10 @@ class ScipyStepper:
         if self.h > 0.0:
             options["first_step"] = min(self.h, bound - t)
         return self.solver(self.f, t, x.copy(), bound, **options)
+
+    def limit(self, longest: float) -> None:
+        """Let no step be longer than this from the next beginning on."""
+        self.options["max_step"] = longest
 
     def step(self, bound: float) -> None:
         """Take one accepted step."""

@@ -72,10 +72,11 @@ def _check_ports(bd: Any, path: str = "") -> None:
         for port in wire.end.portlist if wire.end.isslice else [wire.end.port or 0]:
             key = (id(wire.end.block), port)
             if key in driven and not wire.end.isslice:
-                first = driven[key]
+                first, second = driven[key], wire.start
                 raise DiagramError(
-                    f"{input_name(wire.end.block, port)} is driven twice, by {output_name(first.block, first.port or 0)} "
-                    f"and by {output_name(wire.start.block, wire.start.port or 0)}; add the signals with a SUM block"
+                    f"{input_name(wire.end.block, port)} is driven twice, by "
+                    f"{output_name(first.block, first.port or 0)} and by "
+                    f"{output_name(second.block, second.port or 0)}; add the signals with a SUM block"
                 )
             driven[key] = wire.start
     for block in bd.blocklist:
@@ -93,7 +94,8 @@ def _check_exists(plug: Any, count: int, kind: str, path: str) -> None:
     port = max(plug.portlist, default=0) if plug.isslice else plug.port or 0
     if port >= count:
         raise DiagramError(
-            f"{path}{describe(plug.block)} is wired at {kind} port {port}, but it has {count or 'no'} {kind}s, counted from 0"
+            f"{path}{describe(plug.block)} is wired at {kind} port {port}, but it has {count or 'no'} {kind}s, "
+            "counted from 0"
         )
 
 

@@ -1,0 +1,330 @@
+"""The window: transport on top, panes tiled below, the panel beside them, and the bar of time at the bottom."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import QFrame, QLabel, QMainWindow, QSplitter, QVBoxLayout, QWidget
+
+from cstormpy.live.ring import RingReader, attach
+from cstormpy.live.window.mechanism import MechanismTile
+from cstormpy.live.window.panel import Panel
+from cstormpy.live.window.scope import ScopeTile
+from cstormpy.live.window.tile import Tile
+from cstormpy.live.window.transport import TimeBar, Transport
+from cstormpy.live.window.xy import XYTile
+
+__all__ = ["MainWindow", "Times"]
+
+Array = NDArray[np.float64]
+
+_SIZE = (1200, 800)
+_PICTURES_IN_COLUMN, _SCOPES_IN_COLUMN = 2, 4
+_RATE_EVERY = 0.5
+"""Seconds over which the rate of the run is measured."""
+
+
+class Conversation(Protocol):
+    """What the window needs of a `Channel`."""
+
+    lost: bool
+
+    def messages(self) -> Any:
+        """Return what was said since the last call."""
+
+    def send(self, **message: Any) -> None:
+        """Say something."""
+
+    def flush(self) -> None:
+        """Have it go out."""
+
+
+class MainWindow(QMainWindow):
+    """The live window.
+
+    It shows the time `now`: of the newest sample while it is `live`, or else what the user scrubbed to.
+    """
+
+    def __init__(self, channel: Conversation) -> None:
+        super().__init__()
+        self.channel = channel
+        self.driver: Any = None
+        self.reader: RingReader | None = None
+        self.tiles: list[Tile] = []
+        self._columns: list[slice] = []
+        self._splitters: list[QSplitter] = []
+        self.panel: Panel | None = None
+        self.begin, self.end = 0.0, 1.0
+        self.newest = self.now = 0.0
+        self.live = True
+        self.frames = 0
+        self._log = Times()
+        self._measured = (time.monotonic(), 0.0)
+        self.resize(*_SIZE)
+        self.setWindowTitle("cstormpy")
+        self._build()
+        self._make_shortcuts()
+
+    def _build(self) -> None:
+        desk = QWidget()
+        desk.setObjectName("desk")
+        self.setCentralWidget(desk)
+        self._column = QVBoxLayout(desk)
+        self._column.setContentsMargins(8, 8, 8, 8)
+        self._column.setSpacing(8)
+        self.transport = Transport()
+        self.transport.asked.connect(self._ask)
+        self.transport.back.connect(lambda: self.leaf(-1))
+        self.transport.forward.connect(lambda: self.leaf(1))
+        self.transport.go_live.connect(self.go_live)
+        self._column.addWidget(self.transport)
+        self.middle = QSplitter(Qt.Orientation.Horizontal)
+        self.middle.setHandleWidth(8)
+        self.middle.setChildrenCollapsible(False)
+        waiting = QLabel("The window is ready. The simulation is being prepared …")
+        waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.middle.addWidget(waiting)
+        self._column.addWidget(self.middle, 1)
+        bar = QFrame()
+        bar.setObjectName("bar")
+        inside = QVBoxLayout(bar)
+        inside.setContentsMargins(4, 3, 4, 1)
+        self.time_bar = TimeBar()
+        self.time_bar.scrubbed.connect(self.scrub)
+        inside.addWidget(self.time_bar)
+        self._column.addWidget(bar)
+
+    def _make_shortcuts(self) -> None:
+        for keys, action in (
+            ("Space", self.transport.run_or_pause),
+            ("S", self.transport.step.click),
+            (",", lambda: self.leaf(-1)),  # the arrows belong to the sliders
+            (".", lambda: self.leaf(1)),
+            ("L", self.go_live),
+            ("Ctrl+C", self.transport.stop.click),
+        ):
+            QShortcut(QKeySequence(keys), self).activated.connect(action)
+
+    # what the simulation says
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Do what a message of the simulation says."""
+        said = message.get("say")
+        if said == "show":
+            self.show_run(message)
+        elif said == "state":
+            self.transport.show_state(message["state"], message.get("message", ""))
+            if message["state"] == "ended":
+                self._end_controls()
+            else:
+                self.transport.show_pace(message["pace"])
+        elif said == "message":
+            self.transport.say(message["text"])
+        elif said == "value" and self.panel is not None:
+            self.panel.show_value(message["block"], message["name"], message["index"], message["value"])
+        elif said == "law" and self.panel is not None:
+            self.panel.show_law(message["block"], message["name"])
+        elif said == "drive" and self.driver is not None:
+            self.channel.send(**self.driver.drive(message))
+
+    def _end_controls(self) -> None:
+        """Leave nothing to turn or push: nobody listens any more."""
+        if self.panel is not None:
+            self.panel.setEnabled(False)
+        for tile in self.tiles:
+            if isinstance(tile, MechanismTile):
+                tile.over = True
+
+    def show_run(self, run: dict[str, Any]) -> None:
+        """Lay out the panes and controls of a run."""
+        memory = run["memory"]
+        self.reader = RingReader(attach(memory, memory["size"]), memory["slots"], run["width"])
+        self.setWindowTitle(f"{run['title']} — cstormpy")
+        if run.get("position"):
+            self.setGeometry(*run["position"])
+        self.begin, self.end = run["begin"], max(run["end"], run["begin"] + 1e-9)
+        self.newest = self.now = self.begin
+        self.time_bar.begin, self.time_bar.end = self.begin, self.end
+        self.time_bar.show_times(self.begin, self.begin, True)
+        kinds = {"scope": ScopeTile, "xy": XYTile, "mechanism": MechanismTile}
+        for pane in run["panes"]:
+            tile = kinds[pane["kind"]](pane, self.begin, self.end)
+            tile.enlarge.connect(self._enlarge)
+            if isinstance(tile, MechanismTile):
+                tile.pushed.connect(lambda push: self._ask({"do": "push", **push}))
+                tile.released.connect(lambda: self._ask({"do": "release"}))
+            self.tiles.append(tile)
+            self._columns.append(slice(*pane["columns"]))
+        self._lay_out(run)
+        self.transport.show_state(run["state"])
+        self.transport.show_pace(run["pace"])
+        self._log = Times()
+        self._measured = (time.monotonic(), self.begin)
+
+    def _lay_out(self, run: dict[str, Any]) -> None:
+        """Put the mechanisms and XY plots in one column, the scopes in the next ones, the panel at the side."""
+        for k in reversed(range(self.middle.count())):
+            old = self.middle.widget(k)
+            if old is not None:
+                old.setParent(None)
+                old.deleteLater()
+        pictures: list[Tile] = [tile for tile in self.tiles if isinstance(tile, MechanismTile)]
+        pictures += [tile for tile in self.tiles if isinstance(tile, XYTile)]
+        scopes = [tile for tile in self.tiles if isinstance(tile, ScopeTile)]
+        groups = [*_columns(pictures, _PICTURES_IN_COLUMN), *_columns(scopes, _SCOPES_IN_COLUMN)]
+        for group in groups:
+            self._splitters.append(column := QSplitter(Qt.Orientation.Vertical))
+            column.setHandleWidth(8)
+            column.setChildrenCollapsible(False)
+            for tile in group:
+                column.addWidget(tile)
+            column.setSizes([400 if isinstance(tile, MechanismTile) else 260 for tile in group])
+            self.middle.addWidget(column)
+            self.middle.setStretchFactor(self.middle.count() - 1, 1)
+        if not groups:
+            self.middle.addWidget(QLabel("This diagram has no scopes; add LIVESCOPE, LIVEXY or MECHANISMVIEW to it."))
+        if run["knobs"] or run["laws"]:
+            self.panel = Panel(run["knobs"], run["laws"])
+            self.panel.asked.connect(self._ask)
+            self.middle.addWidget(self.panel)
+            self.middle.setStretchFactor(self.middle.count() - 1, 0)
+        self.middle.setSizes([1000] * len(groups) + [236])
+
+    def _enlarge(self, chosen: Tile) -> None:
+        """Show one tile alone, or all again."""
+        alone = all(tile is chosen or tile.isHidden() for tile in self.tiles) and len(self.tiles) > 1
+        for tile in self.tiles:
+            tile.setVisible(alone or tile is chosen)
+        for column in self._splitters:
+            column.setVisible(any(column.isAncestorOf(tile) and not tile.isHidden() for tile in self.tiles))
+
+    # each frame
+
+    def tick(self) -> None:
+        """Take what came, and draw."""
+        for message in self.channel.messages():
+            self.take(message)
+        if self.channel.lost:
+            self.close()
+            return
+        if self.reader is not None:
+            self._read()
+            self._refresh()
+        if self.panel is not None:
+            self.panel.flush()
+        self.frames += 1
+        self.channel.flush()
+
+    def _read(self) -> None:
+        assert self.reader is not None
+        t, rows = self.reader.read()
+        if not len(t):
+            return
+        for tile, columns in zip(self.tiles, self._columns, strict=True):
+            tile.add(t, rows[:, columns])
+        self._log.add(t)
+        self.newest = float(t[-1])
+
+    def _refresh(self) -> None:
+        if self.live:
+            self.now = self.newest
+        for tile in self.tiles:
+            if not tile.isHidden():
+                tile.refresh(self.now, self.live)
+        self.transport.show_time(self.now, self.end)
+        self.time_bar.show_times(self.newest, self.now, self.live)
+        at, t = self._measured
+        passed = time.monotonic() - at
+        if passed >= _RATE_EVERY:
+            self._measured = (at + passed, self.newest)
+            if self.transport.state == "running" and self.newest > t:
+                self.transport.say(f"runs at {(self.newest - t) / passed:.3g} × real time" + self._missing())
+
+    def _missing(self) -> str:
+        assert self.reader is not None
+        return f", {self.reader.lost} samples not drawn" if self.reader.lost else ""
+
+    # what the user does
+
+    def _ask(self, command: dict[str, Any]) -> None:
+        if command["do"] in ("run", "step"):
+            self.go_live()
+        self.channel.send(**command)
+
+    def scrub(self, t: float) -> None:
+        """Show what was logged at a time."""
+        self.live = t >= self.newest and self.transport.state == "running"
+        self.transport.live.setChecked(self.live)
+        self.now = self._log.at_or_before(t)
+
+    def leaf(self, by: int) -> None:
+        """Go a logged sample back or forward; a run that goes on is paused first."""
+        if self.transport.state == "running":
+            self.transport.run_or_pause()
+        self.live = False
+        self.transport.live.setChecked(False)
+        self.now = self._log.beside(self.now, by)
+
+    def go_live(self) -> None:
+        """Follow the run."""
+        self.live = True
+        self.transport.live.setChecked(True)
+
+
+class Times:
+    """The times that were logged; of those long ago ever fewer, when they become too many."""
+
+    MOST = 2**18
+    _PART = 2**15
+
+    def __init__(self) -> None:
+        self._t = np.zeros(0)
+        self._new: list[Array] = []
+        self._waiting = 0
+
+    def add(self, t: Array) -> None:
+        """Add times (N,) that are later than all before."""
+        self._new.append(t)
+        self._waiting += len(t)
+        if self._waiting > self._PART:
+            self._all()
+
+    def __len__(self) -> int:
+        return len(self._t) + self._waiting
+
+    def _all(self) -> Array:
+        if self._new:
+            self._t = np.concatenate([self._t, *self._new])
+            self._new, self._waiting = [], 0
+            while len(self._t) > self.MOST:
+                middle = len(self._t) // 2
+                self._t = np.concatenate([self._t[:middle:2], self._t[middle:]])
+        return self._t
+
+    def at_or_before(self, t: float) -> float:
+        """Return the logged time that is seen when a time is asked for."""
+        times = self._all()
+        return float(times[max(0, np.searchsorted(times, t, side="right") - 1)]) if len(times) else t
+
+    def beside(self, t: float, by: int) -> float:
+        """Return the logged time before (by -1) or behind (1) a time."""
+        times = self._all()
+        if not len(times):
+            return t
+        k = np.searchsorted(times, t, side="right") if by > 0 else np.searchsorted(times, t, side="left") - 1
+        return float(times[min(max(k, 0), len(times) - 1)])
+
+
+def _columns(tiles: list[Any], most: int) -> list[list[Any]]:
+    """Return tiles in columns of at most so many each."""
+    if not tiles:
+        return []
+    count = math.ceil(len(tiles) / most)
+    height = math.ceil(len(tiles) / count)
+    return [tiles[k : k + height] for k in range(0, len(tiles), height)]

@@ -1,0 +1,202 @@
+"""The panel: which law is active, and a slider for each number that can be changed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QScrollArea,
+    QSlider,
+    QVBoxLayout,
+    QWidget,
+)
+
+from cstormpy.live.window.combo import Combo
+from cstormpy.live.window.number_box import NumberBox
+
+__all__ = ["KnobRow", "LawRow", "Panel"]
+
+_STEPS = 1000
+_WIDTH = 236
+
+
+class KnobRow(QWidget):
+    """One number: its name, its value to type, and a slider.
+
+    What the user does is kept until `take`, which the window asks once a frame: a slider that is dragged says a
+    hundred values a second, and the run wants the last.
+    """
+
+    def __init__(self, knob: dict[str, Any]) -> None:
+        super().__init__()
+        self.knob = knob
+        self.low, self.high, self.log = knob["low"], knob["high"], knob["log"]
+        self.value = self._first = knob["value"]
+        self._changed = False
+        name = knob["name"] + ("" if knob["index"] is None else f"[{knob['index']}]")
+        self.setProperty("control", f"{knob['block']}.{name}")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 2)
+        column.setSpacing(1)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        label = _Resetting(name)
+        label.setToolTip(f"{knob['block']}: {name}\nDouble click: {self._first:.6g} again")
+        label.reset.connect(lambda: self._choose(self._first))
+        row.addWidget(label, 1)
+        self.box = NumberBox(self.value)
+        self.box.setProperty("control", f"{knob['block']}.{name} value")
+        self.box.changed.connect(self._choose)
+        row.addWidget(self.box)
+        if knob["unit"]:
+            row.addWidget(QLabel(knob["unit"]))
+        column.addLayout(row)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, _STEPS)
+        self.slider.setProperty("control", f"{knob['block']}.{name} slider")
+        self.slider.setToolTip(f"{self.low:.4g} … {self.high:.4g}" + (", by factors" if self.log else ""))
+        self.slider.valueChanged.connect(lambda place: self._choose(self._value_at(place), moved=True))
+        column.addWidget(self.slider)
+        self.show_value(self.value)
+
+    def _value_at(self, place: int) -> float:
+        part = place / _STEPS
+        if self.log:
+            value = self.low * (self.high / self.low) ** part
+        else:
+            value = self.low + part * (self.high - self.low)
+        return float(f"{value:.4g}") if 0 < place < _STEPS else (self.low if place == 0 else self.high)
+
+    def _place_of(self, value: float) -> int:
+        value = min(max(value, self.low), self.high)
+        if self.log:
+            part = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            part = (value - self.low) / (self.high - self.low) if self.high > self.low else 0.0
+        return round(_STEPS * part)
+
+    def _choose(self, value: float, moved: bool = False) -> None:
+        self._changed = True
+        self.show_value(value, move=not moved)
+
+    def show_value(self, value: float, move: bool = True) -> None:
+        """Show a value, which need not lie on the slider."""
+        self.value = value
+        self.box.show_number(value)
+        if move:
+            self.slider.blockSignals(True)
+            self.slider.setValue(self._place_of(value))
+            self.slider.blockSignals(False)
+
+    def take(self) -> dict[str, Any] | None:
+        """Return the command that the user's last change asks for, once."""
+        if not self._changed:
+            return None
+        self._changed = False
+        knob = self.knob
+        return {"do": "set", "block": knob["block"], "name": knob["name"], "index": knob["index"], "value": self.value}
+
+
+class _Resetting(QLabel):
+    reset = Signal()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Go back to what was first."""
+        self.reset.emit()
+
+
+class LawRow(QWidget):
+    """The choice of a block's law."""
+
+    asked = Signal(dict)
+
+    def __init__(self, choice: dict[str, Any]) -> None:
+        super().__init__()
+        self.block = choice["block"]
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 2)
+        column.setSpacing(2)
+        column.addWidget(QLabel(self.block))
+        self.box = Combo()
+        self.box.addItems(choice["laws"])
+        self.box.setProperty("control", f"{self.block} law")
+        self.show_law(choice["active"])
+        self.box.activated.connect(
+            lambda _: self.asked.emit({"do": "law", "block": self.block, "name": self.box.currentText()})
+        )
+        column.addWidget(self.box)
+
+    def show_law(self, name: str) -> None:
+        """Show which law is active."""
+        k = self.box.findText(name)
+        if k >= 0:
+            self.box.setCurrentIndex(k)
+
+
+class Panel(QFrame):
+    """The column of controls."""
+
+    asked = Signal(dict)
+
+    def __init__(self, knobs: list[dict[str, Any]], laws: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.setObjectName("panel")
+        self.setFixedWidth(_WIDTH)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(2, 4, 2, 4)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        outer.addWidget(area)
+        inside = QWidget()
+        area.setWidget(inside)
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(8, 4, 10, 4)
+        column.setSpacing(5)
+        self.laws = [LawRow(choice) for choice in laws]
+        blocks = list(dict.fromkeys(knob["block"] for knob in knobs))
+        self.knobs = [KnobRow(knob) for knob in sorted(knobs, key=lambda knob: blocks.index(knob["block"]))]
+        if self.laws:
+            column.addWidget(_section("CONTROL LAW"))
+        for law in self.laws:
+            law.asked.connect(self.asked)
+            column.addWidget(law)
+        block = None
+        for row in self.knobs:
+            if row.knob["block"] != block:
+                block = row.knob["block"]
+                column.addSpacing(6)
+                column.addWidget(_section(str(block).upper()))
+            column.addWidget(row)
+        column.addStretch(1)
+
+    def flush(self) -> None:
+        """Ask for what the user changed since the last time."""
+        for row in self.knobs:
+            command = row.take()
+            if command is not None:
+                self.asked.emit(command)
+
+    def show_value(self, block: str, name: str, index: int | None, value: float) -> None:
+        """Show where a parameter stands."""
+        for row in self.knobs:
+            if (row.knob["block"], row.knob["name"], row.knob["index"]) == (block, name, index):
+                row.show_value(value)
+
+    def show_law(self, block: str, name: str) -> None:
+        """Show which law of a block is active."""
+        for row in self.laws:
+            if row.block == block:
+                row.show_law(name)
+
+
+def _section(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setObjectName("section")
+    return label

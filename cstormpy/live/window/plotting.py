@@ -1,0 +1,117 @@
+"""Plots of pyqtgraph as they are cheap to draw: thin lines, fixed axes, no legend inside."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyqtgraph as pg
+from PySide6.QtCore import Qt, Signal
+
+from cstormpy.live.window import theme
+
+__all__ = ["Plot", "curve", "line", "round_step", "rounded_range"]
+
+_MARGIN = 0.06
+"""Of the height, above and below the curves."""
+
+
+def round_step(length: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is at least as long.
+
+    >>> round_step(0.7), round_step(31.0)
+    (1.0, 50.0)
+    """
+    power = 10.0 ** math.floor(math.log10(length))
+    return power * next(f for f in (1.0, 2.0, 5.0, 10.0) if f * power >= length * (1.0 - 1e-9))
+
+
+def rounded_range(low: float, high: float) -> tuple[float, float]:
+    """Return a range around two numbers that ends at round ones, so that it seldom changes.
+
+    >>> rounded_range(-0.93, 1.71)
+    (-1.5, 2.0)
+    >>> rounded_range(2.0, 2.0)
+    (1.5, 2.5)
+    """
+    if high <= low:
+        half = 0.25 * abs(low) or 1.0
+        return low - half, high + half
+    margin = _MARGIN * (high - low)
+    step = 0.5 * round_step((high - low) / 5.0)
+    return math.floor((low - margin) / step) * step, math.ceil((high + margin) / step) * step
+
+
+class _Axis(pg.AxisItem):
+    """An axis that has numbers at its very ends too: pyqtgraph leaves them out where there is a grid."""
+
+    def boundingRect(self) -> Any:
+        sideways, upright = (16.0, 0.0) if self.orientation == "bottom" else (0.0, 8.0)
+        return super().boundingRect().adjusted(-sideways, -upright, sideways, upright)
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        return [text.replace("-", "\u2212") for text in super().tickStrings(values, scale, spacing)]
+
+
+class Plot(pg.PlotWidget):
+    """A plot with quiet axes; `zoomed` is sent when the user moves or scales it."""
+
+    zoomed = Signal()
+
+    def __init__(self, bottom: str, left: str) -> None:
+        super().__init__(background=theme.PAPER, axisItems={side: _Axis(side) for side in ("bottom", "left")})
+        self.setFrameShape(self.Shape.NoFrame)
+        self.setAntialiasing(False)
+        self.hideButtons()
+        self.setMenuEnabled(False)
+        item = self.getPlotItem()
+        item.showGrid(x=True, y=True, alpha=0.22)
+        for side, text in (("bottom", bottom), ("left", left)):
+            axis = item.getAxis(side)
+            axis.enableAutoSIPrefix(False)
+            axis.setPen(pg.mkPen(theme.BORDER))
+            axis.setTextPen(pg.mkPen(theme.MUTED))
+            axis.setStyle(tickFont=theme.plot_font(), tickTextOffset=4, tickLength=-4)
+            if text:
+                axis.setLabel(text, color=theme.MUTED, **{"font-size": "11px"})
+        item.getAxis("left").setWidth(58 if left else 44)
+        item.getAxis("bottom").setHeight(36)
+        item.layout.setContentsMargins(0, 4, 14, 0)
+        box = item.getViewBox()
+        box.disableAutoRange()
+        box.setDefaultPadding(0.0)
+        box.sigRangeChangedManually.connect(lambda *_: self.zoomed.emit())
+
+    @property
+    def pixels(self) -> int:
+        """The width of the plot in pixels."""
+        return max(50, int(self.getPlotItem().getViewBox().width()))
+
+    def x_range(self) -> tuple[float, float]:
+        """Return the ends of the axis that is shown."""
+        (low, high), _ = self.getPlotItem().getViewBox().viewRange()
+        return low, high
+
+
+def curve(colour: str, width: int = 1) -> Any:
+    """Return a line through points."""
+    item = pg.PlotCurveItem(pen=pg.mkPen(colour, width=width), antialias=False)
+    item.setSegmentedLineMode("on")  # a path of Qt's drops a pixel here and there
+    return item
+
+
+def line(angle: int, colour: str, movable: bool = False, label: str = "", dashed: bool = False) -> Any:
+    """Return a straight line across the plot."""
+    style = Qt.PenStyle.DashLine if dashed else Qt.PenStyle.SolidLine
+    options: dict[str, Any] = {}
+    if label:
+        options = {"label": label, "labelOpts": {"position": 0.8, "color": colour, "fill": "#ffffffd0"}}
+    item = pg.InfiniteLine(
+        angle=angle,
+        movable=movable,
+        pen=pg.mkPen(colour, width=1, style=style),
+        hoverPen=pg.mkPen(colour, width=3),
+        **options,
+    )
+    item.setZValue(20)
+    return item

@@ -1,0 +1,210 @@
+"""A scope: signals over time, with a legend of present values, zoom, cursors, a trigger, and a hold of the picture."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtWidgets import QLabel
+
+from cstormpy.live.window import theme
+from cstormpy.live.window.history import Drawn, Extremes
+from cstormpy.live.window.plotting import Plot, curve, line, rounded_range
+from cstormpy.live.window.tile import Tile, figure, small_button
+from cstormpy.live.window.trigger import Trigger
+
+__all__ = ["ScopeTile"]
+
+Array = NDArray[np.float64]
+
+_LEGEND_EVERY = 3
+"""The values in the legend change every so many frames: they are to be read."""
+_WIDEST_READOUT = 5
+"""So many traces stand side by side in the readout of the cursors; more stand one below the other."""
+_DENSITY = 1.0
+"""Cells that a pixel column is worth; each has at most two points."""
+
+
+class ScopeTile(Tile):
+    """A pane with signals over time."""
+
+    def __init__(self, pane: dict[str, Any], begin: float, end: float) -> None:
+        super().__init__(pane)
+        self.begin, self.end = begin, max(end, begin + 1e-9)
+        self.histories = [Extremes(1, begin, end) for _ in self.labels]
+        self._drawn = [Drawn(history) for history in self.histories]
+        self._low, self._high = np.inf, -np.inf
+        self._fixed = self.options.get("scale")
+        self._zoomed = self._held = self._dirty = False
+        self._frames = 0
+        self._newest = begin
+        self._make_head()
+        self.plot = Plot("t [s]", f"[{self.unit}]" if self.unit else "")
+        self.column.addWidget(self.plot, 1)
+        self.curves = [curve(theme.trace(k)) for k in range(len(self.labels))]
+        for item in self.curves:
+            self.plot.addItem(item)
+        self.now = line(90, "#98a5b5")
+        self.plot.addItem(self.now)
+        self._make_cursors()
+        self.trigger = Trigger(self.labels, self.end - self.begin)
+        self.column.insertWidget(2, self.trigger)
+        self.plot.addItem(self.trigger.level_line)
+        self.trigger_button.toggled.connect(self._switch_trigger)
+        self.plot.zoomed.connect(self._was_zoomed)
+        self.plot.getPlotItem().getViewBox().sigResized.connect(self._mark)
+        self.reset_view()
+
+    def _make_head(self) -> None:
+        self.cursor_button = small_button("cursors", "cursors", "Two cursors, and the values at them")
+        self.trigger_button = small_button("trigger", "trigger", "Stand still around the crossing of a level")
+        self.hold_button = small_button("hold", "hold", "Hold this picture; the run goes on")
+        self.reset_button = small_button("fit", "reset", "The whole run again (wheel and drag zoom)", checkable=False)
+        for button in (self.cursor_button, self.trigger_button, self.hold_button, self.reset_button):
+            self.head.addWidget(button)
+        self.legend = QLabel()
+        self.legend.setWordWrap(True)
+        self.column.addWidget(self.legend)
+        self.cursor_button.toggled.connect(self._switch_cursors)
+        self.hold_button.toggled.connect(self._switch_hold)
+        self.reset_button.clicked.connect(self.reset_view)
+        self._write_legend(self.begin)
+
+    def _make_cursors(self) -> None:
+        self.cursors = [line(90, colour, True, name) for name, colour in (("A", "#7048e8"), ("B", "#0b7285"))]
+        for item in self.cursors:
+            item.setVisible(False)
+            item.sigPositionChanged.connect(self._write_readout)
+            self.plot.addItem(item)
+        self.readout = QLabel()
+        self.readout.setObjectName("readout")
+        self.readout.setVisible(False)
+        self.column.addWidget(self.readout)
+
+    # what comes
+
+    def add(self, t: Array, rows: Array) -> None:
+        """Take new samples (N,), (N, traces)."""
+        for history, values in zip(self.histories, rows.T, strict=True):
+            history.add(t, values[:, None])
+        finite = rows[np.isfinite(rows)]
+        if finite.size:
+            self._low, self._high = min(self._low, float(finite.min())), max(self._high, float(finite.max()))
+        self._newest = float(t[-1])
+        self.trigger.add(t, rows)
+        self._dirty = True
+
+    def refresh(self, now: float, live: bool) -> None:
+        """Draw the traces, if there is anything new, and the values at a time."""
+        self._frames += 1
+        if self._held:
+            return
+        if self.now.value() != now:
+            self.now.setValue(now)
+            self.now.setVisible(not live)
+        if not live or self._frames % _LEGEND_EVERY == 0:
+            self._write_legend(now)
+        shown = self.trigger.due(self._newest) if self.trigger.on else None
+        if shown is not None:
+            self.plot.setXRange(*shown, padding=0)
+            self._dirty = True
+        if not self._dirty:
+            return
+        self._dirty = False
+        self._scale()
+        for item, drawn in zip(self.curves, self._drawn, strict=True):
+            item.setData(*self._points(drawn))
+        if self.cursor_button.isChecked():
+            self._write_readout()
+
+    def _points(self, drawn: Drawn) -> tuple[Array, Array]:
+        low, high = self.plot.x_range()
+        t, y = drawn.points(low, high, int(_DENSITY * self.plot.pixels))
+        values = y[:, 0]
+        if self.options.get("stairs") and len(t):
+            return np.repeat(t, 2)[1:], np.repeat(values, 2)[:-1]
+        return t, values
+
+    def _scale(self) -> None:
+        """Let the axis of y hold all that was seen, unless it is given or the user chose another."""
+        if self._zoomed or self._low > self._high:
+            return
+        low, high = self._fixed if self._fixed else rounded_range(self._low, self._high)
+        if self.plot.getPlotItem().getViewBox().viewRange()[1] != [low, high]:
+            self.plot.setYRange(low, high, padding=0)
+
+    # what the user does
+
+    def reset_view(self) -> None:
+        """Show the whole run."""
+        self._zoomed = False
+        self.plot.setXRange(self.begin, self.end, padding=0)
+        self.trigger.again()
+        self._mark()
+        self._scale()
+
+    def _was_zoomed(self) -> None:
+        self._zoomed = True
+        self._mark()
+
+    def _mark(self, *_: object) -> None:
+        self._dirty = True
+
+    def _switch_hold(self, on: bool) -> None:
+        self._held = on
+        self._dirty = True
+
+    def _switch_trigger(self, on: bool) -> None:
+        self.trigger.switch(on, self._low, self._high)
+        if not on:
+            self.reset_view()
+
+    def _switch_cursors(self, on: bool) -> None:
+        low, high = self.plot.x_range()
+        for item, part in zip(self.cursors, (1.0 / 3.0, 2.0 / 3.0), strict=True):
+            item.setVisible(on)
+            if on:
+                item.setValue(low + part * (high - low))
+        self.readout.setVisible(on)
+        self._write_readout()
+
+    # what is written
+
+    def value(self, trace: int, t: float) -> float | None:
+        """Return the value that was logged last at or before a time, or None before the first."""
+        history = self.histories[trace]
+        return float(history.y[history.nearest(t), 0]) if len(history) else None
+
+    def _write_legend(self, now: float) -> None:
+        parts = []
+        for k, label in enumerate(self.labels):
+            value = self.value(k, now)
+            text = "" if value is None else f"&nbsp;{_padded(value)}"
+            unit = f"&nbsp;{escape(self.unit)}" if self.unit and value is not None else ""
+            parts.append(
+                f"<nobr><span style='color:{theme.trace(k)}'><b>━</b></span>&nbsp;{escape(label)}"
+                f"<span style='color:{theme.MUTED}'>{text}{unit}</span></nobr>"
+            )
+        self.legend.setText("&nbsp; ".join(parts))
+
+    def _write_readout(self, *_: object) -> None:
+        if not self.cursor_button.isChecked():
+            return
+        a, b = (float(item.value()) for item in self.cursors)
+        values = [[self.value(k, t) for k in range(len(self.labels))] for t in (a, b)]
+        differences = [None if x is None or y is None else y - x for x, y in zip(*values, strict=True)]
+        grid = [["", "A", "B", "B \u2212 A"], ["t [s]", *(figure(t, 5) for t in (a, b, b - a))]]
+        for k, label in enumerate(self.labels):
+            numbers = ["" if v is None else figure(v, 5) for v in (values[0][k], values[1][k], differences[k])]
+            grid.append([f"<span style='color:{theme.trace(k)}'>{escape(label)}</span>", *numbers])
+        if len(self.labels) <= _WIDEST_READOUT:
+            grid = [list(row) for row in zip(*grid, strict=True)]
+        cells = ("".join(f"<td align=right>&nbsp;&nbsp;{cell}</td>" for cell in row) for row in grid)
+        self.readout.setText(f"<table cellspacing=0>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>")
+
+
+def _padded(value: float) -> str:
+    """Return a number with blanks as wide as digits before it, so that what follows stands still."""
+    return figure(value).rjust(7).replace(" ", "\u2007")

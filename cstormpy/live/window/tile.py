@@ -1,0 +1,96 @@
+"""The frame that all panes share: a title, what stands beside it, and a place for the picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+
+__all__ = ["Tile", "figure", "small_button"]
+
+Array = NDArray[np.float64]
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """Return a number in few characters, of nearly constant width.
+
+    >>> figure(3.14159), figure(-1234567.0), figure(1.2345e-7), figure(0.0)
+    ('3.142', '−1.235e+06', '1.2e−07', '0')
+    """
+    size = abs(value)
+    if 1e-3 <= size < 1e4:
+        text = f"{value:.{max(0, digits - len(str(int(size))))}f}"
+    elif value:
+        text = f"{value:.{max(1, digits - 3) if size < 1.0 else digits - 1}e}"
+    else:
+        text = "0"
+    return text.replace("-", "\u2212")  # a true minus: as wide as a digit, and no place to break a line
+
+
+def small_button(text: str, name: str, tip: str, checkable: bool = True) -> QToolButton:
+    """Return a button for the head of a tile."""
+    button = QToolButton()
+    button.setObjectName("small")
+    button.setProperty("control", name)
+    button.setText(text)
+    button.setToolTip(tip)
+    button.setCheckable(checkable)
+    button.setCursor(Qt.CursorShape.PointingHandCursor)
+    return button
+
+
+class _Head(QWidget):
+    """The row with the title; a double click enlarges the tile."""
+
+    enlarged = Signal()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Go back to what was first."""
+        self.enlarged.emit()
+
+
+class Tile(QFrame):
+    """A pane of the window.
+
+    Parameters
+    ----------
+    pane : dict
+        Its description, as `cstormpy.live.description.described` makes it.
+    """
+
+    enlarge = Signal(object)
+
+    def __init__(self, pane: dict[str, Any]) -> None:
+        super().__init__()
+        self.pane = pane
+        self.labels: list[str] = pane["labels"]
+        self.unit: str = pane["unit"]
+        self.options: dict[str, Any] = pane["options"]
+        self.setObjectName("tile")
+        self.setProperty("control", pane["name"])
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(8, 6, 8, 6)
+        self.column.setSpacing(3)
+        head = _Head()
+        head.enlarged.connect(lambda: self.enlarge.emit(self))
+        self.head = QHBoxLayout(head)
+        self.head.setContentsMargins(0, 0, 0, 0)
+        self.head.setSpacing(4)
+        title = QLabel(pane["title"])
+        title.setObjectName("title")
+        title.setToolTip("Double click: this pane alone, and back")
+        self.head.addWidget(title)
+        self.head.addStretch(1)
+        self.column.addWidget(head)
+
+    def add(self, t: Array, rows: Array) -> None:
+        """Take new samples (N,), (N, columns)."""
+        raise NotImplementedError
+
+    def refresh(self, now: float, live: bool) -> None:
+        """Draw what is to be seen at a time; `live` is True while the picture follows the run."""
+        raise NotImplementedError

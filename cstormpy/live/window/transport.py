@@ -1,0 +1,211 @@
+"""Run, pause, step, back and forward, stop, pace; and the bar on which the time is scrubbed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
+
+from cstormpy.live.window import theme
+from cstormpy.live.window.combo import Combo
+from cstormpy.live.window.icons import icon
+from cstormpy.live.window.plotting import round_step
+
+__all__ = ["PACES", "TimeBar", "Transport"]
+
+#: What the pace may be: times real time; None is as fast as possible.
+PACES: tuple[tuple[str, float | None], ...] = (
+    ("as fast as possible", None),
+    ("0.1 × real time", 0.1),
+    ("0.25 × real time", 0.25),
+    ("0.5 × real time", 0.5),
+    ("real time", 1.0),
+    ("2 × real time", 2.0),
+    ("5 × real time", 5.0),
+    ("10 × real time", 10.0),
+)
+
+
+_MOST_TICKS = 14
+
+
+class Transport(QFrame):
+    """The row of buttons on top."""
+
+    asked = Signal(dict)
+    back = Signal()
+    forward = Signal()
+    go_live = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("bar")
+        self.state = "waiting"
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 6, 12, 6)
+        row.setSpacing(6)
+        self.run = _button("Pause", "pause", "run", "Run and pause (space)")
+        self.run.setObjectName("primary")
+        self.run.setMinimumWidth(84)
+        self.step = _button("Step", "step", "step", "One step of the solver (S)")
+        self.backward = _button("", "back", "back", "One logged sample back (,)")
+        self.onward = _button("", "forward", "forward", "One logged sample forward (.)")
+        self.live = _button("Live", "live", "live", "Follow the run (L)")
+        self.live.setCheckable(True)
+        self.live.setChecked(True)
+        self.stop = _button("Stop", "stop", "stop", "End the run; its data is kept (Ctrl+C)")
+        self.pace = Combo()
+        self.pace.setProperty("control", "pace")
+        self.pace.setToolTip("How fast the run goes")
+        self.pace.addItems([text for text, _ in PACES])
+        for widget in (self.run, self.step, self.stop):
+            row.addWidget(widget)
+        row.addSpacing(10)
+        for widget in (self.backward, self.onward, self.live):
+            row.addWidget(widget)
+        row.addSpacing(10)
+        row.addWidget(QLabel("pace"))
+        row.addWidget(self.pace)
+        self.status = QLabel("waiting for the simulation …")
+        self.status.setObjectName("muted")
+        self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        row.addSpacing(8)
+        row.addWidget(self.status, 1)
+        self.clock = QLabel()
+        self.clock.setObjectName("clock")
+        row.addWidget(self.clock)
+        self.run.clicked.connect(self.run_or_pause)
+        self.step.clicked.connect(lambda: self.asked.emit({"do": "step"}))
+        self.stop.clicked.connect(lambda: self.asked.emit({"do": "stop"}))
+        self.backward.clicked.connect(self.back)
+        self.onward.clicked.connect(self.forward)
+        self.live.clicked.connect(self.go_live)
+        self.pace.activated.connect(lambda k: self.asked.emit({"do": "pace", "value": PACES[k][1]}))
+        self.show_state("waiting")
+
+    def run_or_pause(self) -> None:
+        """Ask for the other one of running and paused."""
+        if self.state in ("running", "paused"):
+            self.asked.emit({"do": "pause" if self.state == "running" else "run"})
+
+    def show_state(self, state: str, message: str = "") -> None:
+        """Show whether the simulation is "waiting", "running", "paused" or "ended"."""
+        self.state = state
+        goes = state in ("running", "paused")
+        self.run.setText("Run" if state == "paused" else "Pause")
+        self.run.setIcon(icon("run" if state == "paused" else "pause", "white"))
+        for widget in (self.run, self.step, self.stop, self.pace):
+            widget.setEnabled(goes)
+        self.say(message or {"waiting": "waiting for the simulation …", "ended": "the run has ended"}.get(state, ""))
+
+    def say(self, text: str) -> None:
+        """Show a line of text."""
+        self.status.setText(text)
+        self.status.setToolTip(text)
+
+    def show_pace(self, pace: float | None) -> None:
+        """Show a pace that was chosen elsewhere."""
+        known = [value for _, value in PACES]
+        if pace not in known and self.pace.count() == len(PACES):
+            self.pace.addItem("")
+        if pace in known:
+            self.pace.setCurrentIndex(known.index(pace))
+        else:
+            self.pace.setItemText(len(PACES), f"{pace:g} × real time")
+            self.pace.setCurrentIndex(len(PACES))
+
+    def show_time(self, now: float, end: float) -> None:
+        """Show the time that is seen."""
+        digits = 2 if end >= 100 else 3
+        self.clock.setText(f"{now:.{digits}f} s")
+
+
+class TimeBar(QWidget):
+    """The time of the run: what is logged, and what of it is seen."""
+
+    scrubbed = Signal(float)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("control", "time")
+        self.setFixedHeight(34)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setToolTip("Drag to see what was logged at another time")
+        self.begin, self.end = 0.0, 1.0
+        self.newest = self.now = 0.0
+        self.live = True
+
+    def show_times(self, newest: float, now: float, live: bool) -> None:
+        """Show how far the log goes, and what is seen of it."""
+        if (newest, now, live) != (self.newest, self.now, self.live):
+            self.newest, self.now, self.live = newest, now, live
+            self.update()
+
+    def place(self, t: float) -> float:
+        """Return where a time is, in pixels from the left."""
+        return 12.0 + (self.width() - 24.0) * (t - self.begin) / (self.end - self.begin)
+
+    def time(self, x: float) -> float:
+        """Return the time at a place, at most the newest that is logged."""
+        t = self.begin + (x - 12.0) / (self.width() - 24.0) * (self.end - self.begin)
+        return min(max(t, self.begin), self.newest)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Take hold."""
+        self.scrubbed.emit(self.time(event.position().x()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Follow the mouse."""
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self.scrubbed.emit(self.time(event.position().x()))
+
+    def sizeHint(self) -> QSize:
+        """Return the size that is good to have."""
+        return QSize(400, 34)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Paint the widget."""
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        y = 11.0
+        left = self.place(self.begin)
+        painter.setPen(Qt.PenStyle.NoPen)
+        parts = ((theme.BORDER, self.end), ("#a9c4ee", self.newest), (theme.ACCENT, self.now))
+        for colour, until in ((colour, self.place(t)) for colour, t in parts):
+            painter.setBrush(QColor(colour))
+            painter.drawRoundedRect(QRectF(left, y - 2.5, max(0.0, until - left), 5.0), 2.5, 2.5)
+        painter.setPen(QColor(theme.ACCENT))
+        painter.setBrush(QColor(theme.ACCENT if self.live else theme.PAPER))
+        painter.drawEllipse(QPointF(self.place(self.now), y), 6.0, 6.0)
+        painter.setFont(theme.plot_font())
+        painter.setPen(QColor(theme.MUTED))
+        step = round_step((self.end - self.begin) / _MOST_TICKS)
+        first = math.ceil(self.begin / step - 1e-9)
+        for k in range(first, math.floor(self.end / step + 1e-9) + 1):
+            t = k * step
+            text = f"{t:.4g}"
+            width = painter.fontMetrics().horizontalAdvance(text)
+            x = min(max(self.place(t) - 0.5 * width, 2.0), self.width() - width - 2.0)
+            painter.drawText(QPointF(x, 31.0), text)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Leave the keys to the window's shortcuts."""
+        event.ignore()  # the window's shortcuts
+
+
+def _button(text: str, sign: str, name: str, tip: str) -> QPushButton:
+    button = QPushButton(icon(sign, theme.ACCENT if sign == "live" else theme.INK), text)
+    button.setProperty("control", name)
+    button.setToolTip(tip)
+    button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    button.setCursor(Qt.CursorShape.PointingHandCursor)
+    return button
+
+
+def control_of(widget: Any) -> str:
+    """Return the name of a control, by which tests and messages mean it."""
+    return str(widget.property("control") or "")

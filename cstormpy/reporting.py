@@ -43,7 +43,9 @@ class Progress:
 
     def __init__(self, name: str, begin: float, end: float, unit: str = "", enabled: bool = True) -> None:
         self.name, self.begin, self.end, self.unit = name, begin, end, unit
-        self.enabled = enabled and sys.stderr is not None and sys.stderr.isatty()
+        self.enabled = False
+        with contextlib.suppress(AttributeError, ValueError):  # there is none, or it is closed
+            self.enabled = enabled and sys.stderr.isatty()
         self._started = time.perf_counter()
         self._next = self._started + self.AFTER
         self._width = 0

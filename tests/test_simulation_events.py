@@ -205,6 +205,31 @@ def test_an_event_just_before_a_tick_does_not_stop_the_clock(sim):
     assert len(out.events) == 4
 
 
+NEARLY = (0.0, 1e-16, -1e-16, 1e-15, -1e-15, 1e-13, -1e-13, 1e-12, -1e-12, 3e-12, 1e-10, -1e-10, 1e-6, 0.013)
+SHAPES = (lambda s: s, lambda s: s**3 + s, lambda s: 1.0 if s >= 0 else -1.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_event_and_no_tick_is_lost_or_doubled(sim, seed):
+    """Signals of all shapes that cross zero at ticks and at jumps, or within rounding of them."""
+    rng = np.random.default_rng(seed)
+    bd = sim.blockdiagram()
+    T, offset = rng.choice([0.1, 0.25, 1 / 3, 0.07]), rng.choice([0, 0.01])
+    bd.connect(moving(bd), bd.ZOH(bd.clock(T, offset=offset)))
+    times = [rng.integers(1, int(1.4 / T)) * T + offset + rng.choice(NEARLY) for _ in range(rng.integers(1, 5))]
+    for at in times:
+        shape, sign = SHAPES[rng.integers(3)], rng.choice([-1, 1])
+        signal = of_time(bd, lambda t, shape=shape, sign=sign, at=at: sign * shape(t - at))
+        bd.connect(signal, bd.EVENT("^" if sign > 0 else "v", nothing))
+    bd.connect(bd.STEP(T=times[0]), bd.NULL())
+    solver = rng.choice(["RK45", "DOP853", "RK4", "Radau"])
+    out = sim.run(bd, 1.5, solver=str(solver), **({"dt": 0.013} if solver == "RK4" else {"max_step": 0.1}))
+    assert crossings(out) == pytest.approx(sorted(times), abs=NEAR)
+    clock = next(out[key] for key in out if key.startswith("clock"))
+    np.testing.assert_allclose(clock.t, np.arange(offset, 1.5 + 1e-12, T), rtol=0, atol=1e-11)
+    assert (np.diff(out.t) >= 0).all()
+
+
 @pytest.mark.parametrize("restitution", [0.9, 0.8, 0.5, 0.2, 0.05])
 def test_a_zeno_ball_is_named_and_does_not_fall_through(sim, restitution):
     """The bounces accumulate; there the run ends, with all data until then."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import signal
@@ -439,6 +440,16 @@ def test_the_line_of_progress_is_for_terminals_only(sim, capsys):
     ramp(bd)
     sim.run(bd, 1.0, observer=lambda t, x: time.sleep(0.007))
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_without_standard_error(sim, monkeypatch, closed):
+    stream = io.StringIO()
+    stream.close()
+    monkeypatch.setattr(sys, "stderr", stream if closed else None)
+    bd = sim.blockdiagram()
+    ramp(bd)
+    assert sim.run(bd, 0.1).status == "finished"
 
 
 def test_the_line_of_progress_on_a_terminal(monkeypatch):

@@ -130,6 +130,14 @@ def test_dt_is_the_grid_of_samples(sim):
     np.testing.assert_allclose(out.x[:, 0], np.cos(out.t), atol=1e-5)
 
 
+@pytest.mark.parametrize("grid", [{"dt": 0.3}, {"log_dt": 0.3}])
+def test_where_a_run_stops_is_the_last_sample_of_a_grid(sim, grid):
+    bd = sim.blockdiagram()
+    ramp = bd.RAMP(T=0)
+    bd.connect(ramp, bd.INTEGRATOR(), bd.STOP(lambda t: t - 0.75))
+    np.testing.assert_allclose(sim.run(bd, 2.0, **grid).t, [0.0, 0.3, 0.6, 0.75], atol=1e-9)
+
+
 @pytest.mark.parametrize("grid", [{"dt": 0.1}, {"log_dt": 0.1}])
 def test_no_sample_of_the_grid_is_lost_at_ticks_jumps_and_events(sim, grid):
     bd = sim.blockdiagram()
@@ -306,6 +314,7 @@ def test_what_can_not_be_saved(result, tmp_path):
         result.save(None)
 
 
+@pytest.mark.filterwarnings("ignore")  # of scipy, about what the damage looks like
 @pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
 def test_damaged_files(result, suffix, tmp_path):
     path = tmp_path / f"run.{suffix}"

@@ -9,6 +9,7 @@ which it stood: signals that are true or false, 1 or 0, have edges in both direc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,8 @@ _LOOKS = (2.0**-12, 2.0**-9, 2.0**-6, 2.0**-3, 0.5, 1.0)
 _TOGETHER = 1e-12
 #: The first guess, by the dense output, is trusted to this part of the step.
 _GUESS = 1e-4
+#: For so long (as _TOGETHER) a detector that has fired is not looked at: its value is rounding there.
+_SETTLING = 1e-13
 #: Stands for a value of zero where it must have a sign.
 _TINY = 1e-300
 
@@ -39,6 +42,7 @@ class Crossings:
     def __init__(self, detectors: list[tuple[Detector, Any]]) -> None:
         self.detectors = detectors
         self.before: list[float | None] = [None] * len(detectors)
+        self._fired_at = [-math.inf] * len(detectors)
 
     def start(self, t: float, x: Array, resumed: bool) -> None:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there."""
@@ -49,7 +53,13 @@ class Crossings:
     def rearm(self, t: float, x: Array, fired: list[int]) -> None:
         """Note the values anew after states or outputs have changed; those that just fired are to be seen later."""
         for i, (detector, _) in enumerate(self.detectors):
+            # those that fired just before are looked at here: what another event has changed may drive them back
             self.before[i] = None if i in fired else float(detector(t, x))
+            if i in fired:
+                self._fired_at[i] = t
+
+    def _settled(self, i: int, t: float) -> bool:
+        return t - self._fired_at[i] > _SETTLING * max(1.0, abs(t))
 
     def jumped(self, t: float, x: Array) -> list[int]:
         """Return the detectors that a jump of the signals at this time has taken across zero."""
@@ -58,7 +68,7 @@ class Crossings:
             value, before = float(detector(t, x)), self.before[i]
             if before is not None and _crosses(before, value, _direction(detector)):
                 fired.append(i)
-            if before is not None or value != 0.0:
+            if before is not None or self._settled(i, t):
                 self.before[i] = value
         return fired
 
@@ -70,7 +80,7 @@ class Crossings:
         for i, (detector, _) in enumerate(self.detectors):
             value = float(detector(t1, x1))
             bracket = self._bracket(i, value, stepper)
-            after.append(value)
+            after.append(value if self._settled(i, t1) else None)
             if bracket is not None:
                 found.append((bracket, i))
         if not found:
@@ -92,6 +102,8 @@ class Crossings:
         dense, span = stepper.dense(), stepper.t - left
         for part in _LOOKS:
             t = stepper.t_old + part * span
+            if not self._settled(i, t):
+                continue
             seen = value if part == 1.0 else float(detector(t, dense(t)))
             if before is not None and _crosses(before, seen, direction):
                 return _Bracket(left, t, before, seen)

@@ -39,7 +39,7 @@ _SAME_TIME = 1e-12
 _JUMP_WIDTH = 8
 #: So many events of one block within so short a time (as _SAME_TIME) are chattering, or accumulate as those of a ball
 #: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
-_CHATTER = ((100, 1e-7), (4, 1e-9))
+_CHATTER = ((100, 1e-7), (4, 1e-8))
 #: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
 _GRAPHICS_POINTS = 200
 
@@ -347,8 +347,9 @@ class Run:
             self._call("the observer", watch, self.t, self.x)
 
     def _on_grid(self, t: float) -> bool:
-        """Whether the next point of the grid, or its last, is at this time."""
-        return abs(self._grid_time(self._grid) - t) <= _SAME_TIME * max(1.0, abs(t)) or t >= self.end
+        """Whether the next point of the grid, or the last of the run, is at this time."""
+        last = t >= self.end or self.simstate.stop is not None
+        return last or abs(self._grid_time(self._grid) - t) <= _SAME_TIME * max(1.0, abs(t))
 
     def _grid_time(self, k: int) -> float:
         return self.start_time + k * (self.settings.grid or math.inf) if k else self.start_time

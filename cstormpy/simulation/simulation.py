@@ -16,8 +16,8 @@ from bdsim import BDSim
 
 from cstormpy import report
 from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
-from cstormpy.reporting import Progress, notice
 from cstormpy.live import LiveFeed
+from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.palette import our_blocks, quiet

@@ -13,7 +13,14 @@ from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.border import as_floats
-from cstormpy.errors import DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.errors import (
+    DiagramError,
+    InvalidType,
+    InvalidValue,
+    NonFinite,
+    ShapeError,
+    unknown_name,
+)
 from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -22,7 +29,6 @@ Width = int | tuple[int, ...] | None
 
 __all__ = [
     "Drive",
-    "Mechanical",
     "Width",
     "brief",
     "coordinates",
@@ -221,62 +227,6 @@ def refuse_non_finite(block: Any, signals: Sequence[Any], parts: Sequence[Sequen
             per_name = max(1, array.size // len(names)) if array.ndim < 2 and names else 1
             of = f" of {names[first // per_name]!r}" if names else ""
             raise NonFinite(f"{port_label(block, port)}: the signal{of} is not finite; mend the block that makes it")
-
-
-class Mechanical:
-    """What all blocks around a mechanism have: the mechanism as a tunable, widths, and errors that name the port.
-
-    It stands before bdsim's base class in the list of bases, which stays a direct one.
-    """
-
-    _mech: Mechanism
-    _widths: tuple[tuple[Width, ...], tuple[Width, ...]]
-    _parts: tuple[Sequence[str], ...]
-
-    def _prepare(self, mech: Mechanism) -> None:
-        """Keep the mechanism, and make ready what is evaluated."""
-        self._mech = mech
-
-    @property
-    def mech(self) -> Mechanism:
-        """The mechanism, with its drive; another one of the same links, joints and drive may take its place."""
-        return self._mech
-
-    @mech.setter
-    def mech(self, value: Any) -> None:
-        from cstormpy.mechanism import as_mechanism
-
-        new, old = as_mechanism(value), self._mech
-        for what in ("names", "actuated", "active"):
-            if getattr(new, what) != getattr(old, what):
-                is_, was = (", ".join(getattr(m, what)) or "none" for m in (new, old))
-                kind = {"names": "joints", "actuated": "actuated joints", "active": "active joints"}[what]
-                raise InvalidValue(f"{label(self)}: the ports are those of {kind} {was}; got a mechanism with {is_}")
-        if [link.name for link in new.links] != [link.name for link in old.links]:
-            raise InvalidValue(f"{label(self)}: expected a mechanism of the same links; make a block for another one")
-        self._prepare(new)
-
-    @property
-    def gravity(self) -> Array:
-        """The acceleration of gravity in the base's frame, (3,) [m/s²]."""
-        return self._mech.gravity
-
-    @gravity.setter
-    def gravity(self, value: Any) -> None:
-        self._prepare(self._mech.with_gravity(value))
-
-    @property
-    def inwidths(self) -> tuple[Width, ...]:
-        """Widths of vectors and shapes of matrices at the input ports; None where that is left open."""
-        return self._widths[0]
-
-    @property
-    def outwidths(self) -> tuple[Width, ...]:
-        """Widths of vectors and shapes of matrices at the output ports."""
-        return self._widths[1]
-
-    def _blame(self, signals: Sequence[Any]) -> None:
-        refuse_non_finite(self, signals, self._parts)
 
 
 _OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos", "bd", "type")

@@ -12,6 +12,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.control import Law
@@ -29,7 +30,7 @@ _SAME = 64 * np.finfo(float).eps
 """Two evaluations this close (part of their time) are the two sides of one point of the run."""
 
 
-class Controller(FunctionBlock):
+class Controller(bases.Ported, FunctionBlock):
     r"""A set of control laws, one of them active, swapped without a jump in torque.
 
     :blockname:`CONTROLLER`

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
-from cstormpy.blocks import _ports as ports
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
+from cstormpy.blocks import _ports as ports
+from cstormpy.dynamics.border import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -19,7 +21,7 @@ from cstormpy.trajectory.checks import finite_array
 Array = NDArray[np.float64]
 
 
-class HybridDynamics(ports.Mechanical, ContinuousBlock):
+class HybridDynamics(bases.Mechanical, ContinuousBlock):
     r"""A mechanism whose joints are driven by torque or by prescribed motion.
 
     :blockname:`HYBRIDDYNAMICS`
@@ -168,7 +170,7 @@ class HybridDynamics(ports.Mechanical, ContinuousBlock):
         :param point: where it acts, in the link's frame, (3,) [m]
         :type point: array_like
         """
-        index = self._mech.link_index(link) if isinstance(link, str) else int(link)
+        index = link_index(self._mech, link)
         self._pushed = (index, finite_array(point, "point", (3,)), finite_array(force, "force", (3,)))
 
     def release(self) -> None:
@@ -215,7 +217,7 @@ class HybridDynamics(ports.Mechanical, ContinuousBlock):
         return xd
 
 
-class JointEffort(ports.Mechanical, FunctionBlock):
+class JointEffort(bases.Mechanical, FunctionBlock):
     r"""Accelerations and motor torques of all joints of a mechanism, whichever of the two is given.
 
     :blockname:`JOINTEFFORT`
@@ -319,7 +321,7 @@ class JointEffort(ports.Mechanical, FunctionBlock):
         return [found.qdd, found.tau]
 
 
-class InverseDynamics(ports.Mechanical, FunctionBlock):
+class InverseDynamics(bases.Mechanical, FunctionBlock):
     r"""Motor torques that a motion of all joints needs, whatever the drive of the mechanism.
 
     :blockname:`INVERSEDYNAMICS`

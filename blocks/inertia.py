@@ -7,16 +7,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from cstormpy.blocks import _ports as ports
 from numpy.typing import NDArray
 
+from cstormpy.blocks import _bases as bases
+from cstormpy.blocks import _ports as ports
 from cstormpy.errors import NonFinite
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 Array = NDArray[np.float64]
 
 
-class MassMatrix(ports.Mechanical, FunctionBlock):
+class MassMatrix(bases.Mechanical, FunctionBlock):
     r"""Mass matrix of a mechanism.
 
     :blockname:`MASSMATRIX`
@@ -83,7 +84,7 @@ class MassMatrix(ports.Mechanical, FunctionBlock):
             raise
 
 
-class GravityLoad(ports.Mechanical, FunctionBlock):
+class GravityLoad(bases.Mechanical, FunctionBlock):
     r"""Torques that gravity alone asks of the joints of a mechanism at rest.
 
     :blockname:`GRAVITYLOAD`
@@ -150,7 +151,7 @@ class GravityLoad(ports.Mechanical, FunctionBlock):
             raise
 
 
-class Energy(ports.Mechanical, FunctionBlock):
+class Energy(bases.Mechanical, FunctionBlock):
     r"""Kinetic, potential and total energy of a mechanism.
 
     :blockname:`ENERGY`

@@ -11,6 +11,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.dynamics.border import as_floats
@@ -22,7 +23,7 @@ from cstormpy.trajectory.checks import finite_array, is_single, real_number, who
 Array = NDArray[np.float64]
 
 
-class AngleWrap(FunctionBlock):
+class AngleWrap(bases.Ported, FunctionBlock):
     r"""Angles brought within one turn, as to (-π, π].
 
     :blockname:`ANGLEWRAP`
@@ -152,7 +153,7 @@ class AngleWrap(FunctionBlock):
         return float(np.prod(np.cos(0.5 * angles)))
 
 
-class JointLimit(ports.Mechanical, FunctionBlock):
+class JointLimit(bases.Mechanical, FunctionBlock):
     r"""Torques of spring-damper stops at the position limits of a mechanism's joints.
 
     :blockname:`JOINTLIMIT`

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from cstormpy.blocks import _ports as ports
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import lie
+from cstormpy.blocks import _bases as bases
+from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.border import as_floats, link_index
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism, checks
@@ -25,7 +26,7 @@ REMEMBERED = 256
 """How many answers IKINE keeps for a solver that goes back in time."""
 
 
-class Kinematics(ports.Mechanical, FunctionBlock):
+class Kinematics(bases.Mechanical, FunctionBlock):
     r"""Pose, velocity, Jacobian and position of a link, or of a tool on it.
 
     :blockname:`KINEMATICS`
@@ -139,7 +140,7 @@ class Kinematics(ports.Mechanical, FunctionBlock):
         return [pose, J @ qd, J, pose[:3, 3].copy()]
 
 
-class IKine(ports.Mechanical, FunctionBlock):
+class IKine(bases.Mechanical, FunctionBlock):
     r"""Joint positions that bring a link, or a tool on it, to a pose.
 
     :blockname:`IKINE`

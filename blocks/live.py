@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from bdsim.components import SinkBlock
 
+from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.border import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
@@ -22,7 +23,7 @@ VIEWS = ("auto", "planar", "3d")
 """How a mechanism may be looked at."""
 
 
-class LiveScope(SinkBlock):
+class LiveScope(bases.Ported, SinkBlock):
     r"""Signals over time.
 
     :blockname:`LIVESCOPE`
@@ -110,7 +111,7 @@ class LiveScope(SinkBlock):
         return ()
 
 
-class LiveXY(SinkBlock):
+class LiveXY(bases.Ported, SinkBlock):
     r"""One signal over another.
 
     :blockname:`LIVEXY`
@@ -205,7 +206,7 @@ class LiveXY(SinkBlock):
         return ()
 
 
-class MechanismView(SinkBlock):
+class MechanismView(bases.Ported, SinkBlock):
     r"""The mechanism, moving.
 
     :blockname:`MECHANISMVIEW`
@@ -230,8 +231,9 @@ class MechanismView(SinkBlock):
 
         T_{0,i}(q) = T_{0,P(i)}(q) \, M_i \exp(S_i q_i)
 
-    Links at these poses, P(i) being the link that carries link i: lines, joints, centres of mass, frames, and trails of the ends, seen on the plane of the mechanism, or in space,
-    where the mouse turns the view. A link of the simulated mechanism can be pushed with the mouse.
+    The links stand at these poses; P(i) is the link that carries link i. They are drawn with their joints, centres of
+    mass, frames and the trails of their ends, as seen on the plane of the mechanism, or in space, where the mouse turns
+    the view. In a live window a link of the simulated mechanism can be pushed with the mouse.
 
     :seealso: :class:`LiveScope`
     """

@@ -11,6 +11,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import link_wrench, pulse
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
@@ -24,7 +25,7 @@ LOADS = ("wrench", "force", "force and moment")
 SHAPES = ("rectangular", "smooth")
 
 
-class Wrench(ports.Mechanical, FunctionBlock):
+class Wrench(bases.Mechanical, FunctionBlock):
     r"""A force or a wrench on one link, as the wrenches on all links that a plant takes.
 
     :blockname:`WRENCH`
@@ -103,7 +104,7 @@ class Wrench(ports.Mechanical, FunctionBlock):
         :type link: str or int
         :param frame: whose axes the load is given in, one of: 'link' [default], 'base'
         :type frame: str
-        :param point: where the force acts, in the link's frame [m]; its origin unless given
+        :param point: where the force acts, in the link's frame [m]; defaults to (0.0, 0.0, 0.0)
         :type point: array_like
         :param load: what the inputs are, one of: 'wrench' [default], 'force', 'force and moment'
         :type load: str
@@ -146,7 +147,7 @@ class Wrench(ports.Mechanical, FunctionBlock):
         return [rows]
 
 
-class Push(ports.Mechanical, FunctionBlock):
+class Push(bases.Mechanical, FunctionBlock):
     r"""Pushes on one link at given times, and one that somebody holds while the run goes on.
 
     :blockname:`PUSH`
@@ -213,11 +214,12 @@ class Push(ports.Mechanical, FunctionBlock):
         :type mech: str, path or Mechanism
         :param link: name or index of the link; the last one unless given, defaults to -1
         :type link: str or int
-        :param schedule: the pulses: begin, end [s], and the force (3) or the moment and force (6) [N m, N]
+        :param schedule: the pulses: begin, end [s], and the force (3) or the moment and force (6) [N m, N],
+            defaults to ()
         :type schedule: list
         :param frame: whose axes the loads are given in, one of: 'link' [default], 'base'
         :type frame: str
-        :param point: where the forces act, in the link's frame [m]; its origin unless given
+        :param point: where the forces act, in the link's frame [m]; defaults to (0.0, 0.0, 0.0)
         :type point: array_like
         :param shape: how the pulses rise and fall, one of: 'rectangular' [default], 'smooth'
         :type shape: str

@@ -8,6 +8,7 @@ import numpy as np
 from bdsim.components import ContinuousBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.effort import effort_rate, weights
 from cstormpy.errors import DiagramError, ShapeError
@@ -15,7 +16,7 @@ from cstormpy.errors import DiagramError, ShapeError
 Array = NDArray[np.float64]
 
 
-class Effort(ContinuousBlock):
+class Effort(bases.Ported, ContinuousBlock):
     r"""The running integral of half the squared norm of torques.
 
     :blockname:`EFFORT`

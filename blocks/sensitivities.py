@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
-from cstormpy.blocks import _ports as ports
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
+from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.border import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -19,7 +20,7 @@ from cstormpy.sensitivity import variation_rate
 Array = NDArray[np.float64]
 
 
-class Sensitivity(ports.Mechanical, FunctionBlock):
+class Sensitivity(bases.Mechanical, FunctionBlock):
     r"""Exact derivatives of the hybrid dynamics of a mechanism.
 
     :blockname:`SENSITIVITY`
@@ -127,7 +128,7 @@ class Sensitivity(ports.Mechanical, FunctionBlock):
         return [found.dy_dq, found.dy_dqd, found.dy_du]
 
 
-class Variation(ports.Mechanical, ContinuousBlock):
+class Variation(bases.Mechanical, ContinuousBlock):
     r"""Derivatives of a mechanism's state to its start and to parameters, carried along a run.
 
     :blockname:`VARIATION`

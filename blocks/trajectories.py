@@ -11,6 +11,7 @@ import numpy as np
 from bdsim.components import SourceBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.simulation import results
@@ -24,7 +25,7 @@ MOST_EVENTS = 100_000
 """Most jumps of one source that a run is told of."""
 
 
-class SplineTrajectory(SourceBlock):
+class SplineTrajectory(bases.Ported, SourceBlock):
     r"""Position, rate and acceleration along a B-spline motion.
 
     :blockname:`SPLINETRAJECTORY`
@@ -165,7 +166,7 @@ class SplineTrajectory(SourceBlock):
         return [q, qd, qdd]
 
 
-class FromData(SourceBlock):
+class FromData(bases.Ported, SourceBlock):
     r"""A signal played back from samples: of a run that was saved, or from arrays.
 
     :blockname:`FROMDATA`

@@ -56,7 +56,8 @@ class Simulation:
         return taken
 
     def send(self, **message):
-        self.sent.append(message)
+        if "do" in message:
+            self.sent.append(message)
 
     def flush(self):
         pass
@@ -169,7 +170,7 @@ def test_what_a_scope_shows_was_logged_at_each_point(opened):
         x, y = drawn(scope, k)
         at = np.searchsorted(t, x)
         assert np.array_equal(t[at], x) and np.array_equal(rows[at, k], y)
-        assert x[-1] == 4.0 and len(x) <= 2 * scope.plot.pixels
+        assert x[-1] == 4.0 and len(x) <= 2 * scope.plot.pixels + 1
         cells = np.floor(t / (10.0 / scope.plot.pixels))
         for cell in np.unique(cells):
             part = rows[cells == cell, k]
@@ -224,6 +225,9 @@ def test_cursors_read_what_was_logged(opened):
         a, b = rows[np.searchsorted(t, 1.0005, side="right") - 1, k], rows[1500, k]
         for value in (a, b, b - a):
             assert f"{value:.4f}" in text, "with four digits behind the point"
+    scope.cursors[1].setValue(7.0)
+    text = scope.readout.text().replace("\u2212", "-")
+    assert f"{rows[500, 0]:.4f}" in text and f"{rows[-1, 0]:.4f}" not in text, "there is nothing yet at 7 s"
     assert scope.readout.isVisible()
     click(scope, "cursors")
     assert not scope.readout.isVisible()
@@ -448,6 +452,24 @@ def test_a_slider_that_is_dragged_asks_once_a_frame(opened):
     assert simulation.sent == []
     frame(window, 2)
     assert len(simulation.sent) == 1 and simulation.sent[0]["value"] == pytest.approx(0.04)
+
+
+def test_of_the_laws_gains_those_of_the_active_one_are_there(app):
+    knobs = [Knob("c", "energy.ke", 2.7), Knob("c", "pd.kp", 100.0), Knob("c", "blend", 0.05), Knob("x", "pd.kp", 1.0)]
+    window = main_window.MainWindow(Simulation([], [*knobs, LawChoice("c", ["energy", "pd"], "energy")]))
+    window.show()
+    frame(window)
+
+    def seen():
+        return [control(window, f"{k.block}.{k.name}").isVisible() for k in knobs]
+
+    assert seen() == [True, False, True, True]
+    assert control(window, "c.energy.ke").findChild(QLabel).text() == "ke"
+    QTest.keyClick(control(window, "c law"), Qt.Key.Key_Down)
+    assert seen() == [False, True, True, True]
+    window.panel.show_law("c", "energy")
+    assert seen() == [True, False, True, True]
+    window.close()
 
 
 # --- the camera

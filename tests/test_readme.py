@@ -7,16 +7,32 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
-#: Each Python block, with the text block that follows it, if one does.
-EXAMPLES = re.findall(r"^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```$)?", README, flags=re.MULTILINE | re.DOTALL)
+#: Each Python block that is no file, with the text block that follows it, if one does.
+EXAMPLES = re.findall(
+    r"(?<!\.py -->\n)^```python\n(.*?)^```\n(?:\n^```text\n(.*?)^```$)?", README, flags=re.MULTILINE | re.DOTALL
+)
+#: Each file that the README shows, and what it shows of it.
+FILES = re.findall(r"^<!-- file: (\S+) -->\n```python\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
 
 
 def test_readme_shows_an_example_and_its_output():
     assert EXAMPLES
     assert all(output for _, output in EXAMPLES)
-    assert len(EXAMPLES) == README.count("```python")
+    assert len(EXAMPLES) + len(FILES) == README.count("```python")
+    assert FILES
+
+
+@pytest.mark.parametrize(("path", "shown"), FILES)
+def test_readme_shows_the_file_as_it_is(path, shown):
+    assert (ROOT / path).read_text(encoding="utf-8") == shown
+
+
+def test_pictures_and_links_are_there():
+    for target in re.findall(r"\]\((?!https?://)([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
 
 
 @pytest.mark.nojit
@@ -28,8 +44,9 @@ def test_example_prints_what_the_readme_says(code, output):
     assert printed.getvalue().split("\n") == output.split("\n")
 
 
-def test_test_command_is_one_line():
-    marked = re.findall(r"^<!-- tests:.*-->\n```sh\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+@pytest.mark.parametrize(("mark", "does"), [("main", ".venv/bin/cstorm demo"), ("tests", ".venv/bin/pytest")])
+def test_commands_are_one_line(mark, does):
+    marked = re.findall(rf"^<!-- {mark}:[^\n]*-->\n```sh\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
     assert len(marked) == 1
     assert marked[0].count("\n") == 1
-    assert ".venv/bin/pytest" in marked[0]
+    assert does in marked[0]

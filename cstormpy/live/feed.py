@@ -81,7 +81,7 @@ class LiveFeed:
         self._inbox: deque[Command] = deque()
         self._news = threading.Event()
         self._gone = threading.Event()
-        self._ready = threading.Event()
+        self._ready, self._shown = threading.Event(), threading.Event()
         self._replies: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._outbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._complaints: deque[str] = deque(maxlen=_KEPT_LINES)
@@ -113,6 +113,7 @@ class LiveFeed:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                env=_environment(),
                 **options,
             )
         except OSError as error:
@@ -153,6 +154,8 @@ class LiveFeed:
             self._news.set()
         elif message.get("say") == "ready":
             self._ready.set()
+        elif message.get("say") == "shown":
+            self._shown.set()
         elif message.get("say") == "closed":
             self._closed_by_user = True
         elif message.get("say") == "failed":
@@ -299,9 +302,10 @@ class LiveFeed:
         return bool(self._inbox)
 
     def wait_until_ready(self, seconds: float) -> bool:
-        """Wait until the window is on the screen, at most so long."""
+        """Wait until the window is on the screen, with its panes once `show` was called; at most so long."""
         begin = time.monotonic()
-        while not self._ready.wait(0.02):
+        event = self._ready if self._writer is None else self._shown
+        while not event.wait(0.02):
             if self._gone.is_set() or time.monotonic() - begin > seconds:
                 return False
         return True
@@ -338,6 +342,11 @@ class LiveFeed:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of the window: without the Qt plugins that OpenCV sets once it is imported."""
+    return {name: value for name, value in os.environ.items() if not (name.startswith("QT_QPA_") and "cv2" in value)}
 
 
 def _nowhere(t: float, row: ArrayLike) -> None:

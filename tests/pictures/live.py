@@ -1,14 +1,15 @@
-"""Pictures of the live window, on a screen that nobody sees; also for the README.
+"""Pictures of the live window, on a screen that nobody sees; one of them stands in the README.
 
 Run with a display, or without one as
 
-    xvfb-run -a -s "-screen 0 1280x900x24" python tests/pictures/live.py FOLDER
+    xvfb-run -a -s "-screen 0 1280x900x24" python tests/pictures/live.py [FOLDER]
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -16,92 +17,83 @@ from typing import Any
 import numpy as np
 
 import cstormpy as cs
-from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
+from cstormpy.live import LiveFeed, LivePane
+from cstormpy.simulation import simulation
 
-T = 8.0
-RATE = 2.0
-"""Times real time."""
+PATIENCE = 60.0
 
 
 def drive(feed: LiveFeed, act: str, **message: Any) -> dict[str, Any]:
     """Use the window as its user would."""
     feed._tell(say="drive", act=act, **message)
-    return feed._replies.get(timeout=20.0)
+    answer = feed._replies.get(timeout=PATIENCE)
+    if "error" in answer:
+        raise SystemExit(f"{act}: {answer['error']}")
+    return answer
 
 
 def picture(feed: LiveFeed, path: Path) -> None:
-    time.sleep(0.25)
+    """Keep what the window shows."""
+    time.sleep(0.3)
     drive(feed, "picture", path=str(path))
     print(path)
 
 
+def wait_until(feed: LiveFeed, t: float) -> None:
+    """Wait until the window shows a time of the run."""
+    while feed.alive and drive(feed, "look")["newest"] < t:
+        time.sleep(0.02)
+
+
 def acrobot(folder: Path) -> None:
-    """The acrobot swings up and balances, is pushed, and looked back at."""
-    mech = cs.library.acrobot()
+    """The ready acrobot, as `cstorm demo acrobot` shows it: swings up, is looked at, is pushed, and balances again."""
+    feeds: list[LiveFeed] = []
+
+    class Kept(LiveFeed):
+        def __init__(self, *args: Any, **options: Any) -> None:
+            super().__init__(*args, **options)
+            feeds.append(self)
+
+    simulation.LiveFeed = Kept  # type: ignore[misc]
     sim = cs.Simulation(progress=False, graphics=False)
-    bd = sim.blockdiagram()
-    plant = bd.HYBRIDDYNAMICS(mech, q0=[-np.pi / 2 + 0.02, 0.0], name="plant")
-    laws = ["energy", "pfl", "noncollocated", "lqr", "pd", "none"]
-    controller = bd.CONTROLLER(mech, laws, law="energy", name="controller")
-    bd.connect(plant[0:2], controller[0:2])
-    bd.connect(controller[0], plant[0])
-    out = sim.run(bd, T=T, watch=[plant[0], plant[1], controller[0], controller[1]], dt=0.002)
-    q, qd, tau, mode = (np.asarray(y).reshape(len(out.t), -1) for y in out[".ywatch"])
-    with LiveFeed("acrobot") as feed:
-        panes = [
-            LivePane("robot", "mechanism", mech.names, title="Acrobot", mechanism=mech, push="plant"),
-            LivePane("angles", "scope", ["shoulder", "elbow"], title="Joint angles", unit="rad"),
-            LivePane("torque", "scope", ["elbow"], title="Motor torque", unit="N m"),
-            LivePane("mode", "scope", ["law.phase"], title="Phase of the law", options={"stairs": True}),
-            LivePane("phase", "xy", ["shoulder [rad]", "rate [rad/s]"], title="Phase portrait of the shoulder"),
-        ]
-        knobs = [Knob("controller", "energy.ke", 20.0), Knob("controller", "energy.kp", 60.0)]
-        knobs += [Knob("controller", "energy.kd", 8.0), Knob("controller", "limit", 25.0, 0.0, 50.0, unit="N m")]
-        knobs += [Knob("plant", "elbow.damping", 0.1), Knob("plant", "forearm.mass", 1.0, unit="kg")]
-        feed.show(panes, [*knobs, LawChoice("controller", laws, "energy")], end=T, pace=RATE)
-        if not feed.wait_until_ready(60.0):
-            raise SystemExit(f"no window: {feed.reason}")
-        begin = time.monotonic()
-        rows = np.column_stack([q, q, tau, mode, q[:, :1], qd[:, :1]])
-        for k, (t, row) in enumerate(zip(out.t.tolist(), rows, strict=True)):
-            feed.wait(begin + t / RATE - time.monotonic())
-            feed.commands()
-            feed.sample(t, row)
-            if k == 1150:
-                picture(feed, folder / "live_running.png")
-                at = drive(feed, "link", control="robot picture", link=1)["at"]
-                drive(feed, "press", control="robot picture", at=at)
-                drive(feed, "move", control="robot picture", at=[at[0] + 70, at[1] - 40])
-                picture(feed, folder / "live_push.png")
-                drive(feed, "release", control="robot picture", at=[at[0] + 70, at[1] - 40])
-                begin = time.monotonic() - t / RATE
-        feed.state("paused", RATE)
-        drive(feed, "click", control="cursors")
-        drive(feed, "press", control="time", at=[500, 10])
-        picture(feed, folder / "live_looking_back.png")
-        drive(feed, "click", control="live")
-        feed.finish(out[".message"])
-        picture(feed, folder / "live_end.png")
+    bd = cs.diagrams.load("acrobot").build(sim)
+    run = threading.Thread(target=lambda: sim.run(bd, T=8.0, live=True, pace=0.5))
+    run.start()
+    while not feeds:
+        time.sleep(0.01)
+    feed = feeds[0]
+    if not feed.wait_until_ready(PATIENCE):
+        raise SystemExit(f"no window: {feed.reason}")
+    wait_until(feed, 2.1)
+    drive(feed, "click", control="run")
+    picture(feed, folder / "acrobot_live.png")
+    drive(feed, "click", control="cursors")
+    drive(feed, "press", control="time", at=[200, 10])
+    picture(feed, folder / "live_looking_back.png")
+    drive(feed, "click", control="cursors")
+    drive(feed, "choose", control="pace", value="real time")
+    drive(feed, "click", control="run")
+    wait_until(feed, 4.5)
+    x, y = drive(feed, "link", control="view picture", link=1)["at"]
+    drive(feed, "press", control="view picture", at=[x, y])
+    drive(feed, "move", control="view picture", at=[x + 60, y])
+    time.sleep(0.3)
+    picture(feed, folder / "live_push.png")
+    drive(feed, "release", control="view picture", at=[x + 60, y])
+    drive(feed, "click", control="stop")
+    run.join(PATIENCE)
 
 
 def arm(folder: Path) -> None:
     """An arm of seven joints in space, with frames, beside its joints' angles."""
     mech = cs.library.arm7()
+    t = np.linspace(0.0, 5.0, 2501)
+    q = 0.6 * np.sin(np.outer(t, 0.6 + 0.25 * np.arange(mech.n)) + 0.4 * np.arange(mech.n))
+    look = {"frames": True, "trail": 2.0}
     with LiveFeed("arm") as feed:
-        feed.show(
-            [
-                LivePane("arm", "mechanism", mech.names, title="Arm of seven joints", mechanism=mech, push="plant",
-                         options={"frames": True, "trail": 2.0}),
-                LivePane("angles", "scope", list(mech.names), title="Joint angles", unit="rad"),
-            ],
-            [],
-            end=6.0,
-            pace=None,
-        )  # fmt: skip
-        if not feed.wait_until_ready(60.0):
-            raise SystemExit(f"no window: {feed.reason}")
-        t = np.linspace(0.0, 5.0, 2501)
-        q = 0.6 * np.sin(np.outer(t, 0.6 + 0.25 * np.arange(mech.n)) + 0.4 * np.arange(mech.n))
+        view = LivePane("arm", "mechanism", mech.names, title="Arm of seven joints", mechanism=mech, options=look)
+        feed.show([view, LivePane("q", "scope", mech.names, title="Joint angles", unit="rad")], end=6.0, pace=None)
+        feed.wait_until_ready(PATIENCE)
         feed.samples(t, np.hstack([q, q]))
         picture(feed, folder / "live_space.png")
 
@@ -109,7 +101,7 @@ def arm(folder: Path) -> None:
 def main() -> None:
     """Make all pictures."""
     os.environ["CSTORMPY_LIVE_TEST"] = "1"
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent
     folder.mkdir(parents=True, exist_ok=True)
     acrobot(folder)
     arm(folder)

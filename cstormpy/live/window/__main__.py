@@ -12,6 +12,7 @@ from cstormpy.live.window.channel import Channel
 def main() -> int:
     """Run the window until its user closes it or the simulation is gone."""
     channel = Channel.of_process()
+    os.environ["PYQTGRAPH_QT_LIB"] = "PySide6"  # whatever else is installed
     try:
         # Qt before pyqtgraph, which hides which library it is that Qt does not find
         import PySide6.QtGui  # noqa: F401

@@ -166,6 +166,8 @@ class Drawn:
             return self._done_t, self._done_y
         cells = np.floor((t - begin) / cell).astype(np.int64)
         rows = h._select(cells, y)
+        if rows[-1] != len(t) - 1:
+            rows = np.append(rows, len(t) - 1)  # the present, wherever in its cell it stands
         whole_t, whole_y = np.concatenate([self._done_t, t[rows]]), np.concatenate([self._done_y, y[rows]])
         # the last cell is not complete: it is looked at again
         complete = int(np.searchsorted(cells, cells[-1]))

@@ -25,7 +25,9 @@ __all__ = ["MainWindow", "Times"]
 Array = NDArray[np.float64]
 
 _SIZE = (1200, 800)
-_PICTURES_IN_COLUMN, _SCOPES_IN_COLUMN = 2, 4
+_HEIGHTS = ((2, 4), (3, 4), (3, 6), (4, 8), (6, 12))
+"""How many pictures, and how many scopes, stand in one column; the first that makes few columns is taken."""
+_MOST_COLUMNS = 3
 _RATE_EVERY = 0.5
 """Seconds over which the rate of the run is measured."""
 
@@ -118,6 +120,7 @@ class MainWindow(QMainWindow):
         said = message.get("say")
         if said == "show":
             self.show_run(message)
+            self.channel.send(say="shown")
         elif said == "state":
             self.transport.show_state(message["state"], message.get("message", ""))
             if message["state"] == "ended":
@@ -177,7 +180,10 @@ class MainWindow(QMainWindow):
         pictures: list[Tile] = [tile for tile in self.tiles if isinstance(tile, MechanismTile)]
         pictures += [tile for tile in self.tiles if isinstance(tile, XYTile)]
         scopes = [tile for tile in self.tiles if isinstance(tile, ScopeTile)]
-        groups = [*_columns(pictures, _PICTURES_IN_COLUMN), *_columns(scopes, _SCOPES_IN_COLUMN)]
+        for heights in _HEIGHTS:
+            groups = [*_columns(pictures, heights[0]), *_columns(scopes, heights[1])]
+            if len(groups) <= _MOST_COLUMNS:
+                break
         for group in groups:
             self._splitters.append(column := QSplitter(Qt.Orientation.Vertical))
             column.setHandleWidth(8)
@@ -244,7 +250,7 @@ class MainWindow(QMainWindow):
         if passed >= _RATE_EVERY:
             self._measured = (at + passed, self.newest)
             if self.transport.state == "running" and self.newest > t:
-                self.transport.say(f"runs at {(self.newest - t) / passed:.3g} × real time" + self._missing())
+                self.transport.say(f"runs at {(self.newest - t) / passed:.2g} × real time" + self._missing())
 
     def _missing(self) -> str:
         assert self.reader is not None
@@ -310,14 +316,14 @@ class Times:
     def at_or_before(self, t: float) -> float:
         """Return the logged time that is seen when a time is asked for."""
         times = self._all()
-        return float(times[max(0, np.searchsorted(times, t, side="right") - 1)]) if len(times) else t
+        return float(times[max(0, int(np.searchsorted(times, t, side="right")) - 1)]) if len(times) else t
 
     def beside(self, t: float, by: int) -> float:
         """Return the logged time before (by -1) or behind (1) a time."""
         times = self._all()
         if not len(times):
             return t
-        k = np.searchsorted(times, t, side="right") if by > 0 else np.searchsorted(times, t, side="left") - 1
+        k = int(np.searchsorted(times, t, side="right" if by > 0 else "left")) - (by < 0)
         return float(times[min(max(k, 0), len(times) - 1)])
 
 

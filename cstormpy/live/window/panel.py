@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from cstormpy.live.window.combo import Combo
+from cstormpy.live.window.elided import Elided
 from cstormpy.live.window.number_box import NumberBox
 
 __all__ = ["KnobRow", "LawRow", "Panel"]
@@ -33,9 +34,12 @@ class KnobRow(QWidget):
     hundred values a second, and the run wants the last.
     """
 
-    def __init__(self, knob: dict[str, Any]) -> None:
+    def __init__(self, knob: dict[str, Any], laws: list[str]) -> None:
         super().__init__()
         self.knob = knob
+        first, _, rest = knob["name"].partition(".")
+        #: The law that it belongs to, if it is a gain of one.
+        self.law = first if rest and first in laws else None
         self.low, self.high, self.log = knob["low"], knob["high"], knob["log"]
         self.value = self._first = knob["value"]
         self._changed = False
@@ -46,7 +50,7 @@ class KnobRow(QWidget):
         column.setSpacing(1)
         row = QHBoxLayout()
         row.setSpacing(4)
-        label = _Resetting(name)
+        label = _Resetting(name if self.law is None else name.partition(".")[2])
         label.setToolTip(f"{knob['block']}: {name}\nDouble click: {self._first:.6g} again")
         label.reset.connect(lambda: self._choose(self._first))
         row.addWidget(label, 1)
@@ -103,7 +107,7 @@ class KnobRow(QWidget):
         return {"do": "set", "block": knob["block"], "name": knob["name"], "index": knob["index"], "value": self.value}
 
 
-class _Resetting(QLabel):
+class _Resetting(Elided):
     reset = Signal()
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
@@ -115,6 +119,7 @@ class LawRow(QWidget):
     """The choice of a block's law."""
 
     asked = Signal(dict)
+    changed = Signal(str)
 
     def __init__(self, choice: dict[str, Any]) -> None:
         super().__init__()
@@ -130,6 +135,7 @@ class LawRow(QWidget):
         self.box.activated.connect(
             lambda _: self.asked.emit({"do": "law", "block": self.block, "name": self.box.currentText()})
         )
+        self.box.currentTextChanged.connect(self.changed)
         column.addWidget(self.box)
 
     def show_law(self, name: str) -> None:
@@ -161,11 +167,14 @@ class Panel(QFrame):
         column.setSpacing(5)
         self.laws = [LawRow(choice) for choice in laws]
         blocks = list(dict.fromkeys(knob["block"] for knob in knobs))
-        self.knobs = [KnobRow(knob) for knob in sorted(knobs, key=lambda knob: blocks.index(knob["block"]))]
+        known = {choice["block"]: choice["laws"] for choice in laws}
+        ordered = sorted(knobs, key=lambda knob: blocks.index(knob["block"]))
+        self.knobs = [KnobRow(knob, known.get(knob["block"], [])) for knob in ordered]
         if self.laws:
             column.addWidget(_section("CONTROL LAW"))
         for law in self.laws:
             law.asked.connect(self.asked)
+            law.changed.connect(self._show_gains)
             column.addWidget(law)
         block = None
         for row in self.knobs:
@@ -175,6 +184,13 @@ class Panel(QFrame):
                 column.addWidget(_section(str(block).upper()))
             column.addWidget(row)
         column.addStretch(1)
+        self._show_gains()
+
+    def _show_gains(self, *_: str) -> None:
+        """Show the gains of the laws that are active, and hide those of the others."""
+        active = {law.block: law.box.currentText() for law in self.laws}
+        for row in self.knobs:
+            row.setVisible(row.law is None or row.law == active.get(row.knob["block"]))
 
     def flush(self) -> None:
         """Ask for what the user changed since the last time."""

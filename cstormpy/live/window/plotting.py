@@ -7,6 +7,7 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
 
@@ -68,6 +69,8 @@ class Plot(pg.PlotWidget):
         item.showGrid(x=True, y=True, alpha=0.22)
         for side, text in (("bottom", bottom), ("left", left)):
             axis = item.getAxis(side)
+            # grid and numbers take longer than the curves, and seldom change: they are kept as a picture
+            axis.setCacheMode(QGraphicsItem.CacheMode.DeviceCoordinateCache)
             axis.enableAutoSIPrefix(False)
             axis.setPen(pg.mkPen(theme.BORDER))
             axis.setTextPen(pg.mkPen(theme.MUTED))

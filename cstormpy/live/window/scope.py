@@ -21,6 +21,9 @@ Array = NDArray[np.float64]
 
 _LEGEND_EVERY = 3
 """The values in the legend change every so many frames: they are to be read."""
+_LOWEST = 84
+"""A plot takes at least so many pixels of height."""
+_MOST_IN_LEGEND = 12
 _WIDEST_READOUT = 5
 """So many traces stand side by side in the readout of the cursors; more stand one below the other."""
 _DENSITY = 1.0
@@ -42,6 +45,7 @@ class ScopeTile(Tile):
         self._newest = begin
         self._make_head()
         self.plot = Plot("t [s]", f"[{self.unit}]" if self.unit else "")
+        self.plot.setMinimumHeight(_LOWEST)
         self.column.addWidget(self.plot, 1)
         self.curves = [curve(theme.trace(k)) for k in range(len(self.labels))]
         for item in self.curves:
@@ -163,6 +167,8 @@ class ScopeTile(Tile):
 
     def _switch_cursors(self, on: bool) -> None:
         low, high = self.plot.x_range()
+        if low < self._newest < high:
+            high = self._newest
         for item, part in zip(self.cursors, (1.0 / 3.0, 2.0 / 3.0), strict=True):
             item.setVisible(on)
             if on:
@@ -179,7 +185,7 @@ class ScopeTile(Tile):
 
     def _write_legend(self, now: float) -> None:
         parts = []
-        for k, label in enumerate(self.labels):
+        for k, label in enumerate(self.labels[:_MOST_IN_LEGEND]):
             value = self.value(k, now)
             text = "" if value is None else f"&nbsp;{_padded(value)}"
             unit = f"&nbsp;{escape(self.unit)}" if self.unit and value is not None else ""
@@ -187,19 +193,22 @@ class ScopeTile(Tile):
                 f"<nobr><span style='color:{theme.trace(k)}'><b>━</b></span>&nbsp;{escape(label)}"
                 f"<span style='color:{theme.MUTED}'>{text}{unit}</span></nobr>"
             )
+        if len(self.labels) > _MOST_IN_LEGEND:
+            parts.append(f"<nobr>… {len(self.labels) - _MOST_IN_LEGEND} more</nobr>")
         self.legend.setText("&nbsp; ".join(parts))
 
     def _write_readout(self, *_: object) -> None:
         if not self.cursor_button.isChecked():
             return
         a, b = (float(item.value()) for item in self.cursors)
-        values = [[self.value(k, t) for k in range(len(self.labels))] for t in (a, b)]
+        nothing: list[float | None] = [None] * len(self.labels)
+        values = [[self.value(k, t) for k in range(len(self.labels))] if t <= self._newest else nothing for t in (a, b)]
         differences = [None if x is None or y is None else y - x for x, y in zip(*values, strict=True)]
         grid = [["", "A", "B", "B \u2212 A"], ["t [s]", *(figure(t, 5) for t in (a, b, b - a))]]
         for k, label in enumerate(self.labels):
             numbers = ["" if v is None else figure(v, 5) for v in (values[0][k], values[1][k], differences[k])]
             grid.append([f"<span style='color:{theme.trace(k)}'>{escape(label)}</span>", *numbers])
-        if len(self.labels) <= _WIDEST_READOUT:
+        if 1 < len(self.labels) <= _WIDEST_READOUT:
             grid = [list(row) for row in zip(*grid, strict=True)]
         cells = ("".join(f"<td align=right>&nbsp;&nbsp;{cell}</td>" for cell in row) for row in grid)
         self.readout.setText(f"<table cellspacing=0>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>")

@@ -44,7 +44,7 @@ QPushButton:checked, QToolButton:checked {{ background: #dce7fa; border-color: {
 QPushButton:disabled, QToolButton:disabled, QComboBox:disabled {{ color: #a9b4c2; border-color: #e3e8ee; }}
 QPushButton#primary {{ background: {ACCENT}; color: white; border-color: {ACCENT}; font-weight: 600; }}
 QPushButton#primary:disabled {{ background: #b9c9e4; border-color: #b9c9e4; color: white; }}
-QToolButton#small {{ padding: 1px 6px; font-size: 11px; color: {MUTED}; }}
+QToolButton#small {{ padding: 1px 4px; font-size: 11px; color: {MUTED}; }}
 QToolButton#small:checked {{ color: {ACCENT}; }}
 QComboBox, QLineEdit {{
     background: {PAPER}; border: 1px solid {BORDER}; border-radius: 5px; padding: 3px 6px;

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+
+from cstormpy.live.window.elided import Elided
 
 __all__ = ["Tile", "figure", "small_button"]
 
@@ -79,10 +81,10 @@ class Tile(QFrame):
         head.enlarged.connect(lambda: self.enlarge.emit(self))
         self.head = QHBoxLayout(head)
         self.head.setContentsMargins(0, 0, 0, 0)
-        self.head.setSpacing(4)
-        title = QLabel(pane["title"])
+        self.head.setSpacing(3)
+        title = Elided(pane["title"])
         title.setObjectName("title")
-        title.setToolTip("Double click: this pane alone, and back")
+        title.setToolTip(f"{pane['title']}\nDouble click: this pane alone, and back")
         self.head.addWidget(title)
         self.head.addStretch(1)
         self.column.addWidget(head)

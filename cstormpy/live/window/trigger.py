@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from cstormpy.live.window.combo import Combo
 from cstormpy.live.window.number_box import NumberBox
@@ -16,6 +16,7 @@ __all__ = ["Trigger", "crossings"]
 Array = NDArray[np.float64]
 
 _EDGES = ("rising", "falling", "either")
+_WIDEST_NAME = 110
 _BEFORE = 0.25
 """Part of the window that lies before the crossing."""
 
@@ -50,12 +51,13 @@ class Trigger(QWidget):
         self._crossing: float | None = None
         self._waiting: float | None = None
         self._last: tuple[float, Array] | None = None
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
+        self._rows = QVBoxLayout(self)
+        self._rows.setContentsMargins(0, 0, 0, 0)
+        self._rows.setSpacing(3)
         self.trace, self.edge = Combo(), Combo()
         self.trace.addItems(labels)
         self.edge.addItems(_EDGES)
+        self.trace.setMaximumWidth(_WIDEST_NAME)
         self.level, self.width_box = NumberBox(width=60), NumberBox(float(f"{span / 10.0:.3g}"), width=50)
         self._span = span
         self.single = QCheckBox("once")
@@ -70,18 +72,9 @@ class Trigger(QWidget):
             ("once", self.single),
         ):
             widget.setProperty("control", name)
-        for item in (
-            self.trace,
-            self.edge,
-            QLabel("level"),
-            self.level,
-            QLabel("show"),
-            self.width_box,
-            QLabel("s"),
-            self.single,
-        ):
-            row.addWidget(item)
-        row.addWidget(self.found, 1)
+        words = [QLabel(text) for text in ("level", "show", "s")]
+        self._lay_out([self.trace, self.edge, self.single, self.found])
+        self._lay_out([words[0], self.level, words[1], self.width_box, words[2]])
         self.level_line = line(0, "#b07d00", True, dashed=True)
         self.level_line.setVisible(False)
         self.level_line.sigPositionChanged.connect(self._level_dragged)
@@ -89,6 +82,15 @@ class Trigger(QWidget):
         for changed in (self.level.changed, self.trace.currentIndexChanged, self.edge.currentIndexChanged):
             changed.connect(lambda *_: self.again())
         self.setVisible(False)
+
+    def _lay_out(self, widgets: list[QWidget]) -> None:
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        for widget in widgets:
+            row.addWidget(widget, 1 if widget is self.found else 0)
+        if self.found not in widgets:
+            row.addStretch(1)
+        self._rows.addLayout(row)
 
     def _level_dragged(self) -> None:
         self.level.show_number(float(self.level_line.value()))

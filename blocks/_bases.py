@@ -1,0 +1,103 @@
+"""What our blocks have beside bdsim's base classes: ports that know their side, a mechanism that can be exchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bdsim.components import Block, Plug
+
+from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
+from cstormpy.errors import InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.mechanism import Mechanism, as_mechanism
+
+__all__ = ["Mechanical", "Ported"]
+
+
+class Ported:
+    """What all our blocks have: ports that know their side, and names that are refused where they do not exist.
+
+    It stands before bdsim's base class in the list of bases, which stays a direct one.
+    """
+
+    def _port_names(self) -> tuple[list[str], list[str]]:
+        """Return the names of inputs and outputs, none while the block is being made."""
+        inputs, outputs = (self.__dict__.get(f"_{side}port_names") or [] for side in ("in", "out"))
+        return inputs, outputs
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a port by its name."""
+        inputs, outputs = self._port_names()
+        try:
+            plug = super().__getattr__(name)  # type: ignore[misc]
+        except AttributeError:
+            if name.startswith("_"):
+                raise
+            raise unknown_name(f"block {label(self)!r}: port", name, [*inputs, *outputs], UnknownAttribute) from None
+        if (name in inputs) != (name in outputs):
+            plug.side = "input" if name in inputs else "output"
+        return plug
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Wire an input port, or set an attribute, which a block or a port cannot be."""
+        if isinstance(value, (Block, Plug)) and not name.startswith("_") and name not in self._port_names()[0]:
+            raise unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
+        super().__setattr__(name, value)
+
+    def set_param(self, name: str, newvalue: Any) -> None:
+        """Change a tunable parameter."""
+        parameters = self.__dict__["_parameters"]
+        if name not in parameters:
+            raise unknown_name(f"block {label(self)!r}: parameter", name, parameters)
+        parameters[name](self, name, newvalue)
+
+
+class Mechanical(Ported):
+    """What all blocks around a mechanism have: the mechanism as a tunable, widths, and errors that name the port."""
+
+    _mech: Mechanism
+    _widths: tuple[tuple[Width, ...], tuple[Width, ...]]
+    _parts: tuple[Sequence[str], ...]
+
+    def _prepare(self, mech: Mechanism) -> None:
+        """Keep the mechanism, and make ready what is evaluated."""
+        self._mech = mech
+
+    @property
+    def mech(self) -> Mechanism:
+        """The mechanism, with its drive; another one of the same links, joints and drive may take its place."""
+        return self._mech
+
+    @mech.setter
+    def mech(self, value: Any) -> None:
+        new, old = as_mechanism(value), self._mech
+        for what in ("names", "actuated", "active"):
+            if getattr(new, what) != getattr(old, what):
+                is_, was = (", ".join(getattr(m, what)) or "none" for m in (new, old))
+                kind = {"names": "joints", "actuated": "actuated joints", "active": "active joints"}[what]
+                raise InvalidValue(f"{label(self)}: the ports are those of {kind} {was}; got a mechanism with {is_}")
+        if [link.name for link in new.links] != [link.name for link in old.links]:
+            raise InvalidValue(f"{label(self)}: expected a mechanism of the same links; make a block for another one")
+        self._prepare(new)
+
+    @property
+    def gravity(self) -> Array:
+        """The acceleration of gravity in the base's frame, (3,) [m/s²]."""
+        return self._mech.gravity
+
+    @gravity.setter
+    def gravity(self, value: Any) -> None:
+        self._prepare(self._mech.with_gravity(value))
+
+    @property
+    def inwidths(self) -> tuple[Width, ...]:
+        """Widths of vectors and shapes of matrices at the input ports; None where that is left open."""
+        return self._widths[0]
+
+    @property
+    def outwidths(self) -> tuple[Width, ...]:
+        """Widths of vectors and shapes of matrices at the output ports."""
+        return self._widths[1]
+
+    def _blame(self, signals: Sequence[Any]) -> None:
+        refuse_non_finite(self, signals, self._parts)

@@ -1,0 +1,89 @@
+"""The live blocks: silent in a plain bdsim, and gathered as panes by a Simulation."""
+
+import bdsim
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.blocks.live import LiveScope, LiveXY, MechanismView
+from cstormpy.errors import CstormError
+from cstormpy.live import LivePane
+from cstormpy.live.description import described
+from cstormpy.simulation.panes import find_panes
+from cstormpy.simulation.wiring import compile_diagram
+
+
+def wired(sim):
+    """Return a swinging acrobot with every kind of live block."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.0, 0.2], name="plant")
+    bd.connect(bd.CONSTANT(0.0), plant[0])
+    both = bd.LIVESCOPE(nin=2, labels=["q1", "q2", "rate1", "rate2"], units="rad", ylim=[-3, 3], name="both")
+    plain = bd.LIVESCOPE(name="plain", stairs=True)
+    parts = bd.DEMUX(2)
+    phase = bd.LIVEXY(labels=["q1", "q2"], equal=True, trail=0.5, title="Path", name="phase")
+    view = bd.MECHANISMVIEW("acrobot", frames=True, name="view")
+    bd.connect(plant[0], both[0], plain[0], parts[0], view[0])
+    bd.connect(plant[1], both[1])
+    bd.connect(parts[0], phase[0])
+    bd.connect(parts[1], phase[1])
+    return bd
+
+
+def test_in_a_plain_bdsim_they_are_silent(capsys):
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = wired(sim)
+    compile_diagram(bd)
+    plain = bdsim.BDSim(sysargs=False, graphics=False, verbose=False, progress=False, quiet=True)
+    capsys.readouterr()
+    out = plain.run(bd, T=0.2)
+    assert len(out.t) > 1 and capsys.readouterr().out == ""
+
+
+def test_they_are_panes_with_labels_options_and_a_mechanism():
+    bd = wired(cs.Simulation(progress=False, graphics=False))
+    compile_diagram(bd)
+    panes = {pane.name: pane for pane in find_panes(bd)}
+    assert {name: pane.kind for name, pane in panes.items()} == {
+        "both": "scope",
+        "plain": "scope",
+        "phase": "xy",
+        "view": "mechanism",
+    }
+    assert panes["both"].unit == "rad" and panes["both"].options == {"scale": [-3.0, 3.0]}
+    assert panes["plain"].options == {"stairs": True} and panes["plain"].title == "plain"
+    assert panes["phase"].title == "Path" and panes["phase"].options == {"trail": 0.5, "equal": True}
+    assert panes["view"].mechanism == cs.library.acrobot()
+    assert panes["view"].options == {"view": "auto", "trail": True, "frames": True}
+
+
+def test_what_they_describe_is_what_a_window_takes():
+    view = MechanismView("acrobot", title="Robot")
+    pane = LivePane("view", view.pane_kind, view.labels, view.title, view.unit, view.mechanism, view.options, "plant")
+    content = described([LivePane("s", LiveScope.pane_kind, ["a", "b"]), pane], [])
+    assert content["width"] == 4 and [p["columns"] for p in content["panes"]] == [[0, 2], [2, 4]]
+    again = content["panes"][1]
+    assert (again["title"], again["push"], again["labels"]) == ("Robot", "plant", ["shoulder", "elbow"])
+    assert cs.mechanism.files.from_dict(again["mechanism"]) == view.mechanism
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: LiveScope(nin=0), "nin"),
+        (lambda: LiveScope(labels="q"), "labels: expected a list of names, got the text 'q'"),
+        (lambda: LiveScope(units=3), "units: expected text, got 3"),
+        (lambda: LiveScope(ylim=[1, 1]), "ylim: expected two finite numbers, the lowest first, got 1 and 1"),
+        (lambda: LiveScope(ylim=[1, 2, 3]), "ylim: expected two numbers"),
+        (lambda: LiveScope(ylim=[0, np.inf]), "ylim: expected two finite numbers"),
+        (lambda: LiveXY(labels=["a"]), "labels: expected 2 names, got 1"),
+        (lambda: LiveXY(xlim=[0, 1]), "give both, or none"),
+        (lambda: LiveXY(trail=-1.0), "trail"),
+        (lambda: MechanismView("acrobat"), "did you mean 'acrobot'"),
+        (lambda: MechanismView("acrobot", view="3D"), "there are 'auto', 'planar', '3d'"),
+        (lambda: MechanismView("acrobot", frames=1), "frames: expected True or False"),
+    ],
+)
+def test_bad_arguments_are_refused(make, says):
+    with pytest.raises(CstormError, match=says.replace("(", r"\(")):
+        make()

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import argparse
 import ast
-import inspect
+import contextlib
+import json
 import os
 import runpy
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import cstormpy
-from cstormpy.errors import CstormError, FileFormatError, InvalidValue, unknown_name
+from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 
 __all__ = ["main"]
 
-#: What the shell is told: all is well, a mistake of the user or a failed run, interrupted.
+#: What the shell is told: all is well, a failed run or a mistake of the user, interrupted by Ctrl-C.
 OK, FAILED, INTERRUPTED = 0, 1, 130
+#: How long a diagram runs unless that is said [s].
+DURATION = 10.0
+_HINT = " (--debug shows where)"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,28 +32,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         status: int = given.command(given)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
-    except CstormError as error:
-        if given.debug:
-            raise
-        _say(str(error))
+    except BrokenPipeError:  # who read our output, as in "cstorm list | head -1", has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
     except Exception as error:
         if given.debug:
             raise
-        _say(f"{type(error).__name__}: {error} (--debug shows where)")
+        _say(_in_one_line(error))
         return FAILED
     return status
 
 
+def _in_one_line(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if isinstance(error, CstormError):
+        return text + ("" if isinstance(error.__cause__, (CstormError, OSError, type(None))) else _HINT)
+    return f"{type(error).__name__}: {text}{_HINT}"
+
+
 def _say(text: str) -> None:
-    print(f"cstorm: {text}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+        print(f"cstorm: {text}", file=sys.stderr)
+
+
+# ---------------------------------------------------------------- what can be given
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Say it in one line."""
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help)\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cstorm", description="Block diagrams of branched, underactuated mechanisms.")
+    parser = _Parser(prog="cstorm", description="Block diagrams of branched, underactuated mechanisms.")
     parser.add_argument("--version", action="version", version=f"cstormpy {cstormpy.__version__}")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     commands = parser.add_subparsers(required=True, metavar="command")
@@ -65,13 +86,14 @@ def _parser() -> argparse.ArgumentParser:
     _run_options(run)
     run.set_defaults(command=_run)
 
-    commands.add_parser("list", help="show the ready diagrams, their options and laws").set_defaults(command=_list)
+    lists = commands.add_parser("list", help="show the ready diagrams, their options and laws")
+    lists.add_argument("name", nargs="?", help="show this one with its drawing, and what each option means")
+    lists.set_defaults(command=_list)
     edit = commands.add_parser("edit", help="open bdedit with our blocks in its palette")
     edit.add_argument("file", nargs="?")
     edit.set_defaults(command=_edit)
-    commands.add_parser("doctor", help="look at this machine, and say how to mend what is missing").set_defaults(
-        command=_doctor
-    )
+    doctor = commands.add_parser("doctor", help="look at this machine, and say how to mend what is missing")
+    doctor.set_defaults(command=_doctor)
     commands.add_parser("warmup", help="compile all kernels ahead").set_defaults(command=_warmup)
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
@@ -79,11 +101,32 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("-T", "--time", type=float, default=10.0, metavar="SECONDS", help="how long (10)")
+    command.add_argument("-T", "--time", type=float, metavar="SECONDS", help=f"how long it runs ({DURATION:g})")
     command.add_argument("--solver", default="RK45", help="RK45, DOP853, Radau, … (RK45)")
     command.add_argument("--rtol", type=float, help="relative tolerance (1e-6)")
-    command.add_argument("--report", metavar="FILE", help="where the report goes (NAME.html here)")
+    command.add_argument("--dt", type=float, metavar="SECONDS", help="step of RK4 and Euler, else between samples")
     command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the diagram")
+    command.add_argument("--report", metavar="FILE", help="where the report goes (NAME.html here)")
+    command.add_argument("--no-live", action="store_true", help="show no live window")
+    command.add_argument(
+        "--pace",
+        type=_pace,
+        default="auto",
+        metavar="TIMES",
+        help="times real time, or max for as fast as possible (1 in a live window, else max)",
+    )
+
+
+def _pace(text: str) -> float | str | None:
+    if text in ("max", "auto"):
+        return "auto" if text == "auto" else None
+    try:
+        pace = float(text)
+    except ValueError:
+        pace = 0.0
+    if not 0.0 < pace < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number or max, got {text!r}")
+    return pace
 
 
 def _options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -95,9 +138,27 @@ def _options(pairs: Sequence[str]) -> dict[str, Any]:
             raise InvalidValue(f"--set: expected NAME=VALUE, got {pair!r}")
         try:
             options[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             options[name] = text
     return options
+
+
+def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse options that `build` does not have, and the lack of those that it needs."""
+    import inspect
+
+    parameters = list(inspect.signature(build).parameters.values())[1:]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return
+    for option in options:
+        if option not in [p.name for p in parameters]:
+            raise unknown_name(f"{what}: option", option, [p.name for p in parameters])
+    for p in parameters:
+        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in options:
+            raise InvalidValue(f"{what}: build(sim, …) needs {p.name!r}; give --set {p.name}=VALUE")
+
+
+# ---------------------------------------------------------------- demo and run
 
 
 def _demo(given: argparse.Namespace) -> int:
@@ -106,57 +167,140 @@ def _demo(given: argparse.Namespace) -> int:
     options = _options(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
-    module = diagrams.load(given.name)
-    _check_options(given.name, module.build, options)
-    return _simulate(given, given.name, lambda sim: module.build(sim, **options))
-
-
-def _check_options(name: str, build: Any, options: dict[str, Any]) -> None:
-    known = [p for p in inspect.signature(build).parameters if p != "sim"]
-    for option in options:
-        if option not in known:
-            raise unknown_name(f"option of {name!r}", option, known)
+    build = diagrams.load(given.name).build
+    _checked(given.name, build, options)
+    return _simulate(given, given.name, lambda sim: build(sim, **options))
 
 
 def _run(given: argparse.Namespace) -> int:
     path = Path(given.file)
     if not path.is_file():
-        raise FileFormatError(f"{path}: there is no such file")
+        raise FileFormatError(f"{path}: {'is a folder' if path.is_dir() else 'there is no such file'}")
     if path.suffix == ".bd":
+        if given.set:
+            raise InvalidValue(f"{path}: --set is for scripts and ready diagrams; a .bd file has no options")
+        given.time = _time_in(path) if given.time is None else given.time
         return _simulate(given, path.stem, lambda sim: sim.load(path, trust=given.trust))
     if path.suffix != ".py":
-        raise FileFormatError(f"{path}: expected a Python script or a .bd file")
-    sys.path.insert(0, str(path.parent.resolve()))
-    names = runpy.run_path(str(path), run_name="<run by cstorm>")
-    build = names.get("build")
+        raise FileFormatError(f"{path}: expected a Python script (.py) or a diagram of bdedit (.bd)")
+    with _script(path):
+        build = runpy.run_path(str(path), run_name="<run by cstorm>").get("build")
     if not callable(build):
-        raise FileFormatError(f"{path}: has no function build(sim) that returns a diagram")
+        raise FileFormatError(
+            f"{path}: has no function build(sim) that returns a diagram; one that runs by itself is started with python"
+        )
     options = _options(given.set)
-    _check_options(path.name, build, options)
-    return _simulate(given, path.stem, lambda sim: build(sim, **options))
+    _checked(path.name, build, options)
+
+    def made(sim: Any) -> Any:
+        with _script(path):
+            bd = build(sim, **options)
+        if not hasattr(bd, "blocklist"):
+            raise DiagramError(f"{path}: build(sim) returned {type(bd).__name__}; it is to return the diagram")
+        return bd
+
+    return _simulate(given, path.stem, made)
 
 
-def _simulate(given: argparse.Namespace, name: str, build: Any) -> int:
-    """Build and run a diagram and write its report."""
-    sim = cstormpy.Simulation(hold=False, graphics=False)
+def _time_in(path: Path) -> float:
+    """Return how long a diagram of bdedit is to run; what else is wrong with the file is said where it is loaded."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        return float(json.loads(path.read_text(encoding="utf-8"))["simulation_time"])
+    return DURATION
+
+
+@contextlib.contextmanager
+def _script(path: Path) -> Iterator[None]:
+    """Run the user's own code: modules beside it are found, and of an error it is said in which line it arose."""
+    folder = str(path.parent.resolve())
+    sys.path.insert(0, folder)
+    try:
+        yield
+    except SyntaxError as error:
+        raise DiagramError(f"{error.filename}, line {error.lineno}: SyntaxError: {error.msg}") from error
+    except Exception as error:
+        kind = "" if isinstance(error, CstormError) else f"{type(error).__name__}: "
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if os.path.dirname(os.path.realpath(f.filename)) == folder]
+        where = f"{os.path.basename(own[-1].filename)}, line {own[-1].lineno}" if own else str(path)
+        raise DiagramError(f"{where}: {kind}{error}") from error
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+
+
+def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any]) -> int:
+    """Build and run a diagram and write its report, also on a run that did not come to its end."""
+    target = _target(given.report, name)
+    options = _settings(given)
+    sim = cstormpy.Simulation(graphics=False)
     bd = build(sim)
-    out = sim.run(bd, T=given.time, solver=given.solver, rtol=given.rtol)
-    target = Path(given.report or f"{name}.html")
-    sim.report(target)
-    notice(f"{out.message}; the report is {target}")
-    return {"failed": FAILED, "interrupted": INTERRUPTED}.get(out.status, OK)
+    failure: CstormError | None = None
+    out: Any
+    try:
+        out = sim.run(bd, live=_live(bd, given.no_live), pace=given.pace, on_error="raise", **options)
+    except CstormError as error:
+        out = getattr(error, "result", None)
+        if out is None or not len(out.t):
+            raise
+        failure = error
+    written = sim.report(target)
+    if failure is not None:
+        _say(f"the report on what was simulated until it failed is {written}")
+        raise failure
+    print(f"{name}: {out.message}; the report is {written}")
+    return INTERRUPTED if out.status == "interrupted" else OK
+
+
+def _settings(given: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the run, looked at before anything is built."""
+    from cstormpy.simulation.settings import Settings
+
+    chosen = {"T": DURATION if given.time is None else given.time, "dt": given.dt}
+    chosen.update(solver=given.solver, rtol=given.rtol)
+    rest = {"max_step": None, "solver_args": None, "atol": None, "log_dt": None}
+    try:
+        Settings.checked(**chosen, **rest, first_tick=0, check_finite=True)
+    except InvalidValue as error:
+        raise InvalidValue(str(error).replace("run(..., dt=0.001)", "--dt 0.001")) from None
+    return chosen
+
+
+def _target(given: str | None, name: str) -> Path:
+    """Return where the report goes; what can not be written there is said before anything runs."""
+    target = Path(given if given is not None else f"{name}.html")
+    if not target.name or (target.exists() and not target.is_file()):
+        raise FileFormatError(f"--report: expected the name of a file, which {str(target)!r} is not")
+    if not target.parent.is_dir():
+        raise FileFormatError(f"{target}: the report cannot be written: there is no folder {str(target.parent)!r}")
+    if not os.access(target.parent, os.W_OK):
+        raise FileFormatError(
+            f"{target}: the report cannot be written: no permission in {str(target.parent.resolve())!r}; "
+            "go elsewhere, or give --report FILE"
+        )
+    return target
+
+
+def _live(bd: Any, unwanted: bool) -> bool | str:
+    """Return whether to show a live window; one that can not be shown is a line, and no figures beside the report."""
+    from cstormpy import live
+    from cstormpy.simulation.showing import is_off, wants_window
+
+    if unwanted or is_off() or not wants_window(bd):
+        return False
+    reason = live.available()
+    if reason is not None:
+        notice(f"no live window: {reason}")
+    return reason is None
+
+
+# ---------------------------------------------------------------- the others
 
 
 def _list(given: argparse.Namespace) -> int:
-    from cstormpy import diagrams
+    from cstormpy.diagrams import _listing
 
-    del given
-    width = max(map(len, diagrams.names()))
-    for name in diagrams.names():
-        module = diagrams.load(name)
-        print(f"{name:{width}}  {(module.__doc__ or '').strip().splitlines()[0]}")
-        options = [str(p) for p in inspect.signature(module.build).parameters.values() if p.name != "sim"]
-        print(f"{'':{width}}  {', '.join(str(o).partition(':')[0] for o in options)}")
+    print(_listing.overview() if given.name is None else _listing.details(given.name))
     return OK
 
 
@@ -164,11 +308,23 @@ def _edit(given: argparse.Namespace) -> int:
     import subprocess
     from importlib.util import find_spec
 
-    if find_spec("bdedit") is None or find_spec("PySide6") is None:
-        raise InvalidValue("bdedit needs PySide6: pip install 'cstormpy[live]'")
+    from cstormpy import live
+
+    for package in ("PySide6", "bdedit"):
+        if find_spec(package) is None:
+            mend = "pip install 'cstormpy[live]'" if package == "PySide6" else "pip install --force-reinstall bdsim"
+            raise InvalidValue(f"edit needs {package}: {mend}")
+    reason = live.available()
+    if reason is not None:
+        raise InvalidValue(f"edit can show no window: {reason}")
+    if given.file is not None and not Path(given.file).is_file():
+        raise FileFormatError(f"{given.file}: there is no such file; 'cstorm edit' alone begins with an empty diagram")
     environment = {**os.environ, "BDSIMPATH": _block_path()}
     command = [sys.executable, "-c", "from bdedit.bdedit import main; main()", *([given.file] if given.file else [])]
-    return subprocess.call(command, env=environment)
+    status = subprocess.call(command, env=environment)
+    if status:
+        _say(f"bdedit ended with {f'signal {-status}' if status < 0 else f'exit code {status}'}")
+    return FAILED if status else OK
 
 
 def _block_path() -> str:
@@ -189,5 +345,7 @@ def _doctor(given: argparse.Namespace) -> int:
 
 def _warmup(given: argparse.Namespace) -> int:
     del given
-    cstormpy.warmup()
+    kernels: list[str] = []
+    seconds = cstormpy.warmup(report=kernels.append)
+    print(f"{len(kernels)} kernels are ready, after {seconds:.1f} s")
     return OK

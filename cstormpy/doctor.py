@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 
 import cstormpy
-from cstormpy.errors import CstormError
 
-__all__ = ["Finding", "look"]
+__all__ = ["NEEDED", "QT", "Finding", "look"]
 
-_NEEDED = ("numpy", "scipy", "numba", "bdsim", "matplotlib", "pyqtgraph")
-_OPTIONAL = {"PySide6-Essentials": "live"}
+#: The lowest versions that do; a test compares them with what the package asks for.
+NEEDED = {
+    "numpy": "2.0",
+    "scipy": "1.13",
+    "numba": "0.63",
+    "bdsim": "1.4",
+    "matplotlib": "3.9",
+    "pyqtgraph": "0.13.7",
+}
+QT = "PySide6-Essentials>=6.8,!=6.12.0"
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was looked at.
+
+    Attributes
+    ----------
+    what, state
+        Its name, and how it is.
+    well
+        Whether that is as it should be.
+    optional
+        Whether all that matters works without it.
+    mend
+        What to do about it: a command as a rule.
+    """
 
     what: str
     state: str
@@ -27,55 +49,114 @@ class Finding:
     mend: str = ""
 
     def __str__(self) -> str:
-        mark = "ok " if self.well else "-- " if self.optional else "!! "
-        return f"{mark}{self.what:22}{self.state}" + (f"\n   {'':22}{self.mend}" if self.mend and not self.well else "")
+        mark = "ok" if self.well else "--" if self.optional else "!!"
+        line = f"{mark} {self.what:20}{self.state}"
+        return line + (f"\n   {'':20}{self.mend}" if self.mend and not self.well else "")
 
 
 def look() -> list[Finding]:
-    """Return what was found, in the order in which a user needs it."""
-    return [_python(), *_packages(), _kernels(), _live(), _display()]
+    """Return what was found, in the order in which a user needs it; a look that fails is a finding too."""
+    findings = [_seen("Python", _python), Finding("cstormpy", cstormpy.__version__, True)]
+    findings += [_seen(name, lambda name=name: _package(name, NEEDED[name])) for name in NEEDED]  # type: ignore[misc]
+    findings.append(_seen("kernels", _kernels))
+    findings.append(_seen("kept kernels", _kept))
+    findings.append(_seen("Qt", _qt, optional=True))
+    findings.append(_seen("live windows", _live, optional=True))
+    return findings
+
+
+def _seen(what: str, look: Callable[[], Finding], optional: bool = False) -> Finding:
+    try:
+        return look()
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return Finding(what, f"fails: {text}", False, optional, _reinstall("cstormpy"))
+
+
+def _pip(*arguments: str) -> str:
+    """Return the line that has pip do something for this very Python."""
+    return shlex.join([sys.executable or "python3", "-m", "pip", "install", *arguments])
+
+
+def _reinstall(*packages: str) -> str:
+    return _pip("--force-reinstall", *packages)
 
 
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("Python", version, (3, 10) <= sys.version_info < (3, 14), mend="install Python 3.10 to 3.13")
+    mend = "install Python 3.10, 3.11, 3.12 or 3.13, from https://www.python.org/downloads"
+    return Finding("Python", f"{version}, {sys.executable}", (3, 10) <= sys.version_info < (3, 14), mend=mend)
 
 
-def _packages() -> list[Finding]:
-    findings = [Finding("cstormpy", cstormpy.__version__, True)]
-    for name in _NEEDED:
-        findings.append(_package(name, f"python -m pip install {name}", False))
-    for name, extra in _OPTIONAL.items():
-        findings.append(_package(name, f'python -m pip install "cstormpy[{extra}]"', True))
-    return findings
-
-
-def _package(name: str, mend: str, optional: bool) -> Finding:
+def _package(name: str, lowest: str) -> Finding:
+    mend = _pip("--upgrade", f"{name}>={lowest}")
     try:
-        return Finding(name, metadata.version(name), True, optional)
+        version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        return Finding(name, "is not installed", False, optional, mend)
+        return Finding(name, "is not installed", False, mend=mend)
+    if _numbers(version) < _numbers(lowest):
+        return Finding(name, f"{version} is too old", False, mend=mend)
+    __import__(name)
+    return Finding(name, version, True)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version, up to what is no number.
+
+    >>> _numbers("1.13.0rc1"), _numbers("0.68.1.post1")
+    ((1, 13, 0), (0, 68, 1))
+    """
+    numbers = []
+    for part in version.split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers)
 
 
 def _kernels() -> Finding:
-    """Compile and run one kernel, which shows that numba works and that its results can be kept."""
+    """Compile and run one, which shows that numba works here."""
+    mass = cstormpy.library.pendulum().mass_matrix([0.0])
+    well = abs(float(mass[0, 0]) - 1.0 / 3.0) < 1e-12
+    return Finding(
+        "kernels", "compile and run" if well else f"compute {mass}", well, mend=_reinstall("numba", "llvmlite")
+    )
+
+
+def _kept() -> Finding:
+    """Look whether compiled kernels can be kept on disk."""
+    from cstormpy.kernels.compiling import cache_folder
+
     try:
-        cstormpy.library.pendulum().mass_matrix([0.0])
-    except CstormError as error:
-        return Finding("compiled kernels", str(error), False)
-    except Exception as error:
-        mend = "python -m pip install --force-reinstall numba llvmlite"
-        return Finding("compiled kernels", f"fail: {type(error).__name__}: {error}", False, mend=mend)
-    return Finding("compiled kernels", "work", True)
+        folder = cache_folder()
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        mend = "export CSTORMPY_CACHE_DIR=FOLDER, of one that can be written"
+        return Finding("kept kernels", f"no: {error.strerror or error}", False, True, mend)
+    return Finding("kept kernels", f"in {folder}", True)
+
+
+def _qt() -> Finding:
+    for name in ("PySide6-Essentials", "PySide6"):
+        try:
+            return Finding("Qt", f"{name} {metadata.version(name)}", True, True)
+        except metadata.PackageNotFoundError:
+            continue
+    return Finding("Qt", "PySide6-Essentials is not installed", False, True, _pip(QT))
 
 
 def _live() -> Finding:
     from cstormpy import live
 
     reason = live.available()
-    return Finding("live windows", "can be shown" if reason is None else reason, reason is None, optional=True)
-
-
-def _display() -> Finding:
-    shown = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or sys.platform in ("win32", "darwin"))
-    return Finding("display", "there is one" if shown else "none: reports and figures come as files", shown, optional=True)
+    if reason is None:
+        screen = os.environ.get("WAYLAND_DISPLAY") or os.environ.get("DISPLAY")
+        return Finding("live windows", "can be shown" + (f" on display {screen}" if screen else ""), True, True)
+    state, _, mend = reason.partition("; ")
+    if mend.startswith("pip install"):
+        mend = _pip(QT) if "PySide6" in state else _pip("pyqtgraph")
+    return Finding("live windows", f"no: {state}", False, True, mend)

@@ -15,6 +15,7 @@ __all__ = [
     "NonFinite",
     "ShapeError",
     "SingularInertia",
+    "UnknownAttribute",
     "UnknownName",
     "unknown_name",
 ]
@@ -48,6 +49,10 @@ class UnknownName(CstormError, LookupError):
     """A name that does not exist: of a link, a joint, a parameter."""
 
 
+class UnknownAttribute(UnknownName, AttributeError):
+    """A name after a dot that does not exist: of a port, a kind of block, a part of a result."""
+
+
 class SingularInertia(CstormError, ArithmeticError):
     """A passive joint that moves no inertia, so that its acceleration is undefined."""
 
@@ -60,7 +65,7 @@ class BlockError(CstormError, RuntimeError):
     """A block that failed while the diagram ran; its own exception is the cause."""
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
+def unknown_name(kind: str, name: object, known: Iterable[str], error: type[UnknownName] = UnknownName) -> UnknownName:
     """Return the error for an unknown name, with the nearest spelling or the names that exist.
 
     >>> str(unknown_name("joint", "elbo", ["shoulder", "elbow"]))
@@ -75,4 +80,4 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownName:
         hint = f"there are {shown}"
     else:
         hint = "there are none"
-    return UnknownName(f"{kind} {name!r} does not exist; {hint}")
+    return error(f"{kind} {name!r} does not exist; {hint}")

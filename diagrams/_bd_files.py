@@ -29,17 +29,29 @@ LEFT, RIGHT, INPUT, OUTPUT, STEP = 1, 3, 1, 2, 3
 LEGS = ["left_hip", "right_hip"]
 
 
-def _scope(count: int, labels: list[str]) -> dict[str, Any]:
-    return {"vector": count, "labels": labels}
+JOINTS = ["shoulder", "elbow"]
+STATES = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in JOINTS]
 
+
+def _scope(labels: list[str], title: str, units: str = "", **others: Any) -> dict[str, Any]:
+    unit = {"units": units} if units else {}  # bdsim cannot read an empty text
+    return {**others, "labels": labels, **unit, "title": title}
+
+
+def _view(mech: str, title: str) -> dict[str, Any]:
+    return {"mech": mech, "title": title}
+
+
+EFFORT = _scope(["effort"], "Effort", "N²m²s")
 
 #: Of each diagram, and of each of its blocks: what it is made with, and its column and row on the drawing.
 FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
     "pendulum": {
         "plant": ({"mech": "pendulum", "actuated": []}, 0, 0),
         "energy": ({"mech": "pendulum"}, 1, 1),
-        "scope_q": (_scope(1, ["joint1 [rad]"]), 1, 0),
-        "scope_energy": ({"nin": 3, "labels": ["kinetic [J]", "potential [J]", "total [J]"]}, 2, 1),
+        "scope_q": (_scope(["joint1"], "Angle", "rad"), 1, 0),
+        "scope_energy": (_scope(["kinetic", "potential", "total"], "Energy", "J", nin=3), 2, 1),
+        "view": (_view("pendulum", "Pendulum"), 1, -1),
     },
     "acrobot": {
         "plant": ({"mech": "acrobot", "q0": [HANGING, 0.0]}, 0, 0),
@@ -47,28 +59,31 @@ FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
         "kick": ({"seq": [[0.0, acrobot.KICK], [acrobot.LASTS, 0.0]]}, 1, 2),
         "torque": ({"signs": "++"}, 2, 1),
         "effort": ({}, 3, 2),
-        "scope_q": (_scope(2, ["shoulder [rad]", "elbow [rad]"]), 1, -1),
-        "scope_tau": (_scope(1, ["elbow torque [N m]"]), 3, 1),
-        "scope_mode": ({"labels": ["law.phase"]}, 2, 0),
-        "scope_effort": ({"labels": ["effort [N²m²s]"]}, 4, 2),
+        "view": (_view("acrobot", "Acrobot"), 1, -2),
+        "scope_q": (_scope(JOINTS, "Angles", "rad"), 1, -1),
+        "scope_tau": (_scope(["elbow"], "Torque", "N m"), 3, 1),
+        "scope_mode": (_scope(["law.phase"], "Law and its phase", stairs=True), 2, 0),
+        "scope_effort": (EFFORT, 4, 2),
     },
     "acrobot_elbow": {
         "motion": ({"curve": list(acrobot_elbow.SWING_UP), "duration": 4.0}, 0, 0),
         "plant": ({"mech": "acrobot", "active": ["elbow"], "q0": [HANGING, 0.0]}, 1, 0),
         "torques": ({"mech": "acrobot", "active": ["elbow"]}, 2, 1),
         "effort": ({}, 3, 2),
-        "scope_q": (_scope(2, ["shoulder [rad]", "elbow [rad]"]), 2, 0),
-        "scope_tau": (_scope(2, ["shoulder torque [N m]", "elbow torque [N m]"]), 3, 1),
-        "scope_effort": ({"labels": ["effort [N²m²s]"]}, 4, 2),
+        "view": (_view("acrobot", "Acrobot"), 2, -1),
+        "scope_q": (_scope(JOINTS, "Angles", "rad"), 2, 0),
+        "scope_tau": (_scope(JOINTS, "Torques", "N m"), 3, 1),
+        "scope_effort": (EFFORT, 4, 2),
     },
     "branched_acrobot": {
         "motion": ({"curve": [list(p) for p in branched_acrobot.SWING_UP], "duration": 4.0}, 0, 0),
         "plant": ({"mech": "branched_acrobot", "active": LEGS, "q0": [HANGING, 0.0, 0.0]}, 1, 0),
         "torques": ({"mech": "branched_acrobot", "active": LEGS}, 2, 1),
         "effort": ({}, 3, 2),
-        "scope_q": (_scope(3, ["base [rad]", "left_hip [rad]", "right_hip [rad]"]), 2, 0),
-        "scope_tau": (_scope(3, [f"{joint} torque [N m]" for joint in ("base", *LEGS)]), 3, 1),
-        "scope_effort": ({"labels": ["effort [N²m²s]"]}, 4, 2),
+        "view": (_view("branched_acrobot", "Branched acrobot"), 2, -1),
+        "scope_q": (_scope(["base", *LEGS], "Angles", "rad"), 2, 0),
+        "scope_tau": (_scope(["base", *LEGS], "Torques", "N m"), 3, 1),
+        "scope_effort": (EFFORT, 4, 2),
     },
     "two_link_arm": {
         "motion": ({"curve": [list(p) for p in two_link_arm.REACH], "duration": 2.0}, 0, 1),
@@ -79,9 +94,10 @@ FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
         "command": ({"signs": "+++"}, 3, 1),
         "inverse": ({"mech": "planar_2r"}, 4, 1),
         "plant": ({"mech": "planar_2r", "q0": [-1.0, 0.1]}, 5, 1),
-        "scope_q": (_scope(2, ["shoulder [rad]", "elbow [rad]"]), 6, 1),
-        "scope_error": (_scope(2, ["error of shoulder [rad]", "error of elbow [rad]"]), 2, -1),
-        "scope_tau": (_scope(2, ["shoulder torque [N m]", "elbow torque [N m]"]), 5, 0),
+        "view": (_view("planar_2r", "Arm"), 6, 0),
+        "scope_q": (_scope(JOINTS, "Angles", "rad"), 6, 1),
+        "scope_error": (_scope(JOINTS, "Error of the angles", "rad"), 2, -1),
+        "scope_tau": (_scope(JOINTS, "Torques", "N m"), 5, 0),
     },
     "swing_sensitivity": {
         "plant": ({"mech": "acrobot", "actuated": [], "q0": [0.3, 0.5]}, 0, 1),
@@ -90,19 +106,16 @@ FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
         "entries": ({}, 2, 0),
         "size": ({}, 2, 1),
         "stiffness": ({}, 2, 2),
-        "scope_q": (_scope(2, ["shoulder [rad]", "elbow [rad]"]), 1, 0),
-        "scope_column": (
-            {
-                "vector": [0, 4, 8, 12],
-                "labels": [
-                    f"d {joint}.{kind} / d shoulder.q(0)" for kind in ("q", "qd") for joint in ("shoulder", "elbow")
-                ],
-            },
+        "column": ({"index": [0, 4, 8, 12]}, 3, 0),
+        "view": (_view("acrobot", "Acrobot"), 1, -1),
+        "scope_q": (_scope(JOINTS, "Angles", "rad"), 1, 0),
+        "scope_column": (_scope(STATES, "dx / d shoulder.q(0)"), 4, 0),
+        "scope_size": (_scope(["norm"], "Size of dx/dx0"), 3, 1),
+        "scope_stiffness": (
+            _scope(["norm"], "Size of dqdd/dq", "1/s²"),
             3,
-            0,
+            2,
         ),
-        "scope_size": ({"labels": ["norm of dx/dx0"]}, 3, 1),
-        "scope_stiffness": ({"labels": ["norm of dqdd/dq [1/s²]"]}, 3, 2),
     },
 }
 

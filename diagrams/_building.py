@@ -1,4 +1,4 @@
-"""What the ready diagrams share: options checked by name, and scopes."""
+"""What the ready diagrams share: options checked by name, scopes, and the view of the mechanism."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidType, ShapeError, unknown_name
+from cstormpy.mechanism import Mechanism
 
-__all__ = ["motion_of", "ready", "scope", "switch"]
+__all__ = ["motion_of", "ready", "scope", "switch", "view"]
 
 
 def ready(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,25 +30,31 @@ def ready(build: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-def scope(bd: Any, name: str, signal: Any, labels: Sequence[str], *, pick: Sequence[int] | None = None) -> Any:
-    """Put a scope into a diagram: the one place that says which kind of scope the ready diagrams have.
+def scope(bd: Any, name: str, signal: Any, labels: Sequence[str], title: str, unit: str = "", **options: Any) -> Any:
+    """Put a scope into a diagram.
 
     Parameters
     ----------
     signal : Plug or list of Plug
         A signal of several numbers, or several signals of one number each.
     labels : sequence of str
-        For each number, with its unit.
-    pick : sequence of int, optional
-        Which numbers of the signal are shown; all unless given.
+        For each number.
+    title, unit : str
+        What stands above the plot and beside it.
+    **options
+        Others of LIVESCOPE.
     """
-    if isinstance(signal, list):
-        block = bd.SCOPE(labels=list(labels), name=name)
-        for port, one in enumerate(signal):
-            bd.connect(one, block[port])
-        return block
-    block = bd.SCOPE(vector=len(labels) if pick is None else list(pick), labels=list(labels), name=name)
-    bd.connect(signal, block)
+    signals = signal if isinstance(signal, list) else [signal]
+    block = bd.LIVESCOPE(len(signals), labels=list(labels), units=unit, title=title, name=name, **options)
+    for port, one in enumerate(signals):
+        bd.connect(one, block[port])
+    return block
+
+
+def view(bd: Any, mech: Mechanism, plant: Any, title: str) -> Any:
+    """Put a view of the mechanism into a diagram, which moves as the plant does."""
+    block = bd.MECHANISMVIEW(mech, title=title, name="view")
+    bd.connect(plant[0], block)
     return block
 
 

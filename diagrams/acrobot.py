@@ -6,7 +6,8 @@
                             |
     plant --q,qd--> controller --tau--> torque --+--> plant
       |                 |                        +--> scope_tau
-      +--> scope_q      +--mode--> scope_mode       +--> effort --> scope_effort
+      +--> scope_q      +--mode--> scope_mode    +--> effort --> scope_effort
+      +--> view
 
 The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against but
 rounding. Without it `controller` drives `plant` itself.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from cstormpy import control
-from cstormpy.diagrams._building import ready, scope, switch
+from cstormpy.diagrams._building import ready, scope, switch, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.mechanism import library
 
@@ -73,10 +74,11 @@ def build(
     torque = _kicked(bd, laws[0]) if (q0 is None and qd0 is None if kick is None else switch(kick, "kick")) else laws[0]
     effort = bd.EFFORT(name="effort")
     bd.connect(torque, plant[0], effort[0])
-    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
-    scope(bd, "scope_tau", torque, ["elbow torque [N m]"])
-    scope(bd, "scope_mode", [laws[1]], ["law.phase"])
-    scope(bd, "scope_effort", [effort[0]], ["effort [N²m²s]"])
+    view(bd, mech, plant, "Acrobot")
+    scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
+    scope(bd, "scope_tau", torque, ["elbow"], "Torque", "N m")
+    scope(bd, "scope_mode", laws[1], ["law.phase"], "Law and its phase", stairs=True)
+    scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
     bd.goal = Goal(UPRIGHT)
     return bd
 

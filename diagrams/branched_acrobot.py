@@ -2,7 +2,7 @@
 
 ::
 
-    motion --qdd--+--> plant --q,qd--+--> scope_q
+    motion --qdd--+--> plant --q,qd--+--> scope_q, view
                   |                  v
                   +------------> torques --+--> scope_tau
                                            +--> effort --> scope_effort
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from cstormpy.diagrams._building import motion_of, ready, scope
+from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.mechanism import checks, library
 from cstormpy.trajectory import BSpline
 
@@ -78,7 +78,8 @@ def build(
     bd.connect(spline[2], plant[0], torques[2])
     bd.connect(plant[0:2], torques[0:2])
     bd.connect(torques[1], effort)
-    scope(bd, "scope_effort", [effort[0]], ["effort [N²m²s]"])
-    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
-    scope(bd, "scope_tau", torques[1], [f"{joint} torque [N m]" for joint in mech.names])
+    view(bd, mech, plant, "Branched acrobot")
+    scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
+    scope(bd, "scope_tau", torques[1], mech.names, "Torques", "N m")
+    scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
     return bd

@@ -2,7 +2,7 @@
 
 ::
 
-    plant --q,qd--+--> scope_q
+    plant --q,qd--+--> scope_q, view
                   +--> energy ---> scope_energy
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from cstormpy.diagrams._building import ready, scope
+from cstormpy.diagrams._building import ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.mechanism import library
 
@@ -48,8 +48,9 @@ def build(
     plant = bd.HYBRIDDYNAMICS(mech, q0=q0, qd0=qd0, name="plant")
     energy = bd.ENERGY(mech, name="energy")
     bd.connect(plant[0:2], energy[0:2])
-    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
-    scope(bd, "scope_energy", [energy[0], energy[1], energy[2]], ["kinetic [J]", "potential [J]", "total [J]"])
+    scope(bd, "scope_q", plant[0], mech.names, "Angles" if mech.n > 1 else "Angle", "rad")
+    scope(bd, "scope_energy", [energy[0], energy[1], energy[2]], ["kinetic", "potential", "total"], "Energy", "J")
+    view(bd, mech, plant, "Pendulum")
     if damping > 0.0:
         bd.goal = Goal([-math.pi / 2] + [0.0] * (mech.n - 1))
     return bd

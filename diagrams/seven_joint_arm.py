@@ -2,7 +2,7 @@
 
 ::
 
-    motion --q,qd,qdd--> controller --tau--+--> plant --q,qd--+--> controller, scope_q
+    motion --q,qd,qdd--> controller --tau--+--> plant --q,qd--+--> controller, scope_q, view
                              |             |                  +--> hand --position--> scope_hand
                              |             +--> effort --> scope_effort
                              +--mode--> scope_mode
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from cstormpy.control import PD, ComputedTorque
-from cstormpy.diagrams._building import motion_of, ready, scope
+from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.mechanism import checks, library
 from cstormpy.trajectory import BSpline
@@ -79,9 +79,10 @@ def build(
     bd.connect(spline[0:3], command[2:5])
     bd.connect(command[0], plant[0], effort)
     bd.connect(plant[0:2], hand[0:2])
-    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
-    scope(bd, "scope_hand", hand[3], ["x [m]", "y [m]", "z [m]"])
-    scope(bd, "scope_mode", [command[1]], ["law.phase"])
-    scope(bd, "scope_effort", [effort[0]], ["effort [N²m²s]"])
+    view(bd, mech, plant, "Arm")
+    scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
+    scope(bd, "scope_hand", hand[3], ["x", "y", "z"], "Position of the hand", "m")
+    scope(bd, "scope_mode", command[1], ["law.phase"], "Law and its phase", stairs=True)
+    scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
     bd.goal = Goal(curve.evaluate(curve.t1)[0])
     return bd

@@ -2,13 +2,13 @@
 
 ::
 
-    plant --q,qd--+--> variation --dx_dx0--+--> entries --> scope_column
+    plant --q,qd--+--> variation --dx_dx0--+--> entries --> column --> scope_column
                   |                        +--> size -----> scope_size
-                  +--> sensitivity --dy_dq--> stiffness -> scope_stiffness
-                  +--> scope_q
+                  +--> sensitivity --dy_dq--> stiffness --> scope_stiffness
+                  +--> scope_q, view
 
 `variation` carries ∂x/∂x0 along the run, x = (q, qd): how much the state changes with the start of the shoulder's
-angle (the first column), and with all of it (`size`, the norm of the matrix). `sensitivity` is that of the
+angle (the first `column`), and with all of it (`size`, the norm of the matrix). `sensitivity` is that of the
 accelerations at each moment. Such a high swing is chaotic: the size grows a hundredfold within seconds.
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from cstormpy.diagrams._building import ready, scope
+from cstormpy.diagrams._building import ready, scope, view
 from cstormpy.mechanism import library
 
 if TYPE_CHECKING:
@@ -53,10 +53,12 @@ def build(
     size, stiffness = bd.NORM(name="size"), bd.NORM(name="stiffness")
     bd.connect(variation, entries, size)
     bd.connect(sensitivity[0], stiffness)
-    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
     states = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in mech.names]
-    column = range(0, len(states) ** 2, len(states))
-    scope(bd, "scope_column", entries[0], [f"d {state} / d shoulder.q(0)" for state in states], pick=column)
-    scope(bd, "scope_size", [size[0]], ["norm of dx/dx0"])
-    scope(bd, "scope_stiffness", [stiffness[0]], ["norm of dqdd/dq [1/s²]"])
+    column = bd.INDEX(list(range(0, len(states) ** 2, len(states))), name="column")
+    bd.connect(entries, column)
+    view(bd, mech, plant, "Acrobot")
+    scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
+    scope(bd, "scope_column", column[0], states, "dx / d shoulder.q(0)")
+    scope(bd, "scope_size", size[0], ["norm"], "Size of dx/dx0")
+    scope(bd, "scope_stiffness", stiffness[0], ["norm"], "Size of dqdd/dq", "1/s²")
     return bd

@@ -9,7 +9,7 @@
                       ^                                     |                           |
                       +--------------- q, qd ---------------+---------------------------+
 
-    scope_q on the plant's q, scope_error on error_q, scope_tau on inverse's tau
+    scope_q and view on the plant's q, scope_error on error_q, scope_tau on inverse's tau
 
     command = qdd_r + kd (qd_r - qd) + kp (q_r - q),    tau = ID(q, qd, command)
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from cstormpy.diagrams._building import motion_of, ready, scope
+from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.mechanism import checks, library
 from cstormpy.trajectory import BSpline
@@ -74,8 +74,9 @@ def build(
     bd.connect(plant[0:2], inverse[0:2])
     bd.connect(command, inverse[2])
     bd.connect(inverse, plant[0])
-    scope(bd, "scope_q", plant[0], [f"{joint} [rad]" for joint in mech.names])
-    scope(bd, "scope_error", bd.blocknames["error_q"][0], [f"error of {joint} [rad]" for joint in mech.names])
-    scope(bd, "scope_tau", inverse[0], [f"{joint} torque [N m]" for joint in mech.names])
+    view(bd, mech, plant, "Arm")
+    scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
+    scope(bd, "scope_error", bd.blocknames["error_q"][0], mech.names, "Error of the angles", "rad")
+    scope(bd, "scope_tau", inverse[0], mech.names, "Torques", "N m")
     bd.goal = Goal(spline.curve.evaluate(spline.curve.t1)[0])
     return bd

@@ -1,7 +1,7 @@
 """A pendulum, wired by hand: how a diagram is made, run and read.
 
-Blocks are made by methods of the diagram, named in capitals; `connect` wires an output to inputs. What is watched comes
-back as arrays.
+Blocks are made by methods of the diagram, named in capitals; `connect` wires an output to inputs. Where there is a
+display, a window shows the scopes and the mechanism while it runs. What is watched comes back as arrays.
 """
 
 import numpy as np
@@ -10,13 +10,14 @@ import cstormpy as cs
 
 
 def build(sim):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("pendulum")
     mech = cs.library.pendulum().with_drive(actuated=[])  # no motor
     plant = bd.HYBRIDDYNAMICS(mech, q0=[-np.pi / 2 + 0.1], name="plant")
     energy = bd.ENERGY(mech, name="energy")
-    bd.connect(plant.q, energy.q, bd.SCOPE(vector=1, labels=["angle [rad]"]))
+    view = bd.MECHANISMVIEW(mech, title="Pendulum")
+    bd.connect(plant.q, energy.q, view, bd.LIVESCOPE(labels=["joint"], units="rad", title="Angle"))
     bd.connect(plant.qd, energy.qd)
-    bd.connect(energy.total, bd.SCOPE(labels=["energy [J]"]))
+    bd.connect(energy.total, bd.LIVESCOPE(labels=["total"], units="J", title="Energy"))
     return bd
 
 

@@ -1,7 +1,7 @@
 """A ready diagram: the acrobot swings up and balances, seen on scopes.
 
-`cstormpy.diagrams.names()` lists what is there, `options(name)` what can be chosen. Where there is no display the
-scopes stay closed; the figure is written to a file in either case.
+`cstormpy.diagrams.names()` lists what is there, `options(name)` what can be chosen. Where there is a display, a window
+shows the run: turn the gains, swap the law, pull at a link with the mouse. The report is written in either case.
 """
 
 import cstormpy as cs
@@ -12,6 +12,7 @@ def main(T=8.0, law="energy"):
     print("ready diagrams:", ", ".join(cs.diagrams.names()))
     bd = cs.diagrams.load("acrobot").build(sim, controller=law)
     out = sim.run(bd, T=T, watch=["plant", "controller"])
+    sim.report("acrobot.html")
     print(f"{out.status} at t = {out.t[-1]:g} s, q = {out.signal('plant.q')[-1].round(4)}")
     names = bd.blocknames["controller"].mode_names
     for when, who in out.events:

@@ -11,12 +11,13 @@ import cstormpy as cs
 
 
 def build(sim):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("acrobot")
     plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.2 - math.pi / 2, -0.3], name="plant")
     controller = bd.CONTROLLER("acrobot", ["none", "energy", "pd"], blend=0.1, name="controller")
     bd.connect(plant[0:2], controller[0:2])
-    bd.connect(controller.tau, plant.tau, bd.SCOPE(vector=1, labels=["elbow torque [N m]"]))
-    bd.connect(controller.mode, bd.SCOPE(labels=["law.phase"]))
+    bd.connect(controller.tau, plant.tau, bd.LIVESCOPE(labels=["elbow"], units="N m", title="Torque"))
+    bd.connect(controller.mode, bd.LIVESCOPE(labels=["law.phase"], stairs=True, title="Law and its phase"))
+    bd.connect(plant.q, bd.MECHANISMVIEW("acrobot", title="Acrobot"))
     return bd
 
 

@@ -14,14 +14,15 @@ ELBOW = [0, 0, 0, 0.8, -0.9, -1.6, 0.4, 1.4, 0, 0, 0]
 
 
 def prescribed(sim, duration):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("prescribed_elbow")
     mech = cs.library.acrobot().with_drive(active=["elbow"])
     motion = bd.SPLINETRAJECTORY(ELBOW, duration=duration, name="motion")
     plant = bd.HYBRIDDYNAMICS(mech, q0=[-math.pi / 2, 0], name="plant")
     effort = bd.JOINTEFFORT(mech, name="effort")
     bd.connect(motion.qdd, plant.acc, effort.acc)
     bd.connect(plant[0:2], effort[0:2])
-    bd.connect(effort.torque, bd.SCOPE(vector=2, labels=["shoulder torque [N m]", "elbow torque [N m]"]))
+    bd.connect(effort.torque, bd.LIVESCOPE(labels=mech.names, units="N m", title="Torques"))
+    bd.connect(plant.q, bd.MECHANISMVIEW(mech, title="Acrobot"))
     return bd
 
 

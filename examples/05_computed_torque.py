@@ -14,7 +14,7 @@ REACH = [[-1.2, 0.4]] * 3 + [[-0.2, 2.0], [1.0, 1.2]] + [[0.6, -0.8]] * 3
 
 def build(sim, forearm):
     known, real = cs.library.planar_2r(), cs.library.planar_2r(masses=(1.25, forearm))
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("computed_torque")
     motion = bd.SPLINETRAJECTORY(REACH, duration=2.0, name="motion")
     plant = bd.HYBRIDDYNAMICS(real, q0=REACH[0], name="plant")
     law = bd.CONTROLLER(known, {"computed torque": ComputedTorque(known, kp=100, kd=20)}, reference=True)
@@ -24,7 +24,7 @@ def build(sim, forearm):
     bd.connect(law.tau, plant.tau)
     bd.connect(motion.q, error[0])
     bd.connect(plant.q, error[1])
-    bd.connect(error, bd.SCOPE(vector=2, labels=["error of shoulder [rad]", "error of elbow [rad]"]))
+    bd.connect(error, bd.LIVESCOPE(labels=real.names, units="rad", title="Error of the angles"))
     return bd
 
 

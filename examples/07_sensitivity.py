@@ -11,21 +11,21 @@ START, CHANGE = np.array([0.3, 0.5]), np.array([1e-3, -2e-3])
 
 
 def build(sim, q0):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("sensitivity")
     mech = cs.library.acrobot().with_drive(actuated=[])
     plant = bd.HYBRIDDYNAMICS(mech, q0=q0, name="plant")
     variation = bd.VARIATION(mech, directions=["shoulder.q", "elbow.q"], name="variation")
     size = bd.NORM(name="size")
     bd.connect(plant[0:2], variation[0:2])
     bd.connect(variation, size)
-    bd.connect(size, bd.SCOPE(labels=["size of dx/dx0"]))
+    bd.connect(size, bd.LIVESCOPE(labels=["size of dx/dx0"], title="Change of the state with its start"))
     return bd
 
 
 def main(T=1.5):
     sim = cs.Simulation()
     out = sim.run(build(sim, START), T=T, watch=["plant", "variation", "size"], rtol=1e-9, atol=1e-11)
-    other = sim.run(build(sim, START + CHANGE), T=T, rtol=1e-9, atol=1e-11)
+    other = sim.run(build(sim, START + CHANGE), T=T, rtol=1e-9, atol=1e-11, live=False)
     predicted, found = out.signal("variation.dx_dx0")[-1] @ CHANGE, (other.x[-1] - out.x[-1])[:4]
     print("the end of the swing moves by", found.round(5))
     print("the derivatives predict      ", predicted.round(5))

@@ -10,10 +10,10 @@ import cstormpy as cs
 
 
 def swing(sim, damping):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("swing")
     mech = cs.library.pendulum(damping=damping).with_drive(actuated=[])
     plant = bd.HYBRIDDYNAMICS(mech, q0=[0.0], name="plant")
-    bd.connect(plant.q, bd.SCOPE(vector=1, labels=["angle [rad]"]))
+    bd.connect(plant.q, bd.LIVESCOPE(labels=["joint"], units="rad", title="Angle"))
     return bd
 
 

@@ -43,7 +43,7 @@ class Motor(ContinuousBlock):
 
 
 def build(sim, lag=0.02, strength=4.0):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("your_own")
     mech = cs.library.acrobot()
     plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1 - math.pi / 2, 0], name="plant")
     controller = bd.CONTROLLER(mech, {"bang-bang": BangBang(mech, strength), "pd": "pd"}, name="controller")
@@ -52,7 +52,8 @@ def build(sim, lag=0.02, strength=4.0):
     bd.connect(plant[0:2], energy[0:2])
     bd.connect(controller.tau, motor)
     bd.connect(motor, plant.tau)
-    bd.connect(energy.total, bd.SCOPE(labels=["energy [J]"]))
+    bd.connect(energy.total, bd.LIVESCOPE(labels=["total"], units="J", title="Energy"))
+    bd.connect(plant.q, bd.MECHANISMVIEW(mech, title="Acrobot"))
     return bd
 
 

@@ -6,13 +6,14 @@ import cstormpy as cs
 
 
 def build(sim, law):
-    bd = sim.blockdiagram()
+    bd = sim.blockdiagram("acrobot")
     plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1 - math.pi / 2, 0], name="plant")
     controller = bd.CONTROLLER("acrobot", law)
     bd.connect(plant[0:2], controller[0:2])
-    bd.connect(controller.tau, plant.tau, bd.SCOPE(vector=1, labels=["elbow torque [N m]"]))
-    bd.connect(controller.mode, bd.SCOPE(labels=["phase"]))
-    bd.connect(plant.q, bd.SCOPE(vector=2, labels=["shoulder [rad]", "elbow [rad]"]))
+    bd.connect(controller.tau, plant.tau, bd.LIVESCOPE(labels=["elbow"], units="N m", title="Torque"))
+    bd.connect(controller.mode, bd.LIVESCOPE(labels=["phase"], stairs=True, title="Phase of the law"))
+    angles = bd.LIVESCOPE(labels=["shoulder", "elbow"], units="rad", title="Angles")
+    bd.connect(plant.q, angles, bd.MECHANISMVIEW("acrobot", title="Acrobot"))
     return bd
 
 

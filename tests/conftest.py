@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 # Before anything imports matplotlib or Qt.
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+os.environ.setdefault("CSTORMPY_LIVE", "off")
 
 # The first example of a test may compile a kernel, which takes seconds.
 _patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

@@ -3,12 +3,12 @@
 import bdsim
 import numpy as np
 import pytest
-from cstormpy.blocks._ports import vector
-from cstormpy.blocks.dynamics import HybridDynamics, InverseDynamics, JointEffort
-from cstormpy.blocks.inertia import Energy, GravityLoad, MassMatrix
 from scipy.integrate import solve_ivp
 
 from cstormpy import Simulation, library
+from cstormpy.blocks._ports import vector
+from cstormpy.blocks.dynamics import HybridDynamics, InverseDynamics, JointEffort
+from cstormpy.blocks.inertia import Energy, GravityLoad, MassMatrix
 from cstormpy.errors import (
     CstormError,
     DiagramError,

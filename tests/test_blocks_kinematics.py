@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from cstormpy.blocks.kinematics import REMEMBERED, IKine, Kinematics
 
 from cstormpy import library, lie
+from cstormpy.blocks.kinematics import REMEMBERED, IKine, Kinematics
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 
 ARM = library.puma560()

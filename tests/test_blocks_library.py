@@ -13,16 +13,16 @@ from importlib import import_module
 from pathlib import Path
 
 import bdsim
-import cstormpy.blocks
 import numpy as np
 import pytest
-from cstormpy.blocks._draw_icons import draw_icons
-from cstormpy.blocks.dynamics import HybridDynamics
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import cstormpy.blocks
 from cstormpy import library
+from cstormpy.blocks._draw_icons import draw_icons
+from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.errors import CstormError
 
 FOLDER = Path(cstormpy.blocks.__file__).parent

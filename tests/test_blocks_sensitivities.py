@@ -3,10 +3,10 @@
 import bdsim
 import numpy as np
 import pytest
-from cstormpy.blocks.dynamics import HybridDynamics
-from cstormpy.blocks.sensitivities import Sensitivity, Variation
 
 from cstormpy import library
+from cstormpy.blocks.dynamics import HybridDynamics
+from cstormpy.blocks.sensitivities import Sensitivity, Variation
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 
 ACROBOT = library.acrobot()

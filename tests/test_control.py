@@ -11,7 +11,9 @@ from closeness import assert_close
 from random_mechanisms import MOVING, any_tree, random_mechanism
 
 from cstormpy import control
+from cstormpy.control.blend import LawSet, laws_by_name
 from cstormpy.errors import (
+    BlockError,
     CstormError,
     InvalidType,
     InvalidValue,
@@ -414,3 +416,47 @@ def test_a_law_changes_nothing_when_it_is_asked(law):
     law.margin(0.0, q, qd)
     assert law(0.0, q, qd).tolist() == first.tolist()
     assert (q.tolist(), qd.tolist()) == ([1.5, 0.1], [0.2, -0.1])
+
+
+class Returns(control.Law):
+    """A user's law that returns what it was made with."""
+
+    def __init__(self, mech, value):
+        super().__init__(mech)
+        self.value = value
+
+    def torque(self, t, q, qd, reference=None):
+        return self.value() if callable(self.value) else self.value
+
+
+@pytest.mark.parametrize("value", [2.0, [2.0], np.array(2.0), np.array([2]), np.float64(2.0)])
+def test_a_users_law_may_return_a_number_for_one_motor(value):
+    tau = Returns(library.acrobot(), value)(0.0, [0.1, 0.2], [0.0, 0.0])
+    assert isinstance(tau, np.ndarray) and tau.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("value", [None, [1.0, 2.0], "much", [[1.0]], []])
+def test_what_a_users_law_returns_is_checked(value):
+    with pytest.raises(CstormError, match=r"Returns.torque\(\) \(for elbow\)"):
+        Returns(library.acrobot(), value)(0.0, [0.1, 0.2], [0.0, 0.0])
+
+
+def test_a_users_law_that_fails_is_named():
+    class Unready(control.Law):
+        def __init__(self, mech):
+            self.kp = 1.0
+
+    mech = library.acrobot()
+    laws = LawSet({"mine": Returns(mech, lambda: 1 / 0)})
+    with pytest.raises(BlockError, match="law 'mine': ZeroDivisionError"):
+        laws(0.0, np.zeros(2), np.zeros(2))
+    with pytest.raises(InvalidType, match=r"law 'mine': __init__ of Unready must call super\(\).__init__\(mech\)"):
+        laws_by_name({"mine": Unready(mech)}, mech)
+    with pytest.raises(InvalidType, match=r"got the class Returns; make one of it, as in Returns\(mech\)"):
+        LawSet({"mine": Returns})
+    with pytest.raises(InvalidType, match="got a function; write a class with the method torque"):
+        LawSet({"mine": lambda t, q, qd: 0.0})
+    with pytest.raises(NotImplementedError, match="Law: has no method torque"):
+        control.Law(mech)(0.0, [0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(UnknownName, match=r"control.ComputedTorque\(mech"):
+        control.law("computed torque", mech)

@@ -55,9 +55,9 @@ def test_each_diagram_runs_to_its_end(sim, name):
     assert out.status == "finished", out.message
     assert out.t[-1] == 1.5
     assert np.isfinite(out.x).all()
-    # something moves, and there are scopes to see it
+    # something moves, and there are scopes and a view to see it
     assert np.ptp(out.signal("plant.q"), axis=0).max() > 0.05
-    assert any(block.type == "scope" for block in bd.blocklist)
+    assert {"livescope", "mechanismview"} <= {block.type for block in bd.blocklist}
     assert module.__doc__ is not None and "-->" in module.__doc__
 
 

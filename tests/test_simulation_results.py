@@ -370,3 +370,30 @@ def test_signals_of_changing_shape(sim):
     bd.connect(bd.TIME(), grow)
     out = sim.run(bd, 1.0, watch=["grow"])
     assert [len(v) for v in out.signal("grow")] == [1 + int(10 * t) for t in out.t]
+
+
+def test_what_was_not_watched_is_named(sim):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(name="x")
+    bd.connect(bd.CONSTANT(1.0, name="one"), x)
+    out = sim.run(bd, 0.1)
+    for name in ("y", "ynames"):
+        with pytest.raises(AttributeError, match=rf"^{name}: no signals were watched"):
+            getattr(out, name)
+    with pytest.raises(cs.CstormError, match="'timee' does not exist"):
+        out.timee  # noqa: B018
+    with pytest.raises(cs.errors.UnknownName, match=r"'one\[0\]' was not watched.*watch=\['one\[0\]'\]"):
+        out.signal("one[0]")
+    with pytest.raises(cs.errors.UnknownName, match="'two' does not exist"):
+        out.signal("two")
+    watched = sim.run(bd, 0.1, watch=[x])
+    assert np.array_equal(watched.signal(x), watched.signal("x"))
+    assert np.array_equal(watched.signal(x[0]), watched.y[:, 0])
+
+
+def test_a_run_goes_on_from_a_file(sim, tmp_path):
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(name="x"))
+    sim.run(bd, 0.5).state.save(tmp_path / "state.json")
+    out = sim.run(bd, 0.5, start=tmp_path / "state.json")
+    assert (out.t[0], out.t[-1]) == (0.5, 1.0) and abs(out.x[-1, 0] - 1.0) < 1e-12

@@ -7,6 +7,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from bdsim.components import FunctionBlock
 from bdsim_examples import EXAMPLES, feedback, plain
 from test_simulation_faults import in_a_process
 
@@ -69,14 +70,108 @@ def test_a_port_driven_twice(sim):
 
 def test_a_port_that_does_not_exist(sim):
     bd = sim.blockdiagram()
+    gain = bd.GAIN(1, name="k")
+    unwired(bd, bd.CONSTANT(1.0, name="c"), gain[5], "block 'k' (GAIN) is wired at input port 5, but it has 1 input")
+    unwired(bd, bd.CONSTANT(1.0, name="d")[3], gain, "block 'd' (CONSTANT) is wired at output port 3, but it has 1")
+    unwired(bd, bd.NULL(name="sink")[0], gain, "block 'sink' (NULL) is wired at output port 0, but it has no outputs")
+    unwired(bd, gain["u"], gain, "has no port 'u'", "k[0]", error=cs.errors.InvalidType)
+
+
+def test_a_port_that_does_not_exist_on_a_diagram_of_bdsim(sim):
+    bd = plain().blockdiagram()
     bd.connect(bd.CONSTANT(1.0), bd.GAIN(1, name="k")[5])
     refused(sim, bd, "block 'k' (GAIN) is wired at input port 5, but it has 1 inputs, counted from 0")
+
+
+def unwired(bd, start, end, *parts, error=cs.DiagramError):
+    """Check that a wire is refused where it is drawn, with a message that holds some parts, and leaves nothing."""
+    wires = len(bd.wirelist)
+    with pytest.raises(error) as caught:
+        bd.connect(start, end)
+    assert len(bd.wirelist) == wires
+    for part in parts:
+        assert part in str(caught.value), str(caught.value)
+
+
+def test_as_many_ports_are_connected(sim):
+    """bdsim asserts that the numbers match, without a name."""
     bd = sim.blockdiagram()
-    bd.connect(bd.CONSTANT(1.0, name="c")[3], bd.GAIN(1))
-    refused(sim, bd, "block 'c' (CONSTANT) is wired at output port 3, but it has 1 outputs")
+    plant, law = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.CONTROLLER("acrobot")
+    two = ("'plant' (HYBRIDDYNAMICS) stands for 2 outputs (q, qd), ", "for 1 input")
+    unwired(bd, plant, bd.SCOPE(), *two, "as in bd.connect(plant[0], scope[0])")
+    unwired(bd, law, plant.tau, "2 outputs (tau, mode), plant[0] for 1 input (tau)")
+    unwired(bd, plant[0:2], law[0:1], "plant[0:2] stands for 2 outputs", "controller[0:1] for 1 input")
+    unwired(bd, bd.NULL(name="sink"), law, "no outputs", "a block with outputs")
+    bd.connect(plant[0:1], law[0])
+    bd.connect(plant[1], law[1:2])
+    bd.connect(law.tau, plant)
+    ends = [(wire.start.port, wire.end.port) for wire in bd.wirelist[-3:]]
+    assert ends == [(0, 0), (1, 1), (0, 0)]
+
+
+def test_the_side_of_a_named_port(sim):
+    """bdsim takes an input for the output of the same number, and runs."""
     bd = sim.blockdiagram()
-    bd.connect(bd.NULL(name="sink")[0], bd.GAIN(1)[0])
-    refused(sim, bd, "block 'sink' (NULL) is wired at output port 0, but it has no outputs")
+    plant, gain = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.GAIN(1)
+    unwired(bd, plant.tau, gain, "'tau' is an input of block 'plant'", "'q', 'qd'")
+    unwired(bd, gain, plant.q, "'q' is an output of block 'plant'", "'tau'")
+    with pytest.raises(AttributeError, match="block 'plant': input 'torque' does not exist"):
+        plant.torque = gain
+    with pytest.raises(cs.errors.UnknownName, match="block 'plant': port 'qq' does not exist; did you mean 'q'"):
+        plant.qq  # noqa: B018
+    assert not hasattr(plant, "torque")
+
+
+def test_what_is_no_port(sim):
+    bd, other = sim.blockdiagram(), sim.blockdiagram()
+    gain = bd.GAIN(1, name="k")
+    wrong = {"error": cs.errors.InvalidType}
+    unwired(bd, 0.5, gain, "bd.CONSTANT(0.5)", **wrong)
+    unwired(bd, gain, "scope", "got a str", **wrong)
+    unwired(bd, [gain, gain], gain, "once for each", **wrong)
+    unwired(bd, other.GAIN(1, name="far"), gain, "block 'far' (GAIN) is in another diagram")
+    with pytest.raises(cs.DiagramError, match=r"'k' \(GAIN\) has no end"):
+        bd.connect(gain)
+
+    class Hasty(FunctionBlock):
+        nin = nout = 1
+
+        def __init__(self):
+            self.k = 1
+
+        def output(self, t, u, x):
+            return [u[0]]
+
+    unwired(bd, gain, Hasty(), "class Hasty is not ready", "super().__init__(**blockargs)")
+
+
+def test_a_kind_of_block_that_does_not_exist(sim):
+    bd = sim.blockdiagram()
+    for name, hint in (("GAINN", "'GAIN'"), ("scope", "'SCOPE'"), ("MINE", "MyBlock(..., bd=bd)")):
+        with pytest.raises(AttributeError) as caught:
+            getattr(bd, name)
+        assert repr(name) in str(caught.value) and hint in str(caught.value)
+        assert isinstance(caught.value, cs.CstormError)
+    with pytest.raises(cs.CstormError, match="belongs to a toolbox"):
+        bd.FKINE(1)
+
+
+def test_a_block_of_bdsim_of_a_name_that_is_taken(sim):
+    bd = sim.blockdiagram()
+    bd.GAIN(1, name="k")
+    with pytest.raises(cs.CstormError, match="already has a block 'k'"):
+        bd.GAIN(2, name="k")
+    assert bd["k"].K == 1 and len(bd.blocklist) == 1
+
+
+def test_declared_widths_are_compared(sim):
+    bd = sim.blockdiagram()
+    plant, law = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.CONTROLLER("planar_2r", "pd")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    refused(
+        sim, bd, "output port 0 ('tau') of block 'controller.0' carries 2 numbers", "'plant' (HYBRIDDYNAMICS) takes 1"
+    )
 
 
 def test_an_algebraic_loop_is_named_port_by_port(sim):

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy import diagrams
 from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.control.goal import periods
 from cstormpy.diagrams import Goal
+from cstormpy.diagrams import load as load_diagram
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation import Simulation
@@ -55,7 +55,7 @@ def compare(
     goal : Goal or array_like, (n,), optional
         The equilibrium to reach; unless given, the diagram's attribute ``goal``, if it has one.
     sim : Simulation, optional
-        What runs the diagrams; unless given, one without graphics.
+        What runs the diagrams; unless given, one without graphics and live windows.
     **fixed
         Options of `build` that are the same in every run.
 
@@ -79,7 +79,7 @@ def compare(
     """
     make = _maker(build)
     combinations = _combinations(options, fixed)
-    simulation = Simulation(graphics=False) if sim is None else sim
+    simulation = Simulation(graphics=False, live=False) if sim is None else sim
     settings = {"solver": solver, "rtol": rtol, "atol": atol, "max_step": max_step}
     # all are wired before the first runs, so that a name that is wrong costs nobody a run
     probes = [_wire(make, simulation, {**fixed, **varied}, varied, goal) for varied in combinations]
@@ -110,7 +110,7 @@ class _Probe:
 
 def _maker(build: Any) -> Build:
     if isinstance(build, str):
-        build = diagrams.load(build)
+        build = load_diagram(build)
     make: Any = getattr(build, "build", build)
     if not callable(make):
         raise InvalidType(

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.control.formulas import clipped
 from cstormpy.control.law import Law, Target
 from cstormpy.control.named import law as law_by_name
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 
 Array = NDArray[np.float64]
@@ -145,7 +145,12 @@ class LawSet:
 
     def __call__(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), within the limit."""
-        tau = self._each[self.active](t, q, qd, reference)
+        try:
+            tau = self._each[self.active](t, q, qd, reference)
+        except CstormError:
+            raise
+        except Exception as error:
+            raise BlockError(f"law {self.names[self.active]!r}: {type(error).__name__}: {error}") from error
         if t < self.until:
             tau = blended(tau, self.step, t - self.since, self.until - self.since)
         return tau if self.limit is None else clipped(tau, self.limit)
@@ -245,15 +250,25 @@ def laws_by_name(laws: Mapping[str, Law | str] | Sequence[str] | Law | str, mech
             raise InvalidValue("laws: a law is named twice; give a dict from different names to laws")
         laws = {name: name for name in laws}
     elif not isinstance(laws, Mapping):
-        raise InvalidType(f"laws: expected laws by name, a list of names, or a law, got a {type(laws).__name__}")
+        raise InvalidType(f"laws: expected laws by name, a list of names, or a law, {_instead(laws)}")
     found = {name: law_by_name(each, mech) if isinstance(each, str) else each for name, each in laws.items()}
     for name, law in found.items():
+        if isinstance(law, Law) and "mech" not in law.__dict__:
+            raise InvalidType(f"law {name!r}: __init__ of {type(law).__name__} must call super().__init__(mech)")
         if isinstance(law, Law) and (law.mech.names != mech.names or law.mech.actuated != mech.actuated):
             raise InvalidValue(
                 f"law {name!r}: was made for a mechanism of other joints or motors "
                 f"({', '.join(law.mech.actuated)}) than this one ({', '.join(mech.actuated)})"
             )
     return found
+
+
+def _instead(value: Any) -> str:
+    """Say what was given for a law, and how to make one of it."""
+    if isinstance(value, type):
+        return f"got the class {value.__name__}; make one of it, as in {value.__name__}(mech)"
+    hint = "; write a class with the method torque, derived from cstormpy.control.Law" if callable(value) else ""
+    return f"got a {type(value).__name__}{hint}"
 
 
 def _phase(mode: int) -> float:
@@ -268,7 +283,7 @@ def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:
     for name, law in found.items():
         checks.name(name, "name of a law")
         if not isinstance(law, Law):
-            raise InvalidType(f"law {name!r}: expected a Law, got a {type(law).__name__}")
+            raise InvalidType(f"law {name!r}: expected a Law, {_instead(law)}")
     first = next(iter(found.values()))
     for name, law in found.items():
         if law.mech.names != first.mech.names or law.motors != first.motors:

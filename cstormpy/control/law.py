@@ -60,7 +60,7 @@ class Law:
         self.mech = mechanism_of(mech, type(self).__name__)
         self.motors = self.mech.actuated
         self.mode = 0
-        self._shape = (self.mech.n,)
+        self._shape, self._torques = (self.mech.n,), (len(self.motors),)
         self._motors = places(self.mech.actuated_mask)
         self.limit = None if limit is None else self._each_motor(limit, "limit", checks.nonnegative)
         self.reference = self._as_reference(reference)
@@ -77,14 +77,22 @@ class Law:
         reference : tuple of three arrays, optional
             (q, qd, qdd) to follow instead of the law's own.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__}: has no method torque(self, t, q, qd, reference=None) yet")
 
     def __call__(self, t: float, q: ArrayLike, qd: ArrayLike, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), within their limit; the arguments are those of `torque`."""
         if type(q) is not np.ndarray or type(qd) is not np.ndarray or q.shape != self._shape or qd.shape != self._shape:
             q, qd = checks.array(q, self._shape, "q").copy(), checks.array(qd, self._shape, "qd").copy()
         tau = self.torque(t, q, qd, reference)
+        if type(tau) is not np.ndarray or tau.shape != self._torques:
+            tau = self._as_torques(tau)
         return tau if self.limit is None else clipped(tau, self.limit)
+
+    def _as_torques(self, value: object) -> Array:
+        """Return what `torque` of a user's law returned, one number for each motor; a number will do for one motor."""
+        if np.ndim(value) == 0 and value is not None:  # type: ignore[arg-type]
+            value = [value]
+        return checks.array(value, self._torques, f"{type(self).__name__}.torque() (for {', '.join(self.motors)})")  # type: ignore[arg-type]
 
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Choose the phase that fits a state, as a run begins or the law takes over."""

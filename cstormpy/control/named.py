@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +11,9 @@ from cstormpy.control.law import Law, Off, mechanism_of
 from cstormpy.control.lqr import LQR
 from cstormpy.control.swing_up import SwingUp
 from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
-from cstormpy.control.tracking import PD
-from cstormpy.errors import unknown_name
+from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
+from cstormpy.control.tvlqr import TVLQR
+from cstormpy.errors import UnknownName, unknown_name
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["law", "names"]
@@ -42,6 +44,7 @@ _LAWS: dict[str, tuple[Callable[..., Law], dict[str, Any]]] = {
     "pd": (_pd, {"kp": 5.0, "kd": 1.4, "goal": None, "limit": 25.0}),
     "none": (Off, {}),
 }
+_TRACKING = {cls.__name__.lower(): cls.__name__ for cls in (ComputedTorque, GravityCompensation, HybridTracking, TVLQR)}
 
 
 def names() -> tuple[str, ...]:
@@ -78,6 +81,9 @@ def law(name: str, mech: Mechanism, **gains: Any) -> Law:
     >>> law("energy", library.acrobot(), ke=2.5).gains["ke"]
     2.5
     """
+    tracking = _TRACKING.get(re.sub(r"[\W_]", "", str(name)).lower())
+    if tracking is not None:
+        raise UnknownName(f"law {name!r} wants to be told what to follow; make it as control.{tracking}(mech, ...)")
     if not isinstance(name, str) or name not in _LAWS:
         raise unknown_name("law", name, _LAWS)
     make, defaults = _LAWS[name]

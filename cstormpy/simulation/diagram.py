@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
+from bdsim.blocks.displays import Scope
+from bdsim.blocks.functions import Gain
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.step_control import shortest_step
+from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
 
 __all__ = ["Diagram"]
@@ -129,6 +133,22 @@ class Diagram:
             f"{widths or 'no inputs'}: make the initial state as wide as the signal, or the signal as wide as the state"
         )
 
+    def next_state(self, clock: Any, t: float) -> Array:
+        """Return the state of a clock's blocks after its tick, from the signals that stand there."""
+        parts = []
+        for b in clock.blocklist:
+            try:
+                value = np.asarray(b.next(t, [s.value for s in b._inport_slots], self.cells[b][0]), dtype=float).ravel()
+            except Exception as error:
+                raise self.failure(b, "next state", t, error) from error
+            if value.size != b.ndstates:
+                raise DiagramError(
+                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as "
+                    "wide as the signal"
+                )
+            parts.append(value)
+        return np.concatenate(parts) if parts else np.zeros(0)
+
     def publish(self) -> None:
         """Let bdsim's own ways to look at an output see the values of the last evaluation."""
         for b, _, _, outs, _, _ in self.order:
@@ -141,14 +161,40 @@ class Diagram:
         reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
         if isinstance(error, DiagramError):
             return error
+        reason += _hint(b)
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
             for i, s in enumerate(b._inport_slots)
         )
-        failed = BlockError(
+        return BlockError(
             f"{describe(b)}, {what} at t = {t:.9g}: {reason}" + (f"; it was given {given}" if given else "")
         )
-        return failed
+
+    def why_no_step(self, t: float, x: Array, failure: StepFailed, atol: float) -> CstormError:
+        """Return what stopped the solver: a signal that is not finite, or a problem too stiff."""
+        where = f"at t = {t:.9g}"
+        try:
+            self.forget()
+            rate = self.derivative(t, x)
+        except CstormError as error:
+            return error
+        bad = self.not_finite()
+        if bad is not None:
+            return BlockError(f"{bad} {where}; the run ends there")
+        for b, part in self.continuous:
+            if not np.isfinite(rate[part]).all():
+                return BlockError(f"{describe(b)}: the rate of its state is {rate[part]} {where}; the run ends there")
+        for ahead in np.geomspace(1.0, 1e8, 9) * shortest_step(t):
+            self.evaluate(t + ahead, x + ahead * rate)
+            bad = self.not_finite()
+            if bad is not None:
+                return BlockError(f"{bad} just after t = {t:.9g}; the run ends there")
+        names = self.bd.statenames
+        fastest = names[int(np.argmax(np.abs(rate) / (atol + np.abs(x))))] if names else "none"
+        return BlockError(
+            f"the solver cannot go on {where}: {failure}; state {fastest!r} changes fastest. A stiff diagram wants "
+            "solver='Radau' or 'BDF'; a state that grows without bound, another law or parameters"
+        )
 
     def source_of(self, b: Any, port: int) -> str:
         """Return the output that drives an input."""
@@ -169,6 +215,15 @@ class Diagram:
                 if not finite:
                     return f"{output_name(b, port)} is {_short(value)}"
         return None
+
+
+def _hint(b: Any) -> str:
+    """Return what helps where a block of bdsim fails at a signal of a width that it was not made for."""
+    if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
+        return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
+    if isinstance(b, Scope):
+        return "; SCOPE shows numbers, and signals of two numbers with vector=2"
+    return ""
 
 
 def _refused(b: Any, values: Any) -> BlockError:

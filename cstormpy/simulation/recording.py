@@ -13,10 +13,16 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, UnknownName, unknown_name
 
-__all__ = ["Recording", "Signal", "find_signals"]
+__all__ = ["Recording", "Signal", "find_signals", "signal_name"]
 
 Array = NDArray[np.float64]
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
+
+
+def signal_name(block: Any, port: int) -> str:
+    """Return how an output is called in a result."""
+    names = block._outport_names
+    return f"{block.name}.{names[port]}" if names else f"{block.name}[{port}]"
 
 
 class Signal:
@@ -24,8 +30,7 @@ class Signal:
 
     def __init__(self, block: Any, port: int) -> None:
         self.block, self.port = block, port
-        names = block._outport_names
-        self.name = f"{block.name}.{names[port]}" if names else f"{block.name}[{port}]"
+        self.name = signal_name(block, port)
         self.slot = block._outport_slots[port]
         self.key = (id(block), port)
 

@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bdsim.block import Block
 from bdsim.components import BDStruct
+from bdsim.connect import Plug
 from numpy.typing import NDArray
 
 from cstormpy import report
-from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownName, unknown_name
+from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.simulation.recording import signal_name
 
 __all__ = ["Recorded", "Result", "read"]
 
@@ -46,8 +49,28 @@ class Result(BDStruct):
         From which a run goes on: ``sim.run(bd, T=5, start=out.state)``.
     """
 
-    def signal(self, name: str) -> Array:
-        """Return the samples (N, ...) of a watched signal or state by its name, as in ``out.signal("plant.q")``."""
+    def __getattr__(self, name: str) -> Any:
+        """Return a part of the result, or say which there are."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("_") or "data" not in self.__dict__:
+                raise
+        if name in ("y", "ynames") and "t" in self.data:
+            raise UnknownAttribute(f"{name}: no signals were watched; name them, as in sim.run(bd, watch=['plant.q'])")
+        raise unknown_name("result", name, [key.lstrip(".") for key in self.data], UnknownAttribute)
+
+    def signal(self, name: Any) -> Array:
+        """Return the samples (N, ...) of a watched signal or state, as in ``out.signal("plant.q")``.
+
+        Parameters
+        ----------
+        name : str, or port
+            Of a port, a state, or a block that has one watched output; or the port itself.
+        """
+        if isinstance(name, (Block, Plug)):
+            block, port = (name.block, name.port) if isinstance(name, Plug) else (name, 0)
+            name = signal_name(block, port)
         found = {**dict(zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False))}
         for k, state in enumerate(self.data["xnames"]):
             found.setdefault(state, self.data["x"][:, k])
@@ -60,6 +83,8 @@ class Result(BDStruct):
             return value
         if wanted:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
+        if any(name in (output, output.rpartition(".")[0]) for output in self.data.get(".outputs", [])):
+            raise UnknownName(f"signal {name!r} was not watched; name it, as in sim.run(bd, watch=[{name!r}])")
         raise unknown_name("signal", name, found)
 
     def columns(self) -> dict[str, Array]:

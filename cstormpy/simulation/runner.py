@@ -25,7 +25,6 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.recording import Recording
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
 from cstormpy.simulation.wiring import describe
 
@@ -111,7 +110,8 @@ class Run:
         except KeyboardInterrupt:
             self.status, self.message = "interrupted", f"interrupted at t = {self.t:.6g}"
         except StepFailed as failure:
-            self._fail(self._why_no_step(failure))
+            self.t, self.x = self.stepper.t, self.stepper.x
+            self._fail(self.diagram.why_no_step(self.t, self.x, failure, self.settings.atol))
         except CstormError as error:
             self._fail(error)
 
@@ -236,7 +236,7 @@ class Run:
         clocks = [s for s in sources if isinstance(s, Clock)]
         if clocks:
             d.at(self.t, self.x)
-            updates = [(clock, self._next_state(clock)) for clock in clocks]
+            updates = [(clock, d.next_state(clock, self.t)) for clock in clocks]
             for clock, state in updates:
                 clock.savestate(self.t, simstate, x=state)
                 clock.next_event(simstate)
@@ -251,28 +251,9 @@ class Run:
         """Call a function of the user; what it raises ends the run, whose data is kept."""
         try:
             function(*arguments)
-        except CstormError:
-            raise
         except Exception as error:
-            raise BlockError(f"{what} failed at t = {self.t:.9g}: {type(error).__name__}: {error}") from error
-
-    def _next_state(self, clock: Any) -> Array:
-        d = self.diagram
-        parts = []
-        for b in clock.blocklist:
-            try:
-                value = np.asarray(
-                    b.next(self.t, [s.value for s in b._inport_slots], d.cells[b][0]), dtype=float
-                ).ravel()
-            except Exception as error:
-                raise d.failure(b, "next state", self.t, error) from error
-            if value.size != b.ndstates:
-                raise DiagramError(
-                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as "
-                    "wide as the signal"
-                )
-            parts.append(value)
-        return np.concatenate(parts) if parts else np.zeros(0)
+            reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
+            raise BlockError(f"{what} failed at t = {self.t:.9g}: {reason}") from error
 
     # events
 
@@ -410,34 +391,6 @@ class Run:
         if self.crossings.detectors:
             self.crossings.rearm(self.t, self.x, [])
         return True
-
-    def _why_no_step(self, failure: StepFailed) -> CstormError:
-        """Return what stopped the solver: a signal that is not finite, or a problem too stiff."""
-        self.t, self.x = self.stepper.t, self.stepper.x
-        d = self.diagram
-        where = f"at t = {self.t:.9g}"
-        try:
-            d.forget()
-            rate = d.derivative(self.t, self.x)
-        except CstormError as error:
-            return error
-        bad = d.not_finite()
-        if bad is not None:
-            return BlockError(f"{bad} {where}; the run ends there")
-        for b, part in d.continuous:
-            if not np.isfinite(rate[part]).all():
-                return BlockError(f"{describe(b)}: the rate of its state is {rate[part]} {where}; the run ends there")
-        for ahead in np.geomspace(1.0, 1e8, 9) * shortest_step(self.t):
-            d.evaluate(self.t + ahead, self.x + ahead * rate)
-            bad = d.not_finite()
-            if bad is not None:
-                return BlockError(f"{bad} just after t = {self.t:.9g}; the run ends there")
-        names = d.bd.statenames
-        fastest = names[int(np.argmax(np.abs(rate) / (self.settings.atol + np.abs(self.x))))] if names else "none"
-        return BlockError(
-            f"the solver cannot go on {where}: {failure}; state {fastest!r} changes fastest. A stiff diagram wants "
-            "solver='Radau' or 'BDF'; a state that grows without bound, another law or parameters"
-        )
 
 
 def _jumps(source: Any) -> bool:

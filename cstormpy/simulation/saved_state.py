@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, NonFinite, ShapeError
 
-__all__ = ["SavedState", "initial_state"]
+__all__ = ["SavedState", "initial_state", "opened"]
 
 _FORMAT = "cstormpy state 1"
 
@@ -118,6 +118,16 @@ class SavedState:
         return value
 
 
+def opened(start: Any) -> Any:
+    """Return the start of a run, read from its file where it is a path."""
+    if not isinstance(start, (str, os.PathLike)):
+        return start
+    try:
+        return SavedState.load(start)
+    except FileFormatError as error:
+        raise FileFormatError(f"start: {error}") from error
+
+
 def initial_state(start: Any, diagram: Any, simstate: Any) -> tuple[float, NDArray[np.float64], float]:
     """Return time, continuous state and step from which a run begins."""
     if isinstance(start, SavedState):
@@ -128,7 +138,7 @@ def initial_state(start: Any, diagram: Any, simstate: Any) -> tuple[float, NDArr
         x = np.array(start, dtype=float)
     except (TypeError, ValueError):
         raise InvalidType(
-            f"start: expected a SavedState or the state as an array, got {type(start).__name__}"
+            f"start: expected a SavedState, its file, or the state as an array, got {type(start).__name__}"
         ) from None
     if x.shape != (diagram.nstates,):
         raise ShapeError(f"start: expected shape ({diagram.nstates},) as in {diagram.bd.statenames}, got {x.shape}")

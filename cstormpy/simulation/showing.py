@@ -6,19 +6,21 @@ that is paused, or ahead of its pace, sleeps until the window has something to s
 
 from __future__ import annotations
 
+import math
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, unknown_name
 from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
-__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "wants_window"]
+__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "is_off", "wants_window"]
 
 Array = NDArray[np.float64]
 
@@ -26,8 +28,17 @@ Array = NDArray[np.float64]
 FRAMES = 30.0
 #: A paced run that is ahead by less than this does not sleep [s].
 _SLACK = 1e-3
+#: Seconds that a paced run waits for its window to appear.
+_PATIENCE = 10.0
 #: Seconds of sleep between two looks at a window that has nothing to say.
 _NAP = 0.5
+#: A parameter of so many numbers at most has knobs.
+_MOST_KNOBS = 6
+#: Parameters that take effect when a run starts: turned during one, they would do nothing.
+_AT_START = ("q0", "qd0", "x0")
+_COMMANDS = ("run", "pause", "step", "stop", "pace", "set", "law", "push", "release")
+#: What a command may raise that asks for something that there is not.
+_MISTAKES = (CstormError, LookupError, TypeError, ValueError, AttributeError)
 
 
 def check_pace(pace: Any) -> float | None:
@@ -41,28 +52,46 @@ def check_pace(pace: Any) -> float | None:
     return float(pace)
 
 
+def is_off() -> bool:
+    """Whether the environment says that no windows are to be shown unless they are asked for."""
+    return os.environ.get("CSTORMPY_LIVE", "").lower() in ("off", "0", "false", "no")
+
+
 def wants_window(bd: Any) -> bool:
     """Whether a diagram has blocks that are made for a live window."""
     return any(getattr(block, "pane_kind", None) for block in bd.blocklist)
 
 
 def controls_of(bd: Any) -> list[Knob | LawChoice]:
-    """Return what can be turned in a diagram: the numbers among its blocks' parameters, and the choice of laws."""
+    """Return what can be turned in a diagram: the choice of laws, and the numbers among its blocks' parameters.
+
+    Those of blocks that have laws come first.
+    """
     controls: list[Knob | LawChoice] = []
-    for block in bd.blocklist:
-        laws = getattr(block, "laws", None)
-        if laws is not None and hasattr(laws, "names") and hasattr(block, "law"):
-            controls.append(LawChoice(str(block.name), list(laws.names), str(block.law)))
+    for block in sorted(bd.blocklist, key=lambda block: not _laws_of(block)):
+        laws = _laws_of(block)
+        if laws and callable(getattr(block, "select", None)):
+            controls.append(LawChoice(str(block.name), laws, str(block.law)))
         for name in block._parameters:
-            controls += _knobs(str(block.name), name, getattr(block, name, None))
+            if name not in _AT_START:
+                controls += _knobs(str(block.name), name, getattr(block, name, None))
     return controls
 
 
+def _laws_of(block: Any) -> list[str]:
+    """Return the names of a block's laws; none of most blocks."""
+    laws: Any = getattr(block, "laws", None)
+    return list(laws.names) if hasattr(laws, "names") and hasattr(block, "law") else []
+
+
 def _knobs(block: str, name: str, value: Any) -> Iterator[Knob]:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating, np.ndarray)):
+    if isinstance(value, (bool, str)):
         return
-    numbers = np.asarray(value)
-    if numbers.dtype.kind not in "if" or numbers.size > 6:
+    try:
+        numbers = np.asarray(value)
+    except ValueError:
+        return
+    if numbers.dtype.kind not in "if" or numbers.size > _MOST_KNOBS:
         return
     if numbers.ndim == 0:
         yield Knob(block, name, float(numbers))
@@ -87,7 +116,10 @@ class Showing:
     def __init__(self, feed: LiveFeed | None, bd: Any, run: Run, panes: list[Pane], pace: float | None) -> None:
         self.feed, self.bd, self.run, self.panes = feed, bd, run, panes
         self.paused = False
-        self._once = self._begun = False
+        self._begun = self._over = False
+        self._steps = 0  # until the next pause
+        self._blocks = {str(block.name): block for block in bd.blocklist}
+        self._laws: dict[str, str] = {}
         self._longest = run.settings.max_step
         self._set_pace(pace)
 
@@ -96,7 +128,11 @@ class Showing:
         if self.feed is None or not self.feed.alive:
             return
         shown = [self._described(pane) for pane in self.panes]
-        self.feed.show(shown, controls_of(self.bd), begin=self.run.t, end=self.run.end, pace=self.pace)
+        controls = controls_of(self.bd)
+        self._laws = {choice.block: choice.active for choice in controls if isinstance(choice, LawChoice)}
+        self.feed.show(shown, controls, begin=self.run.t, end=self.run.end, pace=self.pace)
+        if self.pace is not None:
+            self.feed.wait_until_ready(_PATIENCE)  # or the first second is over before anybody sees it
 
     def _described(self, pane: Pane) -> LivePane:
         width = pane.row().size
@@ -124,18 +160,30 @@ class Showing:
             return
         if feed.alive:
             feed.sample(t, np.concatenate([pane.row() for pane in self.panes]) if self.panes else np.zeros(0))
+            self._tell_laws(feed)
+        if self._steps:
+            self._steps -= 1
+            if not self._steps:
+                self.paused = True
+                feed.state("paused", self.pace)
         self._obey()
-        if self._once:
-            self._once, self.paused = False, True
-            feed.state("paused", self.pace)
         while self.paused and self.run.simstate.stop is None:
             if not feed.alive:
                 self.paused = False  # nobody is left who could end the pause
             feed.wait(_NAP)
             self._obey()
 
+    def _tell_laws(self, feed: LiveFeed) -> None:
+        """Tell the window of laws that were changed by other means, or by it."""
+        for name, told in self._laws.items():
+            active = str(self._blocks[name].law)
+            if active != told:
+                self._laws[name] = active
+                feed.law(name, active)
+
     def finish(self) -> None:
-        """Tell the window that the run has ended."""
+        """Tell the window that the run has ended; what it has asked for too late is left undone."""
+        self._over = True
         if self.feed is not None:
             self.feed.finish(self.run.message)
 
@@ -168,10 +216,8 @@ class Showing:
         for command in self.feed.commands():
             try:
                 self._carry_out(command)
-            except CstormError as error:
-                self.feed.message(str(error))
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                self.feed.message(f"{command.get('do')}: {type(error).__name__}: {error}")
+            except _MISTAKES as error:
+                self.feed.message(_said(error))
 
     def _carry_out(self, command: dict[str, Any]) -> None:
         """Carry out one command of `LiveFeed.commands`; what changes the diagram waits for the end of the step."""
@@ -179,10 +225,11 @@ class Showing:
         what = command["do"]
         if what in ("run", "pause"):
             self.paused = what == "pause"
-            self._zero = None
+            self._steps, self._zero = 0, None
             self.feed.state("paused" if self.paused else "running", self.pace)
         elif what == "step":
-            self.paused, self._once, self._zero = False, True, None
+            self.paused, self._zero = False, None
+            self._steps += 1
         elif what == "stop":
             self.paused = False
             self.run.simstate.stop = "the user, in the live window"
@@ -190,29 +237,72 @@ class Showing:
             self._set_pace(check_pace(command["value"]))
             self.feed.state("paused" if self.paused else "running", self.pace)
         else:
-            self._change(what, self.bd.blocknames[command["block"]] if "block" in command else None, command)
+            self._change(what, command)
 
-    def _change(self, what: str, block: Any, command: dict[str, Any]) -> None:
+    def _change(self, what: str, command: dict[str, Any]) -> None:
+        block: Any = self._block(command["block"]) if command.get("block") is not None else None
         if what == "set":
-            self.run.commands.put(lambda: self._set(block, command["name"], command.get("index"), command["value"]))
+            name, index, value = command["name"], command.get("index"), command["value"]
+            self._between_steps(lambda: self._set(block, name, index, value))
         elif what == "law":
-            self.run.commands.put(lambda: block.select(command["name"]))
+            self._between_steps(lambda: self._select(block, command["name"]))
         elif what == "push":
-            self.run.commands.put(lambda: block.push(command["link"], command["force"], command["point"]))
+            link, force, point = command["link"], command["force"], command["point"]
+            self._between_steps(lambda: block.push(link, force, point))
         elif what == "release":
             for other in [block] if block is not None else self.bd.blocklist:
                 if hasattr(other, "push") and hasattr(other, "release"):
-                    self.run.commands.put(other.release)
+                    self._between_steps(other.release)
+        else:
+            raise unknown_name("command", what, _COMMANDS)
 
-    def _set(self, block: Any, name: str, index: int | None, value: float) -> None:
-        before = getattr(block, name)
-        new: Any = value
-        if index is not None:
-            new = np.array(before, dtype=float)
-            new.flat[index] = value
+    def _block(self, name: str) -> Any:
+        if name not in self._blocks:
+            raise unknown_name("block", name, self._blocks)
+        return self._blocks[name]
+
+    def _between_steps(self, action: Callable[[], object]) -> None:
+        """Have something done where the run stands; what is refused is said in the window, and the run goes on."""
+
+        def act() -> None:
+            if self._over:
+                return  # a later run of the same simulation finds it
+            try:
+                action()
+            except _MISTAKES as error:
+                assert self.feed is not None
+                self.feed.message(_said(error))
+
+        self.run.commands.put(act)
+
+    def _select(self, block: Any, law: str) -> None:
         try:
-            block._parameters[name](block, name, new)
-        except (CstormError, ValueError, TypeError) as error:
+            block.select(law)
+        except CstormError:
             assert self.feed is not None
-            self.feed.message(f"{block.name}: {error}")
-            self.feed.value(str(block.name), name, float(np.asarray(before).flat[index or 0]), index)
+            self.feed.law(str(block.name), str(block.law))  # as it stands
+            raise
+
+    def _set(self, block: Any, name: str, index: int | None, value: Any) -> None:
+        """Set a parameter, or one number of it; the window is told where it stands if that is refused."""
+        if name not in block._parameters:
+            raise unknown_name(f"{block.name}: parameter", name, block._parameters)
+        before = np.asarray(getattr(block, name), dtype=float)
+        if not 0 <= (index or 0) < before.size:
+            raise InvalidValue(f"{block.name}: {name} has {before.size} numbers, there is none of index {index}")
+        try:
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+                raise InvalidValue(f"{name}: expected a finite number, got {value!r}")
+            new: Any = value
+            if index is not None:
+                new = before.copy()
+                new.flat[index] = value
+            block._parameters[name](block, name, new)  # set_param would print it
+        except _MISTAKES as error:
+            assert self.feed is not None
+            self.feed.value(str(block.name), name, float(before.flat[index or 0]), index)
+            raise InvalidValue(f"{block.name}: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"

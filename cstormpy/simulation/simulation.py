@@ -11,24 +11,25 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from bdsim import BDSim
 
 from cstormpy import report
-from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.live import LiveFeed
 from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.bdfile import load_bd
+from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
-from cstormpy.simulation.saved_state import initial_state
+from cstormpy.simulation.saved_state import initial_state, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.showing import Showing, check_pace, wants_window
-from cstormpy.simulation.starting import schedule, start_blocks
+from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Simulation"]
@@ -98,29 +99,7 @@ class Simulation(BDSim):
 
     def blockdiagram(self, name: str = "main") -> Any:
         """Return a new, empty diagram, with one method for each kind of block, as in ``bd.GAIN(2)``."""
-        bd = super().blockdiagram(name=name)
-        assert self._blocklibrary is not None
-        for block in self._blocklibrary:
-            setattr(bd, block, self._maker(bd, block))
-        return bd
-
-    def _maker(self, bd: Any, kind: str) -> Callable[..., Any]:
-        """Return the method that makes one kind of block, whose errors are the block's own and say where."""
-
-        def make(*args: Any, **kwargs: Any) -> Any:
-            blocks, wires = len(bd.blocklist), len(bd.wirelist)
-            try:
-                return self._resolve_block_class(kind)(*args, bd=bd, **kwargs)
-            except CstormError:
-                _forget(bd, blocks, wires)
-                raise
-            except Exception as error:
-                _forget(bd, blocks, wires)
-                raise DiagramError(f"{kind}: cannot be made: {type(error).__name__}: {error}") from error
-
-        make.__name__ = kind
-        make.__doc__ = (self._blocklibrary or {})[kind].get("doc")
-        return make
+        return WiredDiagram(name, self, self._blocklibrary or {}, self._resolve_block_class)
 
     def load(self, path: str | os.PathLike[str], trust: bool = False) -> Any:
         """Return a diagram from a .bd file of bdedit.
@@ -188,8 +167,9 @@ class Simulation(BDSim):
         first_tick : {0, "bdsim"}
             Clocks tick first at their offset, or one period later and with the samples taken before the tick, as
             bdsim does.
-        start : SavedState or array (nstates,), optional
-            Go on from where another run stood, for T more seconds, or begin at another state.
+        start : SavedState, path or array (nstates,), optional
+            Go on from where another run stood, as in ``start=out.state`` or the file that it was saved to, for T more
+            seconds, or begin at another state.
         at : dict of float to callable, optional
             Functions to call at given times, as in ``at={3.0: lambda: controller.select("pd")}``.
         observer : callable, optional
@@ -215,6 +195,8 @@ class Simulation(BDSim):
         BlockError
             A block failed before the first sample.
         """
+        if not hasattr(bd, "blocklist"):
+            raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
         if on_error not in ("return", "raise"):
             raise InvalidValue(f"on_error: expected 'return' or 'raise', got {on_error!r}")
@@ -223,8 +205,6 @@ class Simulation(BDSim):
         if not isinstance(debug, str):
             raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
         del minstepsize
-        if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         feed = self._window(bd, self.live if live is None else live, threaded)
         options = self._make_run_options(threaded=threaded)
         options.debug += debug
@@ -244,7 +224,7 @@ class Simulation(BDSim):
                     run.watchers.append(lambda t, _x: progress.update(t))
                     run.go()
                 show.finish()
-                out = self._result(bd, run)
+                out = result_of(bd, run)
                 out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
                 self._last = (bd, out)
                 self._finish(bd, run, options, block)
@@ -327,13 +307,14 @@ class Simulation(BDSim):
         observer: Callable[[float, Any], None] | None,
     ) -> Run:
         """Start the blocks and stand at the beginning."""
+        start = opened(start)
         begin = float(getattr(start, "t", 0.0))
         simstate.t = begin
         simstate.T = simstate.tf = begin + settings.T
         simstate.max_step = settings.max_step
-        with _quietly_failing(diagram):
+        with failures_named():
             self.update_parameters(bd)
-            self._start_clocks(bd, simstate, settings, begin)
+            start_clocks(bd, simstate, settings.first_tick, begin)
             start_blocks(bd, simstate)
         watched = {s.key: s for s in find_signals(bd, watch) + find_signals(bd, simstate.watchlist)}
         panes = find_panes(bd)
@@ -352,79 +333,12 @@ class Simulation(BDSim):
         run.begin(t, x, step)
         return run
 
-    def _start_clocks(self, bd: Any, simstate: RunState, settings: Settings, begin: float) -> None:
-        for clock in bd.clocklist:
-            clock._ensure_runtime(simstate)
-            state = simstate.clock_states[clock]
-            state.tick = 0 if settings.first_tick == 0 else 1
-            if begin > 0.0:
-                state.tick = max(state.tick, int(np.floor((begin - clock.offset) / clock.T + 1e-9)) + 1)
-            clock.start(simstate)
-
-    def _result(self, bd: Any, run: Run) -> Result:
-        t, x, signals = run.recording.arrays()
-        out = Result(name="results")
-        out["t"], out["x"], out["xnames"] = t, x, list(bd.statenames)
-        for clock in bd.clocklist:
-            times, states = clock.getlog(run.simstate)
-            name = clock.name.replace(".", "")
-            data = Result(name)
-            data["t"], data["X"], data["Xnames"] = np.array(times), np.array(states), clock.statenames
-            out.add(name, data)
-        recording = run.recording
-        if recording.watched:
-            out[".ywatch"] = signals[: recording.watched]
-            out["y"] = _side_by_side(out[".ywatch"])
-            out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
-        by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
-        out[".panes"] = (
-            [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []
-        )
-        out[".status"], out[".message"], out[".state"], out[".events"] = (
-            run.status,
-            run.message,
-            run.state(),
-            run.events,
-        )
-        out[".stats"] = Result("stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count)
-        return out
-
     def _finish(self, bd: Any, run: Run, options: Any, block: bool | None) -> None:
         """Leave the blocks as bdsim would: outputs to look at, plots drawn."""
         run.diagram.publish()
         if options.graphics and any(getattr(b, "isgraphics", False) for b in bd.blocklist):
             options.hold = options.hold if block is None else block
             self.done(bd, block=options.hold)
-
-
-def _forget(bd: Any, blocks: int, wires: int) -> None:
-    """Take out of a diagram what bdsim has entered of a block that then could not be made."""
-    for block in bd.blocklist[blocks:]:
-        bd.blocknames.pop(block.name, None)
-        for clock in bd.clocklist:
-            clock.blocklist[:] = [b for b in clock.blocklist if b is not block]
-    del bd.blocklist[blocks:], bd.wirelist[wires:]
-
-
-def _side_by_side(signals: list[Any]) -> Any:
-    """Return signals as columns; those that are no numbers are left out."""
-    columns = [np.asarray(s).reshape(len(s), -1) for s in signals if np.asarray(s).dtype.kind in "biufc"]
-    return np.hstack(columns) if columns else np.zeros((0, 0))
-
-
-@contextlib.contextmanager
-def _quietly_failing(diagram: Diagram) -> Iterator[None]:
-    """Turn what a block raises when it is started into our error."""
-    from bdsim.exceptions import BlockRuntimeError
-
-    try:
-        yield
-    except BlockRuntimeError as error:
-        if isinstance(error.cause, CstormError):
-            raise error.cause from None
-        raise BlockError(
-            f"block {error.block.name!r}, {error.operation}: {type(error.cause).__name__}: {error.cause}"
-        ) from error.cause
 
 
 def _can_draw() -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 from bdsim.blocks.sinks import Watch
 from bdsim.blocks.sources import WaveForm
+from bdsim.exceptions import BlockRuntimeError
 
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["schedule", "start_blocks"]
+__all__ = ["failures_named", "schedule", "start_blocks", "start_clocks"]
 
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
@@ -47,6 +50,30 @@ def _declare_corners(wave: Any, simstate: Any) -> None:
             t = (cycle + corner) / wave.freq
             if simstate.t <= t <= simstate.tf:
                 simstate.declare_event(wave, t)
+
+
+def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float) -> None:
+    """Declare the ticks of all clocks from a time on."""
+    for clock in bd.clocklist:
+        clock._ensure_runtime(simstate)
+        state = simstate.clock_states[clock]
+        state.tick = 0 if first_tick == 0 else 1
+        if begin > 0.0:
+            state.tick = max(state.tick, int(np.floor((begin - clock.offset) / clock.T + 1e-9)) + 1)
+        clock.start(simstate)
+
+
+@contextlib.contextmanager
+def failures_named() -> Iterator[None]:
+    """Turn what a block raises when it is started into our error."""
+    try:
+        yield
+    except BlockRuntimeError as error:
+        if isinstance(error.cause, CstormError):
+            raise error.cause from None
+        raise BlockError(
+            f"block {error.block.name!r}, {error.operation}: {type(error.cause).__name__}: {error.cause}"
+        ) from error.cause
 
 
 def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:

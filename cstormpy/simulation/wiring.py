@@ -6,6 +6,7 @@ are looked for here, so that the message can name the ports and what to do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.errors import CstormError, DiagramError
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["compile_diagram", "describe", "input_name", "output_name"]
+__all__ = ["compile_diagram", "describe", "input_name", "output_name", "written"]
 
 
 def describe(block: Any) -> str:
@@ -23,6 +24,11 @@ def describe(block: Any) -> str:
     kind = type(block).__name__.upper()
     name = block.name if block.name is not None else kind.lower()
     return f"block {name!r}" if str(name).upper().startswith(kind) else f"block {name!r} ({kind})"
+
+
+def written(block: Any) -> str:
+    """Return how a script may write a block: as a name, without the number that bdsim gives."""
+    return re.sub(r"\W", "_", re.sub(r"\.\d+$", "", str(block.name)))
 
 
 def _port(names: Any, port: int) -> str:
@@ -69,6 +75,7 @@ def _check_ports(bd: Any, path: str = "") -> None:
     for wire in bd.wirelist:
         _check_exists(wire.start, wire.start.block.nout, "output", path)
         _check_exists(wire.end, wire.end.block.nin, "input", path)
+        _check_widths(wire, path)
         for port in wire.end.portlist if wire.end.isslice else [wire.end.port or 0]:
             key = (id(wire.end.block), port)
             if key in driven and not wire.end.isslice:
@@ -84,7 +91,7 @@ def _check_ports(bd: Any, path: str = "") -> None:
             if (id(block), port) not in driven and not _is_boundary(block):
                 raise DiagramError(
                     f"{path}{input_name(block, port)} is not connected; connect it, as in "
-                    f"bd.connect(source, {block.name}[{port}]), or feed it with bd.CONSTANT(...)"
+                    f"bd.connect(source, {written(block)}[{port}]), or feed it with bd.CONSTANT(...)"
                 )
         if isinstance(block, SubsystemBlock) and not bd.compiled:
             _check_ports(block.subsystem, f"in subsystem {block.name!r}: ")
@@ -97,6 +104,31 @@ def _check_exists(plug: Any, count: int, kind: str, path: str) -> None:
             f"{path}{describe(plug.block)} is wired at {kind} port {port}, but it has {count or 'no'} {kind}s, "
             "counted from 0"
         )
+
+
+def _check_widths(wire: Any, path: str) -> None:
+    """Refuse a wire between two ports of different declared widths."""
+    source, target = wire.start, wire.end
+    given, wanted = _shape(source, "outwidths"), _shape(target, "inwidths")
+    if given is not None and wanted is not None and given != wanted:
+        raise DiagramError(
+            f"{path}{output_name(source.block, source.port or 0)} carries {_numbers(given)}, but "
+            f"{input_name(target.block, target.port or 0)} takes {_numbers(wanted)}; are both blocks for the same "
+            "mechanism, with the same drive?"
+        )
+
+
+def _shape(plug: Any, side: str) -> tuple[int, ...] | None:
+    """Return the shape of a signal as a block declares it, or None where it is left open."""
+    widths = None if plug.isslice else getattr(plug.block, side, None)
+    width = widths[plug.port or 0] if widths else None
+    return (width,) if isinstance(width, int) else width
+
+
+def _numbers(shape: tuple[int, ...]) -> str:
+    if len(shape) > 1:
+        return f"the shape {shape}"
+    return "1 number" if shape == (1,) else f"{shape[0]} numbers"
 
 
 def _is_boundary(block: Any) -> bool:

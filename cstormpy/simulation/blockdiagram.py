@@ -1,0 +1,215 @@
+"""A diagram that is wired: a method for each kind of block, and mistakes refused where they are made.
+
+bdsim asserts that as many outputs as inputs are connected, and takes the name of an input for the output of the same
+number. Here what does not fit is said with the names of blocks and ports, in the line that wires it.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bdsim import BlockDiagram
+from bdsim.block import Block
+from bdsim.connect import EndPlug, Plug, StartPlug, Wire
+
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.simulation.wiring import describe, written
+
+__all__ = ["WiredDiagram"]
+
+
+class WiredDiagram(BlockDiagram):
+    """A bdsim diagram with blocks of our own, and with errors that name blocks and ports.
+
+    Parameters
+    ----------
+    name : str
+    runtime : Simulation
+        What runs it.
+    kinds : mapping
+        For each kind of block, as "GAIN", what its method says of itself.
+    resolve : callable
+        Returns the class of a kind of block.
+    """
+
+    def __init__(self, name: str, runtime: Any, kinds: Mapping[str, Any], resolve: Callable[[str], Any]) -> None:
+        super().__init__(name=name)
+        self.runtime = runtime
+        for kind, info in kinds.items():
+            setattr(self, kind, self._maker(kind, info.get("doc"), resolve))
+        for kind in {kind for kind in dir(BlockDiagram) if kind.isupper()} - kinds.keys():
+            setattr(self, kind, functools.partial(_missing, kind))
+
+    def _maker(self, kind: str, doc: str | None, resolve: Callable[[str], Any]) -> Callable[..., Any]:
+        """Return the method that makes one kind of block, whose errors are the block's own and say where."""
+
+        def make(*args: Any, **kwargs: Any) -> Any:
+            blocks, wires = len(self.blocklist), len(self.wirelist)
+            try:
+                return resolve(kind)(*args, bd=self, **kwargs)
+            except CstormError:
+                self._forget(blocks, wires)
+                raise
+            except Exception as error:
+                self._forget(blocks, wires)
+                raise DiagramError(f"{kind}: cannot be made: {type(error).__name__}: {error}") from error
+
+        make.__name__, make.__doc__ = kind, doc
+        return make
+
+    def _forget(self, blocks: int, wires: int) -> None:
+        """Take out what bdsim has entered of a block that then could not be made."""
+        for block in self.blocklist[blocks:]:
+            self.blocknames.pop(block.name, None)
+            for clock in self.clocklist:
+                clock.blocklist[:] = [b for b in clock.blocklist if b is not block]
+        del self.blocklist[blocks:], self.wirelist[wires:]
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse a kind of block that does not exist."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        kinds = [key for key in self.__dict__ if key.isupper()]
+        if name.upper() in kinds:
+            raise UnknownAttribute(f"block {name!r} does not exist; did you mean {name.upper()!r}?")
+        wrong = unknown_name("block", name, kinds, UnknownAttribute)
+        raise UnknownAttribute(f"{wrong} (a block of your own class is made as MyBlock(..., bd=bd))")
+
+    def __getitem__(self, name: int | str) -> Any:
+        """Return a block by its name, or by the number that bdsim gave it."""
+        known = self.blocknames if isinstance(name, str) else {block.id: block for block in self.blocklist}
+        if name not in known:
+            raise unknown_name("block", name, self.blocknames)
+        return known[name]
+
+    def add_block(self, block: Any) -> None:
+        """Enter a block, whose name no other may have."""
+        if block.name in self.blocknames:
+            raise InvalidValue(f"name: the diagram already has a block {block.name!r}; give another name")
+        super().add_block(block)
+
+    def connect(self, start: Any, *ends: Any, name: str | None = None) -> None:
+        """Connect the outputs of a block, or some of them, to as many inputs.
+
+        Parameters
+        ----------
+        start : block or port
+            A block stands for all its outputs, ``plant[0:2]`` for some, ``plant.q`` or ``plant[0]`` for one.
+        *ends : blocks or ports
+            A block stands for all its inputs. Each gets all that starts.
+        name : str, optional
+            What the wires are called.
+
+        Raises
+        ------
+        DiagramError, InvalidType
+            Naming the blocks and ports that do not fit.
+        """
+        sources = self._ports(start, "output")
+        if not ends:
+            raise DiagramError(f"connect: {_called(start)} has no end; as in bd.connect({_written(start)}, scope)")
+        targets = [self._ports(end, "input") for end in ends]
+        for end, inputs in zip(ends, targets, strict=True):
+            if len(sources) != len(inputs):
+                raise DiagramError(
+                    f"connect: {_called(start)} stands for {_counted(start, sources, 'output')}, {_called(end)} for "
+                    f"{_counted(end, inputs, 'input')}; choose as many, {_advice(start, sources, end, inputs)}"
+                )
+        for end, inputs in zip(ends, targets, strict=True):
+            for source, target in zip(sources, inputs, strict=True):
+                self.add_wire(Wire(StartPlug(_block(start), source), EndPlug(_block(end), target)), name)
+
+    def _ports(self, given: Any, side: str) -> list[int]:
+        """Return the numbers of the ports that a block or a plug stands for."""
+        if not isinstance(given, (Block, Plug)):
+            hint = f"; a value is a block too: bd.CONSTANT({given!r})" if isinstance(given, (int, float)) else ""
+            hint = hint or ("; call connect once for each" if isinstance(given, (list, tuple)) else "")
+            raise InvalidType(f"connect: expected a block or one of its ports, got a {type(given).__name__}{hint}")
+        block = _block(given)
+        if "_inport_names" not in block.__dict__:
+            raise DiagramError(
+                f"connect: the block of class {type(block).__name__} is not ready; its __init__ must call "
+                "super().__init__(**blockargs)"
+            )
+        if block._bd is None:
+            self.add_block(block)
+        elif block._bd is not self:
+            raise DiagramError(f"connect: {describe(block)} is in another diagram; make it with this one")
+        there = getattr(given, "side", side)
+        if there != side:
+            raise DiagramError(
+                f"connect: {_names(block, there)[given.port]!r} is an {there} of {describe(block)}, where a wire "
+                f"wants an {side}; there are {', '.join(map(repr, _names(block, side))) or 'none'}"
+            )
+        return _numbers(given, block.nout if side == "output" else block.nin, side)
+
+
+def _missing(kind: str, *_: Any, **__: Any) -> None:
+    """Refuse to make a block that bdsim only mentions."""
+    raise UnknownAttribute(f"block {kind!r} belongs to a toolbox of bdsim that is not installed here")
+
+
+def _numbers(given: Any, count: int, side: str) -> list[int]:
+    """Return the port numbers of a block or plug that has so many."""
+    if isinstance(given, Block):
+        return list(range(count))
+    if isinstance(given.port, slice):
+        start, stop, step = given.port.start or 0, given.port.stop, given.port.step or 1
+        numbers = list(range(start, count if stop is None else stop, step))
+    else:
+        try:
+            numbers = [operator.index(given.port)]
+        except TypeError:
+            raise InvalidType(
+                f"connect: {describe(given.block)} has no port {given.port!r}; ports are counted from 0, as in "
+                f"{_written(given.block)}[0], or named after a dot"
+            ) from None
+    for number in numbers:
+        if not -count <= number < count:
+            raise DiagramError(
+                f"connect: {describe(given.block)} is wired at {side} port {number}, but it has {count or 'no'} "
+                f"{side}{'s'[: count != 1]}, counted from 0"
+            )
+    return [number % count for number in numbers]
+
+
+def _block(given: Any) -> Any:
+    return given if isinstance(given, Block) else given.block
+
+
+def _names(block: Any, side: str) -> list[str]:
+    names = block._outport_names if side == "output" else block._inport_names
+    return list(names or [str(k) for k in range(block.nout if side == "output" else block.nin)])
+
+
+def _written(given: Any) -> str:
+    """Return how a script may write a block or port."""
+    text = written(_block(given))
+    if isinstance(given, Block):
+        return text
+    if isinstance(given.port, slice):
+        return f"{text}[{given.port.start or 0}:{'' if given.port.stop is None else given.port.stop}]"
+    return f"{text}[{given.port}]"
+
+
+def _called(given: Any) -> str:
+    return describe(given) if isinstance(given, Block) else _written(given)
+
+
+def _counted(given: Any, numbers: list[int], side: str) -> str:
+    """Return how many ports, and their names."""
+    names = _block(given)._outport_names if side == "output" else _block(given)._inport_names
+    shown = f" ({', '.join(names[k] for k in numbers)})" if names and numbers else ""
+    return f"{len(numbers) or 'no'} {side}{'s'[: len(numbers) != 1]}{shown}"
+
+
+def _advice(start: Any, sources: list[int], end: Any, inputs: list[int]) -> str:
+    """Return an example of ports that fit."""
+    width = min(len(sources), len(inputs))
+    if not width:
+        return "from a block with outputs to one with inputs"
+    slices = [f"[{ports[0]}:{ports[0] + width}]" if width > 1 else f"[{ports[0]}]" for ports in (sources, inputs)]
+    return f"as in bd.connect({_written(_block(start))}{slices[0]}, {_written(_block(end))}{slices[1]})"

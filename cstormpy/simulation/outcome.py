@@ -1,0 +1,50 @@
+"""Makes the result of a run: what was recorded, how it ended, and where one can go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cstormpy.simulation.recording import signal_name
+from cstormpy.simulation.results import Result
+from cstormpy.simulation.runner import Run
+
+__all__ = ["result_of"]
+
+
+def result_of(bd: Any, run: Run) -> Result:
+    """Return the result of a run as far as it got."""
+    t, x, signals = run.recording.arrays()
+    out = Result(name="results")
+    out["t"], out["x"], out["xnames"] = t, x, list(bd.statenames)
+    for clock in bd.clocklist:
+        times, states = clock.getlog(run.simstate)
+        name = clock.name.replace(".", "")
+        data = Result(name)
+        data["t"], data["X"], data["Xnames"] = np.array(times), np.array(states), clock.statenames
+        out.add(name, data)
+    recording = run.recording
+    if recording.watched:
+        out[".ywatch"] = signals[: recording.watched]
+        out["y"] = _side_by_side(out[".ywatch"])
+        out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
+    out[".outputs"] = [signal_name(b, port) for b in bd.blocklist for port in range(b.nout)]
+    by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
+    out[".panes"] = (
+        [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []
+    )
+    out[".status"], out[".message"], out[".state"], out[".events"] = (
+        run.status,
+        run.message,
+        run.state(),
+        run.events,
+    )
+    out[".stats"] = Result("stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count)
+    return out
+
+
+def _side_by_side(signals: list[Any]) -> Any:
+    """Return signals as columns; those that are no numbers are left out."""
+    columns = [np.asarray(s).reshape(len(s), -1) for s in signals if np.asarray(s).dtype.kind in "biufc"]
+    return np.hstack(columns) if columns else np.zeros((0, 0))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cstormpy import formulations as formulations
     from cstormpy import lie as lie
     from cstormpy import mechanism as mechanism
+    from cstormpy import optimal as optimal
     from cstormpy import sensitivity as sensitivity
     from cstormpy import simulation as simulation
     from cstormpy import trajectory as trajectory
@@ -107,6 +108,7 @@ _SUBMODULES = (
     "formulations",
     "lie",
     "mechanism",
+    "optimal",
     "sensitivity",
     "simulation",
     "trajectory",

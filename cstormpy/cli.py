@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import cstormpy
+from cstormpy.doctor import look, version
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 
@@ -70,7 +70,7 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="cstorm", description="Block diagrams of branched, underactuated mechanisms.")
-    parser.add_argument("--version", action="version", version=f"cstormpy {cstormpy.__version__}")
+    parser.add_argument("--version", action="version", version=f"cstormpy {version()}")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
     commands = parser.add_subparsers(required=True, metavar="command")
 
@@ -232,8 +232,10 @@ def _script(path: Path) -> Iterator[None]:
 def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any]) -> int:
     """Build and run a diagram and write its report, also on a run that did not come to its end."""
     target = _target(given.report, name)
+    from cstormpy.simulation import Simulation
+
     options = _settings(given)
-    sim = cstormpy.Simulation(graphics=False)
+    sim = Simulation(graphics=False)
     bd = build(sim)
     failure: CstormError | None = None
     out: Any
@@ -334,18 +336,18 @@ def _block_path() -> str:
 
 
 def _doctor(given: argparse.Namespace) -> int:
-    from cstormpy import doctor
-
     del given
-    findings = doctor.look()
+    findings = look()
     for finding in findings:
         print(finding)
     return OK if all(f.well or f.optional for f in findings) else FAILED
 
 
 def _warmup(given: argparse.Namespace) -> int:
+    from cstormpy.kernels.compiling import warmup
+
     del given
     kernels: list[str] = []
-    seconds = cstormpy.warmup(report=kernels.append)
+    seconds = warmup(report=kernels.append)
     print(f"{len(kernels)} kernels are ready, after {seconds:.1f} s")
     return OK

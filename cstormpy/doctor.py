@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 
-import cstormpy
-
-__all__ = ["NEEDED", "QT", "Finding", "look"]
+__all__ = ["NEEDED", "QT", "Finding", "look", "version"]
 
 #: The lowest versions that do; a test compares them with what the package asks for.
 NEEDED = {
@@ -54,9 +52,14 @@ class Finding:
         return line + (f"\n   {'':20}{self.mend}" if self.mend and not self.well else "")
 
 
+def version() -> str:
+    """Return the version of the package, whether it is installed or runs from its sources."""
+    return str(sys.modules[__package__].__version__)
+
+
 def look() -> list[Finding]:
     """Return what was found, in the order in which a user needs it; a look that fails is a finding too."""
-    findings = [_seen("Python", _python), Finding("cstormpy", cstormpy.__version__, True)]
+    findings = [_seen("Python", _python), Finding("cstormpy", version(), True)]
     findings += [_seen(name, lambda name=name: _package(name, NEEDED[name])) for name in NEEDED]  # type: ignore[misc]
     findings.append(_seen("kernels", _kernels))
     findings.append(_seen("kept kernels", _kept))
@@ -83,21 +86,21 @@ def _reinstall(*packages: str) -> str:
 
 
 def _python() -> Finding:
-    version = ".".join(map(str, sys.version_info[:3]))
+    number = ".".join(map(str, sys.version_info[:3]))
     mend = "install Python 3.10, 3.11, 3.12 or 3.13, from https://www.python.org/downloads"
-    return Finding("Python", f"{version}, {sys.executable}", (3, 10) <= sys.version_info < (3, 14), mend=mend)
+    return Finding("Python", f"{number}, {sys.executable}", (3, 10) <= sys.version_info < (3, 14), mend=mend)
 
 
 def _package(name: str, lowest: str) -> Finding:
     mend = _pip("--upgrade", f"{name}>={lowest}")
     try:
-        version = metadata.version(name)
+        found = metadata.version(name)
     except metadata.PackageNotFoundError:
         return Finding(name, "is not installed", False, mend=mend)
-    if _numbers(version) < _numbers(lowest):
-        return Finding(name, f"{version} is too old", False, mend=mend)
+    if _numbers(found) < _numbers(lowest):
+        return Finding(name, f"{found} is too old", False, mend=mend)
     __import__(name)
-    return Finding(name, version, True)
+    return Finding(name, found, True)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -119,7 +122,9 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _kernels() -> Finding:
     """Compile and run one, which shows that numba works here."""
-    mass = cstormpy.library.pendulum().mass_matrix([0.0])
+    from cstormpy.mechanism import library
+
+    mass = library.pendulum().mass_matrix([0.0])
     well = abs(float(mass[0, 0]) - 1.0 / 3.0) < 1e-12
     return Finding(
         "kernels", "compile and run" if well else f"compute {mass}", well, mend=_reinstall("numba", "llvmlite")

@@ -549,5 +549,4 @@ def test_warmup_says_what_it_did(cstorm, monkeypatch):
         return 3.21
 
     monkeypatch.setattr("cstormpy.kernels.compiling.warmup", warm)
-    monkeypatch.setattr(cstormpy, "warmup", warm)
     assert cstorm("warmup") == (0, ["2 kernels are ready, after 3.2 s"], [])

@@ -217,8 +217,8 @@ def test_a_pace_is_kept(shown, window):
         spent[pace] = time.perf_counter() - begin
         assert out.t[-1] == 2.0
     # a run is ahead of its pace by a millisecond at most; behind it, as far as the machine is busy
-    assert 0.098 < spent[20.0] < 0.1 + 0.4
-    assert 0.398 < spent[5.0] < 0.4 + 0.4
+    assert 0.098 < spent[20.0] < 0.1 + 1.0
+    assert 0.398 < spent[5.0] < 0.4 + 1.0
 
 
 def test_the_pace_of_a_window_is_real_time_unless_said(shown):
@@ -587,15 +587,14 @@ PUSHED = [
 @pytest.mark.parametrize(("mech", "link"), PUSHED)
 def test_a_push_is_the_wrench_of_that_force_at_that_point(mech, link):
     """The force is in the axes of the base; at the wrench port stands the same in those of the link."""
-    index = mech.link_index(link) if isinstance(link, str) and link in [each.name for each in mech.links] else None
-    index = (link if isinstance(link, int) else 0) if index is None else index
+    index = mech.link_index(link) if isinstance(link, str) else link
     rng = np.random.default_rng(8)
     q, qd, force, point = rng.normal(size=mech.n), rng.normal(size=mech.n), rng.normal(size=3), rng.normal(size=3)
     plant, loaded = HybridDynamics(mech), HybridDynamics(mech, wrench=True)
     signals = [rng.normal(size=width) for width in plant.inwidths]
     x = np.concatenate([q, qd])
     free = plant.test_deriv(*signals, x=x)
-    plant.push(mech.links[index].name, force, point)
+    plant.push(link, force, point)
     rows = np.zeros((len(mech.links), 6))
     pose = mech.forward_kinematics(q)[index]
     rows[index, 3:] = pose[:3, :3].T @ force
@@ -603,7 +602,6 @@ def test_a_push_is_the_wrench_of_that_force_at_that_point(mech, link):
     pushed = plant.test_deriv(*signals, x=x)
     np.testing.assert_allclose(pushed, loaded.test_deriv(*signals, rows, x=x), rtol=1e-12, atol=1e-12)
     assert np.abs(pushed - free).max() > 1e-3
-    # the power of the push is force times speed of the point: it is not the moment's sign alone that is right
     np.testing.assert_allclose(
         rows[index], link_wrench(pose[:3, :3].T, point, np.concatenate([np.zeros(3), force])), atol=1e-14
     )
@@ -729,12 +727,8 @@ def test_a_real_window_pushes_turns_and_stops(monkeypatch):
     sim = cs.Simulation(graphics=False, hold=False, progress=False)
     out = sim.run(bd, T=8.0, live=True, at={0.5: pull, 1.0: turn, 1.5: stop})
     link, _, force = seen["pushed"]
-    assert ACROBOT.links[link].name == view_link(1) and force[0] > 1.0 and abs(force[1]) < 0.1 * force[0]
+    assert link == 1 and force[0] > 1.0 and abs(force[1]) < 0.1 * force[0]
     assert seen["released"] is None
     assert controller.law == "pd" and controller.laws.laws["pd"].gains["kp"] == 7.5
     assert out.status == "stopped" and 1.5 <= out.t[-1] < 4.0
     assert not opened[0].alive
-
-
-def view_link(k):
-    return ACROBOT.links[k].name

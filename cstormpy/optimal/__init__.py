@@ -1,0 +1,36 @@
+"""Optimal control: motions of least cost, by exact gradients through the hybrid dynamics (papers/000, 004)."""
+
+from __future__ import annotations
+
+from cstormpy.optimal.constraints import PathConstraint, Pose, Position
+from cstormpy.optimal.loads import Load
+from cstormpy.optimal.problem import Problem
+from cstormpy.optimal.samples import Samples
+from cstormpy.optimal.solution import Solution
+from cstormpy.optimal.solving import Progressed, Stage
+from cstormpy.optimal.terms import Acceleration, Effort, EnergySpent, Jerk, Mixed, Objective, Term, Terminal, Time
+from cstormpy.optimal.user_terms import AtEnd, Constraint, Running
+
+__all__ = [
+    "Acceleration",
+    "AtEnd",
+    "Constraint",
+    "Effort",
+    "EnergySpent",
+    "Jerk",
+    "Load",
+    "Mixed",
+    "Objective",
+    "PathConstraint",
+    "Pose",
+    "Position",
+    "Problem",
+    "Progressed",
+    "Running",
+    "Samples",
+    "Solution",
+    "Stage",
+    "Term",
+    "Terminal",
+    "Time",
+]

@@ -1,0 +1,106 @@
+"""What is asked of a motion at its ends: states as users give them, split by joints on splines and the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.mechanism import Mechanism
+from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.joints import targets_of
+from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.trajectory import EndConditions
+
+__all__ = ["EndState", "State", "end_conditions", "read_state"]
+
+NAMES = ("q", "qd", "qdd")
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """Position, rate and acceleration at an end, (3, n), NaN where a joint is free."""
+
+    rows: Array
+
+    @property
+    def q(self) -> Array:
+        """The position, (n,)."""
+        return np.asarray(self.rows[0])
+
+
+def read_state(mech: Mechanism, value: Any, what: str) -> State:
+    """Return a state from a posture (at rest where it is given), a tuple (q, qd[, qdd]), a mapping, or None: free.
+
+    A mapping has the keys "q", "qd", "qdd", or names of joints, which are at rest there.
+
+    >>> from cstormpy.mechanism import library
+    >>> read_state(library.acrobot(), [-1.0, None], "start").rows[:2].tolist()
+    [[-1.0, nan], [0.0, nan]]
+    """
+    rows = np.full((3, mech.n), np.nan)
+    if value is None:
+        return State(rows)
+    if isinstance(value, Mapping) and value and set(value) <= set(NAMES):
+        given = [value.get(name) for name in NAMES]
+    elif isinstance(value, tuple) and value and not all(e is None or np.ndim(e) == 0 for e in value):
+        if len(value) > 3:
+            raise InvalidValue(f"{what}: expected (q, qd) or (q, qd, qdd), got {len(value)} entries")
+        given = [*value, None, None][:3]
+    else:
+        if isinstance(value, str):
+            raise InvalidType(f"{what}: expected a posture, a tuple (q, qd) or a mapping, got the text {value!r}")
+        if isinstance(value, Mapping):
+            for name in value:
+                if name not in mech.names:
+                    raise unknown_name(f"{what}: joint", name, (*mech.names, *NAMES))
+        q = targets_of(mech, value, what)
+        return State(np.array([q, np.where(np.isnan(q), np.nan, 0.0), np.full(mech.n, np.nan)]))
+    for row, name, entry in zip(rows, NAMES, given, strict=True):
+        if entry is not None:
+            row[:] = targets_of(mech, entry, f"{what}, {name}")
+    return State(rows)
+
+
+def end_conditions(start: State, end: State, joints: Any, active: Any) -> EndConditions:
+    """Return the conditions on the joints on splines; a spline of torque has none."""
+    found: dict[str, Any] = {}
+    for place, state in ((0, start), (1, end)):
+        for name, row in zip(NAMES, state.rows, strict=True):
+            entries = [None if np.isnan(row[j]) or not active[j] else float(row[j]) for j in joints]
+            if any(e is not None for e in entries):
+                found[f"{name}{place}"] = tuple(entries)
+    return EndConditions(**found)
+
+
+class EndState(PathConstraint):
+    """Positions and rates at the end that no control point can be fixed for."""
+
+    def __init__(self, targets: Mapping[str, Array], name: str = "end") -> None:
+        self._targets = dict(targets)
+        self._at = {channel: np.flatnonzero(~np.isnan(t)) for channel, t in self._targets.items()}
+        wanted = np.concatenate([t[self._at[channel]] for channel, t in self._targets.items()])
+        super().__init__(wanted, wanted, "end", name)
+        self.columns = [f"{channel} of joint {j}" for channel, at in self._at.items() for j in at]
+
+    def scale(self, count: int) -> Array:
+        """Return ones: radians, metres and seconds."""
+        return np.ones(count)
+
+    def values(self, at: Samples) -> Array:
+        """Return what is asked, (N, k)."""
+        return np.hstack([getattr(at, channel)[:, joints] for channel, joints in self._at.items()])
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives by channel, (N, k, n)."""
+        total = sum(len(joints) for joints in self._at.values())
+        parts, first = {}, 0
+        for channel, joints in self._at.items():
+            part = np.zeros((len(at), total, at.mech.n))
+            part[:, np.arange(first, first + len(joints)), joints] = 1.0
+            parts[channel] = part
+            first += len(joints)
+        return parts

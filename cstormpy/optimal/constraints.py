@@ -1,0 +1,261 @@
+"""Constraints along a motion: limits of joints, and where a link has to be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cstormpy import lie
+from cstormpy.dynamics.border import as_floats, link_index
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.mechanism import Mechanism
+from cstormpy.mechanism import checks as numbers
+from cstormpy.optimal.samples import Array, Parts, Samples
+
+__all__ = ["KINDS", "AtLike", "JointLimit", "PathConstraint", "Pose", "Position"]
+
+AtLike = str | Sequence[float] | float
+
+WHERE = ("all", "start", "end", "breaks")
+
+
+class PathConstraint:
+    """lower <= c(samples) <= upper, k numbers at each of the samples where it holds.
+
+    Attributes
+    ----------
+    lower, upper : ndarray, () or (k,)
+    at : str or tuple of float
+    name : str
+    """
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, at: AtLike, name: str) -> None:
+        self.name = numbers.name(name, "name of a constraint")
+        self.lower, self.upper = as_floats(lower, f"{self.name}: lower"), as_floats(upper, f"{self.name}: upper")
+        for bound in (self.lower, self.upper):
+            if np.isnan(bound).any() or bound.ndim > 1:
+                raise InvalidValue(f"constraint {name!r}: a bound must be a number, or a number for each function")
+        if np.any(self.lower > self.upper):
+            raise InvalidValue(f"constraint {name!r}: the lower bound {self.lower} is above the upper one {self.upper}")
+        if np.any(self.lower == np.inf) or np.any(self.upper == -np.inf):
+            raise NonFinite(f"constraint {name!r}: an infinite bound leaves nothing; lower is −∞ or finite")
+        self.at = _where(at, name)
+
+    def values(self, at: Samples) -> Array:
+        """Return c at N samples, (N, k)."""
+        raise NotImplementedError
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives of c to the channels that matter, (N, k, n), and (N, k) for "t"."""
+        raise NotImplementedError
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse a mechanism that the constraint does not fit."""
+
+    def scale(self, count: int) -> Array:
+        """Return the size of the numbers that a bound is measured by, (k,)."""
+        low, high = (np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.lower, self.upper))
+        size = np.maximum(low, high)
+        return np.broadcast_to(np.where(size > 0.0, size, 1.0), (count,)).copy()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, at={self.at!r})"
+
+
+def _where(at: Any, name: str) -> str | tuple[float, ...]:
+    if isinstance(at, str):
+        if at not in WHERE:
+            raise InvalidValue(f"constraint {name!r}: at: expected one of {', '.join(WHERE)}, or phases, got {at!r}")
+        return at
+    phases = np.atleast_1d(as_floats(at, f"constraint {name!r}: at"))
+    if phases.ndim != 1 or not phases.size or not np.all((phases >= 0.0) & (phases <= 1.0)):
+        raise InvalidValue(f"constraint {name!r}: at: expected phases from 0 (the start) to 1 (the end), got {at!r}")
+    return tuple(phases.tolist())
+
+
+#: The limits of joints: the channel of each, None for the power τ q̇, and its unit.
+KINDS: dict[str, tuple[str | None, str]] = {
+    "position": ("q", "rad or m"),
+    "velocity": ("qd", "rad/s or m/s"),
+    "acceleration": ("qdd", "rad/s² or m/s²"),
+    "jerk": ("qddd", "rad/s³ or m/s³"),
+    "torque": ("tau", "N m or N"),
+    "power": (None, "W"),
+}
+
+
+class JointLimit(PathConstraint):
+    """Limits of one kind on some joints, at all samples."""
+
+    def __init__(self, mech: Mechanism, kind: str, low: Array, high: Array) -> None:
+        self.kind = kind
+        self.joints = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+        self.channel = KINDS[kind][0]
+        self.columns = [mech.names[k] for k in self.joints]
+        self._select = np.eye(mech.n)[self.joints]
+        super().__init__(low[self.joints], high[self.joints], "all", kind)
+
+    def values(self, at: Samples) -> Array:
+        """Return what is limited, (N, k)."""
+        y = at.tau * at.qd if self.channel is None else getattr(at, self.channel)
+        return np.asarray(y[:, self.joints])
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives by channel, (N, k, n)."""
+        if self.channel is not None:
+            return {self.channel: np.broadcast_to(self._select, (len(at), *self._select.shape))}
+        return {"tau": self._select * at.qd[:, None, :], "qd": self._select * at.tau[:, None, :]}
+
+
+class Position(PathConstraint):
+    """Where a point of a link may be: lower <= x <= upper in the base's axes, or x = target.
+
+    Parameters
+    ----------
+    link : str or int
+    target : array_like, (3,) with None for directions that are free, optional
+        The point's place [m]; makes equations.
+    lower, upper : array_like, (3,) with None, optional
+        Bounds instead.
+    tool : array_like, (3,), optional
+        The point in the link's frame; its origin unless given.
+    at : {"all", "start", "end", "breaks"} or sequence of floats
+        Where it holds. An equation at all samples is more than a spline can meet; "breaks" asks it at the knots.
+    name : str, optional
+
+    Examples
+    --------
+    >>> Position("forearm", target=[0.5, 0.5, None], tool=[1, 0, 0])
+    Position('position of forearm', at='end')
+    """
+
+    def __init__(
+        self,
+        link: str | int,
+        target: Any = None,
+        lower: Any = None,
+        upper: Any = None,
+        tool: ArrayLike = (0.0, 0.0, 0.0),
+        at: AtLike = "end",
+        name: str | None = None,
+    ) -> None:
+        self.link = link
+        self.tool = numbers.array(tool, (3,), "tool")
+        if target is None and lower is None and upper is None:
+            raise InvalidValue("Position: give a target, or lower or upper bounds")
+        if target is not None and (lower is not None or upper is not None):
+            raise InvalidValue("Position: give a target or bounds, not both")
+        low = _three(lower if target is None else target, -np.inf, "lower")
+        high = _three(upper if target is None else target, np.inf, "upper")
+        self.axes = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+        super().__init__(low[self.axes], high[self.axes], at, name or f"position of {link}")
+        self.columns = ["xyz"[k] for k in self.axes]
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse a link that does not exist."""
+        link_index(mech, self.link)
+
+    def scale(self, count: int) -> Array:
+        """Return one metre."""
+        return np.ones(count)
+
+    def values(self, at: Samples) -> Array:
+        """Return the coordinates of the point, (N, k)."""
+        pose = at.mech.forward_kinematics(at.q)[:, link_index(at.mech, self.link)]
+        return (pose[:, :3, :3] @ self.tool + pose[:, :3, 3])[:, self.axes]
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return ∂x/∂q = R (J_v − [p] J_ω), (N, k, n)."""
+        pose = at.mech.forward_kinematics(at.q)[:, link_index(at.mech, self.link)]
+        J = at.mech.jacobian(at.q, self.link)
+        inside = J[:, 3:] - lie.hat3(self.tool) @ J[:, :3]
+        return {"q": (pose[:, :3, :3] @ inside)[:, self.axes]}
+
+
+class Pose(PathConstraint):
+    """Keep a link, or a tool on it, in a pose: the six components of log(target⁻¹ T) are zero, or some of them.
+
+    Parameters
+    ----------
+    link : str or int
+    pose : array_like, (4, 4)
+        The target in the base's frame.
+    tool : array_like, (4, 4), optional
+        Pose of the tool in the link's frame.
+    mask : {"pose", "position", "orientation", "planar"} or six bool
+        Which components (rotation about, translation along x, y, z of the target's axes) count. "planar" is rotation
+        about z and translation in x and y.
+    at, name
+        As for `Position`.
+    """
+
+    def __init__(
+        self,
+        link: str | int,
+        pose: ArrayLike,
+        tool: ArrayLike | None = None,
+        mask: str | Sequence[bool] = "pose",
+        at: AtLike = "end",
+        name: str | None = None,
+    ) -> None:
+        self.link = link
+        self._from_target = lie.inverse(lie.check_pose(pose, name="pose"))
+        self.tool = np.eye(4) if tool is None else lie.check_pose(tool, name="tool")
+        self._to_tool = lie.Ad(lie.inverse(self.tool))
+        self.axes = _masked(mask)
+        super().__init__(np.zeros(len(self.axes)), np.zeros(len(self.axes)), at, name or f"pose of {link}")
+        self.columns = [("rx", "ry", "rz", "x", "y", "z")[k] for k in self.axes]
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse a link that does not exist."""
+        link_index(mech, self.link)
+
+    def _away(self, at: Samples) -> Array:
+        pose = at.mech.forward_kinematics(at.q)[:, link_index(at.mech, self.link)]
+        return lie.log_se3(self._from_target @ pose @ self.tool)
+
+    def values(self, at: Samples) -> Array:
+        """Return the components, (N, k)."""
+        return self._away(at)[:, self.axes]
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return dexp⁻¹ J, (N, k, n): the twist of the tool in its own frame moves the logarithm on the right."""
+        J = self._to_tool @ at.mech.jacobian(at.q, self.link)
+        return {"q": (lie.dexp_inv_se3(self._away(at), side="left") @ J)[:, self.axes]}
+
+
+_MASKS = {
+    "pose": (1, 1, 1, 1, 1, 1),
+    "position": (0, 0, 0, 1, 1, 1),
+    "orientation": (1, 1, 1, 0, 0, 0),
+    "planar": (0, 0, 1, 1, 1, 0),
+}
+
+
+def _masked(mask: Any) -> Any:
+    if isinstance(mask, str):
+        if mask not in _MASKS:
+            raise InvalidValue(f"mask: expected one of {', '.join(_MASKS)}, or six bool, got {mask!r}")
+        mask = _MASKS[mask]
+    chosen = np.asarray(mask, dtype=bool)
+    if chosen.shape != (6,):
+        raise ShapeError(f"mask: expected six bool, got the shape {chosen.shape}")
+    if not chosen.any():
+        raise InvalidValue("mask: no component counts")
+    return np.flatnonzero(chosen)
+
+
+def _three(value: Any, missing: float, what: str) -> Array:
+    """Return three numbers, with what stands for those that are None."""
+    if value is None:
+        return np.full(3, missing)
+    try:
+        entries = list(value)
+    except TypeError as error:
+        raise InvalidType(f"{what}: expected three numbers, got a {type(value).__name__}") from error
+    if len(entries) != 3:
+        raise ShapeError(f"{what}: expected three numbers (x, y, z), got {len(entries)}")
+    return np.array([missing if e is None else numbers.real(e, what) for e in entries])

@@ -1,0 +1,68 @@
+"""Derivatives of users' functions of samples, where they give none: differences of fourth order, channel by channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from cstormpy.dynamics.border import as_floats
+from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
+from cstormpy.optimal.samples import CHANNELS, Array, Samples
+
+__all__ = ["STENCIL", "differenced", "read_parts", "read_values"]
+
+STEP = 1e-3
+"""Step of the differences; the error of fourth order and rounding are both about 1e-12 of the scale there."""
+
+STENCIL = ((-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0))
+"""Places and weights of the first derivative, of fourth order."""
+
+
+def differenced(function: Callable[[Samples], Array], at: Samples) -> dict[str, Array]:
+    """Return the derivatives of function(samples), (N, …), to all channels, (N, …, n) each, and (N, …) to "t"."""
+    parts: dict[str, Array] = {}
+    for channel in CHANNELS:
+        x = getattr(at, channel)
+        columns = [_column(function, at, channel, j) for j in range(x.shape[1])]
+        parts[channel] = np.stack(columns, axis=-1)
+    moved = [(w / STEP) * function(replace(at, t=at.t + k * STEP)) for k, w in STENCIL]
+    parts["t"] = np.sum(moved, axis=0)
+    return {channel: part for channel, part in parts.items() if np.any(part)}
+
+
+def _column(function: Callable[[Samples], Array], at: Samples, channel: str, j: int) -> Array:
+    x = getattr(at, channel)
+    step = STEP * max(1.0, float(np.abs(x[:, j]).max(initial=0.0)))
+    total: Any = 0.0
+    for k, weight in STENCIL:
+        moved = x.copy()
+        moved[:, j] += k * step
+        total = total + (weight / step) * function(replace(at, **{channel: moved}))
+    return np.asarray(total)
+
+
+def read_values(values: Any, shape: tuple[int | None, ...], what: str) -> Array:
+    """Return what a user's function answered as an array of that shape, NaN included."""
+    array = as_floats(values, what)
+    if array.ndim != len(shape) or any(e is not None and e != g for e, g in zip(shape, array.shape, strict=True)):
+        lengths = ", ".join("any" if e is None else str(e) for e in shape)
+        raise ShapeError(f"{what}: expected the shape ({lengths}{',' if len(shape) == 1 else ''}), got {array.shape}")
+    return array
+
+
+def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> dict[str, Array]:
+    """Return what a user's gradient answered, checked: (*front, n) for each channel, front for "t"."""
+    if not isinstance(parts, Mapping):
+        raise InvalidType(f"{what}: expected a mapping from channels to arrays, got a {type(parts).__name__}")
+    found = {}
+    for channel, part in parts.items():
+        if channel not in (*CHANNELS, "t"):
+            raise unknown_name(f"{what}: channel", channel, (*CHANNELS, "t"))
+        shape = front if channel == "t" else (*front, at.mech.n)
+        found[channel] = read_values(part, shape, f"{what}, {channel!r}")
+        if not np.isfinite(found[channel]).all():
+            raise NonFinite(f"{what}, {channel!r}: all numbers must be finite")
+    return found

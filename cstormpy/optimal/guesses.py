@@ -1,0 +1,85 @@
+"""Where a search begins: a cubic from end to end, a motion that is given, and waves added to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.optimal.samples import Array
+from cstormpy.trajectory import BSpline, cubic
+from cstormpy.trajectory.checks import finite_array
+
+if TYPE_CHECKING:
+    from cstormpy.optimal.problem import Problem
+
+__all__ = ["followed", "guessed_points", "random_points", "read_guess"]
+
+WAVES = 3
+"""Half waves that are added to a guess."""
+
+
+def guessed_points(problem: Problem) -> Array:
+    """Return the control points (m, n_driven) of the cubic from the start to the end, at rest at both.
+
+    A joint that is free at one end stays where it is at the other; at zero if both are free. Torques are zero.
+    """
+    first, last = problem.start.q[problem.driven], problem.end.q[problem.driven]
+    first, last = np.where(np.isnan(first), last, first), np.where(np.isnan(last), first, last)
+    if not problem.inverse:
+        moved = problem.mech.active_mask[problem.driven]
+        first, last = np.where(moved, first, 0.0), np.where(moved, last, 0.0)
+    m = len(problem.knots) - problem.options.degree - 1
+    return followed(cubic(np.nan_to_num(first), np.nan_to_num(last), 1.0), problem, m)
+
+
+def greville(problem: Problem) -> Array:
+    """Return the phase at which each control point has the most weight, (m,)."""
+    p, knots = problem.options.degree, problem.knots
+    windows = np.lib.stride_tricks.sliding_window_view(knots[1:-1], p)
+    return np.asarray(windows.mean(axis=1))
+
+
+def random_points(problem: Problem, rng: np.random.Generator) -> Array:
+    """Return what is added to the control points of a guess, (m, n_driven): waves of random size."""
+    s = greville(problem)[:, None, None]
+    count = np.arange(1, WAVES + 1)
+    sizes = rng.uniform(-1.0, 1.0, (len(problem.driven), WAVES)) / np.sqrt(count)
+    points = problem.options.spread * (sizes * np.sin(np.pi * count * s)).sum(axis=2)
+    if not problem.inverse:
+        torques = ~problem.mech.active_mask[problem.driven]
+        limits = [limit for limit in problem.limits if limit.kind == "torque"]
+        for c in np.flatnonzero(torques):
+            j = problem.driven[c]
+            if limits and j in limits[0].joints:
+                k = list(limits[0].joints).index(j)
+                points[:, c] *= 0.5 * float(limits[0].upper[k] - limits[0].lower[k]) / problem.options.spread
+    return np.asarray(points)
+
+
+def read_guess(guess: Any, problem: Problem) -> Array | None:
+    """Return the control points (m, n_driven) of a guess that was given; None if there is none."""
+    if guess is None:
+        return None
+    m, n = len(problem.knots) - problem.options.degree - 1, len(problem.driven)
+    if isinstance(guess, BSpline):
+        return followed(guess, problem, m)
+    if isinstance(guess, str):
+        raise InvalidType(f"guess: expected a BSpline or control points, got the text {guess!r}")
+    return finite_array(guess, "guess", (m, n), "control points of the joints on splines")
+
+
+def followed(curve: BSpline, problem: Problem, m: int) -> Array:
+    """Return the control points of the spline that follows a motion, with the phases of its own time."""
+    n = len(problem.driven)
+    if curve.n == problem.mech.n and n != problem.mech.n:
+        curve = curve.replace(control_points=curve.control_points[:, problem.driven], names=None)
+    if curve.n != n:
+        raise ShapeError(f"guess: expected a motion of {n} or {problem.mech.n} joints, got one of {curve.n}")
+    unit = curve.with_start(0.0).with_duration(1.0)
+    same = unit.degree == problem.options.degree and len(unit.knots) == len(problem.knots)
+    if same and np.allclose(unit.knots, problem.knots, atol=1e-12):
+        return unit.control_points.copy()
+    fitted = BSpline.from_curve(unit, knots=problem.knots, degree=problem.options.degree)
+    return fitted.control_points.copy()

@@ -1,0 +1,195 @@
+"""The inverse transcription: every joint on a spline, torques by inverse dynamics (papers/004, section 5).
+
+Limits hold at an even grid of phases, integrals are Gauss sums in each segment of the splines, and the torque of a
+joint without motor, which must be zero, is an equation at some phases of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cstormpy.dynamics.running import MANY_COORDINATES, run_batch, scratch_size
+from cstormpy.kernels import layout
+from cstormpy.optimal.loads import add_turning, wrenches
+from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
+
+__all__ = ["Inverse"]
+
+_NONE = np.zeros((0, 0))
+
+
+class Inverse(Transcription):
+    """The inverse transcription.
+
+    Parameters
+    ----------
+    setup : Setup
+        All joints are on splines.
+    count : int
+        Samples of the grid, both ends included.
+    integrals : bool
+        Whether anything is integrated.
+    phases : ndarray
+        Further phases at which something is asked.
+    pieces : int
+        Into how many pieces each segment is cut for the integrals.
+    """
+
+    def __init__(self, setup: Setup, count: int, integrals: bool, phases: Array | None = None, pieces: int = 1) -> None:
+        super().__init__(setup)
+        sites, weights = _gauss(setup.knots, setup.degree, pieces) if integrals else (np.zeros(0), np.zeros(0))
+        further = np.zeros(0) if phases is None else phases
+        self.grid = slice(0, count)
+        self.quadrature = slice(count, count + len(sites))
+        self.phases = np.concatenate([np.linspace(0.0, 1.0, count), sites, further])
+        self.weights = np.concatenate([np.zeros(count), weights, np.zeros(len(further))])
+        self._prepare_bases()
+        self._prepare_dynamics()
+
+    def _prepare_bases(self) -> None:
+        """Make the derivatives of q^(r) to x, with one pattern for all orders, and what does not depend on x."""
+        from scipy.sparse import csr_array, kron
+
+        curve, n = self.setup.curve, self.setup.mech.n
+        bases = [curve.basis_matrix(self.phases, r) for r in range(ORDERS)]
+        Z = self.map.matrix
+        full = [csr_array(kron(b, np.eye(n)) @ Z) for b in bases]
+        pattern = csr_array(sum(abs(f) for f in full))
+        pattern.sort_indices()
+        self._start, self._column = pattern.indptr, pattern.indices
+        rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
+        self._joint = rows % n
+        self._data = np.array([f[rows, self._column] for f in full]).reshape(ORDERS, -1)
+        shape = (pattern.shape[0], self.map.size)
+        self._forward = [csr_array((d, self._column, self._start), shape=shape) for d in self._data]
+        self._backward = [f.T.tocsr() for f in self._forward]
+        self._bases = bases
+        self._fixed = self._offsets(1.0)
+
+    def _offsets(self, duration: float) -> Array:
+        """Return the parts of the derivatives to the phase that the end conditions make, (orders, N n)."""
+        P0 = self.map.with_duration(duration).offset
+        return np.array([(b @ P0).ravel() for b in self._bases])
+
+    def _prepare_dynamics(self) -> None:
+        from cstormpy.kernels import entries_sensitivity as entries
+        from cstormpy.mechanism.tables import INVERSE, tables_of
+
+        mech = self.setup.mech
+        self._tables = tables_of(mech, INVERSE)
+        one_by_one = mech.n > MANY_COORDINATES or self._tables.N[layout.N_DEEP]
+        self._kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes
+        self._numbers = scratch_size(mech, True)
+
+    def evaluate(self, x: Array) -> InverseEvaluation | None:
+        """Return the motion, or None where a number is not finite."""
+        T = self.duration(x)
+        if not (np.isfinite(x).all() and T > 0.0):
+            return None
+        mech, N = self.setup.mech, len(self.phases)
+        offsets = self._offsets(T) if self.offset_moves else self._fixed
+        free = x[: self.map.size]
+        with np.errstate(over="ignore", invalid="ignore"):
+            q, qd, qdd, qddd = (
+                ((f @ free + offset) / T**r).reshape(N, mech.n)
+                for r, (f, offset) in enumerate(zip(self._forward, offsets, strict=True))
+            )
+        wrench = wrenches(mech, self.setup.loads, q) if self.setup.loads else _NONE
+        tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
+        arguments = (q, qd, qdd, wrench, _NONE, tau, columns, np.empty((0, mech.n, 12)))
+        _, status = run_batch(self._kernel, self._tables, arguments, N, self._numbers, 1)
+        if status != 0 or not np.isfinite(columns).all():
+            return None
+        if self.setup.loads:
+            add_turning(mech, self.setup.loads, q, columns[:, 0])
+        samples = Samples(mech, T, self.weights, T * self.phases, q, qd, qdd, tau, qddd)
+        return InverseEvaluation(self, samples, columns)
+
+    def plan(self, places: Indices) -> RowPlan:
+        """Return where the derivatives of numbers at these samples stand, one row each."""
+        n = self.setup.mech.n
+        begin, end = self._start[places * n], self._start[(places + 1) * n]
+        counts = end - begin
+        row = np.repeat(np.arange(len(places)), counts)
+        entry = np.arange(counts.sum()) + np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+        rows, columns = row, self._column[entry]
+        if self.free_duration:
+            rows = np.concatenate([rows, np.arange(len(places))])
+            columns = np.concatenate([columns, np.full(len(places), self.size - 1)])
+        return RowPlan(places, rows, columns, (row * n + self._joint[entry], self._data[:, entry]))
+
+
+class InverseEvaluation(Evaluation):
+    """A motion of all joints on splines."""
+
+    def __init__(self, owner: Inverse, samples: Samples, columns: Array) -> None:
+        self.owner, self.samples, self.columns = owner, samples, columns
+
+    def pull(self, parts: Parts) -> Array:
+        """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
+        owner, T = self.owner, self.samples.duration
+        by_order: list[Array | None] = [parts.get(name) for name in ("q", "qd", "qdd", "qddd")]
+        if "tau" in parts:
+            through = np.einsum("ki,krij->rkj", parts["tau"], self.columns)
+            for r in range(3):
+                have = by_order[r]
+                by_order[r] = through[r] if have is None else have + through[r]
+        gradient = np.zeros(owner.size)
+        for r, part in enumerate(by_order):
+            if part is not None:
+                gradient[: owner.map.size] += owner._backward[r] @ (part.ravel() / T**r)
+        if owner.free_duration:
+            total = 0.0
+            for r, (part, rate) in enumerate(zip(by_order, self.by_duration(), strict=True)):
+                if part is not None and (r or owner.offset_moves):
+                    total += float(np.vdot(part, rate))
+            if "t" in parts:
+                total += float(parts["t"] @ owner.phases)
+            gradient[-1] = total
+        return gradient
+
+    def by_duration(self) -> list[Array]:
+        """Return ∂q^(r)/∂T at fixed phases and fixed x, (N, n) each."""
+        at, owner = self.samples, self.owner
+        T = at.duration
+        rates = [np.zeros_like(at.q), at.qd * (-1.0 / T), at.qdd * (-2.0 / T), at.qddd * (-3.0 / T)]
+        if owner.offset_moves:
+            moved = owner.map.with_duration(T).offset_rate
+            rates = [rate + (b @ moved) / T**r for r, (rate, b) in enumerate(zip(rates, owner._bases, strict=True))]
+        return rates
+
+    def entries(self, plan: RowPlan, parts: Parts) -> Array:
+        """Return the entries of the plan for R numbers with these derivatives, (R, n) by channel."""
+        owner, T = self.owner, self.samples.duration
+        at, data = plan.extra
+        by_order: list[Array | None] = [parts.get(name) for name in ("q", "qd", "qdd", "qddd")]
+        if "tau" in parts:
+            # for each sample its rows stand together: (samples, rows, n) @ (samples, n, 3 n)
+            through = np.einsum("ri,rkij->krj", parts["tau"], self.columns[plan.places], optimize=False)
+            for r in range(3):
+                have = by_order[r]
+                by_order[r] = through[r] if have is None else have + through[r]
+        total = np.zeros(len(at))
+        for r, part in enumerate(by_order):
+            if part is not None:
+                total += np.ascontiguousarray(part).ravel()[at] * (data[r] * T**-r)
+        if not owner.free_duration:
+            return total
+        last = np.zeros(len(plan.places))
+        for r, (part, rate) in enumerate(zip(by_order, self.by_duration(), strict=True)):
+            if part is not None and (r or owner.offset_moves):
+                last += np.einsum("ri,ri->r", part, rate[plan.places])
+        if "t" in parts:
+            last += parts["t"] * owner.phases[plan.places]
+        return np.concatenate([total, last])
+
+
+def _gauss(knots: Array, degree: int, pieces: int) -> tuple[Array, Array]:
+    """Return sites and weights of Gauss's rule with degree + 1 points in each piece, on phases from 0 to 1."""
+    breaks = np.unique(knots[degree : knots.size - degree])
+    cuts = np.interp(np.arange(pieces * (len(breaks) - 1) + 1) / pieces, np.arange(len(breaks)), breaks)
+    x, w = np.polynomial.legendre.leggauss(degree + 1)
+    half = 0.5 * np.diff(cuts)
+    middle = 0.5 * (cuts[1:] + cuts[:-1])
+    return (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()

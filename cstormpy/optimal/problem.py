@@ -1,0 +1,390 @@
+"""Optimal control problems: a mechanism, its drive, a duration, the ends, an objective, limits and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.mechanism import Mechanism, checks
+from cstormpy.optimal.conditions import EndState, end_conditions, read_state
+from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
+from cstormpy.optimal.inverse import Inverse
+from cstormpy.optimal.loads import read_loads
+from cstormpy.optimal.programme import Programme
+from cstormpy.optimal.reading import (
+    read_duration,
+    read_knots,
+    read_limits,
+    refuse_outside,
+    variable_bounds,
+    without_motor,
+)
+from cstormpy.optimal.samples import Array, Samples
+from cstormpy.optimal.shooting import Shooting
+from cstormpy.optimal.terms import Objective, Terminal
+from cstormpy.optimal.transcription import Indices, Setup, Transcription
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from cstormpy.optimal.checking import GradientCheck
+    from cstormpy.optimal.solution import Solution
+    from cstormpy.optimal.solving import Progressed, Stage
+
+__all__ = ["Problem"]
+
+TRANSCRIPTIONS = ("auto", "inverse", "shooting")
+
+STEPS = 500
+"""Fewest integration steps unless they are given."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Options:
+    """What a problem is given beside its mechanism."""
+
+    duration: Any
+    start: Any
+    objective: Objective
+    end: Any = None
+    limits: Any = "mechanism"
+    constraints: Sequence[PathConstraint] = ()
+    loads: Any = ()
+    points: int = 16
+    degree: int = 3
+    knots: Any = None
+    transcription: str = "auto"
+    samples: int = 201
+    steps: int | None = None
+    collocation: Any = None
+    guess: Any = None
+    spread: float = 3.0
+    box: float | None = None
+    exact: bool = False
+
+
+class Problem:
+    """Find the motion of least cost.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+        The mechanism, a library name or a file. Its drive says what shooting integrates: active joints move along
+        splines, joints with a motor that are not active get a spline of torque, all others follow.
+    duration : float, (low, high) or (low, guess, high)
+        T [s], or the bounds of a free one.
+    start, end : posture, tuple or mapping
+        What holds at the ends: a posture (n,) in which None leaves a joint free, at rest where it is given; a tuple
+        (q, qd) or (q, qd, qdd); a mapping from "q", "qd", "qdd", or from names of joints, which are at rest; None: the
+        end is free. Shooting needs the whole state of the joints that it integrates at the start.
+    objective : Objective
+        A sum of terms, as ``Effort() + 100 * Terminal(q={"shoulder": np.pi / 2})``.
+    limits : "mechanism", None or mapping, optional
+        Limits of "position", "velocity", "acceleration", "jerk", "torque", "power": each a number for all joints, a
+        pair (low, high), or a mapping from joints to such. "mechanism": those of its joints; what a mapping does not
+        mention is not limited.
+    constraints : sequence of PathConstraint
+        `Position`, `Pose`, `Constraint`.
+    loads : Load or sequence of Load
+        What acts on the links from outside.
+    points : int
+        Control points of each spline.
+    degree : int
+        Degree of the splines.
+    knots : array_like, (points + degree + 1,), optional
+        Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
+    transcription : {"auto", "inverse", "shooting"}
+        *inverse*: every joint on a spline, and the torque of a joint without motor is zero at `collocation` phases.
+        *shooting*: see `mech`. "auto" shoots where a joint has no motor.
+    samples : int
+        Inverse: phases, both ends included, at which limits hold.
+    steps : int, optional
+        Shooting: even number of integration steps; limits hold at each. Unless given, from 500 on the first that has
+        a step at each knot.
+    collocation : int or sequence of floats, optional
+        Inverse: at how many phases, or at which, joints without motor are free of torque; the knots unless given.
+    guess : BSpline, array_like or None, optional
+        Where the search begins: a motion of the joints on splines or of all joints, or control points; a cubic from
+        the start to the end unless given.
+    spread : float
+        Size [rad or m] of what random starts add to the guess.
+    box : float, optional
+        How far control points may be from the joint's start; 4π where anything is integrated, no bound else.
+    exact : bool
+        Make equations of `Terminal` terms instead of penalties.
+
+    Raises
+    ------
+    CstormError
+        Naming what is wrong, before anything is solved.
+
+    Examples
+    --------
+    The arm of papers/004 from rest to rest as fast as its motors can:
+
+    >>> from cstormpy.mechanism import library
+    >>> from cstormpy.optimal import Problem, Time
+    >>> arm = library.xiang_two_link().with_gravity([0, 0, 0])
+    >>> problem = Problem(arm, duration=(0.2, 1.0), start=[0, -2], end=[1, -1], objective=Time(), points=12, samples=41)
+    >>> solution = problem.solve()
+    >>> round(solution.duration, 3), solution.feasible
+    (0.395, True)
+    """
+
+    def __init__(self, mech: Mechanism | str, **options: Any) -> None:
+        from cstormpy.mechanism import as_mechanism
+
+        self.mech = as_mechanism(mech)
+        known = list(_Options.__dataclass_fields__)
+        for name in options:
+            if name not in known:
+                raise unknown_name("option of a problem", name, known)
+        missing = [name for name in ("duration", "start", "objective") if name not in options]
+        if missing:
+            raise InvalidType(f"problem: {missing[0]}= is missing")
+        self.options = _Options(**options)
+        self._read()
+
+    def replace(self, **options: Any) -> Problem:
+        """Return the problem with some of its options, or `mech`, changed."""
+        mech = options.pop("mech", self.mech)
+        return Problem(mech, **{**self.options.__dict__, **options})
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle by what it was made of; a copy makes its own tables."""
+        return _made, (self.mech, dict(self.options.__dict__))
+
+    def __repr__(self) -> str:
+        how = "inverse" if self.inverse else "shooting"
+        T = f"{self.low_duration:g} to {self.high_duration:g} s" if self.free_duration else f"{self.low_duration:g} s"
+        return (
+            f"<Problem of {self.mech!r}, {how}, {self.options.points} control points of {len(self.driven)} "
+            f"joint{'s' if len(self.driven) > 1 else ''}, {T}: least {self.objective!r}>"
+        )
+
+    # ---------------------------------------------------------------- reading and checking
+
+    def _read(self) -> None:
+        o, mech = self.options, self.mech
+        if not isinstance(o.objective, Objective):
+            raise InvalidType(f"objective: expected a sum of terms, got a {type(o.objective).__name__}")
+        if o.transcription not in TRANSCRIPTIONS:
+            raise unknown_name("transcription", o.transcription, TRANSCRIPTIONS)
+        self.objective = o.objective
+        for _, term in self.objective.parts:
+            term.check(mech)
+        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and bool(mech.actuated_mask.all()))
+        on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
+        self.driven: Indices = np.flatnonzero(on_splines)
+        if not len(self.driven):
+            raise InvalidValue("problem: no joint of the mechanism has a motor, so that there is nothing to choose")
+        self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
+        self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
+        self.loads = read_loads(mech, o.loads)
+        self.limits = read_limits(mech, o.limits)
+        refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
+        self.knots = read_knots(o.knots, o.points, o.degree)
+        self.setup = self._setup()
+        if self.setup.map().size == 0 and not self.free_duration:  # the map refuses more conditions than control points
+            raise InvalidValue(
+                f"points: the conditions at the ends fix all {o.points} control points; give more of them"
+            )
+        self.constraints = self._read_constraints(o.constraints)
+        checks.positive(o.spread, "spread")
+        if o.box is not None:
+            checks.positive(o.box, "box")
+        self.guess = read_guess(o.guess, self)
+
+    def _setup(self) -> Setup:
+        mech = self.mech
+        active = np.ones(mech.n, dtype=bool) if self.inverse else mech.active_mask
+        if not self.inverse:
+            free = np.flatnonzero(np.isnan(self.start.rows[:2]).any(axis=0) & ~active)
+            if len(free):
+                raise InvalidValue(
+                    f"start: joint {mech.names[free[0]]!r} is integrated from its start, so that its position and rate "
+                    "there must be given"
+                )
+        return Setup(
+            mech=mech,
+            driven=self.driven,
+            knots=self.knots,
+            degree=self.options.degree,
+            ends=end_conditions(self.start, self.end, self.driven, active),
+            start=self.start.rows[:2],
+            duration=None if self.free_duration else self.low_duration,
+            loads=self.loads,
+        )
+
+    def _read_constraints(self, given: Any) -> list[PathConstraint]:
+        if isinstance(given, PathConstraint):
+            given = [given]
+        if not isinstance(given, Sequence):
+            raise InvalidType(f"constraints: expected a list of constraints, got a {type(given).__name__}")
+        for k, constraint in enumerate(given):
+            if not isinstance(constraint, PathConstraint):
+                raise InvalidType(f"constraints[{k}]: expected a constraint, got a {type(constraint).__name__}")
+            constraint.check(self.mech)
+        found = [*self.limits, *given]
+        if self.inverse:
+            found += without_motor(self.mech, self.options.collocation)
+        else:
+            passive = ~self.mech.active_mask
+            wanted = {c: np.where(passive, row, np.nan) for c, row in zip(("q", "qd"), self.end.rows[:2], strict=True)}
+            wanted = {c: row for c, row in wanted.items() if not np.isnan(row).all()}
+            if wanted:
+                found.append(EndState(wanted))
+        if self.options.exact:
+            found += self._exact_ends()
+        return found
+
+    def _exact_ends(self) -> list[PathConstraint]:
+        terms = [term for _, term in self.objective.parts if isinstance(term, Terminal)]
+        kept = [(weight, term) for weight, term in self.objective.parts if not isinstance(term, Terminal)]
+        self.objective = Objective(kept)
+        return [EndState(term.targets(self.mech), f"terminal {k + 1}") for k, term in enumerate(terms)]
+
+    # ---------------------------------------------------------------- the programme
+
+    @cached_property
+    def transcription(self) -> Transcription:
+        """The problem as samples of variables."""
+        if not self.inverse:
+            return Shooting(self.setup, self._steps())
+        integrals = any(term.kind == "integral" for _, term in self.objective.parts)
+        breaks = np.unique(self.knots)
+        further = [breaks if c.at == "breaks" else c.at for c in self.constraints if not _plain(c.at)]
+        phases = np.unique(np.concatenate(further)) if further else None
+        return Inverse(self.setup, checks.count(self.options.samples, "samples"), integrals, phases)
+
+    def _steps(self) -> int:
+        if self.options.steps is not None:
+            return checks.count(self.options.steps, "steps")
+        breaks = np.unique(self.knots)
+        counts = np.arange(STEPS, 2 * STEPS + 1, 2)
+        off = np.abs(np.outer(counts, breaks) - np.rint(np.outer(counts, breaks))).max(axis=1)
+        return int(counts[np.argmax(off < 1e-9)])  # the first one if none fits
+
+    @cached_property
+    def bounds(self) -> tuple[Array, Array]:
+        """Low and high bounds of the variables, (size,) each."""
+        return variable_bounds(self)
+
+    def programme(self, x0: Array | None = None) -> Programme:
+        """Return the nonlinear programme; it remembers where it was asked last: one for each thread."""
+        low, high = self.bounds
+        return Programme(
+            self.transcription, self.objective, self.constraints, low, high, self.first_guess() if x0 is None else x0
+        )
+
+    def first_guess(self) -> Array:
+        """Return the variables where the search begins, (size,)."""
+        points = guessed_points(self) if self.guess is None else self.guess
+        return self.transcription.variables(points, self.duration_guess)
+
+    def motion(self, x: Array | None = None) -> Samples:
+        """Return the motion that some variables, or the guess, make, at the samples at which limits hold."""
+        found = self.transcription.evaluate(self.first_guess() if x is None else x)
+        if found is None:
+            raise NonFinite("motion: is not finite")
+        return found.samples.at(self.transcription.grid)
+
+    def random_guess(self, rng: np.random.Generator) -> Array:
+        """Return variables near to the guess, (size,): some waves of random size are added to it."""
+        points = guessed_points(self) if self.guess is None else self.guess
+        T = self.duration_guess
+        if self.free_duration:
+            T = float(np.exp(rng.uniform(np.log(self.low_duration), np.log(self.high_duration))))
+        return self.transcription.variables(points + random_points(self, rng), T)
+
+    # ---------------------------------------------------------------- solved
+
+    def solve(
+        self,
+        *,
+        starts: int = 1,
+        seed: int | np.random.Generator = 0,
+        solver: str = "auto",
+        iterations: int = 500,
+        tolerance: float = 1e-8,
+        stages: Sequence[Stage] = (),
+        keep: int = 1,
+        executor: Executor | None = None,
+        callback: Callable[[Progressed], Any] | None = None,
+        progress: bool = True,
+    ) -> Solution:
+        """Return the best motion that was found.
+
+        Parameters
+        ----------
+        starts : int
+            How many starts: the guess and random ones near to it. The best feasible one wins.
+        seed : int or numpy.random.Generator
+            Draws the random starts.
+        solver : {"auto", "slsqp", "ipopt"}
+            "auto" takes Ipopt where it is installed and there are more than 120 variables, else SLSQP.
+        iterations : int
+            The most iterations of each start.
+        tolerance : float
+            Of the solver, for cost and scaled constraints.
+        stages : sequence of Stage
+            From coarse to fine: each stage goes on from what the one before found, with more control points, other
+            weights of the `Terminal` terms, or those as equations.
+        keep : int
+            How many of the starts of the first stage go on to the next.
+        executor : concurrent.futures.Executor, optional
+            Runs the starts; as many threads as there are cores unless given.
+        callback : callable, optional
+            Called after each iteration with a `Progressed`: start, iteration, cost, violation, x, seconds, problem.
+            If it returns True, the search ends with the best so far.
+        progress : bool
+            Whether a line on the terminal tells how it goes.
+
+        Notes
+        -----
+        Ctrl-C ends the search; the best so far is returned, and its `reason` says so.
+        """
+        from cstormpy.optimal.solving import Search
+
+        search = Search(self, solver, iterations, tolerance, executor, callback, progress)
+        return search.run(starts, np.random.default_rng(seed), tuple(stages), keep)
+
+    def check_gradients(self, x: Array | None = None, tolerance: float = 1e-6) -> GradientCheck:
+        """Compare the derivatives of each term and constraint with differences of fourth order.
+
+        Parameters
+        ----------
+        x : ndarray, (size,), optional
+            Where; near to the guess unless given.
+        tolerance : float
+            Largest difference, relative to the largest derivative, that counts as right.
+
+        Returns
+        -------
+        GradientCheck
+            It prints as a table; `ok` tells whether all are right, and `raise_if_wrong()` names the worst.
+        """
+        from cstormpy.optimal.checking import check_gradients
+
+        return check_gradients(self, x, tolerance)
+
+    def scaled_penalties(self, factor: float) -> Problem:
+        """Return the problem with the weights of its `Terminal` terms multiplied."""
+        parts = self.options.objective.parts
+        return self.replace(
+            objective=Objective((w * factor if isinstance(term, Terminal) else w, term) for w, term in parts)
+        )
+
+
+def _made(mech: Mechanism, options: dict[str, Any]) -> Problem:
+    return Problem(mech, **options)
+
+
+def _plain(at: Any) -> bool:
+    return at in ("all", "start", "end")

@@ -1,0 +1,297 @@
+"""The nonlinear programme that a transcribed problem is: cost, constraints and their exact derivatives at any x.
+
+Values and derivatives of the last few x are kept, because solvers ask for one after the other. Constraints are scaled
+by their bounds, so that one tolerance serves all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cstormpy.errors import InvalidValue, NonFinite
+from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.samples import Array, Parts, Places, Samples
+from cstormpy.optimal.terms import Objective
+from cstormpy.optimal.transcription import Evaluation, Indices, RowPlan, Transcription
+
+__all__ = ["Block", "Programme"]
+
+HUGE = 1e12
+"""Cost of a motion that is not finite, for solvers that know no other way to be told."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The rows of one constraint."""
+
+    constraint: PathConstraint
+    places: Places  # samples where it holds
+    count: int  # how many these are
+    rows: slice
+    plan: RowPlan
+    scale: Array  # (rows,)
+    width: int  # numbers at each sample
+
+
+class _Point:
+    """What is known at one x."""
+
+    def __init__(self, x: Array, motion: Evaluation | None) -> None:
+        self.x, self.key, self.motion = x, x.tobytes(), motion
+        self.cost: float | None = None
+        self.gradient: Array | None = None
+        self.constraints: Array | None = None
+        self.jacobian: Array | None = None
+        self.entries: Array | None = None
+
+
+class Programme:
+    """Least cost(x) with lower <= constraints(x) <= upper and low <= x <= high.
+
+    Attributes
+    ----------
+    n : int
+        Number of variables.
+    low, high : ndarray, (n,)
+        Bounds of x.
+    lower, upper : ndarray, (R,)
+        Bounds of the constraints, scaled; `blocks` says which rows belong to which.
+    structure : tuple of two arrays
+        Rows and columns of the entries of the constraints' Jacobian; no place stands twice.
+    """
+
+    def __init__(
+        self,
+        transcription: Transcription,
+        objective: Objective,
+        constraints: Sequence[PathConstraint],
+        low: Array,
+        high: Array,
+        x0: Array,
+    ) -> None:
+        self.transcription, self.objective = transcription, objective
+        self.n, self.low, self.high = transcription.size, low, high
+        self._points: list[_Point] = []
+        self.evaluations = 0
+        self.not_finite = 0
+        motion = transcription.evaluate(np.clip(x0, low, high))
+        if motion is None:
+            raise NonFinite(
+                "guess: the motion that it begins with is not finite; give another guess, more steps or closer bounds"
+            )
+        self._check_objective(motion.samples)
+        self.blocks = self._blocks(constraints, motion.samples)
+        self.lower, self.upper = self._bounds()
+        self.structure = self._structure()
+        first = self.point(np.clip(x0, low, high))
+        self._cost_of(first)
+        self._last_constraints = self._constraints_of(first)
+
+    # ---------------------------------------------------------------- made once
+
+    def _check_objective(self, samples: Samples) -> None:
+        """Refuse terms that do not answer with finite numbers where the search begins."""
+        for _, term in self.objective.parts:
+            at = samples.at(self._places_of(term.kind))
+            with np.errstate(over="ignore", invalid="ignore"):  # refused next
+                values = term.values(at)
+            if not np.isfinite(values).all():
+                where = "" if term.kind != "integral" else f" at t = {at.t[np.argmin(np.isfinite(values))]:.4g} s"
+                raise NonFinite(f"objective: {term._shown()} is not finite{where} on the motion that the guess gives")
+            if term.kind != "duration":
+                term.derivatives(at)
+
+    def _places_of(self, kind: str) -> slice:
+        t = self.transcription
+        return t.quadrature if kind == "integral" else slice(t.grid.stop - 1, t.grid.stop)
+
+    def _blocks(self, constraints: Sequence[PathConstraint], samples: Samples) -> list[Block]:
+        blocks, begin = [], 0
+        for constraint in constraints:
+            places = self.transcription.places(constraint.at)
+            values = constraint.values(samples.at(places))
+            if not np.isfinite(values).all():
+                raise NonFinite(f"constraint {constraint.name!r}: is not finite on the motion that the guess gives")
+            width = values.shape[1]
+            for name, bound in (("lower", constraint.lower), ("upper", constraint.upper)):
+                if bound.ndim and bound.shape != (width,):
+                    raise InvalidValue(
+                        f"constraint {constraint.name!r}: {name} has {bound.size} numbers for {width} functions"
+                    )
+            constraint.derivatives(samples.at(places))
+            count = len(places) * width
+            plan = self.transcription.plan(np.repeat(places, width))
+            scale = np.tile(constraint.scale(width), len(places))
+            blocks.append(
+                Block(constraint, _as_slice(places), len(places), slice(begin, begin + count), plan, scale, width)
+            )
+            begin += count
+        return blocks
+
+    def _bounds(self) -> tuple[Array, Array]:
+        lower, upper = [np.zeros(0)], [np.zeros(0)]
+        for block in self.blocks:
+            for bound, into in ((block.constraint.lower, lower), (block.constraint.upper, upper)):
+                into.append(np.tile(np.broadcast_to(bound, (block.width,)), block.count) / block.scale)
+        return np.concatenate(lower), np.concatenate(upper)
+
+    def _structure(self) -> tuple[Indices, Indices]:
+        if not self.blocks:
+            return np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+        rows = np.concatenate([b.plan.rows + b.rows.start for b in self.blocks])
+        return rows, np.concatenate([b.plan.columns for b in self.blocks])
+
+    # ---------------------------------------------------------------- asked at every x
+
+    def point(self, x: Array) -> _Point:
+        """Return what is known at x; the last two are kept."""
+        key = x.tobytes()
+        for known in self._points:
+            if known.key == key:
+                return known
+        self.evaluations += 1
+        made = _Point(x.copy(), self.transcription.evaluate(x))
+        if made.motion is not None and not np.isfinite(self._cost_of(made)):
+            made.motion = None
+        self.not_finite += made.motion is None
+        self._points = [made, *self._points[:1]]
+        return made
+
+    def finite(self, x: Array) -> bool:
+        """Tell whether the motion is finite."""
+        return self.point(x).motion is not None
+
+    def cost(self, x: Array) -> float:
+        """Return the cost, `HUGE` where it is not finite."""
+        return self._cost_of(self.point(x))
+
+    def _cost_of(self, point: _Point) -> float:
+        if point.motion is None:
+            return HUGE
+        if point.cost is None:
+            samples = point.motion.samples
+            total = 0.0
+            for weight, term in self.objective.parts:
+                at = samples.at(self._places_of(term.kind))
+                with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is told the solver
+                    values = term.values(at)
+                if term.kind == "integral":
+                    total += weight * at.duration * float(at.weights @ values)
+                else:
+                    total += weight * float(values[0])
+            point.cost = total
+        return point.cost
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient of the cost, (n,); zeros where the motion is not finite."""
+        point = self.point(x)
+        if point.motion is None:
+            return np.zeros(self.n)
+        if point.gradient is None:
+            total: dict[str, Array] = {}
+            direct = 0.0
+            samples = point.motion.samples
+            for weight, term in self.objective.parts:
+                direct += weight * self._add_term(term, weight, samples, total)
+            point.gradient = point.motion.pull(total)
+            if self.transcription.free_duration:
+                point.gradient[-1] += direct
+        return point.gradient
+
+    def _add_term(self, term: Any, weight: float, samples: Samples, total: dict[str, Array]) -> float:
+        """Add the derivatives of a term to those of all samples; return its direct derivative to the duration."""
+        if term.kind == "duration":
+            return 1.0
+        places = self._places_of(term.kind)
+        at = samples.at(places)
+        factor = weight * at.duration * at.weights if term.kind == "integral" else np.full(1, weight)
+        parts = {c: p * (factor if c == "t" else factor[:, None]) for c, p in term.derivatives(at).items()}
+        self.transcription.select(places, parts, total)
+        return float(at.weights @ term.values(at)) if term.kind == "integral" else 0.0
+
+    def constraints(self, x: Array) -> Array:
+        """Return the scaled constraints, (R,); where the motion is not finite those of the last one that was."""
+        return self._constraints_of(self.point(x))
+
+    def _constraints_of(self, point: _Point) -> Array:
+        if point.motion is None:
+            return self._last_constraints
+        if point.constraints is None:
+            samples = point.motion.samples
+            values = [b.constraint.values(samples.at(b.places)).ravel() / b.scale for b in self.blocks]
+            point.constraints = np.concatenate(values) if values else np.zeros(0)
+            self._last_constraints = point.constraints
+        return point.constraints
+
+    def entries(self, x: Array) -> Array:
+        """Return the entries of the constraints' Jacobian, in the order of `structure`."""
+        point = self.point(x)
+        if point.motion is None:
+            return np.zeros(len(self.structure[0]))
+        if point.entries is None:
+            found = [np.zeros(0)]
+            samples = point.motion.samples
+            for b in self.blocks:
+                parts = self._flat(b, b.constraint.derivatives(samples.at(b.places)))
+                found.append(point.motion.entries(b.plan, parts) / b.scale[b.plan.rows])
+            point.entries = np.concatenate(found)
+        return point.entries
+
+    @staticmethod
+    def _flat(block: Block, parts: Parts) -> Parts:
+        """Return derivatives with a row for each number."""
+        rows = block.count * block.width
+        return {c: np.reshape(p, (rows,) if c == "t" else (rows, p.shape[-1])) for c, p in parts.items()}
+
+    def jacobian(self, x: Array) -> Array:
+        """Return the derivatives of the scaled constraints, (R, n)."""
+        point = self.point(x)
+        if point.jacobian is None:
+            matrix = np.zeros((len(self.lower), self.n))
+            rows, columns = self.structure
+            matrix[rows, columns] = self.entries(x)
+            point.jacobian = matrix
+        return point.jacobian
+
+    def lagrangian_gradient(self, x: Array, factor: float, multipliers: Array) -> Array | None:
+        """Return factor ∇cost + Jacobianᵀ multipliers, (n,), without the Jacobian; None where it is not finite."""
+        point = self.point(x)
+        if point.motion is None:
+            return None
+        samples = point.motion.samples
+        total: dict[str, Array] = {}
+        direct = 0.0
+        if factor:
+            for weight, term in self.objective.parts:
+                direct += factor * weight * self._add_term(term, factor * weight, samples, total)
+        for b in self.blocks:
+            y = (multipliers[b.rows] / b.scale).reshape(b.count, b.width)
+            if not y.any():
+                continue
+            parts = {
+                c: np.einsum("kc,kc->k", y, p) if c == "t" else np.einsum("kc,kcn->kn", y, p)
+                for c, p in b.constraint.derivatives(samples.at(b.places)).items()
+            }
+            self.transcription.select(b.places, parts, total)
+        gradient = point.motion.pull(total)
+        if self.transcription.free_duration:
+            gradient[-1] += direct
+        return gradient
+
+    def violation(self, x: Array) -> float:
+        """Return by how much the scaled constraints and the bounds are violated at most; ∞ where x is not finite."""
+        if not self.finite(x):
+            return np.inf
+        c = self.constraints(x)
+        parts = [self.lower - c, c - self.upper, self.low - x, x - self.high]
+        return max(0.0, *(float(p.max(initial=0.0)) for p in parts))
+
+
+def _as_slice(places: Indices) -> Places:
+    """Return places that follow one another as a slice, which copies nothing."""
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if np.array_equal(places, np.arange(first, last + 1)) else places

@@ -1,0 +1,155 @@
+"""What a problem is told, as users tell it: durations, knots, limits, and the bounds that follow for the variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.mechanism import Mechanism, checks
+from cstormpy.optimal.conditions import State
+from cstormpy.optimal.constraints import KINDS, JointLimit, PathConstraint
+from cstormpy.optimal.joints import bounds_of
+from cstormpy.optimal.samples import Array
+from cstormpy.trajectory import clamped_knots
+from cstormpy.trajectory.knots import check_knots
+
+if TYPE_CHECKING:
+    from cstormpy.optimal.problem import Problem
+
+__all__ = ["read_duration", "read_knots", "read_limits", "refuse_outside", "variable_bounds", "without_motor"]
+
+BOX = 4.0 * np.pi
+"""How far a control point [rad or m] of a joint may go from where the joint begins, where the others are integrated."""
+
+LONGEST = 1e9
+"""The longest duration [s]; the shortest is the inverse."""
+
+OPEN = 1e300
+"""A bound that is none."""
+
+TORQUE_BOX = 1e3
+"""The same for a control point of torque [N m or N], where there is no limit of torque; else three times that."""
+
+
+def read_duration(duration: Any) -> tuple[float, float, float, bool]:
+    """Return the lowest duration, where to begin, the highest one, and whether it is free.
+
+    >>> read_duration((0.5, 2.0))
+    (0.5, 1.0, 2.0, True)
+    """
+    parts = tuple(duration) if isinstance(duration, (tuple, list, np.ndarray)) else (duration,)
+    if len(parts) not in (1, 2, 3):
+        raise InvalidValue(f"duration: expected T, (low, high) or (low, guess, high), got {len(parts)} numbers")
+    numbers = [checks.positive(part, "duration") for part in parts]
+    if numbers and not 1.0 / LONGEST <= min(numbers) <= max(numbers) <= LONGEST:
+        raise InvalidValue(f"duration: expected {1.0 / LONGEST:g} to {LONGEST:g} s, got {numbers}")
+    if sorted(numbers) != numbers:
+        raise InvalidValue(f"duration: the bounds must rise, got {numbers}")
+    middle = (numbers[0] * numbers[-1]) ** 0.5
+    return numbers[0], numbers[1] if len(parts) == 3 else middle, numbers[-1], len(parts) > 1
+
+
+def read_knots(given: Any, points: Any, degree: Any) -> Array:
+    """Return the knots of the splines, phases from 0 to 1."""
+    points, degree = checks.count(points, "points"), checks.count(degree, "degree")
+    if given is None:
+        return clamped_knots(points, degree)
+    knots = check_knots(given, degree)
+    if knots.size != points + degree + 1:
+        raise ShapeError(f"knots: {points} points of degree {degree} need {points + degree + 1}, got {knots.size}")
+    if knots[degree] != 0.0 or knots[-degree - 1] != 1.0:
+        raise InvalidValue("knots: must be phases, the motion from 0 to 1")
+    return knots
+
+
+def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
+    """Return limits of joints: those of the mechanism, those given, or none."""
+    if isinstance(limits, str):
+        if limits != "mechanism":
+            raise unknown_name("limits", limits, ("mechanism",))
+        joints = {name: getattr(mech.joint(name), "limits", None) for name in mech.names}
+        kinds = ("position", "velocity", "torque")
+        limits = {k: {name: getattr(given, k) for name, given in joints.items() if given} for k in kinds}
+    elif limits is None:
+        limits = {}
+    if not isinstance(limits, Mapping):
+        raise InvalidType(f"limits: expected a mapping from kinds to limits, got a {type(limits).__name__}")
+    found = []
+    for kind, value in limits.items():
+        if kind not in KINDS:
+            raise unknown_name("kind of limit", kind, KINDS)
+        low, high = bounds_of(mech, value, kind)
+        if kind in ("torque", "power"):  # a joint without motor has neither
+            low = np.where(mech.actuated_mask, low, -np.inf)
+            high = np.where(mech.actuated_mask, high, np.inf)
+        if np.isfinite(low).any() or np.isfinite(high).any():
+            found.append(JointLimit(mech, kind, low, high))
+    return found
+
+
+def refuse_outside(mech: Mechanism, limits: Sequence[JointLimit], ends: Mapping[str, State]) -> None:
+    """Refuse a start or an end that a limit excludes."""
+    rows = {"position": 0, "velocity": 1, "acceleration": 2}
+    for where, state in ends.items():
+        for limit in limits:
+            if limit.kind not in rows:
+                continue
+            for low, high, j in zip(limit.lower, limit.upper, limit.joints, strict=True):
+                value = state.rows[rows[limit.kind], j]
+                if value < low or value > high:
+                    raise InvalidValue(
+                        f"{where}: joint {mech.names[j]!r} has the {limit.kind} {value:g}, outside of its "
+                        f"limits ({low:g}, {high:g})"
+                    )
+
+
+def without_motor(mech: Mechanism, collocation: Any) -> list[PathConstraint]:
+    """Return the equations of the joints without motor: no torque, at the knots or at other phases."""
+    idle = ~mech.actuated_mask
+    if not idle.any():
+        return []
+    limit = JointLimit(mech, "torque", np.where(idle, 0.0, -np.inf), np.where(idle, 0.0, np.inf))
+    limit.name, limit.at = "no motor", _collocation(collocation)
+    return [limit]
+
+
+def _collocation(asked: Any) -> str | tuple[float, ...]:
+    if asked is None:
+        return "breaks"
+    if isinstance(asked, (int, np.integer)):
+        return tuple(np.linspace(0.0, 1.0, checks.count(asked, "collocation")).tolist())
+    phases = checks.array(asked, (len(asked) if hasattr(asked, "__len__") else 0,), "collocation")
+    if not len(phases) or not np.all((phases >= 0.0) & (phases <= 1.0)):
+        raise InvalidValue("collocation: expected a number of phases, or phases from 0 to 1")
+    return tuple(phases.tolist())
+
+
+def variable_bounds(problem: Problem) -> tuple[Array, Array]:
+    """Return low and high bounds of the variables, (size,) each.
+
+    Where anything is integrated, control points keep to a box: far outside of it motions overflow.
+    """
+    t, box = problem.transcription, problem.options.box
+    m = len(problem.knots) - problem.options.degree - 1
+    middle, half = np.zeros(len(problem.driven)), np.full(len(problem.driven), np.inf)
+    torques = {int(j): k for limit in problem.limits if limit.kind == "torque" for k, j in enumerate(limit.joints)}
+    for c, j in enumerate(problem.driven):
+        if problem.inverse or problem.mech.active_mask[j]:
+            middle[c] = np.nan_to_num(problem.start.rows[0, j])
+            half[c] = (np.inf if problem.inverse else BOX) if box is None else box
+        else:
+            half[c] = TORQUE_BOX
+            if int(j) in torques:
+                limit = next(limit for limit in problem.limits if limit.kind == "torque")
+                k = torques[int(j)]
+                half[c] = 3.0 * float(np.abs([limit.lower[k], limit.upper[k]]).max())
+    # the map takes finite numbers only
+    low = t.map.parameters(np.tile(np.maximum(middle - half, -OPEN), (m, 1)))
+    high = t.map.parameters(np.tile(np.minimum(middle + half, OPEN), (m, 1)))
+    low, high = np.where(low <= -OPEN, -np.inf, low), np.where(high >= OPEN, np.inf, high)
+    if problem.free_duration:
+        low, high = np.append(low, problem.low_duration), np.append(high, problem.high_duration)
+    return low, high

@@ -1,0 +1,68 @@
+"""What terms and constraints see of a motion: its values at some samples, and the derivatives they answer with.
+
+Values stand in *channels*: q, qd, qdd, tau, qddd (N, n) and t (N,). A derivative is a mapping from the channels that
+it touches to arrays of one more dimension in front of theirs where several numbers are derived; a channel that is
+missing has the derivative zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+#: Derivatives by channel.
+Parts = Mapping[str, Array]
+Places = slice | NDArray[np.intp]
+
+__all__ = ["CHANNELS", "Array", "Parts", "Places", "Samples"]
+
+CHANNELS = ("q", "qd", "qdd", "tau", "qddd")
+"""The channels with a column for each joint."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """A motion at N samples.
+
+    Attributes
+    ----------
+    mech : Mechanism
+    duration : float
+        T of the whole motion [s].
+    weights : ndarray, (N,)
+        T Σ w f approximates the integral of f over time; zeros at samples that serve for other purposes.
+    t : ndarray, (N,)
+        Time since the start [s].
+    q, qd, qdd, tau : ndarray, (N, n)
+        Position, rate, acceleration and motor torque of all joints.
+    qddd : ndarray, (N, n)
+        Jerk of the joints on splines; zeros for the others.
+    """
+
+    mech: Mechanism
+    duration: float
+    weights: Array
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    tau: Array
+    qddd: Array
+
+    def at(self, places: Places) -> Samples:
+        """Return some of the samples."""
+        if isinstance(places, slice) and places == slice(0, len(self)):
+            return self
+        arrays = {f.name: getattr(self, f.name)[places] for f in fields(self)[2:]}
+        return Samples(self.mech, self.duration, **arrays)
+
+    def __len__(self) -> int:
+        return len(self.t)

@@ -1,0 +1,184 @@
+"""The shooting transcription: some joints on splines, the others integrated (papers/000, section 5).
+
+The joints on splines are those whose motion is prescribed (active joints) and, on a spline of torque, those with a
+motor that are not active. All others move as the hybrid dynamics say, by steps of the classical Runge-Kutta method;
+the derivatives are those of that method, step by step, so that they belong to the numbers that were computed.
+Integrals are Simpson sums over the steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cstormpy.dynamics.running import scratch_size, workspace
+from cstormpy.errors import InvalidValue
+from cstormpy.optimal.loads import wrenches
+from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
+
+__all__ = ["Shooting"]
+
+
+class Shooting(Transcription):
+    """The shooting transcription with a number of steps, which must be even."""
+
+    def __init__(self, setup: Setup, steps: int) -> None:
+        super().__init__(setup)
+        if steps % 2:
+            raise InvalidValue(f"steps: must be even, for Simpson's rule, got {steps}")
+        if any(load.frame == "world" for _, load in setup.loads):
+            raise InvalidValue(
+                "loads: those that keep their direction in space need transcription='inverse'; or give frame='link'"
+            )
+        self.steps = steps
+        self.phases = np.linspace(0.0, 1.0, steps + 1)
+        self.grid = self.quadrature = slice(0, steps + 1)
+        self.weights = np.tile([2.0, 4.0], steps // 2 + 1)[: steps + 1] / (3.0 * steps)
+        self.weights[[0, -1]] = 1.0 / (3.0 * steps)
+        active = setup.mech.active_mask
+        self._moved = [(int(j), c) for c, j in enumerate(setup.driven) if active[j]]
+        self._torques = [(int(j), c) for c, j in enumerate(setup.driven) if not active[j]]
+        self._prepare()
+
+    def _prepare(self) -> None:
+        from cstormpy.kernels import entries_shooting as entries
+        from cstormpy.mechanism.tables import tables_of
+
+        mech = self.setup.mech
+        halves = np.linspace(0.0, 1.0, 2 * self.steps + 1)
+        curve = self.setup.curve
+        self._bases = [curve.basis_matrix(halves, r).toarray() for r in range(ORDERS)]
+        Z = self.map.matrix.toarray().reshape(*self.map.shape, self.map.size)
+        self._by_x = [np.einsum("km,mjc->kjc", b, Z) for b in self._bases]
+        self._kernel, self._tables = entries.shoot, tables_of(mech)
+        self._numbers = scratch_size(mech, True)
+        self._wrench = (
+            wrenches(mech, self.setup.loads, np.zeros((1, mech.n))).ravel() if self.setup.loads else np.zeros(0)
+        )
+        self._begin = np.nan_to_num(self.setup.start)
+        self._kept_seeds = None if self.free_duration else self._seeds(self.duration(np.zeros(0)), None, None)
+
+    def _signals(self, control_points: Array, T: float) -> tuple[Array, list[Array]]:
+        """Return what drives the kernel at all half steps, (2 steps + 1, 3, n), and all derivatives of the splines."""
+        orders = [(b @ control_points) / T**r for r, b in enumerate(self._bases)]
+        signal = np.zeros((2 * self.steps + 1, 3, self.setup.mech.n))
+        for j, c in self._moved:
+            for r in range(3):
+                signal[:, r, j] = orders[r][:, c]
+        for j, c in self._torques:
+            signal[:, 2, j] = orders[0][:, c]
+        return signal, orders
+
+    def _seeds(self, T: float, orders: list[Array] | None, moved: Array | None) -> Array:
+        """Return the derivatives of the signals to x, (2 steps + 1, 3, n, size)."""
+        seeds = np.zeros((2 * self.steps + 1, 3, self.setup.mech.n, self.size))
+        k = self.map.size
+        rates = [] if orders is None else self._by_duration(T, orders, moved)
+        for j, c in self._moved:
+            for r in range(3):
+                seeds[:, r, j, :k] = self._by_x[r][:, c] / T**r
+                if rates:
+                    seeds[:, r, j, k] = rates[r][:, c]
+        for j, c in self._torques:
+            seeds[:, 2, j, :k] = self._by_x[0][:, c]
+            if rates:
+                seeds[:, 2, j, k] = rates[0][:, c]
+        return seeds
+
+    def _by_duration(self, T: float, orders: list[Array], moved: Array | None) -> list[Array]:
+        """Return the derivatives of the splines' orders to T at fixed phases."""
+        rates = [(-r / T) * order for r, order in enumerate(orders)]
+        if moved is not None:
+            rates = [rate + (b @ moved) / T**r for r, (rate, b) in enumerate(zip(rates, self._bases, strict=True))]
+        return rates
+
+    def evaluate(self, x: Array) -> ShootingEvaluation | None:
+        """Return the motion, or None where a number is not finite."""
+        T = self.duration(x)
+        if not (np.isfinite(x).all() and T > 0.0):
+            return None
+        n, columns, nodes = self.setup.mech.n, self.size, self.steps + 1
+        ends = self.map.with_duration(T)
+        signal, orders = self._signals(ends.control_points(x[: self.map.size]), T)
+        moved = ends.offset_rate if self.offset_moves else None
+        seeds = self._seeds(T, orders, moved) if self._kept_seeds is None else self._kept_seeds
+        dh = np.zeros(columns)
+        if self.free_duration:
+            dh[-1] = 1.0 / self.steps
+        z, dz, work = np.zeros((3, 2, n)), np.zeros((3, 2, n, columns)), np.empty((4, n, columns))
+        z[0] = self._begin
+        out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
+        _, status = self._kernel.load()(
+            self._tables.T, self._tables.N, workspace(self._numbers), self._wrench, signal, seeds, T / self.steps, dh,
+            z, dz, work, out, d_out,
+        )  # fmt: skip
+        if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):
+            return None
+        jerk = np.zeros((nodes, n))
+        for j, c in self._moved:
+            jerk[:, j] = orders[3][::2, c]
+        active = self.setup.mech.active_mask
+        given = signal[::2, 2]
+        qdd, tau = np.where(active, given, out[:, 2]), np.where(active, out[:, 2], given)
+        at = Samples(self.setup.mech, T, self.weights, T * self.phases, out[:, 0], out[:, 1], qdd, tau, jerk)
+        return ShootingEvaluation(self, at, d_out, seeds, moved)
+
+    def plan(self, places: Indices) -> RowPlan:
+        """Return where the derivatives of numbers at these samples stand: everywhere."""
+        rows, columns = np.indices((len(places), self.size))
+        return RowPlan(places, rows.ravel(), columns.ravel())
+
+
+class ShootingEvaluation(Evaluation):
+    """A motion of which some joints were integrated."""
+
+    def __init__(self, owner: Shooting, samples: Samples, d_out: Array, seeds: Array, moved: Array | None) -> None:
+        self.owner, self.samples = owner, samples
+        self._d_out, self._seeds, self._moved = d_out, seeds, moved
+        self._known: dict[str, Array] = {"q": d_out[:, 0], "qd": d_out[:, 1]}
+
+    def _by_x(self, channel: str) -> Array:
+        """Return the derivatives of a channel to x, (N, n, size)."""
+        if channel not in self._known:
+            active = self.owner.setup.mech.active_mask[:, None]
+            answers, given = self._d_out[:, 2], self._seeds[::2, 2]
+            if channel == "qddd":
+                self._known[channel] = self._jerk()
+            else:
+                first, second = (given, answers) if channel == "qdd" else (answers, given)
+                self._known[channel] = np.where(active, first, second)
+        return self._known[channel]
+
+    def _jerk(self) -> Array:
+        owner, at = self.owner, self.samples
+        found = np.zeros((*at.q.shape, owner.size))
+        k, T = owner.map.size, at.duration
+        for j, c in owner._moved:
+            found[:, j, :k] = owner._by_x[3][::2, c] / T**3
+            if owner.free_duration:
+                found[:, j, k] = at.qddd[:, j] * (-3.0 / T)
+                if self._moved is not None:
+                    found[:, j, k] += (owner._bases[3][::2] @ self._moved[:, c]) / T**3
+        return found
+
+    def pull(self, parts: Parts) -> Array:
+        """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
+        gradient = np.zeros(self.owner.size)
+        for channel, part in parts.items():
+            if channel == "t":
+                if self.owner.free_duration:
+                    gradient[-1] += float(part @ self.owner.phases)
+            else:
+                gradient += part.ravel() @ self._by_x(channel).reshape(-1, self.owner.size)
+        return gradient
+
+    def entries(self, plan: RowPlan, parts: Parts) -> Array:
+        """Return the entries of the plan for R numbers with these derivatives, (R, n) by channel."""
+        total = np.zeros((len(plan.places), self.owner.size))
+        for channel, part in parts.items():
+            if channel == "t":
+                if self.owner.free_duration:
+                    total[:, -1] += part * self.owner.phases[plan.places]
+            else:
+                total += np.einsum("rj,rjc->rc", part, self._by_x(channel)[plan.places])
+        return total.ravel()

@@ -1,0 +1,277 @@
+"""Objectives: small terms that scale and add, as in ``Effort() + 100 * Terminal(q={"shoulder": np.pi / 2})``.
+
+A term is an integral over the motion, a function of its end, or the duration itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.mechanism import Mechanism, checks
+from cstormpy.optimal.joints import mask_of, targets_of
+from cstormpy.optimal.samples import Array, Parts, Samples
+
+__all__ = ["Acceleration", "Effort", "EnergySpent", "Jerk", "Mixed", "Objective", "Term", "Terminal", "Time"]
+
+Kind = Literal["integral", "end", "duration"]
+
+
+class Objective:
+    """A weighted sum of terms.
+
+    Examples
+    --------
+    >>> 2 * (Time() + 0.5 * Effort())
+    2 Time() + 1 Effort()
+    """
+
+    def __init__(self, parts: Iterable[tuple[float, Term]] = ()) -> None:
+        self._parts = tuple(parts)
+
+    @property
+    def parts(self) -> tuple[tuple[float, Term], ...]:
+        """The terms with their weights."""
+        return self._parts
+
+    def __add__(self, other: object) -> Objective:
+        if isinstance(other, (int, float)) and other == 0:  # sum() begins with 0
+            return self
+        if not isinstance(other, Objective):
+            return NotImplemented
+        return Objective((*self.parts, *other.parts))
+
+    __radd__ = __add__
+
+    def __mul__(self, factor: object) -> Objective:
+        if isinstance(factor, Objective):
+            raise InvalidType("objective: terms can be added and scaled, not multiplied by one another")
+        number = checks.real(factor, "weight of an objective")
+        return Objective((number * weight, term) for weight, term in self.parts)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Objective:
+        return -1.0 * self
+
+    def __sub__(self, other: Objective) -> Objective:
+        return self + -1.0 * other
+
+    def __truediv__(self, divisor: object) -> Objective:
+        return self * (1.0 / checks.real(divisor, "divisor of an objective"))
+
+    def __repr__(self) -> str:
+        return " + ".join(f"{weight:g} {term._shown()}" for weight, term in self.parts) or "0"
+
+
+class Term(Objective):
+    """One term: what is integrated over the motion, or a function of its end, or the duration.
+
+    Those of one's own are made by `Running` and `AtEnd`, or as a class with `kind` and the two methods.
+    """
+
+    kind: Kind = "integral"
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    @property
+    def parts(self) -> tuple[tuple[float, Term], ...]:
+        """The term itself, with the weight one."""
+        return ((1.0, self),)
+
+    def values(self, at: Samples) -> Array:
+        """Return the integrand, or the function of the end, at N samples: (N,)."""
+        raise NotImplementedError
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives of the values to the channels that matter, (N, n) each, and (N,) for "t"."""
+        raise NotImplementedError
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse a mechanism that the term does not fit."""
+
+    def _shown(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Time(Term):
+    """The duration T [s]."""
+
+    kind = "duration"
+
+    def values(self, at: Samples) -> Array:
+        """Return T."""
+        return np.array([at.duration])
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return none: the derivative to the duration is one."""
+        return {}
+
+
+class _Square(Term):
+    """½ ∫ Σ w_j y_j² dt of one channel."""
+
+    channel = ""
+
+    def __init__(self, joints: Any = None) -> None:
+        super().__init__()
+        self.joints = joints
+        self._known: tuple[Mechanism, Array] | None = None
+
+    def _default(self, mech: Mechanism) -> Array:
+        return np.ones(mech.n)
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse joints that do not exist."""
+        self._weights(mech)
+
+    def _weights(self, mech: Mechanism) -> Array:
+        if self._known is None or self._known[0] is not mech:
+            default = self._default(mech)
+            self._known = (mech, default if self.joints is None else mask_of(mech, self.joints, self._shown()))
+        return self._known[1]
+
+    def values(self, at: Samples) -> Array:
+        """Return ½ Σ w_j y_j², (N,)."""
+        y = getattr(at, self.channel)
+        return 0.5 * ((y * y) @ self._weights(at.mech))
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives by channel."""
+        return {self.channel: getattr(at, self.channel) * self._weights(at.mech)}
+
+
+class Effort(_Square):
+    """½ ∫ ‖τ‖² dt, papers/000, (82).
+
+    Parameters
+    ----------
+    joints : iterable of str, or mapping from str to float, optional
+        Whose torques count, or with which weights; those of all motors unless given.
+    """
+
+    channel = "tau"
+
+    def _default(self, mech: Mechanism) -> Array:
+        return mech.actuated_mask.astype(np.float64)
+
+
+class Acceleration(_Square):
+    """½ ∫ ‖q̈‖² dt; `joints` as for `Effort`, all unless given."""
+
+    channel = "qdd"
+
+
+class Jerk(_Square):
+    """½ ∫ ‖dq̈/dt‖² dt of the joints on splines; `joints` as for `Effort`, all of them unless given."""
+
+    channel = "qddd"
+
+
+class EnergySpent(Term):
+    """∫ Σ |τ_j q̇_j| dt: what motors spend that give nothing back [J].
+
+    |P| is smoothed to (P² + ε²)^½ − ε, and what motors brake may count less, or be given back.
+
+    Parameters
+    ----------
+    joints
+        As for `Effort`.
+    smooth : float
+        ε [W].
+    recover : float
+        Part of the negative work that is given back, from 0 to 1.
+    """
+
+    def __init__(self, joints: Any = None, smooth: float = 1e-3, recover: float = -1.0) -> None:
+        super().__init__()
+        self.joints, self.smooth = joints, checks.positive(smooth, "smooth")
+        self.recover = checks.real(recover, "recover")
+        if not -1.0 <= self.recover <= 1.0:
+            raise InvalidValue(f"recover: expected a part from -1 (spent as well) to 1 (given back), got {recover}")
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse joints that do not exist."""
+        self._weights(mech)
+
+    def _weights(self, mech: Mechanism) -> Array:
+        return (
+            mech.actuated_mask.astype(np.float64) if self.joints is None else mask_of(mech, self.joints, "EnergySpent")
+        )
+
+    def values(self, at: Samples) -> Array:
+        """Return Σ |P_j|, (N,)."""
+        power, up, down = at.tau * at.qd, 0.5 * (1.0 - self.recover), 0.5 * (1.0 + self.recover)
+        return (up * (np.hypot(power, self.smooth) - self.smooth) + down * power) @ self._weights(at.mech)
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives by channel."""
+        power, up, down = at.tau * at.qd, 0.5 * (1.0 - self.recover), 0.5 * (1.0 + self.recover)
+        slope = (up * power / np.hypot(power, self.smooth) + down) * self._weights(at.mech)
+        return {"tau": slope * at.qd, "qd": slope * at.tau}
+
+
+class Terminal(Term):
+    """Σ (q_j(T) − q*_j)² + Σ (q̇_j(T) − q̇*_j)², the penalty of papers/000, (83).
+
+    Parameters
+    ----------
+    q, qd : mapping from joint names to numbers, or (n,) with None for joints that do not count, optional
+        The targets [rad or m, per s].
+
+    Examples
+    --------
+    >>> 100 * Terminal(q={"shoulder": 1.5}) + 10 * Terminal(qd={"shoulder": 0.0})
+    100 Terminal(q={'shoulder': 1.5}) + 10 Terminal(qd={'shoulder': 0.0})
+    """
+
+    kind = "end"
+
+    def __init__(self, q: Any = None, qd: Any = None) -> None:
+        super().__init__()
+        if q is None and qd is None:
+            raise InvalidValue("Terminal: give q= or qd=, the positions or rates that are wanted at the end")
+        self.q, self.qd = q, qd
+
+    def check(self, mech: Mechanism) -> None:
+        """Refuse joints that do not exist."""
+        self.targets(mech)
+
+    def targets(self, mech: Mechanism) -> dict[str, Array]:
+        """Return the targets by channel, (n,), NaN where there is none."""
+        given = {"q": self.q, "qd": self.qd}
+        return {
+            name: targets_of(mech, value, f"Terminal, {name}") for name, value in given.items() if value is not None
+        }
+
+    def values(self, at: Samples) -> Array:
+        """Return the sum of squares, (N,)."""
+        total = np.zeros(len(at))
+        for channel, target in self.targets(at.mech).items():
+            total += np.nansum((getattr(at, channel) - target) ** 2, axis=1)
+        return total
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives by channel."""
+        targets = self.targets(at.mech).items()
+        return {channel: 2.0 * np.nan_to_num(getattr(at, channel) - target) for channel, target in targets}
+
+    def _shown(self) -> str:
+        given: Mapping[str, Any] = {"q": self.q, "qd": self.qd}
+        return f"Terminal({', '.join(f'{k}={v!r}' for k, v in given.items() if v is not None)})"
+
+
+def Mixed(u: float) -> Objective:
+    """Return ∫ (1 − u) + u ‖τ‖² dt, the mixed cost of papers/004, (67).
+
+    >>> Mixed(0.01)
+    0.99 Time() + 0.02 Effort()
+    """
+    share = checks.real(u, "u")
+    if not 0.0 <= share <= 1.0:
+        raise InvalidValue(f"u: expected a number from 0 to 1, got {share:g}")
+    return (1.0 - share) * Time() + (2.0 * share) * Effort()

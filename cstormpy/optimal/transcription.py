@@ -1,0 +1,154 @@
+"""What both transcriptions share: the variables, the samples, and how derivatives of samples become those of variables.
+
+The variables x are the free control points of the joints on splines, in the order of `ControlPointMap`, and behind
+them the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of order r to time is
+that to the phase over T^r.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue
+from cstormpy.optimal.samples import Array, Parts, Places, Samples
+from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.loads import Load
+
+__all__ = ["Evaluation", "RowPlan", "Setup", "Transcription", "phase_curve"]
+
+Indices = NDArray[np.intp]
+ORDERS = 4
+"""Value, rate, acceleration and jerk."""
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What is to be transcribed."""
+
+    mech: Mechanism
+    driven: Indices  # the joints on splines
+    knots: Array  # phases
+    degree: int
+    ends: EndConditions  # of the joints on splines
+    start: Array  # (2, n), position and rate at the start, NaN where free
+    duration: float | None  # None where it is free
+    loads: tuple[tuple[int, Load], ...]
+
+    @property
+    def curve(self) -> BSpline:
+        """A curve on the phases, of the joints on splines."""
+        return phase_curve(self.knots, self.degree, len(self.driven))
+
+    def map(self) -> ControlPointMap:
+        """Return the map from free parameters to control points."""
+        return self.curve.fix_ends(self.ends)
+
+
+def phase_curve(knots: Array, degree: int, n: int) -> BSpline:
+    """Return the curve that rests at zero."""
+    return BSpline(knots, np.zeros((knots.size - degree - 1, n)), degree=degree)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPlan:
+    """Where the derivatives of R numbers, of which number r belongs to sample places[r], stand in a Jacobian."""
+
+    places: Indices  # (R,)
+    rows: Indices  # of each entry
+    columns: Indices
+    extra: Any = None  # what the transcription needs to fill them
+
+
+class Evaluation(ABC):
+    """A motion at its samples, with all derivatives."""
+
+    samples: Samples
+
+    @abstractmethod
+    def pull(self, parts: Parts) -> Array:
+        """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
+
+    @abstractmethod
+    def entries(self, plan: RowPlan, parts: Parts) -> Array:
+        """Return the entries of the plan for R numbers with these derivatives, (R, n) by channel."""
+
+
+class Transcription(ABC):
+    """How variables become samples."""
+
+    setup: Setup
+    phases: Array
+    grid: slice
+    quadrature: slice
+    weights: Array
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.map = setup.map()
+        self.free_duration = setup.duration is None
+        self.size = self.map.size + self.free_duration
+        rates = [self.map.with_duration(T).offset_rate for T in (1.0, 2.0)]
+        self.offset_moves = bool(rates[0].any() or rates[1].any())
+
+    def duration(self, x: Array) -> float:
+        """Return T."""
+        return float(x[-1]) if self.setup.duration is None else self.setup.duration
+
+    def control_points(self, x: Array) -> Array:
+        """Return the control points of the joints on splines, (m, n_driven)."""
+        return self.map.with_duration(self.duration(x)).control_points(x[: self.map.size])
+
+    def spline(self, x: Array) -> BSpline:
+        """Return the motion of the joints on splines."""
+        names = [self.setup.mech.names[j] for j in self.setup.driven]
+        curve = BSpline(self.setup.knots, self.control_points(x), degree=self.setup.degree, names=names)
+        return curve.with_duration(self.duration(x))
+
+    def variables(self, control_points: Array, duration: float) -> Array:
+        """Return x of some control points; what the end conditions fix is ignored."""
+        x = self.map.parameters(control_points)
+        return np.append(x, duration) if self.free_duration else x
+
+    @abstractmethod
+    def evaluate(self, x: Array) -> Evaluation | None:
+        """Return the motion, or None where a number is not finite."""
+
+    @abstractmethod
+    def plan(self, places: Indices) -> RowPlan:
+        """Return where the derivatives of numbers at these samples stand, one row each."""
+
+    def places(self, at: str | tuple[float, ...]) -> Indices:
+        """Return the samples that "all", "start", "end", "breaks" or phases stand for."""
+        grid = np.arange(self.grid.start, self.grid.stop)
+        if at == "all":
+            return grid
+        if at == "start":
+            return grid[:1]
+        if at == "end":
+            return grid[-1:]
+        wanted = np.unique(self.setup.knots) if at == "breaks" else np.asarray(at)
+        wanted = wanted[(wanted >= 0.0) & (wanted <= 1.0)]
+        found = np.abs(self.phases[:, None] - wanted).argmin(axis=0)
+        off = np.abs(self.phases[found] - wanted)
+        if off.max(initial=0.0) > 1e-9:
+            phase = wanted[int(off.argmax())]
+            raise InvalidValue(
+                f"constraint at phase {phase:.6g}: no sample stands there; choose a number of steps such that one does"
+            )
+        return found
+
+    def select(self, places: Places, parts: Parts, into: dict[str, Array]) -> None:
+        """Add derivatives at some samples to those at all of them."""
+        n = self.setup.mech.n
+        for channel, part in parts.items():
+            if channel not in into:
+                into[channel] = np.zeros(len(self.phases) if channel == "t" else (len(self.phases), n))
+            into[channel][places] += part

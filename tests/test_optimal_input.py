@@ -1,0 +1,235 @@
+"""What users may get wrong in an optimal control problem: refused with its name before anything runs, or told."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.mechanism import Limits, library
+from cstormpy.optimal import (
+    AtEnd,
+    Constraint,
+    Effort,
+    EnergySpent,
+    Load,
+    Mixed,
+    Pose,
+    Position,
+    Problem,
+    Running,
+    Terminal,
+    Time,
+)
+
+
+def arm(**options):
+    good = {"duration": 1.0, "start": [0, 0], "end": [1, 0], "objective": Effort(), "points": 8, "samples": 11}
+    return Problem(library.planar_2r(), **{**good, **options})
+
+
+def acrobot(**options):
+    good = {"duration": 1.0, "start": [-1, 0], "objective": Effort(), "points": 8, "steps": 20}
+    return Problem(library.acrobot().with_drive(active=["elbow"]), **{**good, **options})
+
+
+def nan_at(t):
+    return lambda at: np.where(at.t > t, np.nan, 1.0)
+
+
+WRONG = {
+    "a duration of zero": (lambda: arm(duration=0.0), InvalidValue, "duration: must be greater than zero|positive"),
+    "a negative bound": (lambda: arm(duration=(-1.0, 2.0)), InvalidValue, "duration"),
+    "bounds that fall": (lambda: arm(duration=(2.0, 1.0)), InvalidValue, "duration: the bounds must rise"),
+    "four durations": (lambda: arm(duration=(1, 2, 3, 4)), InvalidValue, "duration: expected T"),
+    "an endless duration": (lambda: arm(duration=(1.0, math.inf)), CstormError, "duration"),
+    "no objective": (lambda: arm(objective=3.0), InvalidType, "objective: expected a sum of terms, got a float"),
+    "an option misspelt": (lambda: arm(sample=3), UnknownName, "did you mean 'samples'"),
+    "an option missing": (
+        lambda: Problem(library.planar_2r(), start=[0, 0], objective=Effort()),
+        InvalidType,
+        "duration= is missing",
+    ),
+    "a start of three": (lambda: arm(start=[0, 0, 0]), ShapeError, "start: expected 2 numbers"),
+    "a start that is NaN": (lambda: arm(start=[0, math.nan]), NonFinite, "start, joint 'elbow'"),
+    "a start by a wrong name": (lambda: arm(start={"sholder": 0}), UnknownName, "did you mean 'shoulder'"),
+    "a start that is text": (lambda: arm(start="up"), InvalidType, "start: expected a posture"),
+    "too few points": (lambda: arm(points=3), InvalidValue, "control points"),
+    "fewer points than conditions": (
+        lambda: arm(points=4, start=([0, 0], [0, 0], [0, 0])),
+        InvalidValue,
+        "5 conditions on one joint .* need at least 5 control points",
+    ),
+    "no freedom": (lambda: arm(points=4), InvalidValue, "points: the conditions at the ends fix all 4 control points"),
+    "a start outside the limits": (
+        lambda: arm(limits={"position": {"shoulder": (0.5, 2.0)}}),
+        InvalidValue,
+        r"start: joint 'shoulder' has the position 0, outside of its limits \(0.5, 2\)",
+    ),
+    "an end outside the limits": (lambda: arm(limits={"position": (-0.5, 0.5)}), InvalidValue, "end: joint 'shoulder'"),
+    "limits that contradict": (lambda: arm(limits={"torque": (3, -3)}), InvalidValue, "torque limit of joint"),
+    "a negative limit": (lambda: arm(limits={"velocity": -1}), InvalidValue, "velocity limit of joint"),
+    "limits of a wrong kind": (lambda: arm(limits={"torqe": 3}), UnknownName, "did you mean 'torque'"),
+    "limits of a wrong joint": (lambda: arm(limits={"torque": {"elbo": 3}}), UnknownName, "did you mean 'elbow'"),
+    "limits that are text": (lambda: arm(limits="none"), UnknownName, "limits 'none'"),
+    "NaN as a limit": (lambda: arm(limits={"torque": math.nan}), CstormError, "torque limit"),
+    "a term of a wrong joint": (lambda: arm(objective=Effort(["elbo"])), UnknownName, "did you mean 'elbow'"),
+    "a target of a wrong joint": (lambda: arm(objective=Terminal(q={"elbo": 1})), UnknownName, "elbow"),
+    "a constraint on a wrong link": (
+        lambda: arm(constraints=[Position("foream", target=[0, 0, 0])]),
+        UnknownName,
+        "did you mean 'forearm'",
+    ),
+    "a load on a wrong link": (lambda: arm(loads=Load("foream")), UnknownName, "did you mean 'forearm'"),
+    "something else as a load": (lambda: arm(loads=[3]), InvalidType, r"loads\[0\]"),
+    "something else as a constraint": (lambda: arm(constraints=[3]), InvalidType, r"constraints\[0\]"),
+    "a guess of a wrong shape": (lambda: arm(guess=np.zeros((3, 2))), ShapeError, "guess: expected shape"),
+    "a guess that is NaN": (lambda: arm(guess=np.full((8, 2), np.nan)), NonFinite, "guess"),
+    "knots of a wrong number": (lambda: arm(knots=np.linspace(0, 1, 13)), ShapeError, "knots: 8 points of degree 3"),
+    "a wrong transcription": (lambda: arm(transcription="direct"), UnknownName, "transcription 'direct'"),
+    "no motor at all": (
+        lambda: Problem(library.pendulum().with_drive(actuated=[]), duration=1.0, start=[0], objective=Effort()),
+        InvalidValue,
+        "nothing to choose",
+    ),
+    "a start that integration needs": (
+        lambda: acrobot(start={"elbow": 0.0}),
+        InvalidValue,
+        "start: joint 'shoulder' is integrated from its start",
+    ),
+    "an odd number of steps": (lambda: acrobot(steps=21).solve(), InvalidValue, "steps: must be even"),
+    "a phase between steps": (
+        lambda: acrobot(constraints=[Position("forearm", upper=[1, 1, 1], at=[0.123])]).solve(),
+        InvalidValue,
+        "no sample stands there",
+    ),
+    "a load that shooting can not turn": (
+        lambda: acrobot(loads=Load("forearm", force=[0, 1, 0])).solve(),
+        InvalidValue,
+        "loads: .* transcription='inverse'",
+    ),
+    "an objective that is NaN": (
+        lambda: arm(objective=Running(nan_at(0.5))).solve(),
+        NonFinite,
+        r"objective: Running\(\) is not finite at t = 0.5",
+    ),
+    "an end that is NaN": (
+        lambda: arm(objective=AtEnd(lambda at: at.q[:, 0] * np.nan)).solve(),
+        NonFinite,
+        r"AtEnd\(\)",
+    ),
+    "an objective of a wrong shape": (
+        lambda: arm(objective=Running(lambda at: at.q)).solve(),
+        ShapeError,
+        r"Running\(\): the function's answer: expected the shape \(11|Running\(\): the function's answer: expected",
+    ),
+    "a gradient of a wrong shape": (
+        lambda: arm(objective=Running(lambda at: at.q[:, 0], lambda at: {"q": np.ones(2)})).solve(),
+        ShapeError,
+        r"Running\(\): the gradient, 'q': expected the shape",
+    ),
+    "a gradient to a wrong channel": (
+        lambda: arm(objective=Running(lambda at: at.q[:, 0], lambda at: {"qdot": at.q})).solve(),
+        UnknownName,
+        "channel 'qdot'",
+    ),
+    "a gradient that is no mapping": (
+        lambda: arm(objective=Running(lambda at: at.q[:, 0], lambda at: at.q)).solve(),
+        InvalidType,
+        "expected a mapping from channels to arrays",
+    ),
+    "a gradient that is NaN": (
+        lambda: arm(objective=Running(lambda at: at.q[:, 0], lambda at: {"q": at.q * np.nan})).solve(),
+        NonFinite,
+        "the gradient, 'q'",
+    ),
+    "a constraint that is NaN": (
+        lambda: arm(constraints=[Constraint(nan_at(0.5), upper=1.0, name="mine")]).solve(),
+        NonFinite,
+        "constraint 'mine': is not finite",
+    ),
+    "bounds of a wrong number": (
+        lambda: arm(constraints=[Constraint(lambda at: at.q, upper=[1.0, 2.0, 3.0], name="mine")]).solve(),
+        InvalidValue,
+        "constraint 'mine': upper has 3 numbers for 2 functions",
+    ),
+    "bounds that contradict": (lambda: Constraint(nan_at(1), 2.0, 1.0), InvalidValue, "the lower bound 2.0 is above"),
+    "a phase of two": (lambda: Position("forearm", target=[0, 0, 0], at=2.0), InvalidValue, "phases from 0"),
+    "a place that is none": (
+        lambda: Position("forearm", target=[0, 0, 0], at="middle"),
+        InvalidValue,
+        "expected one of",
+    ),
+    "no bounds": (lambda: Position("forearm"), InvalidValue, "give a target, or lower or upper bounds"),
+    "a target and bounds": (lambda: Position("forearm", [0, 0, 0], lower=[0, 0, 0]), InvalidValue, "not both"),
+    "a pose that is none": (lambda: Pose("forearm", np.ones((4, 4))), CstormError, "pose"),
+    "a mask that is none": (lambda: Pose("forearm", np.eye(4), mask="all"), InvalidValue, "mask: expected one of"),
+    "a function that is none": (lambda: Running(3), InvalidType, "function: expected a function"),
+    "u beyond one": (lambda: Mixed(1.5), InvalidValue, "u: expected a number from 0 to 1"),
+    "terms multiplied": (lambda: Effort() * Time(), InvalidType, "added and scaled"),
+    "a weight that is NaN": (lambda: math.nan * Effort(), NonFinite, "weight of an objective"),
+    "no smoothing": (lambda: EnergySpent(smooth=0.0), InvalidValue, "smooth"),
+    "a target of nothing": (lambda: Terminal(), InvalidValue, "Terminal: give q= or qd="),
+    "a wrong solver": (lambda: arm().solve(solver="snopt"), UnknownName, "solver 'snopt'"),
+    "no starts": (lambda: arm().solve(starts=0), InvalidValue, "starts"),
+    "a stage that is none": (lambda: arm().solve(stages=[3]), InvalidType, "stages: expected Stage"),
+    "x of a wrong shape": (lambda: arm().check_gradients(x=np.zeros(3)), ShapeError, "x: expected the shape"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_is_refused(case):
+    make, kind, message = WRONG[case]
+    with pytest.raises(kind, match=message):
+        make()
+
+
+def test_limits_that_can_not_be_kept_are_told_with_how_much():
+    """1 N m does not hold the arm up: the answer says so, and by how much of the limit it is exceeded."""
+    solution = arm(limits={"torque": 1.0}).solve()
+    assert not solution.feasible
+    assert not solution.converged
+    assert solution.reason.startswith("infeasible")
+    assert solution.violation > 1.0
+    assert "INFEASIBLE" in repr(solution)
+    assert "INFEASIBLE" in str(solution)
+    assert solution.excess[0].amount >= solution.violation
+
+
+def test_limits_of_the_mechanism_bind_unless_others_are_given():
+    mech = library.planar_2r()
+    limited = mech.with_parameters({"shoulder.limits": Limits(position=(-1, 2), velocity=3.0, torque=20.0)})
+    options = {"duration": 1.0, "start": [0, 0], "end": [1, 0], "objective": Effort()}
+    assert [limit.kind for limit in Problem(limited, **options).limits] == ["position", "velocity", "torque"]
+    assert Problem(limited, limits=None, **options).limits == []
+    own = Problem(limited, limits={"torque": 5.0}, **options).limits
+    assert [limit.kind for limit in own] == ["torque"]
+    assert own[0].columns == ["shoulder", "elbow"]
+
+
+def test_objectives_print_and_add():
+    assert repr(sum([Time(), Effort()])) == "1 Time() + 1 Effort()"
+    assert repr(-(Time() - Effort() / 2)) == "-1 Time() + 0.5 Effort()"
+
+
+anything = st.one_of(
+    st.none(), st.booleans(), st.integers(-5, 60), st.floats(), st.text(max_size=4), st.lists(st.floats(), max_size=4),
+    st.dictionaries(st.sampled_from(["shoulder", "q", "torque", "x"]), st.floats() | st.none(), max_size=2),
+    st.tuples(st.floats(), st.floats()),
+)  # fmt: skip
+NAMES = (
+    "duration", "start", "end", "objective", "limits", "constraints", "loads", "points", "degree", "transcription",
+    "collocation", "guess", "spread", "box", "knots", "samples",
+)  # fmt: skip
+
+
+@settings(max_examples=60)
+@given(name=st.sampled_from(NAMES), value=anything)
+def test_anything_is_taken_or_refused_with_an_error_of_ours(name, value):
+    try:
+        problem = arm(**{name: value})
+        problem.programme()
+    except CstormError:
+        pass

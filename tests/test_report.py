@@ -409,6 +409,16 @@ def test_a_folder_is_not_replaced(tmp_path):
     assert (tmp_path / "run.html").is_dir()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    """A report to a device once put a file in its place."""
+    pipe = tmp_path / "run.html"
+    os.mkfifo(pipe)
+    with pytest.raises(FileFormatError, match="is no file"):
+        report.write(pipe, None, outcome(pane()))
+    assert pipe.is_fifo()
+
+
 def test_wrong_diagram_is_named():
     with pytest.raises(InvalidType, match=r"expected a diagram from sim\.blockdiagram\(\), got int"):
         report.html(3, outcome(pane()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import threading
 import tracemalloc
 
@@ -312,6 +313,10 @@ def test_what_can_not_be_saved(result, tmp_path):
         result.save(tmp_path / "folder" / "run.csv")
     with pytest.raises(cs.CstormError):
         result.save(None)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "run.npz")
+        with pytest.raises(cs.CstormError, match="is no file"):
+            result.save(tmp_path / "run.npz")
 
 
 @pytest.mark.filterwarnings("ignore")  # of scipy, about what the damage looks like

@@ -73,6 +73,8 @@ def write(path: str | os.PathLike[str], bd: Any, out: Any, *, title: str | None 
     content = html(bd, out, title=title).encode("utf-8", "replace")
     draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}")
     try:
+        if target.exists() and not (target.is_file() or target.is_dir()):
+            raise FileFormatError(f"{target}: is no file, and will not be replaced by one")
         with open(draft, "xb") as file:
             file.write(content)
         os.replace(draft, target)

@@ -114,6 +114,8 @@ class Result(BDStruct):
         columns = {"t": np.asarray(self.data["t"]), **self.columns()}
         part = target.with_name(f".{target.name}.part")
         try:
+            if target.exists() and not (target.is_file() or target.is_dir()):
+                raise FileFormatError(f"{target}: is no file, and will not be replaced by one")
             writer(part, columns)
             os.replace(part, target)
         except OSError as error:

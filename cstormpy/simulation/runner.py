@@ -134,6 +134,7 @@ class Run:
         self._begin_segment(any(_jumps(s) for s in due))
         self.crossings.start(self.t, self.x, resumed=self.t > 0.0)
         self._observe(at_boundary=True)
+        self._commanded()
         while self.t < self.end and self.simstate.stop is None:
             bound, sources = self._next_boundary()
             reached = self._segment(bound, sources)

@@ -34,7 +34,7 @@ from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Simulation"]
 
-ENGINES = ("auto", "interpreted")
+ENGINES = ("auto", "interpreted", "compiled")
 _BDSIM_OPTIONS = (
     "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, "
     "method, movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
@@ -50,8 +50,9 @@ class Simulation(BDSim):
 
     Parameters
     ----------
-    engine : {"auto", "interpreted"}
-        How the diagram is evaluated.
+    engine : {"auto", "interpreted", "compiled"}
+        How the diagram is evaluated: block by block (also by "auto"), or as one compiled function, for which the first
+        run of a diagram of new wiring waits some seconds. Other numbers need no other code.
     live : {"auto", True, False}
         Whether to show runs in a live window: "auto" for diagrams with live blocks (LIVESCOPE, LIVEXY, MECHANISMVIEW).
         Where none can be shown, one line says why, and the figures are written to files. The environment variable
@@ -221,7 +222,7 @@ class Simulation(BDSim):
                 if feed is not None or show.pace is not None:
                     run.watchers.append(show.sample)
                 with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
-                    run.watchers.append(lambda t, _x: progress.update(t))
+                    getattr(run, "glances", run.watchers).append(lambda t, _x: progress.update(t))
                     run.go()
                 show.finish()
                 out = result_of(bd, run)
@@ -295,6 +296,27 @@ class Simulation(BDSim):
         finally:
             self._set_context(before)
 
+    def _kind_of_run(self) -> type[Run]:
+        """Return the class of the runs of this engine."""
+        if self.engine != "compiled":
+            return Run
+        from cstormpy.simulation.compiled import CompiledRun
+
+        return CompiledRun
+
+    def source(self, bd: Any) -> str:
+        """Return the source of the one function that the compiled engine makes of a diagram, to be read.
+
+        Raises
+        ------
+        NotTranslated
+            Naming the blocks that it can not translate, and why.
+        """
+        from cstormpy.simulation.compiled import source_of
+
+        compile_diagram(bd)
+        return source_of(bd)
+
     def _prepare(
         self,
         bd: Any,
@@ -320,7 +342,7 @@ class Simulation(BDSim):
         panes = find_panes(bd)
         shown = {s.key: s for pane in panes for s in pane.signals if s.key not in watched}
         watchers = [] if observer is None else [observer]
-        run = Run(
+        run = self._kind_of_run()(
             diagram,
             simstate,
             Recording([*watched.values(), *shown.values()], len(watched), panes),

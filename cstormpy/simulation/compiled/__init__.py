@@ -1,0 +1,25 @@
+"""The compiled engine: a whole diagram as one function, integrated in slices of many steps.
+
+`translate` makes the source from the diagram, `CompiledRun` runs it. Which blocks can be translated, and how a block
+of your own joins them, is said in `cstormpy.simulation.compiled.registry`.
+"""
+
+from __future__ import annotations
+
+from cstormpy.simulation.compiled.program import Program, source_of, translate
+from cstormpy.simulation.compiled.registry import NotTranslated, emits, emits_guard, emits_rate, silent_sink
+from cstormpy.simulation.compiled.running import CompiledRun
+from cstormpy.simulation.compiled.slices import Compiled
+
+__all__ = [
+    "Compiled",
+    "CompiledRun",
+    "NotTranslated",
+    "Program",
+    "emits",
+    "emits_guard",
+    "emits_rate",
+    "silent_sink",
+    "source_of",
+    "translate",
+]

@@ -1,0 +1,254 @@
+"""Translates a compiled diagram into one function, and makes it ready to run.
+
+The source is ``rate(t, x, z, p, n, w, out, xd)``: x the continuous states, z the sampled ones, p all numbers, n the
+structure of the mechanisms, w scratch memory; it fills out, the signals of all outputs one behind the other, then the
+guards, and xd. It returns 0, or the position of a block, counted from 1, that failed. Numbers, names and strings of a
+diagram do not stand in it, so that another diagram of the same wiring needs no other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
+    emitters_bdsim,
+    emitters_controllers,
+    emitters_functions,
+    emitters_mechanisms,
+    emitters_states,
+)
+from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
+from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.registry import NotTranslated, Value, emitter_of, guard_of, is_silent, rate_of
+from cstormpy.simulation.diagram import Diagram
+
+__all__ = ["Program", "source_of", "translate"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Program:
+    """A diagram's function, and the arrays that it takes.
+
+    Attributes
+    ----------
+    source : str
+    p, n : ndarray
+        Numbers and integers that it reads.
+    scratch, width : int
+        How large w and out are.
+    columns : dict
+        Where in out an output stands, and its shape, by id of the block and port.
+    sampled : list
+        Blocks with sampled states, and where in z theirs stand.
+    guards : list of (int, float, bool) or None
+        Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
+        all it looks at; None where there is one that is not translated.
+    loud : list of str
+        Sinks that want to be called at each point.
+    calls, functions, owners, fingerprint
+        What the source calls of the kernels and of the user's functions, whose blocks these are, what tells them from
+        others, and whether that holds in another process too.
+    legend : list of str
+        What each variable is.
+    pending : list of functions
+        Each tells whether somebody has asked a block for something that its guards do not show.
+    """
+
+    source: str
+    p: Array
+    n: NDArray[np.int64]
+    scratch: int
+    width: int
+    columns: dict[tuple[int, int], tuple[int, tuple[int, ...]]]
+    sampled: list[tuple[Any, slice]]
+    sampled_size: int
+    guards: list[tuple[int, float, bool]] | None
+    loud: list[str]
+    calls: tuple[str, ...]
+    functions: dict[str, tuple[Any, str]]
+    owners: dict[str, str]
+    fingerprint: tuple[str, bool]
+    legend: list[str]
+    pending: list[Callable[[], bool]]
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells its code from that of another diagram."""
+        return self.source, self.fingerprint[0]
+
+    def printed(self) -> str:
+        """Return the source with a line for each block before it, which says what is called how in it."""
+        return "\n".join(f"# {line}" for line in self.legend) + "\n" + self.source
+
+
+def translate(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> Program:
+    """Return the program of a diagram whose signals have just been evaluated, which tells their shapes.
+
+    Parameters
+    ----------
+    diagram : Diagram
+    detectors : list, optional
+        The zero-crossing detectors of the run, with their blocks.
+
+    Raises
+    ------
+    NotTranslated
+        With every block that stands in the way.
+    """
+    return _Translation(diagram, detectors or []).program()
+
+
+def source_of(bd: Any) -> str:
+    """Return the source of a compiled diagram's function, with what its variables are, from the initial states."""
+    diagram = Diagram(bd)
+    for b, cell in diagram.cells.items():
+        cell[0] = np.array(b.getstate0(), dtype=float)
+    diagram.evaluate(0.0, np.array(bd.getstate0(), dtype=float))
+    return translate(diagram).printed()
+
+
+class _Translation:
+    def __init__(self, diagram: Diagram, detectors: list[tuple[Any, Any]]) -> None:
+        self.diagram, self.detectors = diagram, detectors
+        self.e = Emitter()
+        self.signals: dict[int, Value] = {}
+        self.reasons: list[tuple[str, str]] = []
+        self.columns: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
+        self.width = 0
+        self.sampled: list[tuple[Any, slice]] = []
+        self.sampled_size = 0
+        self.states: dict[Any, Value] = {}
+        self.legend: list[str] = []
+
+    def program(self) -> Program:
+        e = self.e
+        self._name_states()
+        for k, (b, *_) in enumerate(self.diagram.order):
+            e.block = k
+            self._attempt(b, self._outputs)
+        for k, (b, part) in enumerate(self.diagram.continuous):
+            e.block = len(self.diagram.order) + k
+            self._attempt(b, lambda b, part=part: self._rates(b, part))
+        if self.reasons:
+            raise NotTranslated(self.reasons)
+        guards = self._guards()
+        body = "\n".join(f"    {line}" for line in e.lines)
+        source = f"def rate(t, x, z, p, n, w, out, xd):\n{body}\n    return 0\n"
+        return Program(
+            source=source,
+            p=e.p,
+            n=e.n,
+            scratch=e.scratch_size,
+            width=self.width,
+            columns=self.columns,
+            sampled=self.sampled,
+            sampled_size=self.sampled_size,
+            guards=guards,
+            loud=[str(b.name) for b in self.diagram.sinks if not is_silent(b)],
+            calls=tuple(sorted(e.calls)),
+            functions=e.functions,
+            owners=e.owners,
+            fingerprint=fingerprint([f for f, _ in e.functions.values()]),
+            legend=self.legend,
+            pending=e.pending,
+        )
+
+    def _name_states(self) -> None:
+        for b, part in self.diagram.continuous:
+            self.states[b] = named([f"x[{k}]" for k in range(part.start, part.stop)])
+        for clock in self.diagram.bd.clocklist:
+            for b in clock.blocklist:
+                part = slice(self.sampled_size, self.sampled_size + b.ndstates)
+                self.states[b] = named([f"z[{k}]" for k in range(part.start, part.stop)])
+                self.sampled.append((b, part))
+                self.sampled_size = part.stop
+
+    def _attempt(self, b: Any, emit: Any) -> None:
+        functions = len(self.e.functions)
+        try:
+            emit(b)
+        except Untranslatable as error:
+            self._refuse(b, str(error))
+        except Exception as error:  # an emitter, perhaps a user's, that met what it does not know
+            self._refuse(b, f"its emitter failed: {type(error).__name__}: {error}")
+        for name in list(self.e.functions)[functions:]:
+            self.e.owners[name] = str(b.name)
+
+    def _refuse(self, b: Any, why: str) -> None:
+        self.reasons.append((str(b.name), why))
+        for slot in b._outport_slots:  # those behind it are still looked at
+            self.signals[id(slot)] = np.full(np.shape(slot.value), "0.0", dtype=object)
+
+    def _inputs(self, b: Any) -> list[Value]:
+        feedthrough = [id(slot) in self.signals for slot in b._inport_slots]
+        if not all(feedthrough):
+            raise Untranslatable(f"input {feedthrough.index(False)} is not computed before it")
+        return [self.signals[id(slot)] for slot in b._inport_slots]
+
+    def _outputs(self, b: Any) -> None:
+        emit = emitter_of(b)
+        if emit is None:
+            raise Untranslatable(f"there is no emitter for {type(b).__module__}.{type(b).__qualname__}")
+        x = self.states.get(b)
+        inputs = [self.signals.get(id(slot), named("nan")) for slot in b._inport_slots] if x is not None else None
+        values = emit(self.e, b, self._inputs(b) if inputs is None else inputs, x)
+        if len(values) != b.nout:
+            raise Untranslatable(f"its emitter gives {len(values)} values for {b.nout} outputs")
+        for port, (slot, value) in enumerate(zip(b._outport_slots, values, strict=True)):
+            self._output(b, port, slot, value)
+
+    def _output(self, b: Any, port: int, slot: Any, value: Value) -> None:
+        kind = np.asarray(slot.value).dtype.kind
+        if kind not in "biuf" or isinstance(slot.value, (list, tuple)):
+            raise Untranslatable(f"output {port} carries a {type(slot.value).__name__}")
+        if np.shape(slot.value) != value.shape:
+            raise Untranslatable(f"output {port} has the shape {np.shape(slot.value)}, its emitter gives {value.shape}")
+        value = self.e.let(value)
+        self.signals[id(slot)] = value
+        self.columns[id(b), port] = (self.width, value.shape)
+        self.legend.append(f"{', '.join(value.ravel())}: {b.name!r} output {port}")
+        for item in value.ravel():
+            self.e.line(f"out[{self.width}] = {item}")
+            self.width += 1
+
+    def _rates(self, b: Any, part: slice) -> None:
+        emit = rate_of(b)
+        if emit is None:
+            raise Untranslatable(f"there is no emitter for the states of {type(b).__module__}.{type(b).__qualname__}")
+        rate = named(emit(self.e, b, self._inputs(b), self.states[b]))
+        if rate.shape != (b.nstates,):
+            raise Untranslatable(f"has {b.nstates} states, its emitter gives rates of the shape {rate.shape}")
+        self.legend.append(f"xd[{part.start}] to xd[{part.stop - 1}]: {b.name!r}")
+        for k, item in enumerate(rate):
+            self.e.line(f"xd[{part.start + k}] = {item}")
+
+    # what detectors look at
+
+    def _guards(self) -> list[tuple[int, float, bool]] | None:
+        found = []
+        for k, (detector, b) in enumerate(self.detectors):
+            self.e.block = len(self.diagram.order) + len(self.diagram.continuous) + k
+            owner = getattr(detector, "block", b)
+            emit = guard_of(owner)
+            if emit is None:
+                return None
+            functions, pending = len(self.e.functions), len(self.e.pending)
+            try:
+                value = named(emit(self.e, owner, self._inputs(owner), detector))
+            except Untranslatable:
+                return None
+            self.e.owners.update(dict.fromkeys(list(self.e.functions)[functions:], str(b.name)))
+            if value.size != 1:
+                return None
+            self.e.line(f"out[{self.width}] = {value.item()}")
+            whole = len(self.e.pending) == pending
+            found.append((self.width, float(getattr(detector, "direction", 0.0)), whole))
+            self.width += 1
+        return found

@@ -1,0 +1,124 @@
+"""Runs of compiled diagrams beside bdsim's own of the same diagrams, to the same tolerances and longest step."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+
+import numpy as np
+import pytest
+from bdsim_examples import EXAMPLES, plain
+from interleaved import interleave
+
+import cstormpy as cs
+from cstormpy.diagrams import acrobot, pendulum
+from cstormpy.simulation.compiled import CompiledRun
+
+GOAL = 60
+TABLE = f"one run, compiled [ms, us per evaluation all in] and how many times as fast as bdsim's own (goal {GOAL})"
+EVALUATION = "one evaluation of a compiled diagram's derivative [us], in the stepper, and ratio to bdsim's own"
+ROUNDS = 5
+
+
+def chain(sim, count=100):
+    """A loop of scalar blocks."""
+    bd = sim.blockdiagram()
+    state = before = bd.INTEGRATOR(x0=1.0)
+    for k in range(count - 1):
+        block = bd.GAIN(-0.99) if k % 2 == 0 else bd.CLIP(min=-2.0, max=2.0)
+        bd.connect(before, block)
+        before = block
+    bd.connect(before, state)
+    return bd
+
+
+def ours(sim, name):
+    if name == "acrobot swing-up":
+        return acrobot.build(sim)
+    if name == "acrobot passive":
+        return acrobot.build(sim, controller="none", q0=[0.3, 0.2])
+    if name == "pendulum":
+        return pendulum.build(sim)
+    return chain(sim) if name == "100 blocks" else EXAMPLES[name].wire(sim)[0]
+
+
+NAMES = ["acrobot swing-up", "acrobot passive", "pendulum", "100 blocks", "feedback", "van der pol", "cart and pole"]
+
+
+@pytest.fixture
+def engines(monkeypatch, request):
+    """Return the diagram's compiled run as begun last, what runs it compiled, by bdsim, and the diagrams."""
+    begun, begin = [], CompiledRun.begin
+    monkeypatch.setattr(CompiledRun, "begin", lambda self, *a: (begin(self, *a), begun.append(self))[0])
+    name, T = request.param, 10.0
+    sim = cs.Simulation(engine="compiled", progress=False, live=False)
+    bd = ours(sim, name)
+    theirs = plain()
+    theirs._blocklibrary = dict(cs.Simulation()._blocklibrary)  # our blocks under bdsim's own runner
+    bd2 = ours(theirs, name)
+    with contextlib.redirect_stdout(io.StringIO()):
+        bd2.compile()
+
+    def compiled():
+        return sim.run(bd, T=T, rtol=1e-6, atol=1e-9)
+
+    def by_bdsim():
+        with contextlib.redirect_stdout(io.StringIO()):
+            return theirs.run(bd2, T, solver_args={"rtol": 1e-6, "atol": 1e-9})
+
+    compiled()
+    return name, begun, compiled, by_bdsim, bd2
+
+
+@pytest.mark.parametrize("engines", NAMES, indirect=True)
+def test_one_run(benchmark, record_row, engines):
+    name, _, compiled, by_bdsim, _ = engines
+    times = interleave({"compiled": compiled, "bdsim": by_bdsim}, rounds=ROUNDS, seconds=0.0)
+    evaluations = compiled()[".stats"].evaluations
+    record_row(
+        TABLE,
+        diagram=name,
+        compiled=times["compiled"] * 1e3,
+        bdsim=times["bdsim"] * 1e3,
+        faster=times["bdsim"] / times["compiled"],
+        evaluations=evaluations,
+        per_evaluation=times["compiled"] / evaluations * 1e6,
+    )
+    benchmark.pedantic(compiled, rounds=3)
+
+
+@pytest.mark.parametrize("engines", NAMES, indirect=True)
+def test_one_evaluation(benchmark, record_row, engines):
+    """Evaluations as the stepper makes them: fixed steps of Euler's method, two evaluations each."""
+    from cstormpy.simulation.compiled.slices import Slices
+    from cstormpy.simulation.steppers import make_stepper
+
+    name, begun, _, _, bd2 = engines
+    run, x = begun[-1], np.array(bd2.getstate0(), dtype=float)
+    stepper = make_stepper(run._derivative, "Euler", 1e-6, 1e-9, 1e-7, 1e-7, {})
+    slices = Slices(run._compiled, stepper.method, [], True)
+    run.diagram.earliest, run.diagram.latest = -math.inf, math.inf
+
+    assert run.probe(0.5, x)
+    before = run._compiled.out[slices.guards].tolist()
+
+    def steps():
+        stepper.restart(0.5, x)
+        assert slices.go(stepper, 1.0, -math.inf, math.inf, list(before))[0] == len(slices.times)
+
+    def theirs():
+        bd2.evaluate(bd2.state_map(x), 0.5, sinks=False)
+        return bd2.deriv(0.5)
+
+    times = interleave({"compiled": steps, "bdsim": theirs})
+    each = times["compiled"] / len(slices.times)
+    record_row(
+        EVALUATION,
+        diagram=name,
+        blocks=sum(len(group) for group in bd2.plan),
+        compiled=each * 1e6,
+        bdsim=times["bdsim"] * 1e6,
+        faster=times["bdsim"] / each,
+    )
+    benchmark(steps)

@@ -1,0 +1,221 @@
+"""Runs of the compiled engine are those of the interpreted one: samples, events, jumps, ticks, changes, faults."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from bdsim_examples import EXAMPLES
+from test_compiled import simulation
+
+from cstormpy.diagrams import acrobot, acrobot_elbow, pendulum
+from cstormpy.errors import BlockError
+from cstormpy.simulation.compiled import CompiledRun
+
+
+def both(wire, **options):
+    """Return the same run by both engines."""
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd, watch = wire(sim)
+        found.append(sim.run(bd, watch=watch, **options))
+    return found
+
+
+def assert_same_runs(interpreted, compiled, tolerance):
+    """Compare sample by sample; the rest of the time by which a step is longer or shorter moves the state along."""
+    assert compiled.t.shape == interpreted.t.shape
+    np.testing.assert_allclose(compiled.t, interpreted.t, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(compiled.x, interpreted.x, rtol=0, atol=tolerance)
+    for ours, theirs in zip(compiled[".ywatch"], interpreted[".ywatch"], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=100 * tolerance)
+    assert compiled[".status"] == interpreted[".status"]
+    assert [name for _, name in compiled[".events"]] == [name for _, name in interpreted[".events"]]
+    times = [[t for t, _ in out[".events"]] for out in (compiled, interpreted)]
+    np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", [name for name, e in EXAMPLES.items() if "no states" not in e.tags])
+@pytest.mark.parametrize(("solver", "dt"), [("RK4", 0.004), ("Euler", 0.002)])
+def test_examples_with_fixed_steps(name, solver, dt):
+    if name == "to a pose" and solver == "Euler":
+        dt = 0.004
+    assert_same_runs(*both(EXAMPLES[name].wire, T=1.5, solver=solver, dt=dt), tolerance=1e-10)
+
+
+@pytest.mark.parametrize("solver", ["RK45", "RK23", "DOP853"])
+@pytest.mark.parametrize("name", ["feedback", "van der pol", "bouncing ball", "feedback held", "steered bicycle"])
+def test_examples_with_controlled_steps(name, solver):
+    assert_same_runs(*both(EXAMPLES[name].wire, T=5.0, solver=solver), tolerance=1e-8)
+
+
+def wire(module, **options):
+    def build(sim):
+        return module.build(sim, **options), "all"
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("module", "options"),
+    [(pendulum, {"rods": 3}), (acrobot_elbow, {}), (acrobot, {"controller": "none", "q0": [0.3, 0.2]}), (acrobot, {})],
+)
+def test_shipped_diagrams_with_fixed_steps(module, options):
+    assert_same_runs(*both(wire(module, **options), T=4.0, solver="RK4", dt=0.005), tolerance=1e-8)
+
+
+def test_acrobot_swings_up_and_changes_its_phase_at_the_same_times():
+    interpreted, compiled = both(wire(acrobot), T=5.0)
+    assert [name for _, name in compiled[".events"]] == ["controller"] * len(interpreted[".events"])
+    times = [[t for t, _ in out[".events"]] for out in (compiled, interpreted)]
+    np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
+    # the steps are chosen near rounding, so that the samples stand at other times by a part of their length
+    shift = np.abs(compiled.t - interpreted.t).max()
+    assert shift < 1e-6
+    np.testing.assert_allclose(compiled.x, interpreted.x, rtol=1e-8, atol=1e-8 + 100 * shift)
+
+
+def test_stiff_solver_on_the_compiled_derivative():
+    interpreted, compiled = both(EXAMPLES["van der pol"].wire, T=3.0, solver="Radau")
+    np.testing.assert_allclose(compiled.x[-1], interpreted.x[-1], rtol=0, atol=1e-8)
+
+
+def test_a_stop_ends_the_run_at_the_same_time():
+    interpreted, compiled = both(EXAMPLES["to a pose"].wire, T=5.0)
+    assert compiled[".status"] == "stopped"
+    assert compiled.t[-1] == pytest.approx(interpreted.t[-1], abs=1e-9)
+    assert compiled[".message"] == interpreted[".message"]
+
+
+def test_many_steps_are_taken_in_one_slice(monkeypatch):
+    """Python sees few of the steps; with an observer all of them, and the samples are the same."""
+    single = []
+    step = CompiledRun._one_step
+    monkeypatch.setattr(CompiledRun, "_one_step", lambda self, bound: (single.append(self.t), step(self, bound))[1])
+    sim = simulation()
+    bd, watch = EXAMPLES["van der pol"].wire(sim)
+    sliced = sim.run(bd, T=10.0, watch=watch)
+    assert len(sliced.t) > 100 and len(single) <= 2
+    seen = []
+    observed = sim.run(bd, T=10.0, watch=watch, observer=lambda t, x: seen.append(t))
+    assert len(seen) == len(observed.t)
+    np.testing.assert_allclose(sliced.t, observed.t, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(sliced.y, observed.y, rtol=0, atol=1e-9)
+
+
+def test_more_steps_than_a_slice_holds():
+    sim = simulation()
+    bd, watch = EXAMPLES["van der pol"].wire(sim)
+    out = sim.run(bd, T=6.0, solver="RK4", dt=0.001, watch=watch)
+    assert len(out.t) == 6001
+    np.testing.assert_allclose(np.diff(out.t), 0.001, rtol=1e-9)
+
+
+def decay(sim):
+    bd = sim.blockdiagram()
+    state, gain = bd.INTEGRATOR(x0=1.0, name="state"), bd.GAIN(-1.0, name="gain")
+    bd.connect(state, gain)
+    bd.connect(gain, state)
+    return bd, gain
+
+
+def test_a_parameter_changed_within_a_run_counts_from_then_on():
+    sim = simulation()
+    bd, gain = decay(sim)
+    out = sim.run(bd, T=2.0, at={1.0: lambda: gain.set_param("K", -3.0)}, rtol=1e-9, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(math.exp(-4.0), rel=1e-7)
+    out = sim.run(bd, T=1.0, start=out.state, rtol=1e-9, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(math.exp(-7.0), rel=1e-7)
+
+
+def test_a_posted_function_is_called_between_two_steps():
+    sim = simulation()
+    bd, gain = decay(sim)
+    out = sim.run(bd, T=1.0, at={0.5: lambda: sim.post(lambda: gain.set_param("K", -2.0))}, rtol=1e-9, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(math.exp(-1.5), rel=1e-7)
+
+
+def test_diagrams_read_from_disk_are_not_mixed_up(tmp_path):
+    """Code of two diagrams compiled by two processes once had the same symbol, and one ran as the other."""
+    script = tmp_path / "one.py"
+    script.write_text(
+        "import sys, cstormpy as cs\n"
+        "sim = cs.Simulation(engine='compiled', progress=False, live=False)\n"
+        "for kind in sys.argv[1:]:\n"
+        "    bd = sim.blockdiagram()\n"
+        "    x = bd.INTEGRATOR(x0=1.0)\n"
+        "    f = bd.GAIN(-1.0) if kind == 'a' else bd.CLIP(min=-0.5, max=0.5)\n"
+        "    bd.connect(x, f)\n"
+        "    bd.connect(f, x)\n"
+        "    print(round(float(sim.run(bd, T=1.0, solver='RK4', dt=0.01).x[-1, 0]), 6))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    found = []
+    for kinds in (["a"], ["b"], ["a", "b"]):
+        done = subprocess.run(
+            [sys.executable, str(script), *kinds], capture_output=True, text=True, check=True, env=environment
+        )
+        found.append(done.stdout.split())
+    assert found == [["0.367879"], ["1.5"], ["0.367879", "1.5"]]
+
+
+def test_laws_are_swapped_within_a_run():
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = acrobot.build(sim, controller="energy")
+        controller = bd.blocknames["controller"]
+        out = sim.run(bd, T=1.5, solver="RK4", dt=0.005, at={0.8: lambda c=controller: c.select("pd")}, watch="all")
+        found.append(out)
+    assert_same_runs(*found, tolerance=1e-9)
+    assert found[1].signal("controller.mode")[-1] == 4.0
+
+
+def test_a_push_is_left_to_the_blocks(caplog):
+    """While it lasts; the steps before and after it are compiled again."""
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = pendulum.build(sim)
+        plant = bd.blocknames["plant"]
+        changes = {0.5: lambda p=plant: p.push(0, [3.0, 0.0, 0.0]), 0.7: plant.release}
+        found.append(sim.run(bd, T=1.5, solver="RK4", dt=0.005, at=changes, watch="all"))
+    assert_same_runs(*found, tolerance=1e-10)
+    assert "plant: is being pushed; it runs interpreted" in caplog.text
+
+
+def failing(sim):
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=0.0, name="state")
+
+    def root(v):
+        if v > 0.5:
+            raise ValueError("too large")
+        return math.sqrt(1.0 - v)
+
+    law = bd.FUNCTION(root, name="law")
+    bd.connect(state, law)
+    bd.connect(law, state)
+    return bd
+
+
+def infinite(sim):
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=1.0, name="state")
+    bd.connect(state, law := bd.PROD("/", name="law"))
+    bd.connect(law, total := bd.SUM("-"))
+    bd.connect(total, state)
+    return bd
+
+
+@pytest.mark.parametrize(("make", "says"), [(failing, "'law'.*too large"), (infinite, "state")])
+def test_faults_are_reported_as_by_the_blocks(make, says):
+    sim = simulation()
+    with pytest.raises(BlockError, match=says) as caught:
+        sim.run(make(sim), T=3.0, on_error="raise")
+    assert len(caught.value.result.t) > 1

@@ -128,7 +128,9 @@ def test_wheel_holds_the_listed_packages():
 def test_wheel_installs_one_top_level_name_and_the_license():
     files = importlib.metadata.files("cstormpy")
     tops = {file.parts[0] for file in files if not file.parts[0].endswith(".dist-info")}
-    assert tops == {"cstormpy"}
+    # the command stands in a folder of programs, outside that of the packages
+    assert tops <= {"cstormpy", ".."}
+    assert {file.stem for file in files if file.parts[0] == ".."} == {"cstorm"}
     assert any(file.name == "LICENSE" for file in files)
     assert importlib.metadata.version("cstormpy") == cstormpy.__version__
 

@@ -24,6 +24,10 @@ NEEDED = {
 QT = "PySide6-Essentials>=6.8,!=6.12.0"
 
 
+#: These can not be loaded without Qt, nor should they be in a process that simulates.
+_NEED_QT = ("pyqtgraph",)
+
+
 @dataclass(frozen=True)
 class Finding:
     """One thing that was looked at.
@@ -99,7 +103,8 @@ def _package(name: str, lowest: str) -> Finding:
         return Finding(name, "is not installed", False, mend=mend)
     if _numbers(found) < _numbers(lowest):
         return Finding(name, f"{found} is too old", False, mend=mend)
-    __import__(name)
+    if name not in _NEED_QT:
+        __import__(name)
     return Finding(name, found, True)
 
 

@@ -228,8 +228,11 @@ def test_there_is_an_icon(cls):
 def test_the_script_draws_the_icons_that_there_are(tmp_path):
     drawn = draw_icons(tmp_path)
     assert {path.name for path in drawn} == {path.name for path in ICONS.glob("*.png")}
+    from matplotlib import __version__ as version
     from matplotlib.image import imread
 
+    if tuple(map(int, version.split(".")[:2])) < (3, 10):
+        pytest.skip(f"matplotlib {version} sets formulas otherwise than the one that drew the icons")
     for path in drawn:
         ink = imread(path)[:, :, 3]
         kept = imread(ICONS / path.name)[:, :, 3]

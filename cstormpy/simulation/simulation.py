@@ -28,7 +28,7 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.showing import Showing, check_pace, wants_window
+from cstormpy.simulation.showing import Showing, check_pace, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.wiring import compile_diagram
 
@@ -266,7 +266,7 @@ class Simulation(BDSim):
         if live not in (True, False, "auto"):
             raise InvalidValue(f"live: expected True, False or 'auto', got {live!r}")
         if live == "auto":
-            live = wants_window(bd) and os.environ.get("CSTORMPY_LIVE", "").lower() not in ("off", "0", "false", "no")
+            live = wants_window(bd) and not is_off()
         return LiveFeed(str(bd.name)) if live and not threaded else None
 
     @staticmethod

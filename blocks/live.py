@@ -88,7 +88,7 @@ class LiveScope(bases.Ported, SinkBlock):
         :type blockargs: dict
         """
         count = checks.count(nin, "nin")
-        self.labels = _labels(labels)
+        self.labels = _labels(labels, least=count)
         self.unit, self.title = _text(units, "units"), _title(title)
         self.options: dict[str, Any] = {}
         if ylim is not None:
@@ -304,13 +304,15 @@ def _title(title: Any) -> str | None:
     return None if title is None else _text(title, "title")
 
 
-def _labels(labels: Any, count: int | None = None) -> list[str] | None:
+def _labels(labels: Any, count: int | None = None, least: int = 0) -> list[str] | None:
     if labels is None:
         return None
     if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
         raise InvalidType(f"labels: expected a list of names, got {ports.brief(labels)}")
     if count is not None and len(labels) != count:
         raise InvalidValue(f"labels: expected {count} names, got {len(labels)}")
+    if len(labels) < least:
+        raise InvalidValue(f"labels: expected a name for each of {least} inputs, or for each trace, got {len(labels)}")
     return list(labels)
 
 

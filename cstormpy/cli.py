@@ -237,20 +237,16 @@ def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any])
     options = _settings(given)
     sim = Simulation(graphics=False)
     bd = build(sim)
-    failure: CstormError | None = None
-    out: Any
     try:
-        out = sim.run(bd, live=_live(bd, given.no_live), pace=given.pace, on_error="raise", **options)
+        out = sim.run(bd, live=_live(bd, given.no_live), pace=given.pace, report=target, on_error="raise", **options)
+    except FileFormatError:  # of the report
+        raise
     except CstormError as error:
-        out = getattr(error, "result", None)
-        if out is None or not len(out.t):
-            raise
-        failure = error
-    written = sim.report(target)
-    if failure is not None:
-        _say(f"the report on what was simulated until it failed is {written}")
-        raise failure
-    print(f"{name}: {out.message}; the report is {written}")
+        result = getattr(error, "result", None)
+        if result is not None and len(result.t):
+            _say(f"the report on what was simulated until it failed is {target}")
+        raise
+    print(f"{name}: {out.message}; the report is {target}")
     return INTERRUPTED if out.status == "interrupted" else OK
 
 

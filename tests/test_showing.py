@@ -228,6 +228,19 @@ def test_the_pace_of_a_window_is_real_time_unless_said(shown):
     assert feed.shown["pace"] == 1.0
 
 
+@pytest.mark.parametrize(("pace", "hurries"), [("auto", True), (1.0, False)])
+def test_nobody_waits_for_a_closed_window_unless_a_pace_was_said(shown, pace, hurries):
+    class Closed(FakeFeed):
+        def commands(self):
+            self.alive = not self.t or self.t[-1] < 0.2
+            return []
+
+    begin = time.perf_counter()
+    out, _ = shown(decay(), feed=Closed(), T=60.0 if hurries else 0.8, pace=pace)
+    spent = time.perf_counter() - begin
+    assert out.status == "finished" and (spent < 30.0 if hurries else spent > 0.798)
+
+
 def test_steps_of_a_paced_run_are_no_longer_than_a_frame():
     out = cs.Simulation(graphics=False, progress=False).run(decay(1e-3), T=10.0, pace=100.0, max_step=5.0)
     assert 3.0 < np.diff(out.t).max() <= 100.0 / 30.0 + 1e-12
@@ -732,3 +745,31 @@ def test_a_real_window_pushes_turns_and_stops(monkeypatch):
     assert controller.law == "pd" and controller.laws.laws["pd"].gains["kp"] == 7.5
     assert out.status == "stopped" and 1.5 <= out.t[-1] < 4.0
     assert not opened[0].alive
+
+
+# ---------------------------------------------------------------- the report
+
+
+def test_the_report_is_written_before_the_window_is_held(shown, tmp_path):
+    target = tmp_path / "run.html"
+
+    class Held(FakeFeed):
+        def hold(self):
+            self.reported = target.is_file()
+
+    feed = Held()
+    shown(decay(), feed=feed, report=target, block=True)
+    assert feed.reported
+    # of a run that fails too
+    bd = decay()
+    bd.connect(bd.blocknames["state"], bd.FUNCTION(lambda x: 1.0 / max(0.0, x - 0.5), name="pole"))
+    target.unlink()
+    with pytest.raises(cs.errors.BlockError):
+        shown(bd, report=target, on_error="raise", T=T)
+    assert "pole" in target.read_text(encoding="utf-8")
+
+
+def test_a_report_that_can_not_be_written_loses_no_data(shown, tmp_path):
+    with pytest.raises(cs.errors.FileFormatError, match="report") as caught:
+        shown(decay(), report=tmp_path / "nowhere" / "run.html")
+    assert caught.value.result.t[-1] == T

@@ -169,7 +169,7 @@ def test_memory_of_a_long_run(sim):
 # ------------------------------------------------------------------ from outside, while it runs
 
 
-def test_functions_at_given_times(sim):
+def test_functions_at_given_times(sim, caplog):
     bd = sim.blockdiagram()
     x, gain = bd.INTEGRATOR(x0=0.0, name="x"), bd.GAIN(1.0, name="gain")
     bd.connect(bd.CONSTANT(1.0), gain)
@@ -180,6 +180,7 @@ def test_functions_at_given_times(sim):
     assert seen == [0.0, 0.3, 1.0]
     assert out.x[-1, 0] == pytest.approx(0.3 * 2 + 0.7 * 5, abs=1e-12)
     assert sim.run(bd, 0.2, at={5.0: lambda: seen.append(5.0)}).status == "finished"
+    assert "at: nothing is done at 5 s, which lies after the end of this run, 0.2 s" in caplog.messages
     assert seen[-1] != 5.0
 
 

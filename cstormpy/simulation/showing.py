@@ -110,18 +110,22 @@ class Showing:
     bd : BlockDiagram
     run : Run
     panes : list of Pane
-    pace : float or None
+    pace : float, None or "auto"
+        Times real time, None for as fast as possible; "auto" is 1 as long as somebody has the window open, else None.
     """
 
-    def __init__(self, feed: LiveFeed | None, bd: Any, run: Run, panes: list[Pane], pace: float | None) -> None:
+    def __init__(self, feed: LiveFeed | None, bd: Any, run: Run, panes: list[Pane], pace: float | str | None) -> None:
         self.feed, self.bd, self.run, self.panes = feed, bd, run, panes
         self.paused = False
+        self._automatic = pace == "auto"
         self._begun = self._over = False
         self._steps = 0  # until the next pause
         self._blocks = {str(block.name): block for block in bd.blocklist}
         self._laws: dict[str, str] = {}
         self._longest = run.settings.max_step
-        self._set_pace(pace)
+        if self._automatic:
+            pace = 1.0 if feed is not None and feed.alive else None
+        self._set_pace(check_pace(pace))
 
     def _begin(self) -> None:
         """Describe the panes and controls to the window; the signals have been computed once by now."""
@@ -196,6 +200,9 @@ class Showing:
 
     def _keep_pace(self, t: float) -> None:
         """Sleep until real time has come as far as simulated time."""
+        if self._automatic and self.feed is not None and not self.feed.alive:
+            self._automatic = False
+            self._set_pace(None)  # nobody watches any more
         if self.pace is None:
             return
         if self._zero is None:
@@ -234,6 +241,7 @@ class Showing:
             self.paused = False
             self.run.simstate.stop = "the user, in the live window"
         elif what == "pace":
+            self._automatic = False
             self._set_pace(check_pace(command["value"]))
             self.feed.state("paused" if self.paused else "running", self.pace)
         else:

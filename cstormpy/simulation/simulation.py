@@ -14,7 +14,7 @@ from typing import Any
 from bdsim import BDSim
 
 from cstormpy import report
-from cstormpy.errors import DiagramError, InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.live import LiveFeed
 from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.bdfile import load_bd
@@ -28,7 +28,7 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.showing import Showing, check_pace, is_off, wants_window
+from cstormpy.simulation.showing import Showing, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.wiring import compile_diagram
 
@@ -135,6 +135,7 @@ class Simulation(BDSim):
         on_error: str = "return",
         live: bool | str | None = None,
         pace: float | str | None = "auto",
+        report: str | os.PathLike[str] | None = None,
     ) -> Result:
         """Run a diagram, which is compiled where it is not yet.
 
@@ -182,7 +183,9 @@ class Simulation(BDSim):
         live : {"auto", True, False}, optional
             Whether to show this run in a live window; as said for the `Simulation` unless given.
         pace : float or None
-            Times real time, None for as fast as possible. Unless given, 1 where a live window is shown, else None.
+            Times real time, None for as fast as possible. Unless given, 1 while a live window is shown, else None.
+        report : path, optional
+            Where to write the report as soon as the run has ended, as `report` does; also on a run that failed.
 
         Returns
         -------
@@ -218,7 +221,7 @@ class Simulation(BDSim):
             simstate.options = options
             with self._in_context(bd, simstate, options, threaded):
                 run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
-                show = Showing(feed, bd, run, run.recording.panes, self._pace(pace, feed))
+                show = Showing(feed, bd, run, run.recording.panes, pace)
                 if feed is not None or show.pace is not None:
                     run.watchers.append(show.sample)
                 with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
@@ -229,6 +232,8 @@ class Simulation(BDSim):
                 out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
                 self._last = (bd, out)
                 self._finish(bd, run, options, block)
+            if report is not None and len(out.t):
+                self._report(report, out)
             self._show_result(feed, out, bd, options.hold if block is None else block)
         finally:
             if feed is not None:
@@ -257,6 +262,14 @@ class Simulation(BDSim):
             raise DiagramError("report: nothing has been run yet; call sim.run(bd, T=10) first")
         return report.write(path, *self._last, title=title)
 
+    def _report(self, path: str | os.PathLike[str], out: Result) -> None:
+        """Write the report on a run whose data is not lost if that can not be done."""
+        try:
+            self.report(path)
+        except CstormError as error:
+            error.result = out  # type: ignore[attr-defined]
+            raise
+
     def post(self, command: Callable[[], object]) -> None:
         """Have a function called between two steps of the run that goes on, from any thread."""
         self._commands.put(command)
@@ -268,12 +281,6 @@ class Simulation(BDSim):
         if live == "auto":
             live = wants_window(bd) and not is_off()
         return LiveFeed(str(bd.name)) if live and not threaded else None
-
-    @staticmethod
-    def _pace(pace: Any, feed: LiveFeed | None) -> float | None:
-        if pace == "auto":
-            return 1.0 if feed is not None and feed.alive else None
-        return check_pace(pace)
 
     @staticmethod
     def _show_result(feed: LiveFeed | None, out: Result, bd: Any, hold: bool) -> None:

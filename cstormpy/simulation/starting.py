@@ -13,6 +13,7 @@ from bdsim.blocks.sources import WaveForm
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue
+from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
 
 __all__ = ["failures_named", "schedule", "start_blocks", "start_clocks"]
@@ -91,4 +92,6 @@ def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
             raise InvalidType(f"at: expected times in seconds, got {when!r}") from None
         if not simstate.t <= t < math.inf:
             raise InvalidValue(f"at: {t:g} is no time after the beginning of this run, {simstate.t:g}")
+        if t > simstate.tf:
+            notice(f"at: nothing is done at {t:g} s, which lies after the end of this run, {simstate.tf:g} s")
         simstate.declare_event(lambda _t, _simstate, call=command: call(), t)

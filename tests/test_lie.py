@@ -19,6 +19,7 @@ from scipy.linalg import expm, logm
 
 from cstormpy import lie
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.lie import factors
 
 EPS = np.finfo(float).eps
 SMALL = [0.0, 5e-324, 1e-300, 1e-200, 1e-160, 1e-100, 1e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-2]
@@ -89,16 +90,27 @@ def exact_factors(phi):
 
 @pytest.mark.parametrize("phi", [1e-60, *SMALL[6:], *MIDDLE, *NEAR_PI, *BEYOND[:5], 4.0, 4.5, 5.5])
 def test_factors_keep_their_digits(phi):
-    got = [f(np.asarray(phi)) for f in (lie._b, lie._c, lie._a_slope, lie._b_slope, lie._c_slope)]
+    got = [f(np.asarray(phi)) for f in (factors._b, factors._c, factors._a_slope, factors._b_slope, factors._c_slope)]
     # above π the slopes are differences: SERIES_ANGLE says how much they may lose there
-    allowed = [3, 3, 3, 3, 3] if phi <= lie.SERIES_ANGLE else [3, 3, 6, 10, 12]
+    allowed = [3, 3, 3, 3, 3] if phi <= factors.SERIES_ANGLE else [3, 3, 6, 10, 12]
     for value, witness, limit in zip(got, exact_factors(phi), allowed, strict=True):
         assert abs(float((big.mpf(float(value)) - witness) / witness)) <= limit * EPS
 
 
 def test_factors_at_zero_are_their_limits():
     zero = np.asarray(0.0)
-    got = [float(f(zero)) for f in (lie._sinc, lie._a, lie._b, lie._c, lie._a_slope, lie._b_slope, lie._c_slope)]
+    got = [
+        float(f(zero))
+        for f in (
+            factors._sinc,
+            factors._a,
+            factors._b,
+            factors._c,
+            factors._a_slope,
+            factors._b_slope,
+            factors._c_slope,
+        )
+    ]
     assert got == [1, 1 / 2, 1 / 6, 1 / 12, -1 / 12, -1 / 60, 1 / 360]
 
 

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from cstormpy import lie
 from cstormpy.dynamics.running import scratch_size, workspace
 from cstormpy.errors import NonFinite
+from cstormpy.lie.exponential import _log_so3
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -119,7 +120,7 @@ class Tip:
         A[:, 3:] = R @ J[:, 3:] / self.length
         A[:, :3] = J[:, :3]
         if self.rotations:
-            e[:, :3] = lie._log_so3(R)
+            e[:, :3] = _log_so3(R)
         if 0 < self.rotations < 3:
             # Of the whole rotation vector ω the derivative D of the logarithm changes no gradient, as Dᵀω = ω, and
             # AᵀA is nearer to the second derivative of ω²/2 without it.

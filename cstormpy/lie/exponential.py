@@ -1,0 +1,111 @@
+"""Exponential and logarithm of SO(3) and SE(3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cstormpy.lie.factors import _a, _b, _c, _polynomial, _sinc
+from cstormpy.lie.groups import _pose, check_pose, check_rotation
+from cstormpy.lie.matrices import _hat3, _read_twist
+from cstormpy.lie.reading import EPS, Array, _apply, _guarded, _read, _refuse_any, _transpose
+
+__all__ = ["ANGLE_LIMIT", "exp_se3", "exp_so3", "log_se3", "log_so3"]
+
+ANGLE_LIMIT = 1 / EPS
+"""Longest rotation vector taken, 2**52 rad: from there on neighbouring floats are a radian or more apart."""
+
+
+def _angle(omega: Array, name: str) -> Array:
+    """φ = |ω|, refused where the floats are too coarse for an angle."""
+    phi = np.asarray(np.sqrt((omega * omega).sum(axis=-1)), dtype=np.float64)
+    _refuse_any(
+        phi > ANGLE_LIMIT,
+        name,
+        lambda row: f"expected |ω| <= {ANGLE_LIMIT:.1e} rad, got {phi[row]:.1e}: an angle without a digit left",
+    )
+    return phi
+
+
+@_guarded
+def exp_so3(omega: ArrayLike) -> Array:
+    """Rotation (..., 3, 3) by |ω| radians about ω (..., 3): (5).
+
+    >>> exp_so3([0, 0, np.pi / 2]).round(12)
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+    vector = _read(omega, "omega", (3,))
+    phi = _angle(vector, "omega")
+    return _polynomial(_hat3(vector), _sinc(phi), _a(phi))  # (5)
+
+
+@_guarded
+def exp_se3(g: ArrayLike) -> Array:
+    """Pose (..., 4, 4) that a body reaches by the twist g = (ω, v) in unit time: (6).
+
+    A joint of screw S at coordinate q is ``M @ exp_se3(S * q)``, and a chain their product: (17).
+
+    Parameters
+    ----------
+    g : array_like, (..., 6) or (..., 4, 4)
+        Twist in radians and metres, |ω| at most `ANGLE_LIMIT`; |ω| = 0 is a translation.
+
+    Examples
+    --------
+    >>> exp_se3([0, 0, np.pi / 2, 0, -np.pi / 2, 0])[:, 3].round(12)  # quarter turn about (1, 0, 0), v = q × ω
+    array([ 1., -1.,  0.,  1.])
+    """
+    twist = _read_twist(g, "g")
+    W, v, phi = _hat3(twist[..., :3]), twist[..., 3:], _angle(twist[..., :3], "g")
+    A = _polynomial(W, _a(phi), _b(phi))
+    return _pose(_polynomial(W, _sinc(phi), _a(phi)), _apply(A, v))  # (5), (6)
+
+
+def _log_so3(R: Array) -> Array:
+    """Logarithm by half angles: ω is along the vector part of the quaternion of R, φ/2 = atan2(vector, scalar).
+
+    K = 4 q qᵀ is linear in R; each of its rows is a multiple of q = (scalar, vector), and the one with the largest
+    diagonal entry (at least 1) has no cancellation. Near φ = 0 the scalar's row is that of (7).
+    """
+    trace = R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2]
+    K = np.empty((*R.shape[:-2], 4, 4))
+    K[..., 1:, 1:] = R + _transpose(R)
+    for i, j, k in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
+        K[..., 0, i] = K[..., i, 0] = R[..., k - 1, j - 1] - R[..., j - 1, k - 1]
+    diagonal = np.einsum("...ii->...i", K)  # a view
+    diagonal[..., 1:] += (1 - trace)[..., None]
+    diagonal[..., 0] = 1 + trace
+    rows = K.reshape(-1, 4, 4)
+    q = rows[np.arange(len(rows)), diagonal.reshape(-1, 4).argmax(axis=-1)].reshape(diagonal.shape)
+    q = np.where(q[..., :1] < 0, -q, q)  # φ <= π
+    size = np.sqrt((q[..., 1:] ** 2).sum(axis=-1))
+    # an underflowing size means φ ~ 0, where 2 atan2(size, scalar)/size = 2/scalar
+    ratio = np.where(size > 0, 2 * np.arctan2(size, q[..., 0]) / size, 2 / q[..., 0])
+    return np.asarray(ratio[..., None] * q[..., 1:], dtype=np.float64)  # (7)
+
+
+@_guarded
+def log_so3(R: ArrayLike) -> Array:
+    """Rotation vector ω (..., 3) with |ω| <= π of a rotation (..., 3, 3): (7), in half angles.
+
+    At |ω| = π both ω and -ω are right; the one whose largest component is positive is returned.
+
+    >>> log_so3(np.diag([-1, 1, -1]))
+    array([0.        , 3.14159265, 0.        ])
+    """
+    return _log_so3(check_rotation(R))
+
+
+@_guarded
+def log_se3(T: ArrayLike) -> Array:
+    """Twist g = (ω, v) (..., 6) with |ω| <= π and exp(g) = T, of a pose (..., 4, 4): (8).
+
+    >>> log_se3(exp_se3([0.1, 0.2, 0.3, 4, 5, 6])).round(12)
+    array([0.1, 0.2, 0.3, 4. , 5. , 6. ])
+    """
+    pose = check_pose(T)
+    omega = _log_so3(pose[..., :3, :3])
+    A_inv = _polynomial(_hat3(omega), -0.5, _c(_angle(omega, "T")))
+    return np.concatenate([omega, _apply(A_inv, pose[..., :3, 3])], axis=-1)  # (8)

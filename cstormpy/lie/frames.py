@@ -1,0 +1,159 @@
+"""Velocities of a moving frame, quantities seen from another frame, and their rates."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from cstormpy.lie.adjoint import _Ad, _ad
+from cstormpy.lie.bodies import _read_symmetric
+from cstormpy.lie.groups import _inverse, check_pose
+from cstormpy.lie.matrices import SKEW_TOLERANCE, _hat3, _vee6
+from cstormpy.lie.reading import Array, _apply, _guarded, _match, _read, _transpose
+
+__all__ = [
+    "body_velocity",
+    "transform_inertia",
+    "transform_momentum",
+    "transform_twist",
+    "transform_wrench",
+    "twist_rate",
+    "vector_rate",
+    "world_velocity",
+    "wrench_rate",
+]
+
+
+def _velocity(T: ArrayLike, dT: ArrayLike, tol: float, fixed: bool) -> Array:
+    pose, rate = check_pose(T), _read(dT, "dT", (4, 4))
+    _match(T=pose.shape[:-2], dT=rate.shape[:-2])
+    X = rate @ _inverse(pose) if fixed else _inverse(pose) @ rate
+    return _vee6(X, "dT", tol, floor=1.0)  # the entries of a rotation are of order 1, and so are their errors
+
+
+@_guarded
+def body_velocity(T: ArrayLike, dT: ArrayLike, tol: float = SKEW_TOLERANCE) -> Array:
+    """Body-fixed velocity V = T⁻¹ Ṫ (..., 6) of a pose and its rate, both (..., 4, 4): section 2.4, Kim (9), (10).
+
+    A rate `dT` that leaves SE(3), by more than `tol` in units of max(1, |ω|), is refused.
+
+    >>> from cstormpy.lie import exp_se3, hat6
+    >>> V = [0.1, 0.2, 0.3, 4, 5, 6]
+    >>> T = exp_se3(V)
+    >>> body_velocity(T, T @ hat6(V)).round(12)
+    array([0.1, 0.2, 0.3, 4. , 5. , 6. ])
+    """
+    return _velocity(T, dT, tol, fixed=False)
+
+
+@_guarded
+def world_velocity(T: ArrayLike, dT: ArrayLike, tol: float = SKEW_TOLERANCE) -> Array:
+    """Velocity Ṫ T⁻¹ (..., 6) in the fixed frame, of the point of the body that is at its origin: section 2.4.
+
+    >>> import numpy as np
+    >>> from cstormpy.lie import make_pose
+    >>> world_velocity(make_pose(np.eye(3), [1, 0, 0]), np.zeros((4, 4)))
+    array([0., 0., 0., 0., 0., 0.])
+    """
+    return _velocity(T, dT, tol, fixed=True)
+
+
+@_guarded
+def transform_twist(T: ArrayLike, V: ArrayLike) -> Array:
+    """Twist (..., 6), given in frame b, in frame a, for T = T_ab (..., 4, 4): V_a = Ad_T V_b, Kim (11).
+
+    >>> import numpy as np
+    >>> from cstormpy.lie import make_pose
+    >>> transform_twist(make_pose(np.eye(3), [1, 0, 0]), [0, 0, 1, 0, 0, 0])
+    array([ 0.,  0.,  1.,  0., -1.,  0.])
+    """
+    pose, twist = check_pose(T), _read(V, "V", (6,))
+    _match(T=pose.shape[:-2], V=twist.shape[:-1])
+    return _apply(_Ad(pose), twist)  # Kim (11)
+
+
+def _covector(T: ArrayLike, F: ArrayLike, name: str) -> Array:
+    pose, covector = check_pose(T), _read(F, name, (6,))
+    _match(**{"T": pose.shape[:-2], name: covector.shape[:-1]})
+    return _apply(_transpose(_Ad(_inverse(pose))), covector)  # Kim (13), (24)
+
+
+@_guarded
+def transform_wrench(T: ArrayLike, F: ArrayLike) -> Array:
+    """Wrench (..., 6), given in frame b, in frame a, for T = T_ab (..., 4, 4): F_a = Ad*_{T⁻¹} F_b, Kim (13).
+
+    >>> import numpy as np
+    >>> from cstormpy.lie import make_pose
+    >>> transform_wrench(make_pose(np.eye(3), [1, 0, 0]), [0, 0, 0, 0, 1, 0])
+    array([0., 0., 1., 0., 1., 0.])
+    """
+    return _covector(T, F, "F")
+
+
+@_guarded
+def transform_momentum(T: ArrayLike, L: ArrayLike) -> Array:
+    """Momentum (..., 6), given in frame b, in frame a, for T = T_ab (..., 4, 4), as a wrench: Kim (24).
+
+    >>> import numpy as np
+    >>> from cstormpy.lie import make_pose
+    >>> transform_momentum(make_pose(np.eye(3), [1, 0, 0]), [0, 0, 0, 0, 2, 0])
+    array([0., 0., 2., 0., 2., 0.])
+    """
+    return _covector(T, L, "L")
+
+
+@_guarded
+def transform_inertia(T: ArrayLike, J: ArrayLike) -> Array:
+    """Spatial inertia (..., 6, 6), given in frame b, in frame a, for T = T_ab: J_a = Ad*_{T⁻¹} J_b Ad_{T⁻¹}, Kim (21).
+
+    >>> import numpy as np
+    >>> from cstormpy.lie import make_pose, spatial_inertia
+    >>> transform_inertia(make_pose(np.eye(3), [0, 2, 0]), spatial_inertia(3, [0, 0, 0], np.eye(3))).diagonal()
+    array([13.,  1., 13.,  3.,  3.,  3.])
+    """
+    pose, inertia = check_pose(T), _read_symmetric(J, "J", 6)
+    _match(T=pose.shape[:-2], J=inertia.shape[:-2])
+    X = _Ad(_inverse(pose))
+    moved = _transpose(X) @ inertia @ X  # Kim (21)
+    return 0.5 * (moved + _transpose(moved))
+
+
+def _rate(x: Array, dx: Array, operator: Array, names: tuple[str, str, str]) -> Array:
+    _match(**dict(zip(names, (x.shape[:-1], dx.shape[:-1], operator.shape[:-2]), strict=True)))
+    return dx + _apply(operator, x)
+
+
+@_guarded
+def vector_rate(x: ArrayLike, dx: ArrayLike, omega: ArrayLike) -> Array:
+    """Time derivative ẋ + ω × x of a vector (..., 3) with components x, ẋ in a frame turning with ω: Kim (25).
+
+    >>> vector_rate([1, 0, 0], [0, 0, 0], [0, 0, 2])
+    array([0., 2., 0.])
+    """
+    operator = _hat3(_read(omega, "omega", (3,)))
+    return _rate(_read(x, "x", (3,)), _read(dx, "dx", (3,)), operator, ("x", "dx", "omega"))  # Kim (25)
+
+
+@_guarded
+def twist_rate(X: ArrayLike, dX: ArrayLike, V: ArrayLike) -> Array:
+    """Time derivative Ẋ + ad_V X of a twist (..., 6) with components X, Ẋ in a frame moving with V: lemma 1, Kim (26).
+
+    >>> import numpy as np
+    >>> twist_rate([0, 0, 0, 1, 0, 0], np.zeros(6), [0, 0, 2, 0, 0, 0])
+    array([0., 0., 0., 0., 2., 0.])
+    """
+    operator = _ad(_read(V, "V", (6,)))
+    return _rate(_read(X, "X", (6,)), _read(dX, "dX", (6,)), operator, ("X", "dX", "V"))  # Kim (26)
+
+
+@_guarded
+def wrench_rate(Y: ArrayLike, dY: ArrayLike, V: ArrayLike) -> Array:
+    """Time derivative Ẏ - ad*_V Y of a wrench or momentum (..., 6) in a frame moving with V: lemma 2, Kim (28).
+
+    With the momentum Y = J V this is the equation of motion (18).
+
+    >>> import numpy as np
+    >>> wrench_rate([1, 0, 0, 0, 0, 0], np.zeros(6), [0, 0, 2, 0, 0, 0])
+    array([0., 2., 0., 0., 0., 0.])
+    """
+    operator = 0 - _transpose(_ad(_read(V, "V", (6,))))
+    return _rate(_read(Y, "Y", (6,)), _read(dY, "dY", (6,)), operator, ("Y", "dY", "V"))  # Kim (28)

@@ -1,0 +1,89 @@
+"""Reads arguments, which are batches, and refuses by name what can not be taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+
+__all__: list[str] = []
+
+Array: TypeAlias = NDArray[np.float64]
+P = ParamSpec("P")
+Result = TypeVar("Result")
+EPS = float(np.finfo(np.float64).eps)
+
+
+def _guarded(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Refuse a result that is not finite: what was read is finite, so it has overflowed."""
+
+    @wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> Result:
+        with np.errstate(all="ignore"):
+            result = function(*args, **kwargs)
+        if not np.all(np.isfinite(np.asarray(result))):
+            raise NonFinite(f"{getattr(function, '__name__', '')}: the result overflows; the numbers are too large")
+        return result
+
+    return guarded
+
+
+def _read(x: ArrayLike, name: str, *tails: tuple[int, ...]) -> Array:
+    """Return a fresh float64 copy of `x`, finite and with one of the trailing shapes `tails`, or refuse it."""
+    shapes = " or ".join("(" + ", ".join(["...", *map(str, tail)]) + ")" for tail in tails)
+    try:
+        raw = np.asarray(x)
+    except ValueError:  # nested sequences of unequal length
+        raise ShapeError(f"{name}: expected shape {shapes}, got sequences of unequal length") from None
+    except (TypeError, OverflowError) as error:
+        raise InvalidType(f"{name}: expected an array of real numbers of shape {shapes}; {error}") from None
+    if raw.dtype.kind not in "iuf":
+        raise InvalidType(f"{name}: expected real numbers of shape {shapes}, got {type(x).__name__} of {raw.dtype}")
+    if not any(raw.shape[raw.ndim - len(tail) :] == tail for tail in tails if len(tail) <= raw.ndim):
+        raise ShapeError(f"{name}: expected shape {shapes}, got {raw.shape}")
+    with np.errstate(over="ignore"):  # a long double may overflow, and is refused below
+        array: Array = np.array(raw, dtype=np.float64)
+    if not np.isfinite(array).all():
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise NonFinite(f"{name}: expected finite numbers, got {array[index]} at index {index}")
+    return array
+
+
+def _refuse_any(bad: NDArray[np.bool_] | np.bool_, name: str, why: Callable[[tuple[int, ...]], str]) -> None:
+    """Raise for the first sample of a batch that is `bad`, naming its row; `why(row)` tells the reason."""
+    if np.any(bad):
+        row = tuple(int(i) for i in np.argwhere(bad)[0])
+        label = f"{name}[{', '.join(map(str, row))}]" if row else name
+        raise InvalidValue(f"{label}: {why(row)}")
+
+
+def _match(**leading: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the common leading shape, or refuse arguments whose batches do not go together."""
+    try:
+        return np.broadcast_shapes(*leading.values())
+    except ValueError:
+        shapes = " and ".join(str(shape) for shape in leading.values())
+        raise ShapeError(f"{' and '.join(leading)}: expected batches that go together, got {shapes}") from None
+
+
+def _biggest(matrix: Array) -> Array:
+    """Largest |entry| of each matrix of a batch."""
+    return np.asarray(np.abs(matrix).max(axis=(-2, -1)), dtype=np.float64)
+
+
+def _transpose(matrix: Array) -> Array:
+    return np.swapaxes(matrix, -1, -2)
+
+
+def _apply(matrix: Array, vector: Array) -> Array:
+    return np.asarray((matrix @ vector[..., None])[..., 0], dtype=np.float64)
+
+
+def _times(factor: Array, matrix: Array) -> Array:
+    """One factor per matrix of a batch."""
+    return np.asarray(factor)[..., None, None] * matrix

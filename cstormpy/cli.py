@@ -22,7 +22,7 @@ __all__ = ["main"]
 
 #: What the shell is told: all is well, a failed run or a mistake of the user, interrupted by Ctrl-C.
 OK, FAILED, INTERRUPTED = 0, 1, 130
-#: How long a diagram runs unless that is said [s].
+#: How long a diagram runs unless that is said, by the user or by the diagram [s].
 DURATION = 10.0
 _HINT = " (--debug shows where)"
 
@@ -101,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("-T", "--time", type=float, metavar="SECONDS", help=f"how long it runs ({DURATION:g})")
+    usual = f"how long it runs ({DURATION:g}, or as it says itself)"
+    command.add_argument("-T", "--time", type=float, metavar="SECONDS", help=usual)
     command.add_argument("--solver", default="RK45", help="RK45, DOP853, Radau, … (RK45)")
     command.add_argument("--rtol", type=float, help="relative tolerance (1e-6)")
     command.add_argument("--dt", type=float, metavar="SECONDS", help="step of RK4 and Euler, else between samples")
@@ -113,7 +114,7 @@ def _run_options(command: argparse.ArgumentParser) -> None:
         type=_pace,
         default="auto",
         metavar="TIMES",
-        help="times real time, or max for as fast as possible (1 in a live window, else max)",
+        help="times real time, or max for as fast as possible (in a live window 1, or as it says itself; else max)",
     )
 
 
@@ -237,8 +238,12 @@ def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any])
     options = _settings(given)
     sim = Simulation(graphics=False)
     bd = build(sim)
+    if given.time is None:
+        options["T"] = getattr(bd, "duration", DURATION)
+    live = _live(bd, given.no_live)
+    pace = getattr(bd, "pace", "auto") if live and given.pace == "auto" else given.pace
     try:
-        out = sim.run(bd, live=_live(bd, given.no_live), pace=given.pace, report=target, on_error="raise", **options)
+        out = sim.run(bd, live=live, pace=pace, report=target, on_error="raise", **options)
     except FileFormatError:  # of the report
         raise
     except CstormError as error:

@@ -1,7 +1,8 @@
 """Ready diagrams: each module offers ``build(sim, **options)``, which returns a wired diagram.
 
 ``names()`` lists them, ``load(name)`` returns a module, ``options(name)`` what its ``build`` takes. Where a diagram is
-to reach an equilibrium, its attribute ``goal`` says which.
+to reach an equilibrium, its attribute ``goal`` says which; where the usual 10 s do not suit it, ``duration`` says how
+long a run is to be [s], and ``pace`` how many times real time a live window is to show it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A .bd file is JSON: blocks with their parameters, places and sockets, and wires between sockets. Here stands for each
 diagram what its blocks are made with and where they are drawn; the wires, ports and names come from the diagram that
-`build` returns. Parameters are such as JSON can hold: mechanisms by name, arrays as lists. The seven-joint arm has no
-file, since its laws are objects.
+`build` returns. Parameters are such as JSON can hold: mechanisms by name, arrays as lists. The seven-joint arm and the
+two-link arms with a motion that is searched have no file, since their laws are objects.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
         "scope_effort": (EFFORT, 4, 2),
     },
     "branched_acrobot": {
-        "motion": ({"curve": [list(p) for p in branched_acrobot.SWING_UP], "duration": 4.0}, 0, 0),
-        "plant": ({"mech": "branched_acrobot", "active": LEGS, "q0": [HANGING, 0.0, 0.0]}, 1, 0),
+        "motion": ({"curve": branched_acrobot.legs().tolist(), "duration": branched_acrobot.DURATION}, 0, 0),
+        "plant": ({"mech": "branched_acrobot", "active": LEGS, "q0": [branched_acrobot.BODY, 0.0, 0.0]}, 1, 0),
         "torques": ({"mech": "branched_acrobot", "active": LEGS}, 2, 1),
         "effort": ({}, 3, 2),
         "view": (_view("branched_acrobot", "Branched acrobot"), 2, -1),

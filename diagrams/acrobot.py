@@ -10,7 +10,8 @@
       +--> view
 
 The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against but
-rounding. Without it `controller` drives `plant` itself.
+rounding. Without it `controller` drives `plant` itself. The law "spline" needs none: it follows a motion that was found
+by optimal control, which is known for the four acrobots, and else searched when the law is first used.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def build(
     Parameters
     ----------
     sim : Simulation
-    controller : {"energy", "pfl", "noncollocated", "lqr", "pd", "none"}
+    controller : {"energy", "pfl", "noncollocated", "spline", "lqr", "pd", "none"}
         The law that begins; see `cstormpy.control.law`. The others are there too: ``select`` of the block "controller"
         swaps them, also during a run.
     q0, qd0 : array_like, (2,), optional

@@ -82,7 +82,7 @@ def build(
     view(bd, mech, plant, "Arm")
     scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
     scope(bd, "scope_hand", hand[3], ["x", "y", "z"], "Position of the hand", "m")
-    scope(bd, "scope_mode", command[1], ["law.phase"], "Law and its phase", stairs=True)
+    scope(bd, "scope_mode", command[1], ["law.phase"], "Law", stairs=True)
     scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
     bd.goal = Goal(curve.evaluate(curve.t1)[0])
     return bd

@@ -19,7 +19,7 @@ def build(sim, law):
 
 if __name__ == "__main__":
     sim = cs.Simulation()
-    sim.run(build(sim, "energy"), T=8)  # or "pfl", "noncollocated", "lqr", "pd", "none"
-    comparison = cs.compare(build, {"law": ["energy", "pfl", "noncollocated", "pd"]}, T=8, goal=[math.pi / 2, 0])
-    print(comparison)
+    sim.run(build(sim, "energy"), T=8)  # or "pfl", "noncollocated", "spline", "lqr", "pd", "none"
+    laws = {"law": ["energy", "pfl", "noncollocated", "spline", "pd"]}
+    print(comparison := cs.compare(build, laws, T=8, goal=[math.pi / 2, 0]))
     comparison.plot().savefig("swap_controllers.png")

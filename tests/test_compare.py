@@ -117,7 +117,7 @@ def test_the_table_says_who_balances():
 
 
 #: Set U of the laws, their times from five starts as first measured, upper end plus 5 % [s].
-WITHIN = {"energy": 4.935, "pfl": 5.355, "noncollocated": 6.195}
+WITHIN = {"energy": 4.935, "pfl": 5.355, "noncollocated": 6.195, "spline": 5.355}
 
 
 @pytest.mark.slow
@@ -143,6 +143,8 @@ def test_the_table_from_each_of_the_five_starts(start):
     limits = {row["controller"]: row["peak_torque"] for row in found.rows}
     # 0.5 N m is the kick, which comes on top of the law
     assert limits["noncollocated"] > 50.0 and limits["energy"] <= 25.5 and limits["pfl"] <= 25.5
+    effort = {row["controller"]: row["effort"] for row in found.rows if row["settled"]}
+    assert effort["spline"] < 0.6 * min(value for law, value in effort.items() if law != "spline")
 
 
 # ---------------------------------------------------------------- faults

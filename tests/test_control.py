@@ -260,7 +260,7 @@ def test_a_law_takes_lists_and_refuses_other_widths():
 
 
 def test_the_family_has_names():
-    assert control.names() == ("energy", "pfl", "noncollocated", "lqr", "pd", "none")
+    assert control.names() == ("energy", "pfl", "noncollocated", "spline", "lqr", "pd", "none")
     for name in control.names():
         law = control.law(name, "acrobot")
         assert isinstance(law, control.Law)

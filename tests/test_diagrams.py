@@ -21,7 +21,7 @@ NAMES = diagrams.names()
 HANGING = -math.pi / 2
 
 #: Upper ends of the times in which the laws balance the acrobot, from five starts, plus 5 % [s].
-BALANCED_WITHIN = {"energy": 1.05 * 4.7, "pfl": 1.05 * 5.1, "noncollocated": 1.05 * 5.9}
+BALANCED_WITHIN = {"energy": 1.05 * 4.7, "pfl": 1.05 * 5.1, "noncollocated": 1.05 * 5.9, "spline": 1.05 * 5.1}
 #: The five starts: rest with a kick, and four others (q0, qd0).
 STARTS = [
     {"kick": True},
@@ -103,6 +103,16 @@ def test_a_diagram_that_does_not_exist_is_refused_with_the_nearest_one():
         ("acrobot_elbow", {"shoulder": None}),
         ("branched_acrobot", {"motion": [0.0] * 6}),
         ("branched_acrobot", {"body": "up"}),
+        ("branched_acrobot", {"motion": "bestt"}),
+        ("branched_acrobot", {"controller": "tvlqrr"}),
+        ("branched_acrobot", {"controller": "tvlqr", "motion": [[0.0, 1.0]] * 6}),
+        ("branched_acrobot", {"controller": "tvlqr", "offset": [0.1, 0.2]}),
+        ("two_link_lifting", {"controller": "openloop"}),
+        ("two_link_lifting", {"offset": "little"}),
+        ("two_link_lifting", {"optimise": "yes"}),
+        ("two_link_swing", {"duration": -1.0}),
+        ("two_link_swing", {"limit": math.nan}),
+        ("two_link_time_optimal", {"points": 3}),
         ("two_link_arm", {"q0": [0.0, math.nan]}),
         ("two_link_arm", {"kp": "stiff"}),
         ("two_link_arm", {"motion": [[0.0]] * 6}),
@@ -197,10 +207,10 @@ def test_the_acrobots_law_can_be_swapped_for_any_other(sim):
     assert (mode[t > 1.0] == control.names().index("energy")).all()
 
 
-@pytest.mark.parametrize(("name", "joint"), [("acrobot_elbow", "elbow"), ("branched_acrobot", "left_hip")])
-def test_prescribed_motions_swing_up(sim, name, joint):
-    """The passive joint comes near upright at 4 s, and the active ones follow their motion."""
-    out = run(sim, name, 4.0, watch=["plant", "motion", "torques"])
+@pytest.mark.parametrize(("name", "lasts"), [("acrobot_elbow", 4.0), ("branched_acrobot", 3.0)])
+def test_prescribed_motions_swing_up(sim, name, lasts):
+    """The passive joint comes near upright, and the active ones follow their motion."""
+    out = run(sim, name, lasts, watch=["plant", "motion", "torques"])
     q = out.signal("plant.q")
     assert abs(q[-1, 0] - math.pi / 2) < 0.1
     # the motion is that of the given accelerations, integrated: as near as the tolerance of 1e-6 a step
@@ -262,7 +272,12 @@ FILES = sorted(_bd_files.FILES)
 
 
 def test_every_diagram_that_json_can_hold_has_a_file():
-    assert set(NAMES) - set(FILES) == {"seven_joint_arm"}
+    assert set(NAMES) - set(FILES) == {
+        "seven_joint_arm",
+        "two_link_lifting",
+        "two_link_swing",
+        "two_link_time_optimal",
+    }
     assert {file.stem for file in Path(diagrams.__file__).parent.glob("*.bd")} == set(FILES)
 
 

@@ -179,6 +179,18 @@ PROBLEMS = {
         loads=Load("left_leg", force=[1, -2, 0], point=[1, 0, 0], frame="link"),
         **o,
     ),
+    "shooting, loads in space": lambda **o: Problem(
+        library.pendulum(3).with_drive(actuated=["joint2", "joint3"], active=["joint2"]),
+        start=[-1.0, 0.4, -0.3],
+        points=6,
+        steps=STEPS,
+        loads=[
+            Load(2, force=[3, -2, 0], moment=[0, 0, 1.5], point=[0.4, 0.1, 0]),
+            Load(1, force=[-1, 4, 0.5], point=[0.2, -0.3, 0.1]),
+            Load(1, force=[0.5, 0.3, 0], moment=[0, 0, 0.7], point=[0.2, 0, 0], frame="link"),
+        ],
+        **o,
+    ),
     "shooting, torque": lambda **o: Problem(library.acrobot("rods"), start=[-1.0, 0.2], points=6, steps=STEPS, **o),
 }
 DURATIONS = {"fixed": 0.9, "free": (0.5, 2.0)}

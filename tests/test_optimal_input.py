@@ -74,7 +74,11 @@ WRONG = {
     "limits of a wrong kind": (lambda: arm(limits={"torqe": 3}), UnknownName, "did you mean 'torque'"),
     "limits of a wrong joint": (lambda: arm(limits={"torque": {"elbo": 3}}), UnknownName, "did you mean 'elbow'"),
     "limits that are text": (lambda: arm(limits="none"), UnknownName, "limits 'none'"),
-    "NaN as a limit": (lambda: arm(limits={"torque": math.nan}), CstormError, "torque limit"),
+    "NaN as a limit": (
+        lambda: arm(limits={"torque": math.nan}),
+        NonFinite,
+        "torque limit of joint 'shoulder': expected a finite number, got nan",
+    ),
     "a term of a wrong joint": (lambda: arm(objective=Effort(["elbo"])), UnknownName, "did you mean 'elbow'"),
     "a target of a wrong joint": (lambda: arm(objective=Terminal(q={"elbo": 1})), UnknownName, "elbow"),
     "a constraint on a wrong link": (
@@ -104,11 +108,6 @@ WRONG = {
         lambda: acrobot(constraints=[Position("forearm", upper=[1, 1, 1], at=[0.123])]).solve(),
         InvalidValue,
         "no sample stands there",
-    ),
-    "a load that shooting can not turn": (
-        lambda: acrobot(loads=Load("forearm", force=[0, 1, 0])).solve(),
-        InvalidValue,
-        "loads: .* transcription='inverse'",
     ),
     "an objective that is NaN": (
         lambda: arm(objective=Running(nan_at(0.5))).solve(),
@@ -176,6 +175,14 @@ WRONG = {
     "no starts": (lambda: arm().solve(starts=0), InvalidValue, "starts"),
     "a stage that is none": (lambda: arm().solve(stages=[3]), InvalidType, "stages: expected Stage"),
     "x of a wrong shape": (lambda: arm().check_gradients(x=np.zeros(3)), ShapeError, "x: expected the shape"),
+    "x of a motion": (lambda: arm().motion(np.zeros(3)), ShapeError, r"x: expected the shape \(8,\), got \(3,\)"),
+    "x of a programme": (lambda: arm().programme(np.zeros((2, 3))), ShapeError, "x: expected the shape"),
+    "a seed that is text": (lambda: arm().solve(seed="one"), InvalidType, "seed: expected a whole number"),
+    "a negative seed": (lambda: arm().solve(seed=-1), InvalidType, "seed: expected a whole number"),
+    "a number as executor": (lambda: arm().solve(executor=4), InvalidType, "executor: expected one of concurrent"),
+    "a time that is text": (lambda: arm().solve().tau("now"), InvalidType, "t: expected a number"),
+    "a time that is NaN": (lambda: arm().solve().tau(math.nan), NonFinite, "t: expected a finite number"),
+    "frames that are text": (lambda: arm().solve().plot(frames="all"), InvalidType, "frames: expected a whole number"),
 }
 
 
@@ -191,11 +198,53 @@ def test_limits_that_can_not_be_kept_are_told_with_how_much():
     solution = arm(limits={"torque": 1.0}).solve()
     assert not solution.feasible
     assert not solution.converged
-    assert solution.reason.startswith("infeasible")
+    assert solution.reason.startswith("infeasible: torque is missed by 1")
     assert solution.violation > 1.0
     assert "INFEASIBLE" in repr(solution)
     assert "INFEASIBLE" in str(solution)
     assert solution.excess[0].amount >= solution.violation
+
+
+def test_a_wrong_gradient_is_found_by_the_check_and_the_search_points_to_it():
+    backwards = Running(lambda at: at.q[:, 0] ** 2, lambda at: {"q": -2.0 * at.q * [1, 0]}, name="mine")
+    problem = arm(objective=Effort() + 1000 * backwards)
+    check = problem.check_gradients()
+    assert not check.ok
+    with pytest.raises(InvalidValue, match="its gradient is off by 2 of the largest derivative"):
+        check.raise_if_wrong()
+    solution = problem.solve(iterations=300)
+    assert not solution.converged
+    assert solution.reason.endswith("check_gradients() tells whether a gradient of your own is wrong")
+    assert arm().check_gradients().ok
+
+
+def test_what_the_user_raises_comes_through():
+    """In the objective, its gradient or a callback, at the first motion or later: his own error, nothing of ours."""
+
+    def fails(at):
+        raise LookupError("my own")
+
+    calls = []
+
+    def fails_later(at):
+        calls.append(at)
+        return at.q[:, 0] ** 2 if len(calls) < 9 else fails(at)
+
+    for objective in (Running(fails), Running(lambda at: at.q[:, 0], fails), Running(fails_later)):
+        with pytest.raises(LookupError, match="my own"):
+            arm(objective=Effort() + objective).solve()
+    with pytest.raises(LookupError, match="my own"):
+        acrobot().solve(starts=3, callback=fails)
+
+
+def test_a_place_out_of_reach_is_told_with_its_distance():
+    tip = Position("forearm", target=[5.0, 0.0, None], tool=[0.5, 0.0, 0.0], name="far away")
+    solution = arm(constraints=tip, end=None).solve()
+    assert not solution.feasible
+    amount = float(solution.reason.removeprefix("infeasible: far away is missed by ").split(";")[0])
+    at = solution.samples.q[-1]
+    pose = library.planar_2r().forward_kinematics(at)[1]
+    assert amount == pytest.approx(np.abs(pose[:2, :3] @ [0.5, 0, 0] + pose[:2, 3] - [5, 0]).max(), rel=1e-2)
 
 
 def test_limits_of_the_mechanism_bind_unless_others_are_given():

@@ -172,11 +172,13 @@ def test_acrobot_swings_up(q1, most):
     assert abs(solution.samples.q[-1, 0] - UP) < 0.1
 
 
-def test_acrobot_comes_exactly_to_the_goal_by_continuation():
+@pytest.mark.parametrize("seed", [0, 2])
+def test_acrobot_comes_exactly_to_the_goal_by_continuation(seed):
+    """With seed 2 the last stage follows its curved equations for 340 iterations, the cost falling, never on them."""
     stages = [Stage(points=10), Stage(points=16, penalty=3.0), Stage(points=16, exact=True)]
-    solution = acrobot().solve(starts=4, stages=stages)
+    solution = acrobot().solve(starts=4, stages=stages, seed=seed)
     at = solution.samples
-    assert solution.feasible
+    assert solution.converged
     assert len(solution.spline.control_points) == 16
     assert abs(at.q[-1, 0] - UP) <= 1e-4
     assert abs(at.qd[-1, 0]) <= 1e-4
@@ -438,21 +440,37 @@ def test_blas_has_one_thread_within_the_block_and_as_many_as_before_after_it():
 def test_a_solution_prints_and_plots():
     solution = time_optimal(samples=41, points=12).solve(starts=2)
     text = str(solution)
-    for part in ("cost", "duration", "converged (slsqp", "KKT residual", "torque: ", "starts"):
+    for part in ("cost", "duration", "converged (slsqp", "KKT residual", "torque: ", " N m in ", "starts"):
         assert part in text
     assert repr(solution).startswith("<Solution: cost 0.39")
     figure = solution.plot(frames=5)
     assert len(figure.axes) == 4
     labels = [axes.get_ylabel() for axes in figure.axes]
-    assert "torques [N m or N]" in labels
+    assert "torque [N m]" in labels
     frames = figure.axes[1]
     assert len(frames.lines) == 5 * 2
     figure.canvas.draw()
 
 
+@pytest.mark.parametrize("problem", [time_optimal, lifting, swing, acrobot])
+def test_what_converged_is_stationary(problem):
+    """A change of the cost below the tolerance leaves some 1e-3 of the gradient: that is not where a search ends."""
+    solution = problem().solve(solver="slsqp")
+    assert solution.converged
+    assert solution.kkt < 2e-5
+
+
+def test_a_minimum_at_corners_of_the_limits_is_not_polished():
+    """As many limits hold as there are variables: the last digits of their violation would take 50 iterations more."""
+    solution = time_optimal(points=30, samples=61).solve(solver="slsqp", tolerance=1e-10)
+    assert solution.converged
+    assert solution.kkt < 1e-9
+    assert solution.iterations < 40
+
+
 def test_kkt_residual_tells_a_solution_from_a_guess():
     problem = lifting(points=12, samples=41)
-    assert problem.solve().kkt < 1e-4
+    assert problem.solve().kkt < 1e-5
     stopped = problem.solve(iterations=2)
     assert stopped.kkt > 1e-2
     assert not stopped.converged

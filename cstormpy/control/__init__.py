@@ -6,6 +6,8 @@ from cstormpy.control.goal import upright
 from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
 from cstormpy.control.named import law, names
+from cstormpy.control.sequence import OpenLoop, Then
+from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
 from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
@@ -23,7 +25,10 @@ __all__ = [
     "Law",
     "NonCollocated",
     "Off",
+    "OpenLoop",
+    "SplineSwingUp",
     "SwingUp",
+    "Then",
     "law",
     "names",
     "upright",

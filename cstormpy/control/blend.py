@@ -202,6 +202,7 @@ class LawSet:
         return {
             "law": self.names[self.active],
             "phases": [float(law.mode) for law in self._each],
+            "begun": [float(law.begun) for law in self._each],
             "since": self.since,
             "until": self.until,
             "step": self.step.tolist(),
@@ -210,11 +211,12 @@ class LawSet:
     def recall(self, memory: Mapping[str, Any]) -> None:
         """Go on from what `memory` returned."""
         active = self.number(memory["law"])
-        phases, step = memory["phases"], np.array(memory["step"], dtype=np.float64)
-        if len(phases) != len(self._each) or step.shape != self.step.shape:
+        phases, begun = memory["phases"], memory["begun"]
+        step = np.array(memory["step"], dtype=np.float64)
+        if not len(phases) == len(begun) == len(self._each) or step.shape != self.step.shape:
             raise InvalidValue("memory: it is that of other laws")
-        for law, phase in zip(self._each, phases, strict=True):
-            law.mode = int(phase)
+        for law, phase, when in zip(self._each, phases, begun, strict=True):
+            law.mode, law.begun = int(phase), float(when)
         self.active, self.since, self.until, self.step = active, float(memory["since"]), float(memory["until"]), step
 
 

@@ -48,6 +48,8 @@ class Law:
     limit : ndarray, (n_a,), or None
     modes : tuple of str
         Names of the phases; `mode` is the index of the present one.
+    begun : float
+        When what the law does by the clock began [s]; remembered between runs, as the phase is.
     """
 
     #: Names of the tunable numbers, which are attributes: a float, or an array of one for each of some joints.
@@ -59,7 +61,7 @@ class Law:
     def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
         self.mech = mechanism_of(mech, type(self).__name__)
         self.motors = self.mech.actuated
-        self.mode = 0
+        self.mode, self.begun = 0, 0.0
         self._shape, self._torques = (self.mech.n,), (len(self.motors),)
         self._motors = places(self.mech.actuated_mask)
         self.limit = None if limit is None else self._each_motor(limit, "limit", checks.nonnegative)

@@ -92,7 +92,8 @@ class LQR(Law):
     def value(self, t: float, q: Array, qd: Array) -> float:
         """Return V = eᵀ S e, what the linear model still has to pay."""
         e = self.error(q, qd)
-        return float(e @ self.S @ e)
+        # one term after the other, as compiled: the moment at which a swing-up changes its law is that of V
+        return float(np.add.accumulate(e * np.add.accumulate(self.S * e, axis=1)[:, -1])[-1])
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""

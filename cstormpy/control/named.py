@@ -9,6 +9,7 @@ from typing import Any
 from cstormpy.control.goal import goal_posture
 from cstormpy.control.law import Law, Off, mechanism_of
 from cstormpy.control.lqr import LQR
+from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
 from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
@@ -40,6 +41,20 @@ _LAWS: dict[str, tuple[Callable[..., Law], dict[str, Any]]] = {
     "energy": _swing_up(EnergyPump, 1650.0, 25.0, kp=5.0, kd=1.4, ke=2.7),
     "pfl": _swing_up(EnergyPFL, 1600.0, 25.0, kp=100.0, kd=24.0, ke=15.0),
     "noncollocated": _swing_up(NonCollocated, 1800.0, 200.0, kp=78.0, kd=2.2),
+    "spline": (
+        SplineSwingUp,
+        {
+            "goal": None,
+            "duration": 3.0,
+            "points": 16,
+            "threshold": 50.0,
+            "release": None,
+            "near": None,
+            "limit": 25.0,
+            "Q": None,
+            "R": 1.0,
+        },
+    ),
     "lqr": (LQR, {"goal": None, "Q": None, "R": 1.0, "limit": 25.0}),
     "pd": (_pd, {"kp": 5.0, "kd": 1.4, "goal": None, "limit": 25.0}),
     "none": (Off, {}),
@@ -51,7 +66,7 @@ def names() -> tuple[str, ...]:
     """Return the names of the laws that `law` makes.
 
     >>> names()
-    ('energy', 'pfl', 'noncollocated', 'lqr', 'pd', 'none')
+    ('energy', 'pfl', 'noncollocated', 'spline', 'lqr', 'pd', 'none')
     """
     return tuple(_LAWS)
 
@@ -61,14 +76,16 @@ def law(name: str, mech: Mechanism, **gains: Any) -> Law:
 
     Parameters
     ----------
-    name : {"energy", "pfl", "noncollocated", "lqr", "pd", "none"}
-        Energy pump with PD, energy pump with collocated partial feedback linearisation, and non-collocated partial
-        feedback linearisation, each until a linear-quadratic regulator catches; that regulator alone; PD on the
-        joints with a motor; no torque.
+    name : {"energy", "pfl", "noncollocated", "spline", "lqr", "pd", "none"}
+        Energy pump with PD, energy pump with collocated partial feedback linearisation, non-collocated partial
+        feedback linearisation, and an optimised motion followed by time-varying LQR, each until a linear-quadratic
+        regulator catches; that regulator alone; PD on the joints with a motor; no torque. The optimised motion is
+        found, and kept, when "spline" is first used; those of the library's acrobots are known.
     mech : Mechanism or str
     **gains
-        What is to differ from the law's own: `kp`, `kd`, `ke`, `threshold`, `release`, `limit`, `Q`, `R`, `goal`, as
-        far as the law has them. Those that stand here suit the acrobot of the parameters "teaching".
+        What is to differ from the law's own: `kp`, `kd`, `ke`, `threshold`, `release`, `limit`, `Q`, `R`, `goal`,
+        `duration`, `points`, `near`, as far as the law has them. Those that stand here suit the acrobot of the
+        parameters "teaching".
 
     Raises
     ------

@@ -50,24 +50,28 @@ class Inertia:
     def __init__(self, mech: Mechanism) -> None:
         from cstormpy.dynamics.running import scratch_size
         from cstormpy.kernels import entries_kinematics as entries
+        from cstormpy.kernels.entries_mechanisms import energies
         from cstormpy.mechanism.tables import first_moment, tables_of
 
         n, tables = mech.n, tables_of(mech)
-        self._kernel = entries.inertial_lanes.load()
+        self._kernel = entries.inertial_one.load()
         self._q, self._qd = np.zeros((1, n)), np.zeros((1, n))
         self._mass, self._bulk, self._energy = np.zeros((1, n, n)), np.zeros((1, 10)), np.zeros((1, 2))
         self._arguments = (
             tables.T, tables.N, np.zeros(scratch_size(mech, False)), self._q, self._qd, np.zeros((0, 0)),
             self._mass, np.zeros((1, 6, n)), self._bulk, self._energy, np.zeros((1, 3, n)), 0, 1,
         )  # fmt: skip
+        self._energies, self._given = energies.load(), np.zeros(2 * n)
+        self._asked = tables.T, tables.N, np.zeros(scratch_size(mech, False)), self._given
         # links that are fixed to the base, which the kernel does not see
         self._welded = -float(mech.gravity @ first_moment(tables.base_inertia))
 
     def energy(self, q: Array, qd: Array) -> float:
-        """Return T + V [J], as `Mechanism.energy` does."""
-        self._ask(q, qd)
-        kinetic, potential = self._energy[0].tolist()
-        total: float = kinetic + potential + self._welded
+        """Return T + V [J], as `Mechanism.energy` does, by the very kernel that compiled diagrams call."""
+        n = len(q)
+        self._given[:n], self._given[n:] = q, qd
+        kinetic, potential = self._energies(*self._asked)
+        total: float = kinetic + (potential + self._welded)
         return total
 
     def mass_matrix(self, q: Array, qd: Array) -> Array:

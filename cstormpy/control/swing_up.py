@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -52,8 +54,8 @@ class SwingUp(Law):
     'balance'
     """
 
-    _tunable = ("threshold", "release")
-    modes = ("swing up", "balance")
+    _tunable: ClassVar[tuple[str, ...]] = ("threshold", "release")
+    modes: tuple[str, ...] = ("swing up", "balance")
 
     def __init__(
         self,

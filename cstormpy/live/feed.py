@@ -57,6 +57,8 @@ class LiveFeed:
         Of the window.
     position : (int, int, int, int), optional
         Left, top, width and height of the window.
+    kind : {"run", "search"}
+        What it shows: a run, or the search for an optimal motion (`cstormpy.live.search`).
 
     Attributes
     ----------
@@ -75,8 +77,8 @@ class LiveFeed:
     ...     feed.hold()
     """
 
-    def __init__(self, title: str = "cstormpy", position: Sequence[int] | None = None) -> None:
-        self.title = title
+    def __init__(self, title: str = "cstormpy", position: Sequence[int] | None = None, kind: str = "run") -> None:
+        self.title, self._kind = title, kind
         self._position = None if position is None else [int(p) for p in position]
         self._inbox: deque[Command] = deque()
         self._news = threading.Event()
@@ -103,7 +105,7 @@ class LiveFeed:
     def _start(self) -> None:
         self._memory = SharedMemory()
         # the same modules as here, wherever they were found: the same cstormpy above all
-        command = [sys.executable, "-c", _START, json.dumps([os.path.abspath(p) for p in sys.path])]
+        command = [sys.executable, "-c", _START, self._kind, json.dumps([os.path.abspath(p) for p in sys.path])]
         options: dict[str, Any] = {"start_new_session": True, "pass_fds": self._memory.inherited}
         if sys.platform == "win32":
             options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -179,11 +181,11 @@ class LiveFeed:
         if self._closing or (self._closed_by_user and self._ended):
             return
         if self._closed_by_user:
-            notice("the live window was closed; the run goes on")
+            notice(f"the live window was closed; the {self._kind} goes on")
             return
         self._threads[1].join(_PATIENCE)  # the last complaints
         self.reason = self.reason or _reason(code, list(self._complaints))
-        after = "" if self._ended else "; the run goes on"
+        after = "" if self._ended else f"; the {self._kind} goes on"
         if self._ready.is_set():
             notice(f"the live window is gone: {self.reason}{after}")
         else:

@@ -13,6 +13,7 @@ from cstormpy.dynamics.border import as_floats, link_index
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism import checks as numbers
+from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Parts, Samples
 
 __all__ = ["KINDS", "AtLike", "JointLimit", "PathConstraint", "Pose", "Position"]
@@ -77,13 +78,13 @@ def _where(at: Any, name: str) -> str | tuple[float, ...]:
 
 
 #: The limits of joints: the channel of each, None for the power τ q̇, and its unit.
-KINDS: dict[str, tuple[str | None, str]] = {
-    "position": ("q", "rad or m"),
-    "velocity": ("qd", "rad/s or m/s"),
-    "acceleration": ("qdd", "rad/s² or m/s²"),
-    "jerk": ("qddd", "rad/s³ or m/s³"),
-    "torque": ("tau", "N m or N"),
-    "power": (None, "W"),
+KINDS: dict[str, tuple[str | None, str, str]] = {
+    "position": ("q", "rad", "m"),
+    "velocity": ("qd", "rad/s", "m/s"),
+    "acceleration": ("qdd", "rad/s²", "m/s²"),
+    "jerk": ("qddd", "rad/s³", "m/s³"),
+    "torque": ("tau", "N m", "N"),
+    "power": (None, "W", "W"),
 }
 
 
@@ -93,8 +94,9 @@ class JointLimit(PathConstraint):
     def __init__(self, mech: Mechanism, kind: str, low: Array, high: Array) -> None:
         self.kind = kind
         self.joints = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
-        self.channel = KINDS[kind][0]
+        self.channel, of_angle, of_length = KINDS[kind]
         self.columns = [mech.names[k] for k in self.joints]
+        self.units = [of_angle if angle else of_length for angle in turning(mech)[self.joints]]
         self._select = np.eye(mech.n)[self.joints]
         super().__init__(low[self.joints], high[self.joints], "all", kind)
 

@@ -49,7 +49,7 @@ class Inverse(Transcription):
 
     def _prepare_bases(self) -> None:
         """Make the derivatives of q^(r) to x, with one pattern for all orders, and what does not depend on x."""
-        from scipy.sparse import csr_array, kron
+        from scipy.sparse import csr_array, kron, vstack
 
         curve, n = self.setup.curve, self.setup.mech.n
         bases = [curve.basis_matrix(self.phases, r) for r in range(ORDERS)]
@@ -62,8 +62,9 @@ class Inverse(Transcription):
         self._joint = rows % n
         self._data = np.array([f[rows, self._column] for f in full]).reshape(ORDERS, -1)
         shape = (pattern.shape[0], self.map.size)
-        self._forward = [csr_array((d, self._column, self._start), shape=shape) for d in self._data]
-        self._backward = [f.T.tocsr() for f in self._forward]
+        forward = [csr_array((d, self._column, self._start), shape=shape) for d in self._data]
+        self._forward = vstack(forward, format="csr")  # one product is cheaper than one for each order
+        self._backward = [f.T.tocsr() for f in forward]
         self._bases = bases
         self._fixed = self._offsets(1.0)
 
@@ -91,10 +92,8 @@ class Inverse(Transcription):
         offsets = self._offsets(T) if self.offset_moves else self._fixed
         free = x[: self.map.size]
         with np.errstate(over="ignore", invalid="ignore"):
-            q, qd, qdd, qddd = (
-                ((f @ free + offset) / T**r).reshape(N, mech.n)
-                for r, (f, offset) in enumerate(zip(self._forward, offsets, strict=True))
-            )
+            phase_rates = (self._forward @ free).reshape(ORDERS, -1) + offsets
+            q, qd, qdd, qddd = ((row / T**r).reshape(N, mech.n) for r, row in enumerate(phase_rates))
         wrench = wrenches(mech, self.setup.loads, q) if self.setup.loads else _NONE
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
         arguments = (q, qd, qdd, wrench, _NONE, tau, columns, np.empty((0, mech.n, 12)))

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, ShapeError
 from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism.skeleton import skeleton
 from cstormpy.optimal.samples import Array
 
-__all__ = ["bounds_of", "mask_of", "targets_of"]
+__all__ = ["bounds_of", "mask_of", "targets_of", "turning"]
 
 
 def mask_of(mech: Mechanism, joints: Any, what: str) -> Array:
@@ -77,7 +79,8 @@ def bounds_of(mech: Mechanism, value: Any, what: str) -> tuple[Array, Array]:
             try:
                 pair = Limits(velocity=limit).velocity  # a symmetric bound or a pair, like that of a joint
             except (InvalidType, ValueError) as error:
-                raise type(error)(f"{what} limit of joint {name!r}: {error}") from None
+                text = str(error).removeprefix("velocity limits: ")
+                raise type(error)(f"{what} limit of joint {name!r}: {text}") from None
             if pair is not None:
                 low[k], high[k] = pair
     return low, high
@@ -91,3 +94,17 @@ def _entries(mech: Mechanism, value: Any, what: str) -> list[Any]:
     if isinstance(value, (str, bytes)) or len(entries) != mech.n:
         raise ShapeError(f"{what}: expected {mech.n} numbers ({', '.join(mech.names)}), got {len(entries)}")
     return entries
+
+
+def turning(mech: Mechanism) -> NDArray[np.bool_]:
+    """Return which coordinates are angles, (n,); the others are lengths.
+
+    >>> from cstormpy.mechanism import library
+    >>> turning(library.acrobot()).tolist()
+    [True, True]
+    """
+    shape = skeleton(mech)
+    found = np.zeros(mech.n, dtype=bool)
+    moved = shape.coordinates >= 0
+    found[shape.coordinates[moved]] = shape.turns[moved] > 0.0
+    return found

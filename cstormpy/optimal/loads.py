@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import link_index
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.optimal.samples import Array
 
-__all__ = ["Load", "add_turning", "read_loads", "wrenches"]
+__all__ = ["Load", "add_turning", "read_loads", "turning", "wrenches"]
 
 
 class Load:
@@ -71,9 +71,9 @@ def read_loads(mech: Mechanism, loads: Any) -> tuple[tuple[int, Load], ...]:
 
 def wrenches(mech: Mechanism, loads: Sequence[tuple[int, Load]], q: Array) -> Array:
     """Return the wrenches in the frames of all links, (N, 6 n_links), or one row where they do not depend on q."""
-    turning = any(load.frame == "world" for _, load in loads)
-    poses = mech.forward_kinematics(q) if turning else None
-    rows = np.zeros((len(q) if turning else 1, len(mech.links), 6))
+    in_space = any(load.frame == "world" for _, load in loads)
+    poses = mech.forward_kinematics(q) if in_space else None
+    rows = np.zeros((len(q) if in_space else 1, len(mech.links), 6))
     for link, load in loads:
         force, moment = _in_link(load, None if poses is None else poses[:, link, :3, :3])
         rows[:, link, :3] += moment + np.cross(load.point, force)
@@ -87,17 +87,24 @@ def _in_link(load: Load, rotation: Array | None) -> tuple[Array, Array]:
     return load.force @ rotation, load.moment @ rotation  # rows: Rᵀ f
 
 
+def turning(loads: Sequence[tuple[int, Load]]) -> tuple[NDArray[np.int64], Array]:
+    """Return the links (L,) of loads that keep their direction in space; their points, forces and moments, (L, 9)."""
+    kept = [(link, load) for link, load in loads if load.frame == "world"]
+    rows = [np.concatenate([load.point, load.force, load.moment]) for _, load in kept]
+    return np.array([link for link, _ in kept], dtype=np.int64), np.array(rows).reshape(-1, 9)
+
+
 def add_turning(mech: Mechanism, loads: Sequence[tuple[int, Load]], q: Array, to_q: Array) -> None:
     """Add to ∂τ/∂q, (N, n, n), what comes of loads that keep their direction in space while their link turns.
 
     In the link's frame f = Rᵀ f₀ changes by f × (J_ω δq); the kernels, for which a wrench is fixed to its link, have
     the rest. The motors carry −Jᵀ of the wrench.
     """
-    turning = [(link, load) for link, load in loads if load.frame == "world"]
-    if not turning:
+    in_space = [(link, load) for link, load in loads if load.frame == "world"]
+    if not in_space:
         return
     poses = mech.forward_kinematics(q)
-    for link, load in turning:
+    for link, load in in_space:
         J = mech.jacobian(q, link)
         force, moment = _in_link(load, poses[:, link, :3, :3])
         d_force = np.cross(force[:, :, None], J[:, :3], axis=1)

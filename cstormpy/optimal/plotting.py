@@ -1,21 +1,25 @@
-"""The figure of a solution: joints, torques, frames of the motion, cost by iteration."""
+"""Figures of a mechanism, a motion and a solution: joints, torques, frames of the motion, cost by iteration."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from cstormpy.mechanism.skeleton import skeleton
+from cstormpy.mechanism.skeleton import Skeleton, skeleton
+from cstormpy.optimal.joints import turning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.constraints import JointLimit
     from cstormpy.optimal.samples import Array, Samples
     from cstormpy.optimal.solution import Solution
 
-__all__ = ["draw", "draw_frames"]
+__all__ = ["draw", "draw_frames", "draw_history", "draw_joints", "draw_mechanism", "draw_torques", "units"]
 
 POINTS = 400
 """Points of each line."""
@@ -23,9 +27,12 @@ POINTS = 400
 SIZE = (10.0, 7.0)
 """Width and height [inches]."""
 
+ENORMOUS = 1e11
+"""A cost above this is what a motion that is not finite was given: it is left out of the history."""
+
 
 def draw(solution: Solution, frames: int) -> Figure:
-    """Return the figure, made without pyplot."""
+    """Return the figure of a solution, made without pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -33,41 +40,51 @@ def draw(solution: Solution, frames: int) -> Figure:
     FigureCanvasAgg(figure)
     (joints, motion), (torques, history) = figure.subplots(2, 2)
     at = solution.at(np.linspace(0.0, solution.duration, POINTS))
-    _draw_joints(joints, at)
-    _draw_torques(torques, solution, at)
-    _draw_frames(motion, solution, frames)
-    _draw_history(history, solution)
+    draw_joints(joints, at)
+    draw_torques(torques, at, solution.problem.limits)
+    shown = solution.at(np.linspace(0.0, solution.duration, max(2, frames)))
+    draw_frames(motion, solution.problem.mech, shown.q)
+    motion.set_title(f"every {solution.duration / (len(shown) - 1):.3g} s", fontsize="medium")
+    draw_history(history, [cost for cost, _ in solution.history])
     return figure
 
 
-def _draw_joints(axes: Any, at: Samples) -> None:
+def units(mech: Mechanism) -> tuple[str, str]:
+    """Return the units of a mechanism's coordinates and of its torques, as axes name them.
+
+    >>> from cstormpy.mechanism import library
+    >>> units(library.acrobot())
+    ('rad', 'N m')
+    """
+    turns = turning(mech)
+    if turns.all():
+        return "rad", "N m"
+    return ("rad or m", "N m or N") if turns.any() else ("m", "N")
+
+
+def draw_joints(axes: Any, at: Samples) -> None:
+    """Draw the positions of all joints over time into axes of matplotlib."""
     for name, column in zip(at.mech.names, at.q.T, strict=True):
         axes.plot(at.t, column, label=name)
-    axes.set(xlabel="t [s]", ylabel="joints [rad or m]")
+    axes.set(xlabel="t [s]", ylabel=f"q [{units(at.mech)[0]}]")
     axes.legend(frameon=False)
 
 
-def _draw_torques(axes: Any, solution: Solution, at: Samples) -> None:
-    limits = {name: k.kind for k in solution.problem.limits for name in k.columns if k.kind == "torque"}
+def draw_torques(axes: Any, at: Samples, limits: Sequence[JointLimit] = ()) -> None:
+    """Draw the torques of the motors over time, with their limits as dotted lines."""
+    torque_limits = next((limit for limit in limits if limit.kind == "torque"), None)
     drawn = set()
     for name in at.mech.actuated:
         line = axes.plot(at.t, at.tau[:, at.mech.joint_index(name)], label=name)[0]
-        if name not in limits:
+        if torque_limits is None or name not in torque_limits.columns:
             continue
-        limit = next(k for k in solution.problem.limits if k.kind == "torque")
-        c = limit.columns.index(name)
-        for bound in (limit.lower[c], limit.upper[c]):
+        c = torque_limits.columns.index(name)
+        for bound in (float(torque_limits.lower[c]), float(torque_limits.upper[c])):
             if np.isfinite(bound) and bound not in drawn:
                 axes.axhline(bound, color=line.get_color(), linewidth=0.8, linestyle=":")
                 drawn.add(bound)
-    axes.set(xlabel="t [s]", ylabel="torques [N m or N]")
+    axes.set(xlabel="t [s]", ylabel=f"torque [{units(at.mech)[1]}]")
     axes.legend(frameon=False)
-
-
-def _draw_frames(axes: Any, solution: Solution, frames: int) -> None:
-    at = solution.at(np.linspace(0.0, solution.duration, max(2, frames)))
-    draw_frames(axes, solution.problem.mech, at.q)
-    axes.set_title(f"every {solution.duration / (len(at) - 1):.3g} s")
 
 
 def draw_frames(axes: Any, mech: Mechanism, q: Array) -> None:
@@ -77,14 +94,90 @@ def draw_frames(axes: Any, mech: Mechanism, q: Array) -> None:
         shade = 0.15 + 0.85 * k / max(len(q) - 1, 1)
         for line in (line for link in shape.place(shape.poses(posture)).lines for line in link):
             axes.plot(line @ shape.right, line @ shape.up, color="tab:blue", alpha=shade, linewidth=1.5)
+    _name_directions(axes, shape)
+
+
+def _name_directions(axes: Any, shape: Skeleton) -> None:
     axes.set_aspect("equal", adjustable="datalim")
-    axes.set(xlabel="[m]", ylabel="[m]")
+    axes.set(xlabel=_direction(shape.right), ylabel=_direction(shape.up))
 
 
-def _draw_history(axes: Any, solution: Solution) -> None:
-    costs = np.array([cost for cost, _ in solution.history])
-    costs = np.where(np.abs(costs) < 1e11, costs, np.nan)
-    axes.plot(np.arange(1, len(costs) + 1), costs)
-    if len(costs) and np.nanmin(costs) > 0.0 and np.nanmax(costs) > 100.0 * np.nanmin(costs):
+def _direction(along: Array) -> str:
+    """Return how an axis is named that shows a direction of the base frame; by its unit alone where that is oblique."""
+    k = int(np.argmax(np.abs(along)))
+    return f"{'xyz'[k]} [m]" if along[k] > 1.0 - 1e-9 else "[m]"
+
+
+def draw_history(axes: Any, costs: Sequence[float]) -> None:
+    """Draw the cost by iteration, by powers of ten where it falls by more than two of them."""
+    shown = np.array(costs, dtype=float)
+    shown = np.where(np.abs(shown) < ENORMOUS, shown, np.nan)
+    axes.plot(np.arange(1, len(shown) + 1), shown)
+    if len(shown) and np.nanmin(shown) > 0.0 and np.nanmax(shown) > 100.0 * np.nanmin(shown):
         axes.set_yscale("log")
     axes.set(xlabel="iteration", ylabel="cost")
+
+
+# ---------------------------------------------------------------- the mechanism itself
+
+
+def draw_mechanism(axes: Any, mech: Mechanism, q: ArrayLike) -> None:
+    """Draw a mechanism in one posture (n,): links with their names, joints, and the angles from where q is zero.
+
+    A joint with a motor is filled, a passive one is not.
+    """
+    shape, posture = skeleton(mech), np.asarray(q, dtype=float)
+    drawing = shape.place(shape.poses(posture))
+    plane = np.column_stack([shape.right, shape.up])
+    _draw_ground(axes, drawing.joints[shape.order[0]] @ plane, 0.05 * shape.reach)
+    for i in shape.order:
+        for line in drawing.lines[i]:
+            axes.plot(*(line @ plane).T, color="0.55", linewidth=7, solid_capstyle="round", zorder=1)
+        turn = _draw_angle(axes, shape, posture, i, plane)
+        if drawing.lines[i]:
+            _name_link(axes, shape.names[i], drawing.lines[i][0] @ plane, turn)
+        x, y = drawing.joints[i] @ plane
+        filled = "black" if shape.joint_names[i] in mech.actuated else "white"
+        axes.plot(x, y, "o", markersize=11, markerfacecolor=filled, markeredgecolor="black", zorder=3)
+    _name_directions(axes, shape)
+
+
+def _draw_ground(axes: Any, at: Array, size: float) -> None:
+    """Draw what the base stands on: a line with hatches above its first joint."""
+    x, y = at[0], at[1] + 1.6 * size
+    axes.plot([x, x], [at[1], y], color="black", linewidth=1.5, zorder=0)
+    axes.plot([x - 2.0 * size, x + 2.0 * size], [y, y], color="black", linewidth=1.5)
+    for k in range(-4, 4):
+        left = x + 0.5 * k * size
+        axes.plot([left, left + 0.5 * size], [y, y + 0.6 * size], color="black", linewidth=0.8)
+
+
+def _name_link(axes: Any, name: str, line: Array, turn: float) -> None:
+    """Write a link's name beside its outer half, on the side where the angle is not."""
+    along = line[-1] - line[0]
+    away = np.array([-along[1], along[0]]) / np.hypot(*along) * (1.0 if turn >= 0.0 else -1.0)
+    sides = "left" if away[0] > 0.0 else "right"
+    axes.annotate(
+        name, line[0] + 0.72 * along, 10.0 * away, textcoords="offset points", ha=sides, va="center", zorder=4
+    )
+
+
+def _draw_angle(axes: Any, shape: Skeleton, q: Array, i: int, plane: Array) -> float:
+    """Draw the angle of joint i as an arc from where its link would be at zero, a dashed line; return it."""
+    zero = q.copy()
+    zero[shape.coordinates[i]] = 0.0
+    lines = [shape.place(shape.poses(posture)).lines[i] for posture in (zero, q)]
+    if shape.kinds[i] != "revolute" or not lines[0]:
+        return 0.0
+    origin = lines[1][0][0] @ plane
+    first, last = ((line[0][-1] - line[0][0]) @ plane for line in lines)
+    length, turn = float(np.hypot(*first)), float(np.angle(complex(*last) / complex(*first)))
+    along = np.stack([origin, origin + 0.75 * first])
+    axes.plot(*along.T, color="black", linewidth=0.9, linestyle="--", zorder=0)
+    sweep = np.arctan2(first[1], first[0]) + np.linspace(0.0, turn, 40)
+    arc = origin + 0.5 * length * np.column_stack([np.cos(sweep), np.sin(sweep)])
+    axes.plot(*arc[:-1].T, color="black", linewidth=0.9)
+    axes.annotate("", arc[-1], arc[-3], arrowprops={"arrowstyle": "-|>", "color": "black", "linewidth": 0.9})
+    side = origin + 0.6 * length * np.array([np.cos(sweep[20]), np.sin(sweep[20])])
+    axes.text(*side, f"$q_{{{shape.coordinates[i] + 1}}}$", ha="center", va="center")
+    return turn

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cstormpy.optimal.checking import GradientCheck
     from cstormpy.optimal.solution import Solution
     from cstormpy.optimal.solving import Progressed, Stage
+    from cstormpy.optimal.watching import Viewer
 
 __all__ = ["Problem"]
 
@@ -279,9 +280,20 @@ class Problem:
     def programme(self, x0: Array | None = None) -> Programme:
         """Return the nonlinear programme; it remembers where it was asked last: one for each thread."""
         low, high = self.bounds
-        return Programme(
-            self.transcription, self.objective, self.constraints, low, high, self.first_guess() if x0 is None else x0
-        )
+        return Programme(self.transcription, self.objective, self.constraints, low, high, self._variables(x0))
+
+    def _variables(self, x: Array | None) -> Array:
+        if x is None:
+            return self.first_guess()
+        if np.shape(x) != (self.transcription.size,):
+            raise ShapeError(f"x: expected the shape ({self.transcription.size},), got {np.shape(x)}")
+        return np.asarray(x, dtype=float)
+
+    @property
+    def has_own_gradients(self) -> bool:
+        """Whether a term or a constraint brings its gradient along."""
+        parts = [*(term for _, term in self.objective.parts), *self.constraints]
+        return any(getattr(part, "gradient", None) is not None for part in parts)
 
     def first_guess(self) -> Array:
         """Return the variables where the search begins, (size,)."""
@@ -290,7 +302,7 @@ class Problem:
 
     def motion(self, x: Array | None = None) -> Samples:
         """Return the motion that some variables, or the guess, make, at the samples at which limits hold."""
-        found = self.transcription.evaluate(self.first_guess() if x is None else x)
+        found = self.transcription.evaluate(self._variables(x))
         if found is None:
             raise NonFinite("motion: is not finite")
         return found.samples.at(self.transcription.grid)
@@ -318,6 +330,7 @@ class Problem:
         executor: Executor | None = None,
         callback: Callable[[Progressed], Any] | None = None,
         progress: bool = True,
+        live: bool | Viewer = False,
     ) -> Solution:
         """Return the best motion that was found.
 
@@ -345,6 +358,10 @@ class Problem:
             If it returns True, the search ends with the best so far.
         progress : bool
             Whether a line on the terminal tells how it goes.
+        live : bool or Viewer
+            Whether a window shows motion, torques and cost while the search goes on; or what is to show them. Without
+            a display one line says so, and the search goes on; closing the window does not end it. What an executor
+            runs is shown when it has ended.
 
         Notes
         -----
@@ -352,8 +369,12 @@ class Problem:
         """
         from cstormpy.optimal.solving import Search
 
-        search = Search(self, solver, iterations, tolerance, executor, callback, progress)
-        return search.run(starts, np.random.default_rng(seed), tuple(stages), keep)
+        try:
+            rng = np.random.default_rng(seed)
+        except (TypeError, ValueError) as error:
+            raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {seed!r}") from error
+        search = Search(self, solver, iterations, tolerance, executor, callback, progress, live)
+        return search.run(starts, rng, tuple(stages), keep)
 
     def check_gradients(self, x: Array | None = None, tolerance: float = 1e-6) -> GradientCheck:
         """Compare the derivatives of each term and constraint with differences of fourth order.

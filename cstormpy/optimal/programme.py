@@ -290,6 +290,16 @@ class Programme:
         parts = [self.lower - c, c - self.upper, self.low - x, x - self.high]
         return max(0.0, *(float(p.max(initial=0.0)) for p in parts))
 
+    def worst(self, x: Array) -> tuple[str, float]:
+        """Return the constraint that is violated most, relative to its bounds, and by how much in its own unit."""
+        c = self.constraints(x)
+        over = np.maximum(np.maximum(self.lower - c, c - self.upper), 0.0)
+        if not over.any():
+            return "", 0.0
+        row = int(over.argmax())
+        block = next(b for b in self.blocks if b.rows.start <= row < b.rows.stop)
+        return block.constraint.name, float(over[row] * block.scale[row - block.rows.start])
+
 
 def _as_slice(places: Indices) -> Places:
     """Return places that follow one another as a slice, which copies nothing."""

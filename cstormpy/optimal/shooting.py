@@ -12,7 +12,7 @@ import numpy as np
 
 from cstormpy.dynamics.running import scratch_size, workspace
 from cstormpy.errors import InvalidValue
-from cstormpy.optimal.loads import wrenches
+from cstormpy.optimal.loads import turning, wrenches
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 
@@ -26,10 +26,6 @@ class Shooting(Transcription):
         super().__init__(setup)
         if steps % 2:
             raise InvalidValue(f"steps: must be even, for Simpson's rule, got {steps}")
-        if any(load.frame == "world" for _, load in setup.loads):
-            raise InvalidValue(
-                "loads: those that keep their direction in space need transcription='inverse'; or give frame='link'"
-            )
         self.steps = steps
         self.phases = np.linspace(0.0, 1.0, steps + 1)
         self.grid = self.quadrature = slice(0, steps + 1)
@@ -52,9 +48,9 @@ class Shooting(Transcription):
         self._by_x = [np.einsum("km,mjc->kjc", b, Z) for b in self._bases]
         self._kernel, self._tables = entries.shoot, tables_of(mech)
         self._numbers = scratch_size(mech, True)
-        self._wrench = (
-            wrenches(mech, self.setup.loads, np.zeros((1, mech.n))).ravel() if self.setup.loads else np.zeros(0)
-        )
+        fixed = [(link, load) for link, load in self.setup.loads if load.frame == "link"]
+        self._wrench = wrenches(mech, fixed, np.zeros((1, mech.n))).ravel() if self.setup.loads else np.zeros(0)
+        self._links, self._loads = turning(self.setup.loads)
         self._begin = np.nan_to_num(self.setup.start)
         self._kept_seeds = None if self.free_duration else self._seeds(self.duration(np.zeros(0)), None, None)
 
@@ -109,8 +105,8 @@ class Shooting(Transcription):
         z[0] = self._begin
         out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
         _, status = self._kernel.load()(
-            self._tables.T, self._tables.N, workspace(self._numbers), self._wrench, signal, seeds, T / self.steps, dh,
-            z, dz, work, out, d_out,
+            self._tables.T, self._tables.N, workspace(self._numbers), self._wrench, self._links, self._loads, signal,
+            seeds, T / self.steps, dh, z, dz, work, out, d_out,
         )  # fmt: skip
         if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):
             return None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import Indices
@@ -14,6 +15,13 @@ __all__ = ["solve_slsqp"]
 
 RESTARTS = 3
 """How often SLSQP begins anew, its curvature forgotten, where its line search failed."""
+
+SHARPER = 1e-4
+"""SLSQP ends where a step changes the cost by less than this part of the tolerance: what a gradient leaves in the cost
+is its square, so that at a change of the tolerance itself the conditions of a minimum would hold to its root only."""
+
+STATIONARY = 1e-6
+"""A KKT residual that is that of a minimum: it is enough where a step changes the cost by less than the tolerance."""
 
 _REASONS = {
     0: "converged",
@@ -28,6 +36,31 @@ _REASONS = {
 }
 
 
+class _Found(Exception):
+    """Raised inside of SLSQP to leave it at a minimum."""
+
+
+class _Watch:
+    """Looks at each iteration, and leaves SLSQP at a minimum that it would go on to polish."""
+
+    def __init__(self, programme: Programme, tolerance: float, after_iteration: Callable[[Array], None]) -> None:
+        self.programme, self.tolerance, self.after_iteration = programme, tolerance, after_iteration
+        self.count = 0
+        self._last = np.inf
+
+    def __call__(self, x: Array) -> None:
+        self.count += 1
+        self.after_iteration(x)
+        cost, before = self.programme.cost(x), self._last
+        self._last = cost
+        if abs(cost - before) <= self.tolerance and self.stands(x):
+            raise _Found(x.copy())
+
+    def stands(self, x: Array) -> bool:
+        """Tell whether it is a minimum."""
+        return self.programme.violation(x) <= self.tolerance and kkt_residual(self.programme, x) <= STATIONARY
+
+
 def solve_slsqp(
     programme: Programme,
     x0: Array,
@@ -38,28 +71,33 @@ def solve_slsqp(
     """Return x, whether the solver says that it converged, why it stopped, and the number of iterations."""
     from scipy.optimize import Bounds, minimize
 
-    x, total = np.clip(x0, programme.low, programme.high), 0
+    x = np.clip(x0, programme.low, programme.high)
+    watch = _Watch(programme, tolerance, after_iteration)
     constraints = _as_dictionaries(programme)
     for _ in range(RESTARTS + 1):
         before = programme.cost(x)
-        found = minimize(
-            programme.cost,
-            x,
-            jac=programme.gradient,
-            method="SLSQP",
-            bounds=Bounds(programme.low, programme.high),
-            constraints=constraints,
-            callback=after_iteration,
-            options={"maxiter": max(iterations - total, 1), "ftol": tolerance},
-        )
-        total += int(found.nit)
+        try:
+            found = minimize(
+                programme.cost,
+                x,
+                jac=programme.gradient,
+                method="SLSQP",
+                bounds=Bounds(programme.low, programme.high),
+                constraints=constraints,
+                callback=watch,
+                options={"maxiter": max(iterations - watch.count, 1), "ftol": SHARPER * tolerance},
+            )
+        except _Found as minimum:
+            return minimum.args[0], True, _REASONS[0], watch.count
         status = int(found.status)
         moved = programme.finite(found.x) and not np.array_equal(found.x, x)
         x = found.x if programme.finite(found.x) else x
-        again = status in (4, 8) and moved and total < iterations
+        if status == 8 and watch.stands(x):
+            status = 0
+        again = status in (4, 8) and moved and watch.count < iterations
         if not again or abs(programme.cost(x) - before) <= tolerance * max(1.0, abs(before)):
             break
-    return x, status == 0, _REASONS.get(status, str(found.message)), total
+    return x, status == 0, _REASONS.get(status, str(found.message)), watch.count
 
 
 def _as_dictionaries(programme: Programme) -> list[dict[str, object]]:

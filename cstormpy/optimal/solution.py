@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.optimal.constraints import KINDS, JointLimit
+from cstormpy.mechanism import checks
+from cstormpy.optimal.constraints import JointLimit
 from cstormpy.optimal.dense import dense
 from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.kkt import kkt_residual
@@ -38,11 +39,11 @@ class Excess:
     joint: str
     amount: float
     time: float
+    unit: str
 
     def __repr__(self) -> str:
-        unit = KINDS.get(self.kind, ("", ""))[1]
         where = f" in {self.joint} at {self.time:.4g} s" if self.amount > 0.0 else ""
-        return f"{self.kind}: {self.amount:.3g} {unit}{where}".replace(" rad or m", " rad (m)")
+        return f"{self.kind}: {self.amount:.3g} {self.unit}{where}"
 
 
 class Solution:
@@ -111,7 +112,7 @@ class Solution:
 
     def tau(self, t: float) -> Array:
         """Return the torques of the motors, (n_a,), at a time; zeros before the start and after the end."""
-        if not 0.0 <= t <= self.duration:
+        if not 0.0 <= checks.real(t, "t") <= self.duration:
             return np.zeros(len(self.problem.mech.actuated))
         return self.at([t]).tau[0, self.problem.mech.actuated_mask]
 
@@ -137,7 +138,7 @@ class Solution:
         y = limit.values(at)
         over = np.maximum(np.maximum(y - limit.upper, limit.lower - y), 0.0)
         k, c = np.unravel_index(int(over.argmax()), over.shape)
-        return Excess(limit.name, limit.columns[c], float(over[k, c]), float(at.t[k]))
+        return Excess(limit.name, limit.columns[c], float(over[k, c]), float(at.t[k]), limit.units[c])
 
     @cached_property
     def dense_cost(self) -> float:
@@ -154,7 +155,7 @@ class Solution:
         """
         from cstormpy.optimal.plotting import draw
 
-        return draw(self, frames)
+        return draw(self, checks.count(frames, "frames"))
 
     def __repr__(self) -> str:
         word = "converged" if self.converged else "NOT converged" if self.feasible else "INFEASIBLE"

@@ -21,6 +21,7 @@ from cstormpy.optimal.progress import SearchLine
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.slsqp import solve_slsqp
 from cstormpy.optimal.transcription import phase_curve
+from cstormpy.optimal.watching import viewer_of
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
@@ -40,11 +41,18 @@ INTERRUPTED = "interrupted"
 STOPPED = "stopped by the user"
 """The reason of a search that a callback, or Ctrl-C, stopped between two iterations."""
 
+STUCK = ("no descent", "no gain")
+HINT = "; check_gradients() tells whether a gradient of your own is wrong"
+"""What a search may be told that came to no minimum although its gradients promised descent."""
+
 PATIENCE = 0.2
 """Seconds between two looks whether the starts have ended."""
 
 STALL, GAIN = 150, 1e-7
 """SLSQP is stopped after so many iterations without a gain of this part."""
+
+NEARLY = 0.1
+"""Violation of a scaled constraint below which the cost of a point says something."""
 
 SOLVERS = ("auto", "slsqp", "ipopt")
 
@@ -141,20 +149,26 @@ class _Stopped(Exception):
 
 
 class _Stall:
-    """Ends a start that gets no better."""
+    """Ends a start that gets no better.
+
+    Better is a better rank, or, nearly feasible as the points are that follow curved equations, a lower cost to which
+    the violation is added.
+    """
 
     def __init__(self, most: int) -> None:
         self.most, self.since = most, 0
-        self.rank = (True, np.inf)
+        self.rank, self.merit = (True, np.inf), np.inf
 
-    def look(self, best: Outcome) -> None:
+    def look(self, best: Outcome, here: Outcome) -> None:
         """Count the iterations without a gain."""
         violated, value = best.rank
-        gained = self.rank[1] - value > GAIN * max(abs(value), 1e-12)
-        if (violated, 0.0) < (self.rank[0], 0.0) or gained:
-            self.rank, self.since = best.rank, 0
-        else:
-            self.since += 1
+        gained = (violated, 0.0) < (self.rank[0], 0.0) or self.rank[1] - value > GAIN * max(abs(value), 1e-12)
+        if gained:
+            self.rank = best.rank
+        merit = here.cost + max(1.0, abs(here.cost)) * here.violation
+        if here.violation <= NEARLY and self.merit - merit > GAIN * abs(merit):
+            self.merit, gained = merit, True
+        self.since = 0 if gained else self.since + 1
         if self.since >= self.most:
             raise _Stopped(f"no gain in {self.most} iterations")
 
@@ -185,7 +199,7 @@ def run_start(problem: Problem, x0: Array, start: int, orders: _Orders) -> Outco
 
     def after_iteration(x: Array) -> None:
         here = consider(x)
-        stall.look(best)
+        stall.look(best, here)
         best.iterations += 1
         best.history.append((here.cost, here.violation))
         if orders.watch is not None:
@@ -203,13 +217,22 @@ def run_start(problem: Problem, x0: Array, start: int, orders: _Orders) -> Outco
             _settle(programme, x, best)
     except _Stopped as ended:
         best.reason = str(ended) or best.reason
-        if not best.feasible and ended.args:
-            best.reason = f"infeasible: {ended}"
     except KeyboardInterrupt:
         best.reason = INTERRUPTED
+    if best.reason.startswith(STUCK) and problem.has_own_gradients:
+        best.reason += HINT
     best.evaluations, best.not_finite = programme.evaluations, programme.not_finite
     best.seconds = time.perf_counter() - begin
+    if not best.feasible and best.reason not in (STOPPED, INTERRUPTED):
+        best.converged = False
+        best.reason = f"infeasible: {_missed(programme, best.x)}{best.reason}"
     return best
+
+
+def _missed(programme: Programme, x: Array) -> str:
+    """Return in words which constraint is missed most, and by how much."""
+    name, amount = programme.worst(x) if programme.finite(x) else ("", 0.0)
+    return f"{name} is missed by {amount:.3g}; " if name else ""
 
 
 def _settle(programme: Programme, x: Array, best: Outcome) -> None:
@@ -221,9 +244,6 @@ def _settle(programme: Programme, x: Array, best: Outcome) -> None:
         best.history.append((best.cost, best.violation))
     else:
         best.converged = False
-    if not best.feasible:
-        best.converged = False
-        best.reason = f"infeasible: {best.reason}"
 
 
 class Search:
@@ -238,6 +258,7 @@ class Search:
         executor: Executor | None,
         callback: Callable[[Progressed], Any] | None,
         progress: bool,
+        live: Any,
     ) -> None:
         if solver not in SOLVERS:
             raise unknown_name("solver", solver, SOLVERS)
@@ -245,14 +266,28 @@ class Search:
             raise InvalidValue("solver: Ipopt is not installed; pip install 'cstormpy[ipopt]', or take 'slsqp'")
         if callback is not None and not callable(callback):
             raise InvalidType(f"callback: expected a function, got a {type(callback).__name__}")
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            raise InvalidType(f"executor: expected one of concurrent.futures, got a {type(executor).__name__}")
         self.problem, self.solver = problem, solver
         self.iterations = checks.count(iterations, "iterations")
         self.tolerance = checks.positive(tolerance, "tolerance")
         self.executor, self.callback, self.progress = executor, callback, progress
+        self.viewer = viewer_of(live)
         self._stop = threading.Event()
 
     def run(self, starts: int, rng: np.random.Generator, stages: Sequence[Stage], keep: int) -> Solution:
-        """Return the best that was found."""
+        """Return the best that was found, and show it where that was asked for."""
+        try:
+            solution = self._run(starts, rng, stages, keep)
+        except BaseException:
+            if self.viewer is not None:
+                self.viewer.finish(None)
+            raise
+        if self.viewer is not None:
+            self.viewer.finish(solution)
+        return solution
+
+    def _run(self, starts: int, rng: np.random.Generator, stages: Sequence[Stage], keep: int) -> Solution:
         from cstormpy.optimal.solution import Solution
 
         begin = time.perf_counter()
@@ -286,6 +321,8 @@ class Search:
         orders = _Orders(self._solver_for(problem), self.iterations, self.tolerance)
         problem.transcription  # noqa: B018  made once, not by each thread
         line = SearchLine(name, len(guesses), self.progress)
+        if self.viewer is not None:
+            self.viewer.begin(problem, len(guesses), name)
         with line:
             if self.executor is not None:
                 outcomes = self._gather(self._submit(self.executor, problem, guesses, orders))
@@ -330,6 +367,8 @@ class Search:
         def watch(now: Progressed) -> bool:
             line.show(now.start, now.iteration, now.cost, now.violation)
             if self.callback is not None and self.callback(now) is True:
+                self._stop.set()
+            if self.viewer is not None and self.viewer.update(now):
                 self._stop.set()
             return self._stop.is_set()
 

@@ -22,6 +22,8 @@ _SWEEPS, _SWAPS, _PLACINGS = 12, 4, 12
 """How often the columns are gone through to find their order, to mend it, and to find the heights."""
 _GAP, _DUMMY_GAP = 22.0, 12.0
 """Least distance between boxes of a column, and of a wire that passes between them."""
+_BAND = 2.0 * _GAP
+"""Tallest band across the diagram in which nothing stands."""
 _CROSSINGS_WORTH_COUNTING = 3000
 """Above so many wires only the first sweeps are done: nobody reads such a diagram wire by wire."""
 
@@ -117,6 +119,7 @@ def arrange(graph: Graph) -> Layout:
     links = _links(nets, boxes)
     _order_columns(columns, links)
     _place(columns, links)
+    _close_gaps([box for column in columns for box in column])
     for net in nets:
         _straighten(net, boxes, columns)
     top = min(box.y for column in columns for box in column)
@@ -255,6 +258,16 @@ def _place(columns: list[list[Box]], links: list[_Link]) -> None:
                 weight = 2.0 + len(into[id(box)]) + len(out_of[id(box)])  # the more wires, the more it counts
                 weights.append(1.0 if box.shape is None else weight if pulls else 0.05)
             _fit(column, wanted, weights)
+
+
+def _close_gaps(boxes: list[Box]) -> None:
+    """Draw together what stands above and below a band without any box: parts that only a loop connects."""
+    ordered = sorted(boxes, key=lambda box: box.y)
+    bottom, shift = ordered[0].y if ordered else 0.0, 0.0
+    for box in ordered:
+        shift += max(0.0, box.y - bottom - _BAND)
+        bottom = max(bottom, box.y + box.height)
+        box.y -= shift
 
 
 def _pulls(links: list[_Link], to_left: bool) -> list[float]:

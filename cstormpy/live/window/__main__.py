@@ -22,7 +22,7 @@ def main() -> int:
         channel.send(say="failed", reason=missing_library(str(error)) or f"Qt can not be loaded: {error}")
         channel.flush()
         return 3
-    return run(channel)
+    return run(channel, *sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from cstormpy.live.window import theme
 from cstormpy.live.window.channel import Channel
 from cstormpy.live.window.driving import TEST_VARIABLE, Driver
 from cstormpy.live.window.main_window import MainWindow
+from cstormpy.live.window.search_window import SearchWindow
 
 __all__ = ["FRAME", "run"]
 
@@ -22,11 +23,11 @@ FRAME = 33
 """Milliseconds between two frames."""
 
 
-def run(channel: Channel) -> int:
-    """Show the window until it is closed, and return the exit code."""
+def run(channel: Channel, kind: str = "run") -> int:
+    """Show the window of a run, or of a search, until it is closed, and return the exit code."""
     app = QApplication(["cstormpy"])
     theme.apply(app)
-    window = MainWindow(channel)
+    window = SearchWindow(channel) if kind == "search" else MainWindow(channel)
     if os.environ.get(TEST_VARIABLE):
         window.driver = Driver(window)
     for name in (signal.SIGINT, signal.SIGTERM):

@@ -28,6 +28,20 @@ def plain(function):
     return getattr(function, "py_func", function)
 
 
+class Called:
+    """The steps of a module as functions that Python can call, each in a kernel of its own."""
+
+    def __init__(self, module):
+        self._module = module
+
+    def __getattr__(self, name):
+        step = getattr(self._module, name)
+        return kernel(lambda *arguments: step(*arguments))
+
+
+called = Called(vector)
+
+
 def pairs(seed=0, count=64):
     """Return two arrays of numbers, all pairs of special ones first."""
     rng = np.random.default_rng(seed)
@@ -220,6 +234,15 @@ def test_an_integer_literal_becomes_a_float():
     assert W[1] == 3.0
 
 
+@compiled_only
+def test_python_can_not_call_a_step():
+    """A step is no machine code of its own: a call from Python would run whatever stands where its code would."""
+    for _ in range(2):
+        with pytest.raises(TypeError, match="not callable"):
+            vector.cross((1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    assert called.cross((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)) == (0.0, 0.0, 1.0)
+
+
 # Tuples of numbers ----------------------------------------------------------------------------------
 
 
@@ -233,30 +256,30 @@ def test_vectors_and_matrices_are_those_of_numpy():
     six = S[np.triu_indices(3)]
     columns = tuple(map(tuple, A.T))
     near = dict(rtol=0, atol=1e-15)
-    np.testing.assert_allclose(vector.cross(tuple(a), tuple(b)), np.cross(a, b), **near)
-    np.testing.assert_allclose(vector.dot(tuple(a), tuple(b)), a @ b, **near)
-    np.testing.assert_allclose(vector.add(tuple(a), tuple(b)), a + b, **near)
-    np.testing.assert_allclose(vector.sub(tuple(a), tuple(b)), a - b, **near)
-    np.testing.assert_allclose(vector.scale(1.5, tuple(a)), 1.5 * a, **near)
-    np.testing.assert_allclose(vector.add_scaled(tuple(a), 1.5, tuple(b)), a + 1.5 * b, **near)
-    np.testing.assert_allclose(vector.symmetric_times(tuple(six), tuple(a)), S @ a, **near)
-    np.testing.assert_allclose(vector.column_times(columns, *a), A @ a, **near)
-    np.testing.assert_allclose(vector.rotate(columns, np.array([9.0, *a]), 1), A @ a, **near)
-    turned = vector.rotated_inertia(columns, np.array([9.0, *six]), 1)
+    np.testing.assert_allclose(called.cross(tuple(a), tuple(b)), np.cross(a, b), **near)
+    np.testing.assert_allclose(called.dot(tuple(a), tuple(b)), a @ b, **near)
+    np.testing.assert_allclose(called.add(tuple(a), tuple(b)), a + b, **near)
+    np.testing.assert_allclose(called.sub(tuple(a), tuple(b)), a - b, **near)
+    np.testing.assert_allclose(called.scale(1.5, tuple(a)), 1.5 * a, **near)
+    np.testing.assert_allclose(called.add_scaled(tuple(a), 1.5, tuple(b)), a + 1.5 * b, **near)
+    np.testing.assert_allclose(called.symmetric_times(tuple(six), tuple(a)), S @ a, **near)
+    np.testing.assert_allclose(called.column_times(columns, *a), A @ a, **near)
+    np.testing.assert_allclose(called.rotate(columns, np.array([9.0, *a]), 1), A @ a, **near)
+    turned = called.rotated_inertia(columns, np.array([9.0, *six]), 1)
     np.testing.assert_allclose(turned, (A @ S @ A.T)[np.triu_indices(3)], rtol=0, atol=5e-15)
 
 
 @pytest.mark.nojit
 def test_tuples_go_to_memory_and_come_back():
     W = np.zeros(30)
-    vector.store3(W, 1, (1.0, 2.0, 3.0))
-    vector.increase3(W, 1, (10.0, 20.0, 30.0))
-    assert vector.load3(W, 1, 0.0) == (11.0, 22.0, 33.0)
-    vector.store6(W, 10, (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
-    assert vector.load6(W, 10, 0.0) == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+    called.store3(W, 1, (1.0, 2.0, 3.0))
+    called.increase3(W, 1, (10.0, 20.0, 30.0))
+    assert called.load3(W, 1, 0.0) == (11.0, 22.0, 33.0)
+    called.store6(W, 10, (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
+    assert called.load6(W, 10, 0.0) == (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
     columns = ((1.0, 2.0, 3.0), (4.0, 5.0, 6.0), (7.0, 8.0, 9.0))
-    vector.store_columns(W, 20, columns)
-    assert vector.load_columns(W, 20, 0.0) == columns
+    called.store_columns(W, 20, columns)
+    assert called.load_columns(W, 20, 0.0) == columns
     np.testing.assert_array_equal(W[20:29].reshape(3, 3).T, columns)  # row by row
     assert W[[0, 4, 9, 16, 19, 29]].tolist() == [0.0] * 6
 
@@ -349,6 +372,7 @@ def test_what_is_not_finite_spoils_its_own_lane_only(kernel_, bad):
 
 @pytest.mark.nojit
 def test_signs_and_exact_values():
+    sincos = called.sincos
     assert sincos(0.0) == (0.0, 1.0)
     s, _ = sincos(-0.0)
     assert s == 0.0

@@ -43,6 +43,11 @@ class Samples:
         """The number of samples."""
         return len(next(iter(self.rows.values())))
 
+    @property
+    def one_at_rest(self) -> bool:
+        """Whether there is one sample, without wrenches, of a base at rest."""
+        return self.count == 1 and not len(self.wrench) and not len(self.base)
+
     def shaped(self, out: Array) -> Array:
         """Return a result with a row for each sample as the user gave the samples: one, or a batch."""
         return out[0] if self.single else out

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.running import Handle, run_checked, scratch_size
+from cstormpy.dynamics.running import handle_of, run_checked, scratch_size, thread_count
 from cstormpy.errors import InvalidValue, ShapeError
 
 if TYPE_CHECKING:
@@ -115,8 +115,14 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
     from cstormpy.kernels import entries_hybrid as entries
     from cstormpy.mechanism.tables import tables_of
 
-    tables = tables_of(mech, drive)
     out = np.empty((samples.count, mech.n))
+    thread_count(threads)
+    if samples.one_at_rest:
+        # the kernel of one sample is compiled in less time, and for most users it is already there
+        q, qd, u = (row[0] for row in samples.rows.values())
+        if entries.hybrid_one.load()(handle_of(mech, drive).y_only, q, qd, u, out[0]) == 0:
+            return out
+    tables = tables_of(mech, drive)
     arguments = (*samples.rows.values(), samples.wrench, samples.base, out)
     run_checked(mech, entries.hybrid_lanes, tables, arguments, samples, scratch_size(mech, False), threads)
     return out
@@ -128,10 +134,9 @@ def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..
     `Mechanism.hybrid_evaluator` says more.
     """
     from cstormpy.kernels import entries_hybrid as entries
-    from cstormpy.mechanism.tables import tables_of
 
     kernel = entries.hybrid_one.load()
-    handle = Handle(mech, tables_of(mech), matrices=False)
+    handle = handle_of(mech)
     y_only, all_three = handle.y_only, handle.all_three
     n, three, empty = mech.n, 3 * mech.n, np.empty
 

@@ -51,7 +51,8 @@ def inertial(
     arguments = (
         rows["q"], rows.get("qd", np.zeros((count, n))), samples.base, mass, momenta, bulk, energy, gradient
     )  # fmt: skip
-    run_batch(entries.inertial_lanes, tables_of(mech), arguments, count, scratch_size(mech, False), threads)
+    kernel = entries.inertial_one if count == 1 else entries.inertial_lanes
+    run_batch(kernel, tables_of(mech), arguments, count, scratch_size(mech, False), threads)
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         _add_welded(mech, samples.base, bulk, energy)
     refuse_overflow(samples, mass, momenta, bulk, energy, gradient)

@@ -164,6 +164,16 @@ class Handle:
         self.all_three = np.array([*addresses, 3], dtype=np.int64)
 
 
+def handle_of(mech: Mechanism, drive: str = "own", matrices: bool = False) -> Handle:
+    """Return the handle of a mechanism with a drive (see `mechanism.tables.tables_of`), made at its first use."""
+    made: Handle | None = mech._cache.get(("handle", drive, matrices))
+    if made is None:
+        from cstormpy.mechanism.tables import tables_of
+
+        made = mech._cache["handle", drive, matrices] = Handle(mech, tables_of(mech, drive), matrices)
+    return made
+
+
 def run_checked(
     mech: Mechanism,
     entry: Entry,

@@ -1,5 +1,6 @@
 """How kernels are compiled and kept: `step` for the pieces, `entry` for what Python calls.
 
+Steps become machine code within the entries that use them and nowhere else, which takes half of the time.
 Entries are compiled at their first use and kept on disk, a file for each. numba's own ``cache=True`` does
 not notice a change in a function of another file, so the folder of the files bears a digest of all kernel
 sources and of the versions that shape machine code: another source, another folder. Processes that start
@@ -9,6 +10,7 @@ together wait for the one that compiles instead of compiling the same again.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import pickle
@@ -26,35 +28,94 @@ from pkgutil import iter_modules
 import llvmlite
 import numba
 import numpy as np
-from numba.core import caching, sigutils, types
-from numba.core.compiler import CompileResult
+from numba.core import caching, cgutils, sigutils, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.serialize import dumps
+from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
 from cstormpy.reporting import notice_once
 
-__all__ = ["Entry", "entry", "step", "warmup"]
+__all__ = ["Entry", "address_of", "entry", "exact_step", "function_at", "is_kept", "step", "warmup"]
 
 #: ``contract`` allows fused multiply-add and nothing else: NaN and the order of sums stay meaningful.
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
+
+#: Nothing that changes the rounding: for steps that are to be those of the interpreted engine.
+_EXACT = {"error_model": "numpy", "boundscheck": False}
+
+#: References to arrays are counted: otherwise numba lets no step return an array.
+_STEP_OPTIONS = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
 
 _entries: list[Entry] = []
 
 
 def step(function):
-    """Compile a piece of a kernel, always inlined into the entry that uses it."""
-    return numba.njit(**_OPTIONS, forceinline=True)(function)
+    """Compile a piece of a kernel, always inlined into the entry that uses it; Python can not call it."""
+    return numba.njit(**_OPTIONS, **_STEP_OPTIONS, pipeline_class=_StepCompiler)(function)
 
 
-def entry(signature, *, nogil=False):
+def exact_step(function):
+    """Compile a piece of a kernel whose every operation is rounded as by Python."""
+    return numba.njit(**_EXACT, _nrt=True)(function)
+
+
+def function_at(signature):
+    """Return what turns the address of a compiled function of a signature, as `address_of` gives it, into that.
+
+    A function that is handed to a kernel as itself costs 60 us a call, whatever the kernel does with it.
+    """
+    if numba.config.DISABLE_JIT:
+        return lambda address: address[0]
+    arguments, result = sigutils.normalize_signature(signature)
+    return _function_at(types.FunctionType(result(*arguments)))
+
+
+def address_of(dispatcher, signature):
+    """Return where the code of a compiled function stands: two integers, which hold as long as the function lives."""
+    if numba.config.DISABLE_JIT:
+        return dispatcher, 0
+    arguments, result = sigutils.normalize_signature(signature)
+    found = dispatcher.get_compile_result(result(*arguments))
+    return tuple(
+        found.library.get_pointer_to_function(name)
+        for name in (found.fndesc.llvm_cfunc_wrapper_name, found.fndesc.llvm_func_name)
+    )
+
+
+def _function_at(kind):
+    @intrinsic
+    def function_at_address(context, address):
+        def generate(context, builder, signature, arguments):
+            made = cgutils.create_struct_proxy(kind)(context, builder)
+            pointer = context.get_value_type(types.voidptr)
+            wrapper, code = cgutils.unpack_tuple(builder, arguments[0], 2)
+            made.c_addr = builder.inttoptr(wrapper, pointer)
+            made.py_addr = cgutils.get_null_value(pointer)
+            made.jit_addr = builder.inttoptr(code, pointer)
+            return made._getvalue()
+
+        return kind(address), generate
+
+    @numba.njit(**_EXACT, forceinline=True)
+    def at(address):
+        return function_at_address(address)
+
+    return at
+
+
+def entry(signature, *, nogil=False, exact=False):
     """Make a function of one signature that is compiled at first use, or read from disk if it is there.
 
     ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
-    interpreter lock is held throughout the call.
+    interpreter lock is held throughout the call. ``exact`` is that of `exact_step`. Arrays come from outside
+    and none is returned: an entry does not count who refers to them, which would cost a call from Python 0.03 us for
+    each.
     """
 
     def decorate(function):
-        made = Entry(function, signature, nogil)
+        made = Entry(function, signature, nogil, _EXACT if exact else _OPTIONS)
         _entries.append(made)
         return made
 
@@ -64,11 +125,11 @@ def entry(signature, *, nogil=False):
 class Entry:
     """A kernel that Python calls: `load` returns it ready to run."""
 
-    def __init__(self, function, signature, nogil):
+    def __init__(self, function, signature, nogil, options):
         self.name = function.__name__
         self._function = function
         self._signature = signature
-        self._nogil = nogil
+        self._options = {**options, "nogil": nogil}
         self._ready = None
         self._compiling = threading.Lock()
 
@@ -83,7 +144,7 @@ class Entry:
     def _compile(self):
         if numba.config.DISABLE_JIT:
             return _strict(self._function, self._signature)
-        dispatcher = numba.njit(**_OPTIONS, nogil=self._nogil)(self._function)
+        dispatcher = numba.njit(**self._options, _nrt=False)(self._function)
         with _Kept(f"{self._function.__module__.rpartition('.')[2]}.{self.name}") as kept:
             dispatcher._cache = kept
             dispatcher.compile(self._signature)
@@ -126,6 +187,39 @@ def warmup(report=None):
     return time.perf_counter() - begin
 
 
+# Steps without machine code of their own ---------------------------------------------------------------
+
+
+class _StepLibrary(JITCodeLibrary):
+    """What numba keeps of a step: optimised, to be linked into others, but never turned into machine code."""
+
+    def _finalize_final_module(self):
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name):
+        """Return what Python runs if it calls the step: the closure that numba makes of it, which refuses to be."""
+        self._ensure_finalized()
+        return ctypes.cast(ctypes.pythonapi.PyObject_Call, ctypes.c_void_p).value
+
+    @property
+    def codegen(self):
+        return self
+
+    def set_env(self, name, environment):
+        """Do nothing: the variable to be set is part of the machine code."""
+
+
+class _StepCompiler(Compiler):
+    """numba's compiler, but for the place where it puts its result."""
+
+    def define_pipelines(self):
+        state = self.state
+        state.library = _StepLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
 # Where compiled kernels are kept ----------------------------------------------------------------------
 
 _FOLDER = re.compile(r"kernels-[0-9a-f]{20}")
@@ -158,6 +252,14 @@ _IMPORTED = _digest()
 def cache_folder():
     """Return the folder in which these sources' kernels are kept; OSError if this user has no such place."""
     return _root() / f"kernels-{_IMPORTED}"
+
+
+def is_kept(name):
+    """Tell whether code of a name, as that of a diagram, is on disk for these sources: no more than a glance."""
+    try:
+        return any(cache_folder().glob(f"{name}-*.kernel"))
+    except OSError:
+        return False
 
 
 def _root():

@@ -1,4 +1,4 @@
-"""What Python calls: poses, Jacobians, and inertia, momentum and energy, of a batch."""
+"""What Python calls: poses, Jacobians, and inertia, momentum and energy, of a batch or of one sample."""
 
 from __future__ import annotations
 
@@ -171,6 +171,37 @@ _INERTIAL = (
 )
 
 
+@step
+def bring_moving(T, N, W, q, qd, base, first, last, like):
+    """Bring in q and q̇ with all accelerations zero, the base moving, and find the closed forms."""
+    bring_still(T, N, W, q, qd, first, last, like)
+    bring_form_base(T, N, W, base, first, last, like)
+    place_all(T, N, W, like)
+    closed_forms(T, N, W, False, like)
+
+
+@step
+def put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, last, like):
+    """Write what `inertial_lanes` fills, of the samples whose closed forms stand in W."""
+    kinetic, potential = like, like
+    b = forms_place(N)
+    for i in range(1, N[N_COUNT] + 1):
+        k, t = node(i)
+        c = row_of(N, i)
+        put_mass_row(N, W, i, mass, T[t + T_ARMATURE], first, last, like)
+        for r in range(6):
+            put(momenta, first, last, r, N[k + N_COORDINATE], load(W, c + C_T + r, like))
+        share, spring = joint_energy(T, N, W, i, gradient, first, last, like)
+        kinetic, potential = kinetic + share, potential + spring
+        if N[k + N_PARENT] == 0:
+            put_bulk(T, N, W, i, bulk, first, last, like)
+            h, p = angular_momentum(W, c, like), load3(W, c + C_K, like)
+            kinetic = kinetic + 0.5 * six_dot(h, p, W, b + C_V, like)
+            potential = potential - dot(table3(T, T_GRAVITY), load3(W, c + C_I + 1, like))
+    for s in range(min(width(like), last + 1 - first)):
+        energy[first + s, 0], energy[first + s, 1] = lane(kinetic, s), lane(potential, s)
+
+
 @entry(_INERTIAL, nogil=True)
 def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
     """Fill, of each sample: mass (n, n), momenta (6, n) per rate, bulk (10), energy (T, V), gradient (3, n).
@@ -179,27 +210,14 @@ def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, 
     mechanism is ½ V0 · (momentum of all) plus the joints' shares.
     """
     like = zero_lanes()
-    n = N[N_COUNT]
     for first in range(start, stop, width(like)):
-        last = stop - 1
-        bring_still(T, N, W, q, qd, first, last, like)
-        bring_form_base(T, N, W, base, first, last, like)
-        place_all(T, N, W, like)
-        closed_forms(T, N, W, False, like)
-        kinetic, potential = like, like
-        b = forms_place(N)
-        for i in range(1, n + 1):
-            k, t = node(i)
-            c = row_of(N, i)
-            put_mass_row(N, W, i, mass, T[t + T_ARMATURE], first, last, like)
-            for r in range(6):
-                put(momenta, first, last, r, N[k + N_COORDINATE], load(W, c + C_T + r, like))
-            share, spring = joint_energy(T, N, W, i, gradient, first, last, like)
-            kinetic, potential = kinetic + share, potential + spring
-            if N[k + N_PARENT] == 0:
-                put_bulk(T, N, W, i, bulk, first, last, like)
-                h, p = angular_momentum(W, c, like), load3(W, c + C_K, like)
-                kinetic = kinetic + 0.5 * six_dot(h, p, W, b + C_V, like)
-                potential = potential - dot(table3(T, T_GRAVITY), load3(W, c + C_I + 1, like))
-        for s in range(min(width(like), last + 1 - first)):
-            energy[first + s, 0], energy[first + s, 1] = lane(kinetic, s), lane(potential, s)
+        bring_moving(T, N, W, q, qd, base, first, stop - 1, like)
+        put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, stop - 1, like)
+
+
+@entry(_INERTIAL, nogil=True)
+def inertial_one(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
+    """Do the same one sample after the other."""
+    for first in range(start, stop):
+        bring_moving(T, N, W, q, qd, base, first, first, 0.0)
+        put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, first, 0.0)

@@ -243,7 +243,7 @@ def _with_lane(context, builder, sig, args):
 
 def memory_floats(address, size):
     """Return the `size` float64 that stand at an address, which somebody else keeps alive."""
-    return np.frombuffer((ctypes.c_double * size).from_address(address), dtype=np.float64)
+    return np.frombuffer((ctypes.c_double * int(size)).from_address(int(address)), dtype=np.float64)
 
 
 @overload(memory_floats)
@@ -253,7 +253,7 @@ def _memory_floats(address, size):
 
 def memory_integers(address, size):
     """Return the `size` int64 that stand at an address, which somebody else keeps alive."""
-    return np.frombuffer((ctypes.c_int64 * size).from_address(address), dtype=np.int64)
+    return np.frombuffer((ctypes.c_int64 * int(size)).from_address(int(address)), dtype=np.int64)
 
 
 @overload(memory_integers)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
-from cstormpy.dynamics.running import MANY_COORDINATES, Handle, run_checked, scratch_size
+from cstormpy.dynamics.running import MANY_COORDINATES, handle_of, run_checked, scratch_size, thread_count
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ def _run(
     tables, n, count = tables_of(mech, drive), mech.n, samples.count
     y, columns = np.empty((count, n)), np.empty((count, 3, n, n))
     of_base = np.empty((count if to_base else 0, n, 12))
+    thread_count(threads)
+    if samples.one_at_rest and not to_base:
+        q, qd, u = (row[0] for row in samples.rows.values())
+        handle = handle_of(mech, drive, matrices=True)
+        if entries.sensitivity_one.load()(handle.y_only, q, qd, u, y[0], columns[0]) == 0:
+            return y, columns, of_base
     arguments = (*samples.rows.values(), samples.wrench, samples.base, y, columns, of_base)
     one_by_one = n > MANY_COORDINATES or tables.N[layout.N_DEEP]
     kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes
@@ -108,10 +114,9 @@ def hybrid_sensitivity_evaluator(
     D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
     """
     from cstormpy.kernels import entries_sensitivity as entries
-    from cstormpy.mechanism.tables import tables_of
 
     kernel = entries.sensitivity_one.load()
-    handle = Handle(mech, tables_of(mech), matrices=True)
+    handle = handle_of(mech, matrices=True)
     y_only, all_three = handle.y_only, handle.all_three
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)

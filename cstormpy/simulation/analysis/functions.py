@@ -1,0 +1,171 @@
+"""The function of a diagram with tangents, ready to be called: as it is, along many directions, or compiled."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.registry import NotTranslated
+from cstormpy.simulation.compiled.tangents import TangentProgram
+
+__all__ = ["MOVED", "compiled_function", "is_ready", "plain_function"]
+
+Array = NDArray[np.float64]
+#: Share of a number by which it is moved for a central difference: the cube root of the rounding.
+MOVED = 6e-6
+_KEPT = 32
+
+
+class _Kept:
+    """Compiled functions that are ready, by what tells their programs apart."""
+
+    functions: ClassVar[dict[tuple[str, str], Any]] = {}
+
+
+def plain_function(program: Program, tangents: TangentProgram) -> Callable[..., int]:
+    """Return the function uncompiled: tangents have a second axis, for the directions."""
+    space: dict[str, Any] = {name: _plain(name) for name in tangents.calls}
+    space |= {name: function for name, (function, _) in program.functions.items()}
+    exec(compile(tangents.source, "<diagram with tangents>", "exec"), space)
+    function = space["tangent"]
+
+    def quiet(*arguments: Any) -> int:
+        with np.errstate(all="ignore"):
+            return int(function(*arguments))
+
+    return quiet
+
+
+def is_ready(program: Program, tangents: TangentProgram) -> bool:
+    """Whether the function has been compiled in this process."""
+    return (tangents.source, program.fingerprint[0]) in _Kept.functions
+
+
+def compiled_function(program: Program, tangents: TangentProgram) -> Any:
+    """Return the function compiled, for one direction."""
+    from cstormpy.kernels.entries_tangent import TANGENT
+    from cstormpy.kernels.steppers_generated import Refused, compiled
+    from cstormpy.kernels.tangent_calls import tangent_callee
+
+    digest, lasting = program.fingerprint
+    key = tangents.source, digest
+    if key not in _Kept.functions:
+        try:
+            made = compiled(
+                tangents.source, tangents.calls, program.functions, digest if lasting else None, TANGENT, tangent_callee
+            )
+        except Refused as refused:
+            block = program.owners.get(refused.name, "the derivative of the diagram")
+            raise NotTranslated([(block, f"numba does not compile it: {refused}")]) from refused
+        while len(_Kept.functions) >= _KEPT:
+            _Kept.functions.pop(next(iter(_Kept.functions)))
+        _Kept.functions[key] = made
+    return _Kept.functions[key]
+
+
+def _plain(name: str) -> Any:
+    """Return what the source calls by a name, able to take many directions."""
+    from cstormpy.kernels.compiling import Entry
+    from cstormpy.kernels.diagram_calls import CALLS
+    from cstormpy.kernels.tangent_calls import TANGENT_CALLS
+
+    own = {
+        "loaded_motion_tangent": _motion,
+        "energies_tangent": _energies,
+        "differenced_kernel": differenced_kernel,
+        "differenced_function": differenced_function,
+    }
+    if name in own:
+        return own[name]
+    found = {**CALLS, **TANGENT_CALLS}[name]
+    if isinstance(found, Entry) and name not in ("spline_tangent", "piece_of_spline_tangent"):
+        return found.load()
+    return math if name == "math" else _uncompiled(found)
+
+
+def _uncompiled(function: Any) -> Any:
+    """Return a kernel's own function, with what it calls uncompiled too."""
+    plain = getattr(function, "py_func", None) or getattr(function, "_function", function)
+    space = {key: getattr(value, "py_func", value) for key, value in plain.__globals__.items()}
+    return types.FunctionType(plain.__code__, space, plain.__name__, plain.__defaults__)
+
+
+def _motion(T: Array, N: Any, W: Array, g: Array, wrench: Array, dT: Any, dg: Array, dwrench: Any) -> int:
+    from cstormpy.kernels.entries_tangent import loaded_motion_tangent
+
+    kernel, status = loaded_motion_tangent.load(), 0
+    for k in range(dg.shape[1]):
+        column = dg[:, k].copy()
+        given = np.ascontiguousarray(dwrench[:, k]), np.ascontiguousarray(dT[:, k])
+        status = kernel(T, N, W, g, wrench, given[1], column, given[0])
+        dg[:, k] = column
+        if status:
+            break
+    return int(status)
+
+
+def _energies(T: Array, N: Any, W: Array, g: Array, dT: Array, dg: Array) -> Array:
+    from cstormpy.kernels.entries_tangent import energies_tangent
+
+    kernel = energies_tangent.load()
+    found = [
+        kernel(T, N, W, g, np.ascontiguousarray(dT[:, k]), np.ascontiguousarray(dg[:, k])) for k in range(dg.shape[1])
+    ]
+    return np.array(found).T.reshape(2, dg.shape[1])
+
+
+def differenced_kernel(kernel: Any, args: list[Any], moved: dict[int, tuple[Array, Array, int, bool]]) -> Array:
+    """Fill the tangents of what a kernel fills by central differences, and return that of what it returns.
+
+    ``moved`` holds for some of the arguments their values, their tangents (size, directions), how many of the numbers
+    go in, the first ones, and whether the tangents are filled.
+    """
+    results = []
+    for k in range(next(iter(moved.values()))[1].shape[1]):
+        ways = []
+        for values, d, count, _ in moved.values():
+            along = float(np.abs(d[:count, k]).max(initial=0.0))
+            if along > 0.0:
+                ways.append(MOVED * max(1.0, float(np.abs(values[:count]).max())) / along)
+        h = min(ways, default=0.0)
+        sides = []
+        for side in (h, -h):
+            arrays = {i: values + side * d[:, k] for i, (values, d, _, _) in moved.items()}
+            sides.append((kernel(*[arrays.get(i, arg) for i, arg in enumerate(args)]), arrays))
+        (above, up), (below, down) = sides
+        for i, (_, d, _, filled) in moved.items():
+            if filled:
+                d[:, k] = 0.5 * (up[i] - down[i]) / h if h > 0.0 else 0.0
+        results.append(0.0 if above is None or h == 0.0 else 0.5 * (above - below) / h)
+    return np.array(results)
+
+
+def differenced_function(function: Callable[..., Any], values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    """Return what a function of the user returns, and its tangents along all directions, by central differences."""
+    result = function(*[np.array(v) if isinstance(v, np.ndarray) else v for v in values])
+    count = max([np.shape(d)[-1] for d in tangents if np.ndim(d)], default=1)
+    size = max([float(np.abs(v).max(initial=0.0)) for v in map(np.asarray, values)], default=0.0)
+    columns = []
+    for k in range(count):
+        parts = [np.asarray(d)[..., k] if np.ndim(d) else d for d in tangents]
+        along = max([float(np.abs(d).max(initial=0.0)) for d in map(np.asarray, parts)], default=0.0)
+        h = MOVED * max(1.0, size) / along if along > 0.0 else 0.0
+        above, below = (
+            function(*[v + side * d for v, d in zip(values, parts, strict=True)]) if h else result for side in (h, -h)
+        )
+        columns.append(_slopes(above, below, h or 1.0))
+    if isinstance(result, (list, tuple)):
+        return result, [np.stack([column[i] for column in columns], axis=-1) for i in range(len(result))]
+    return result, np.stack(columns, axis=-1)
+
+
+def _slopes(above: Any, below: Any, h: float) -> Any:
+    if isinstance(above, (list, tuple)):
+        return [_slopes(a, b, h) for a, b in zip(above, below, strict=True)]
+    return 0.5 * (np.asarray(above, dtype=float) - np.asarray(below, dtype=float)) / h

@@ -1,0 +1,207 @@
+"""Gradients of a run's cost to parameters, through the steps that the run takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite
+from cstormpy.reporting import notice_once
+from cstormpy.simulation.analysis.functions import MOVED
+from cstormpy.simulation.analysis.horizon import Trajectory, follow
+from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.analysis.starting import state_vector
+from cstormpy.simulation.recording import find_signals, signal_name
+from cstormpy.simulation.results import Result
+from cstormpy.simulation.saved_state import opened
+from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.tableaus import EXPLICIT
+from cstormpy.simulation.wiring import compile_diagram
+
+__all__ = ["Gradient", "Problem", "gradient"]
+
+Array = NDArray[np.float64]
+Cost = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient:
+    """The value of a run's cost, and its derivative to parameters.
+
+    Attributes
+    ----------
+    cost : float or ndarray (m,)
+        Of several costs where the function returns an array.
+    gradient : ndarray, (k,) or (m, k)
+    parameters : tuple of str
+    values : ndarray, (k,)
+        The parameters.
+    out : Result
+        The run: t, x, and the watched signals.
+    dx : ndarray, (N, k, n)
+        Derivatives of the states at the samples.
+    events : list of (float, str)
+        Zero crossings on the way, with what shifting them does being in the derivatives.
+    differenced : list of (str, str)
+        Blocks whose derivatives are differences, and what in them.
+    notes : list of str
+        What the derivatives leave out.
+    """
+
+    cost: float | Array
+    gradient: Array
+    parameters: tuple[str, ...]
+    values: Array
+    out: Result
+    dx: Array
+    events: list[tuple[float, str]]
+    differenced: list[tuple[str, str]]
+    notes: list[str]
+
+    def __str__(self) -> str:
+        """Return cost and derivatives by name."""
+        lines = [f"cost = {self.cost}"]
+        for name, value, slope in zip(self.parameters, self.values, np.atleast_2d(self.gradient).T, strict=True):
+            lines.append(f"  d cost / d {name} = {slope if slope.size > 1 else slope[0]}   at {value:.9g}")
+        lines += [f"event of {name} at t = {t:.6g}" for t, name in self.events]
+        if self.differenced:
+            lines.append("differenced: " + "; ".join(f"{name} ({what})" for name, what in self.differenced))
+        return "\n".join(lines + list(self.notes))
+
+
+class Problem:
+    """A run, its cost and its parameters: what `gradient` and `tune` evaluate.
+
+    Parameters
+    ----------
+    sim, bd, cost, parameters
+        As in `Simulation.gradient`.
+    options : dict
+        Settings of the run.
+    what : str
+        Who asks, for messages.
+    """
+
+    def __init__(self, sim: Any, bd: Any, cost: Cost, parameters: Any, options: dict[str, Any], what: str) -> None:
+        if not hasattr(bd, "blocklist"):
+            raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        compile_diagram(bd)
+        self.sim, self.bd, self.what = sim, bd, what
+        self.start = opened(options.pop("start", None))
+        watch = options.pop("watch", ())
+        self.watch = [watch] if isinstance(watch, str) else list(watch)
+        self.settings = _settings(options, what)
+        self.parameters = Parameters(bd, parameters)
+        self.cost, self.signals = self._checked(cost)
+        #: How many runs are still to be expected.
+        self.runs = 1
+        #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
+        self.times: Array | None = None
+
+    def _checked(self, cost: Cost) -> tuple[Callable[[Result], Any], list[Any]]:
+        """Return the cost as a function of the result, and what it watches."""
+        if callable(cost) and not hasattr(cost, "portlist"):
+            return cost, self.watch
+        if isinstance(cost, str) and cost in list(self.bd.statenames):
+            return (lambda out: out.signal(cost)[-1]), self.watch
+        signal = find_signals(self.bd, [cost])
+        if len(signal) != 1:
+            raise InvalidValue(f"{self.what}: cost {cost!r} has {len(signal)} outputs; name one, as in 'effort[0]'")
+        name = signal_name(signal[0].block, signal[0].port)
+        return (lambda out: out.signal(name)[-1]), [*self.watch, cost]
+
+    def evaluate(self, values: Array) -> Gradient:
+        """Return cost and gradient at values of the parameters, which the blocks keep."""
+        self.parameters.set(values)
+        if self.settings.step is None and self.times is None:
+            self.times = self.free_run().t
+        trajectory = follow(
+            self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times, self.runs
+        )
+        for note in trajectory.notes:
+            notice_once(f"{self.what}: {note}")
+        value, slope = self._costs(trajectory)
+        names, out = self.parameters.names, self._result(trajectory, None, 0.0)
+        return Gradient(
+            value, slope, names, np.array(values, dtype=float), out, trajectory.dx, trajectory.events,
+            trajectory.differenced, trajectory.notes,
+        )  # fmt: skip
+
+    def free_run(self) -> Result:
+        """Run the diagram with the parameters as they are, by the stepper of any run."""
+        s = self.settings
+        start = self.start
+        if start is None or not hasattr(start, "continuous"):
+            first = state_vector(self.bd, start, np.array(self.bd.getstate0(), dtype=float), self.what)
+            start = self.parameters.start(first)
+        out: Result = self.sim.run(
+            self.bd, s.T, dt=s.step, max_step=s.max_step, solver=s.solver, rtol=s.rtol, atol=s.atol,
+            watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
+        )  # fmt: skip
+        return out
+
+    # the cost
+
+    def _costs(self, trajectory: Trajectory) -> tuple[float | Array, Array]:
+        """Return the cost and its derivatives: differences of the cost's function along the exact ones of the run."""
+        value = self._cost_of(self._result(trajectory, None, 0.0))
+        slopes = []
+        for k in range(trajectory.dx.shape[1]):
+            along = max([float((np.abs(d[:, k]) / (1.0 + np.abs(v))).max(initial=0.0)) for v, d in _pairs(trajectory)])
+            if along == 0.0:
+                slopes.append(np.zeros(np.shape(value)))
+                continue
+            h = MOVED / along
+            above, below = (self._cost_of(self._result(trajectory, k, side)) for side in (h, -h))
+            slopes.append((above - below) / (2.0 * h))
+        return (float(value) if value.ndim == 0 else value), np.stack(slopes, axis=-1)
+
+    def _cost_of(self, out: Result) -> Array:
+        try:
+            value = np.asarray(self.cost(out), dtype=float)
+        except CstormError:
+            raise
+        except Exception as error:
+            raise InvalidValue(f"{self.what}: the cost failed: {type(error).__name__}: {error}") from error
+        if value.ndim > 1:
+            raise InvalidValue(f"{self.what}: the cost is a number or a vector, got the shape {value.shape}")
+        if not np.isfinite(value).all():
+            raise NonFinite(f"{self.what}: the cost is {value}")
+        return value
+
+    def _result(self, trajectory: Trajectory, k: int | None, h: float) -> Result:
+        """Return a run as its result, moved along the derivatives to parameter k."""
+        moved = [v if k is None else v + h * d[:, k] for v, d in _pairs(trajectory)]
+        out = Result(name="results")
+        out["t"], out["x"], out["xnames"] = trajectory.t, moved[0], list(self.bd.statenames)
+        if len(moved) > 1:
+            out[".ywatch"] = moved[1:]
+            out["y"] = np.hstack([part.reshape(len(part), -1) for part in moved[1:]])
+            out["ynames"] = [s.name for s in trajectory.signals]
+        out[".status"], out[".message"] = "finished", "reached the end"
+        return out
+
+
+def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
+    return [(trajectory.x, trajectory.dx), *zip(trajectory.y, trajectory.dy, strict=True)]
+
+
+def _settings(options: dict[str, Any], what: str) -> Settings:
+    given = {"T": 5.0, "dt": None, "max_step": None, "solver": "RK45", "rtol": None, "atol": None, **options}
+    name = str(given["solver"])
+    if name.lower() not in (known.lower() for known in EXPLICIT):
+        raise DiagramError(f"{what}: goes through the steps of {', '.join(EXPLICIT)}, not of {name}")
+    return Settings.checked(
+        given["T"], given["dt"], given["max_step"], given["solver"], None, given["rtol"], given["atol"], None, 0, True
+    )
+
+
+def gradient(sim: Any, bd: Any, cost: Cost, parameters: Any, **options: Any) -> Gradient:
+    """Return the gradient of a run's cost; see `Simulation.gradient`."""
+    problem = Problem(sim, bd, cost, parameters, options, "gradient")
+    with problem.parameters.kept() as values:
+        return problem.evaluate(values)

@@ -1,0 +1,423 @@
+"""A run whose states and signals carry their derivatives to parameters along, through ticks, jumps and events."""
+
+from __future__ import annotations
+
+import ast
+import math
+import queue
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from bdsim.components import Clock
+from numpy.typing import NDArray
+
+from cstormpy.errors import DiagramError, InvalidValue
+from cstormpy.simulation.analysis.functions import MOVED, compiled_function, is_ready, plain_function
+from cstormpy.simulation.analysis.model import block_places, columns_of
+from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.analysis.starting import started
+from cstormpy.simulation.analysis.steps import Steps
+from cstormpy.simulation.compiled.program import translate
+from cstormpy.simulation.compiled.tangents import TangentProgram, tangent_program
+from cstormpy.simulation.recording import Recording, Signal, find_signals
+from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
+from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.tableaus import tableau
+
+__all__ = ["Trajectory", "follow"]
+
+Array = NDArray[np.float64]
+#: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
+_CRUMB = 1e-9
+#: Seconds that a line of the source takes uncompiled, and to be compiled.
+_LINE, _COMPILED = 1.5e-6, 0.03
+#: Steps taken at once.
+_ROOM = 2048
+#: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
+_GRAZES = 1e-9
+
+
+@dataclass
+class Trajectory:
+    """A run with its derivatives to k parameters.
+
+    Attributes
+    ----------
+    t : ndarray, (N,)
+    x, dx : ndarray, (N, n), (N, k, n)
+    signals : list of Signal
+        Those that were watched.
+    y, dy : list of ndarray, each (N, ...), (N, k, ...)
+    events : list of (float, str)
+        Zero crossings that were met, whose share in the derivatives is in them.
+    differenced : list of (str, str)
+        Blocks whose derivatives are differences, and what in them.
+    notes : list of str
+        What the derivatives leave out.
+    """
+
+    t: Array
+    x: Array
+    dx: Array
+    signals: list[Signal]
+    y: list[Array]
+    dy: list[Array]
+    events: list[tuple[float, str]]
+    differenced: list[tuple[str, str]]
+    notes: list[str]
+
+
+@dataclass
+class _Kept:
+    """What was recorded, point by point or in parts of many."""
+
+    t: list[Array] = field(default_factory=list)
+    parts: list[list[Array]] = field(default_factory=list)
+
+    def add(self, t: Array, parts: list[Array]) -> None:
+        self.t.append(t)
+        self.parts.append(parts)
+
+    def arrays(self) -> list[Array]:
+        return [np.concatenate(self.t), *(np.concatenate(columns) for columns in zip(*self.parts, strict=True))]
+
+
+def follow(
+    sim: Any,
+    bd: Any,
+    parameters: Parameters,
+    watch: Any,
+    settings: Settings,
+    start: Any,
+    times: Array | None,
+    runs: int = 1,
+) -> Trajectory:
+    """Run a diagram with the derivatives to parameters.
+
+    Parameters
+    ----------
+    sim : Simulation
+    bd : BlockDiagram
+    parameters : Parameters
+    watch : list
+        Signals whose samples are wanted.
+    settings : Settings
+    start : None, array, dict or SavedState
+    times : ndarray, optional
+        Ends of the steps; those of the fixed step of the settings unless given.
+    runs : int
+        How many such runs are still to be expected, for which compiling may pay.
+    """
+    with started(sim, bd, start, 0.0, "gradient", settings.T) as (diagram, simstate, t, x):
+        run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
+        run.prepare(parameters, find_signals(bd, watch), start is None, sim.engine, times, runs)
+        run.begin(t, parameters.start(x), 0.0)
+        run.crossings.before = [None] * len(run.crossings.detectors)
+        run._go()
+        return run.trajectory()
+
+
+class _TangentRun(Run):
+    """A run by steps that carry tangents; events, ticks and jumps are dealt with as in any run."""
+
+    def prepare(
+        self,
+        parameters: Parameters,
+        signals: list[Signal],
+        from_blocks: bool,
+        engine: str,
+        times: Array | None,
+        runs: int,
+    ) -> None:
+        """Translate the diagram, and find how its numbers and its start follow the parameters."""
+        self.parameters, self.signals, self.times = parameters, signals, times
+        self._engine, self._runs = engine, runs
+        self.program = translate(self.diagram, self.simstate.crossing_detectors)
+        if self.program.guards is None:
+            names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
+            raise DiagramError(f"gradient: the zero crossings of {names} can not be translated")
+        self.kept = _Kept()
+        self.notes: list[str] = []
+        self._salt: tuple[Array, Array, Array, str] | None = None
+        self._stale = False
+        self._owned = {
+            id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
+        }
+        source, bd = self.program.source, self.diagram.bd
+        size = self.program.p.size
+
+        def read() -> Array:
+            program = translate(self.diagram, self.simstate.crossing_detectors)
+            if program.source != source:
+                return np.zeros(0)
+            x0 = parameters.start(np.array(bd.getstate0(), dtype=float) if from_blocks else np.zeros(bd.nstates))
+            z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in program.sampled]
+            return np.concatenate([program.p, x0, *z0])
+
+        slopes = parameters.slopes(read)
+        self._refuse_idle(slopes)
+        dp, self.dx, dz = (np.ascontiguousarray(part) for part in np.split(slopes, [size, size + bd.nstates], axis=1))
+        self._warn_of_switches(dp)
+        self._make(dp)
+        self.steps_of.dz[:] = dz
+
+    def _refuse_idle(self, slopes: Array) -> None:
+        for entry, row in zip(self.parameters.entries, slopes, strict=True):
+            if not row.any() and getattr(entry.block, "blockclass", "") != "sampled":
+                raise InvalidValue(
+                    f"gradient: nothing in the compiled diagram reads {entry.name}, so it can not be tuned; is it a "
+                    "parameter that a block only looks at when it is made?"
+                )
+
+    def _warn_of_switches(self, dp: Array) -> None:
+        read = _compared(self.program.source)
+        for entry, row in zip(self.parameters.entries, dp, strict=True):
+            if set(np.flatnonzero(row).tolist()) & read:
+                self.notes.append(
+                    f"{entry.name} decides when something switches; what the run gains or loses by a jump there that "
+                    "comes earlier or later is not in the derivative"
+                )
+
+    def _make(self, dp: Array) -> None:
+        places, method = block_places(self.diagram, self.program), tableau(str(self.settings.solver))
+        tangents = tangent_program(self.program, places, compiled=True)
+        compiled = self._pays(tangents, method.stages)
+        if not compiled:
+            tangents = tangent_program(self.program, places, compiled=False)
+        function = (compiled_function if compiled else plain_function)(self.program, tangents)
+        self.tangents: TangentProgram = tangents
+        self.steps_of = Steps(self.program, tangents, function, compiled, method, dp, self.diagram.nstates)
+        spans = [columns_of(self.program, s) for s in self.signals]
+        parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
+        self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
+
+    def _pays(self, tangents: TangentProgram, stages: int) -> bool:
+        """Whether the function is to be compiled: asked for, done already, or faster than to do without."""
+        if self._engine != "auto":
+            return self._engine == "compiled"
+        step = self.settings.step or self.settings.max_step
+        steps = self.settings.T / step if self.times is None else len(self.times)
+        lines = tangents.source.count("\n")
+        return is_ready(self.program, tangents) or self._runs * steps * stages * lines * _LINE > lines * _COMPILED
+
+    # segments
+
+    def _bounds(self) -> None:
+        self.steps_of.bounds[:] = self.diagram.earliest, self.diagram.latest
+
+    def _segment(self, bound: float, sources: list[Any]) -> bool:
+        d = self.diagram
+        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
+        while self.t < bound:
+            times = self._ends(bound)
+            self._bounds()
+            d.earliest = -math.inf
+            sides = self._sides()
+            taken, kept = self.steps_of.advance(times, self.x, self.dx, sides, self.columns)
+            self.steps += taken
+            self.t = float(times[taken])
+            self.crossings.before = sides[0].tolist()
+            last = taken - 1 if taken and self.t >= bound else taken
+            self.kept.add(times[1 : last + 1], [part[:last] for part in kept])
+            if taken < len(times) - 1:
+                self._cross(float(times[taken + 1]), sides)
+                return self.t >= bound and self.simstate.stop is None
+        return True
+
+    def _sides(self) -> Array:
+        """Return where the guards are, not a number where one has just fired, and their directions."""
+        before = [math.nan if value is None else value for value in self.crossings.before]
+        return np.array([before, [direction for _, direction, _ in self.program.guards or []]], dtype=float)
+
+    def _ends(self, bound: float) -> Array:
+        """Return the present time and the ends of the next steps, as many as are taken at once."""
+        if self.times is not None:
+            ahead = self.times[(self.times > self.t) & (self.times < bound)][:_ROOM]
+            close = 1e-12 * max(1.0, abs(bound))
+            ahead = ahead[(ahead - self.t > close) & (bound - ahead > close)]
+            ends = [*ahead, bound] if len(ahead) < _ROOM else ahead
+            return np.array([self.t, *ends])
+        h, ends = float(self.settings.step or self.settings.max_step), [self.t]
+        while ends[-1] < bound and len(ends) <= _ROOM:
+            after = ends[-1] + h
+            ends.append(bound if after > bound - _CRUMB * h else after)
+        return np.array(ends)
+
+    # events
+
+    def _cross(self, end: float, sides: Array) -> None:
+        """Go to the first zero crossing within a step that was not taken, or say why it can not be taken."""
+        t, x, dx = self.t, self.x.copy(), self.dx.copy()
+        reached = self._partial(end, x, dx)
+        crossed = self.steps_of.crossed(sides) if reached else np.zeros(0, dtype=bool)
+        if not crossed.any():
+            self.diagram.derivative(end, x)
+            self.diagram.at(t, self.x)
+            self._check_finite()
+            raise DiagramError(
+                f"gradient: the run can not go on at t = {t:.9g}: a signal is not finite; take shorter steps"
+            )
+        low, high = t, end
+        while high - low > 4.0 * np.spacing(high):
+            middle = 0.5 * (low + high)
+            x, dx = self.x.copy(), self.dx.copy()
+            self._partial(middle, x, dx)
+            low, high = (low, middle) if self.steps_of.crossed(sides).any() else (middle, high)
+        x, dx = self.x.copy(), self.dx.copy()
+        self._partial(high, x, dx)
+        fired = np.flatnonzero(self.steps_of.crossed(sides)).tolist()
+        self.dx = dx
+        self._salt = self._shift(high, x, fired[0])
+        self._event(high, x, fired)
+
+    def _partial(self, end: float, x: Array, dx: Array) -> bool:
+        """Take one step to a time, whatever is crossed; x and dx stand there then."""
+        nowhere = np.full((2, self.steps_of.guards.size), math.nan)
+        taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns)
+        return taken == 1
+
+    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array, Array, str]:
+        """Return by how much the parameters delay an event, the rates before it, the state, and whose event it is."""
+        s = self.steps_of
+        name = str(self.simstate.crossing_detectors[guard][1].name)
+        _, rate, _ = s.evaluate(t, x, self.dx)
+        place = int(s.guards[guard])
+        moves = s.dout[:, place].copy()
+        along = float(s.evaluate_along(t, x, rate)[0][place])
+        if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
+            raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
+        return -moves / along, rate, x.copy(), name
+
+    def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
+        """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
+        self._stale = True
+        super()._event(t, x, fired, jumped)
+
+    def _begin_segment(self, jumped: bool) -> None:
+        self._look_beyond(jumped)
+        self.diagram.at(self.t, self.x)
+        self._renew()
+        self._bounds()
+        if self._salt is not None:
+            (delay, rate, x, name), self._salt = self._salt, None
+            if not np.array_equal(x, self.x):
+                raise DiagramError(
+                    f"gradient: the event of {name} at t = {self.t:.9g} resets states, and how they follow the states "
+                    "before is not known; end the horizon before it"
+                )
+            _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
+            self.dx = self.dx + delay[:, None] * (rate - after)
+
+    def _renew(self) -> None:
+        """Take the numbers and sampled states that the blocks have now."""
+        for b, part in self.program.sampled:
+            self.steps_of.z[part] = self.diagram.cells[b][0]
+        if not self._stale:
+            return
+        self._stale = False
+        program = translate(self.diagram, self.simstate.crossing_detectors)
+        if program.source != self.program.source:
+            raise DiagramError(
+                f"gradient: at t = {self.t:.9g} the diagram takes another form; end the horizon before it"
+            )
+        self.program.p[:] = program.p
+        self.program.n[:] = program.n
+
+    # ticks
+
+    def _serve(self, sources: list[Any]) -> None:
+        clocks = [s for s in sources if isinstance(s, Clock)]
+        if clocks:
+            self.diagram.at(self.t, self.x)
+            self._bounds()
+            self.steps_of.evaluate(self.t, self.x, self.dx)
+            ticking = {b for clock in clocks for b in clock.blocklist}
+            updates = [(part, self._next_tangents(b, part)) for b, part in self.program.sampled if b in ticking]
+            for part, tangents in updates:
+                self.steps_of.dz[:, part] = tangents
+        self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not _jumps(s) for s in sources)
+        super()._serve(sources)
+
+    def _next_tangents(self, b: Any, part: slice) -> Array:
+        """Return the derivatives (k, nz) of the next state of a sampled block, by central differences."""
+        values = [np.asarray(slot.value, dtype=float) for slot in b._inport_slots]
+        z, rows = self.diagram.cells[b][0], []
+        for j, entry in enumerate(self.parameters.entries):
+            directions = [
+                self._tangent_of(slot)[j].reshape(v.shape) for slot, v in zip(b._inport_slots, values, strict=True)
+            ]
+            dz = self.steps_of.dz[j, part]
+            along = max([float(np.abs(d).max(initial=0.0)) for d in (*directions, dz)])
+            size = max([1.0, *(float(np.abs(v).max(initial=0.0)) for v in (*values, z))])
+            row = np.zeros(dz.size)
+            if along > 0.0:
+                h = MOVED * size / along
+                sides = [
+                    b.next(self.t, [_number(v + s * d) for v, d in zip(values, directions, strict=True)], z + s * dz)
+                    for s in (h, -h)
+                ]
+                row = (np.ravel(sides[0]) - np.ravel(sides[1])) / (2.0 * h)
+            if entry.block is b:
+                given = [_number(v) for v in values]
+                row = row + self._tick_slope(j, b, given, z)
+            rows.append(row)
+        return np.array(rows)
+
+    def _tick_slope(self, j: int, b: Any, given: list[Any], z: Array) -> Array:
+        slopes = self.parameters.slopes(lambda: np.ravel(np.asarray(b.next(self.t, given, z), dtype=float)))
+        row: Array = slopes[j]
+        return row
+
+    def _tangent_of(self, slot: Any) -> Array:
+        first, shape = self.program.columns[self._owned[id(slot)]]
+        return self.steps_of.dout[:, first : first + int(np.prod(shape))]
+
+    # what is kept
+
+    def _observe(self, at_boundary: bool = False) -> None:
+        self._bounds()
+        status, _, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
+        if status or not np.isfinite(self.steps_of.out).all():
+            self.diagram.at(self.t, self.x)
+            self._check_finite()
+            raise DiagramError(f"gradient: the run can not go on at t = {self.t:.9g}")
+        s, c = self.steps_of, self.columns
+        self.kept.add(
+            np.array([self.t]), [self.x[None].copy(), self.dx[None].copy(), s.out[None, c], s.dout[None][..., c]]
+        )
+
+    def trajectory(self) -> Trajectory:
+        """Return what was run, which must have reached its end."""
+        if self.simstate.stop is not None:
+            raise DiagramError(f"gradient: the run was stopped at t = {self.t:.9g} by a block; take a shorter horizon")
+        t, x, dx, signals, dsignals = self.kept.arrays()
+        y, dy, first = [], [], 0
+        for s in self.signals:
+            shape = columns_of(self.program, s)[1]
+            last = first + int(np.prod(shape))
+            y.append(signals[:, first:last].reshape(len(t), *shape))
+            dy.append(dsignals[:, :, first:last].reshape(len(t), dx.shape[1], *shape))
+            first = last
+        differenced = list(dict.fromkeys(self.tangents.differenced))
+        differenced += [(str(b.name), "what it does at a tick") for b, _ in self.program.sampled]
+        return Trajectory(t, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
+
+
+def _number(value: Array) -> Any:
+    return float(value) if value.ndim == 0 else value
+
+
+def _compared(source: str) -> set[int]:
+    """Return which numbers of p stand in conditions of the source."""
+    found: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Compare):
+            for part in ast.walk(node):
+                if (
+                    isinstance(part, ast.Subscript)
+                    and ast.unparse(part.value) == "p"
+                    and isinstance(part.slice, ast.Constant)
+                ):
+                    found.add(int(part.slice.value))  # type: ignore[arg-type]
+    return found

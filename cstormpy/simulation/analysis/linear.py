@@ -1,0 +1,233 @@
+"""Linear models of diagrams about a point: matrices, poles, responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.errors import DiagramError, InvalidValue, unknown_name
+from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.model import Input, inputs_of, labels, make_model
+from cstormpy.simulation.analysis.starting import numbers, started
+from cstormpy.simulation.recording import find_signals
+
+if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.responses import Response
+
+__all__ = ["LinearModel", "linearize"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """The linear model of a diagram: dδx/dt = A δx + B δu, δy = C δx + D δu, about a point.
+
+    Attributes
+    ----------
+    A, B, C, D : ndarray, (n, n), (n, m), (r, n), (r, m)
+    states, inputs, outputs : tuple of str
+        What the entries of x, u and y are.
+    x, u, y : ndarray, (n,), (m,), (r,)
+        The point; u of an input that is added to a signal is 0.
+    rate : ndarray, (n,)
+        dx/dt there; zeros at an equilibrium.
+    t : float
+        The time at which it was taken.
+    held : tuple of str
+        Sampled blocks, whose states are held at what they are.
+    differenced : tuple of (str, str)
+        Blocks whose derivatives are not exact, and why: a function of the user, a kernel without a rule of its own.
+
+    Examples
+    --------
+    >>> oscillator = LinearModel.of([[0.0, 1.0], [-4.0, -0.4]], [[0.0], [1.0]], [[1.0, 0.0]])
+    >>> oscillator.poles.round(3)
+    array([-0.2-1.99j, -0.2+1.99j])
+    >>> oscillator.damping.round(3), oscillator.frequency.round(3)
+    (array([0.1, 0.1]), array([2., 2.]))
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    states: tuple[str, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    x: Array
+    u: Array
+    y: Array
+    rate: Array
+    t: float = 0.0
+    held: tuple[str, ...] = ()
+    differenced: tuple[tuple[str, str], ...] = field(default=())
+
+    @classmethod
+    def of(cls, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike | None = None) -> LinearModel:
+        """Return a model of matrices that are known, about zero."""
+        a, b, c = (np.atleast_2d(np.asarray(value, dtype=float)) for value in (A, B, C))
+        d = np.zeros((len(c), b.shape[1])) if D is None else np.atleast_2d(np.asarray(D, dtype=float))
+        if a.shape != (len(b), len(b)) or c.shape[1] != len(b) or d.shape != (len(c), b.shape[1]):
+            raise InvalidValue(f"A, B, C, D: the shapes {a.shape}, {b.shape}, {c.shape}, {d.shape} do not fit")
+        names = [
+            tuple(f"{letter}[{k}]" for k in range(n)) for letter, n in zip("xuy", (len(a), *d.shape[::-1]), strict=True)
+        ]
+        zeros = [np.zeros(n) for n in (len(a), d.shape[1], len(c), len(a))]
+        return cls(a, b, c, d, names[0], names[1], names[2], zeros[0], zeros[1], zeros[2], zeros[3])
+
+    @property
+    def poles(self) -> NDArray[np.complex128]:
+        """Eigenvalues of A [1/s], the slowest first."""
+        values = np.linalg.eigvals(self.A).astype(complex)
+        order = np.lexsort((values.imag, np.round(np.abs(values), 12)))
+        found: NDArray[np.complex128] = values[order]
+        return found
+
+    @property
+    def frequency(self) -> Array:
+        """Natural frequency |λ| of each pole [rad/s]."""
+        return np.abs(self.poles)
+
+    @property
+    def damping(self) -> Array:
+        """Damping ratio −Re λ / |λ| of each pole; 1 for one that decays without swinging, 0 at the origin."""
+        size = np.abs(self.poles)
+        return np.where(size > 0.0, -self.poles.real / np.where(size > 0.0, size, 1.0), 0.0)
+
+    @property
+    def stable(self) -> bool:
+        """Whether every pole decays."""
+        return bool((self.poles.real < 0.0).all())
+
+    def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
+        """Return C (jω − A)⁻¹ B + D at frequencies [rad/s], (k, r, m)."""
+        unit = np.eye(len(self.A))
+        rows = [self.C @ np.linalg.solve(1j * w * unit - self.A, self.B) + self.D for w in np.ravel(omega)]
+        return np.array(rows, dtype=complex).reshape(-1, len(self.C), self.B.shape[1])
+
+    def step(self, T: float | None = None, samples: int = 500) -> Response:
+        """Return the response of each output to a unit step of each input.
+
+        Parameters
+        ----------
+        T : float, optional
+            How long [s]; unless given, eight times the slowest time constant.
+        samples : int
+        """
+        from cstormpy.simulation.analysis.responses import step_response
+
+        return step_response(self, T, samples)
+
+    def to_control(self) -> Any:
+        """Return the model as a `control.StateSpace` of python-control, which has to be installed."""
+        try:
+            control = import_module("control")
+        except ImportError:
+            raise DiagramError("to_control: python-control is not installed; pip install control") from None
+        signals = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
+        named = {key: [_plain(name) for name in names] for key, names in signals.items()}
+        return control.StateSpace(self.A, self.B, self.C, self.D, **named)
+
+    def __str__(self) -> str:
+        """Return poles, damping and frequency as a table, with what to know about them."""
+        size = f"{len(self.states)} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
+        lines = [f"linear model at t = {self.t:g}: {size}", "        pole [1/s]           damping   frequency [rad/s]"]
+        for pole, zeta, omega in zip(self.poles, self.damping, self.frequency, strict=True):
+            lines.append(f"{pole.real:12.5g} {pole.imag:+12.5g}j {zeta:10.4f} {omega:12.5g}")
+        if self.held:
+            lines.append(f"held, because they are sampled: {', '.join(self.held)}")
+        if self.differenced:
+            lines.append("differenced: " + "; ".join(f"{name} ({what})" for name, what in self.differenced))
+        return "\n".join(lines)
+
+
+def _plain(name: str) -> str:
+    """Return a name without the characters that python-control keeps for itself."""
+    return name.replace(".", "_")
+
+
+def linearize(
+    sim: Any,
+    bd: Any,
+    x: Any = None,
+    u: Any = None,
+    *,
+    t: float = 0.0,
+    inputs: Any = (),
+    outputs: Any = (),
+    opened: Any = (),
+) -> LinearModel:
+    """Return the linear model of a diagram; see `Simulation.linearize`."""
+    t = float(numbers(t, 1, "linearize: t")[0])
+    with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
+        given = chosen_inputs(bd, inputs, u, opened, "linearize")
+        watched = find_signals(bd, outputs)
+        model = make_model(diagram, given, watched)
+        if not model.exact:
+            reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
+            notice(f"linearize: by differences of fourth order, as the diagram can not be translated: {reasons}")
+        values = np.concatenate([*(i.value for i in given), np.zeros(0)])
+        j = model.jacobians(t, state, values)
+        wanted = {s.key for s in find_signals(bd, inputs)}
+        columns = np.repeat([i.signal.key in wanted for i in given], [i.value.size for i in given]).astype(bool)
+        names = [name for i in given for name in labels(i.signal)]
+        return LinearModel(
+            A=j.A,
+            B=j.B[:, columns],
+            C=j.C,
+            D=j.D[:, columns],
+            states=tuple(bd.statenames),
+            inputs=tuple(name for name, kept in zip(names, columns, strict=True) if kept),
+            outputs=tuple(name for s in watched for name in labels(s)),
+            x=state.copy(),
+            u=values[columns],
+            y=j.y,
+            rate=j.rate,
+            t=t,
+            held=tuple(str(b.name) for b in diagram.cells),
+            differenced=tuple(model.differenced),
+        )
+
+
+def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> list[Input]:
+    """Return the inputs, those with a value of their own and those that are opened being held."""
+    found = inputs_of(bd, inputs, (), what)
+    held = {s.key for s in find_signals(bd, opened)}
+    values = _values(bd, found, u, what)
+    for given in found:
+        if given.signal.key in held or given.signal.key in values:
+            given.held = True
+            given.value = np.ravel(np.asarray(given.signal.slot.value, dtype=float)).copy()
+        if given.signal.key in values:
+            given.value = values[given.signal.key]
+    known = {given.signal.key for given in found}
+    rest = inputs_of(bd, (), opened, what)
+    return found + [given for given in rest if given.signal.key not in known]
+
+
+def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, int], Array]:
+    """Return the values of inputs that a user gives, by name or one behind the other."""
+    if u is None:
+        return {}
+    if isinstance(u, Mapping):
+        out = {}
+        for name, value in u.items():
+            signals = find_signals(bd, [name])
+            for s in signals:
+                match = [i for i in inputs if i.signal.key == s.key]
+                if not match:
+                    raise unknown_name(f"{what}: u is given for input", s.name, [i.signal.name for i in inputs])
+                out[s.key] = numbers(value, match[0].value.size, f"{what}: u[{name!r}]")
+        return out
+    values, first = numbers(u, sum(i.value.size for i in inputs), f"{what}: u"), 0
+    out = {}
+    for i in inputs:
+        out[i.signal.key] = values[first : first + i.value.size]
+        first += i.value.size
+    return out

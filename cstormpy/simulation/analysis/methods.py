@@ -1,0 +1,207 @@
+"""What `Simulation` offers for analysis: operating points, linear models, gradients and tuning, imported where used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.gradients import Gradient
+    from cstormpy.simulation.analysis.linear import LinearModel
+    from cstormpy.simulation.analysis.trimming import OperatingPoint
+    from cstormpy.simulation.analysis.tuning import Tuning
+
+__all__ = ["Analysis"]
+
+
+class Analysis:
+    """Derivatives of diagrams; the base of `Simulation` that holds these methods.
+
+    A diagram is differentiated by its translation (`Simulation.source`), exactly: to states, signals, times and
+    parameters, on the side that a branch takes. Functions of the user, and what a sampled block does at a tick, are
+    differenced; each result names them in `differenced`.
+    """
+
+    def linearize(
+        self,
+        bd: Any,
+        x: Any = None,
+        u: Any = None,
+        *,
+        t: float = 0.0,
+        inputs: Any = (),
+        outputs: Any = (),
+        opened: Any = (),
+    ) -> LinearModel:
+        """Return the linear model of a diagram about a point.
+
+        A is that of the diagram as it is wired, with its loops closed. An input is a disturbance that is added to the
+        signal of an output port, loops staying closed. Where a value u is given for it, or it is among `opened`, it
+        takes the place of the signal instead, and the loop is open there: ``inputs=["controller.tau"],
+        opened=["controller.tau"]`` gives the plant alone. An output of a port that is opened is what arrives there,
+        one that is disturbed is with the disturbance. Sampled states are held.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+        x : array (n,), dict or SavedState, optional
+            States; by the names of states or blocks those that are not as at the start of a run.
+        u : array or dict, optional
+            Values of inputs, one behind the other or by name.
+        t : float
+            The time.
+        inputs, outputs, opened : list
+            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``.
+
+        Returns
+        -------
+        LinearModel
+            A, B, C, D, names, poles, damping, `step`, `to_control`.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> lag = bd.INTEGRATOR(x0=0.0, name="lag")
+        >>> error = bd.SUM("+-", name="error")
+        >>> gain = bd.GAIN(4.0, name="gain")
+        >>> bd.connect(bd.CONSTANT(1.0, name="wanted"), error[0])
+        >>> bd.connect(lag, error[1])
+        >>> bd.connect(error, gain)
+        >>> bd.connect(gain, lag)
+        >>> model = sim.linearize(bd, inputs=["wanted"], outputs=["lag"])
+        >>> model.A, model.B, model.C
+        (array([[-4.]]), array([[4.]]), array([[1.]]))
+        """
+        from cstormpy.simulation.analysis.linear import linearize
+
+        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened)
+
+    def trim(
+        self,
+        bd: Any,
+        x: Any = None,
+        *,
+        t: float = 0.0,
+        inputs: Any = (),
+        u: Any = None,
+        hold: Any = (),
+        rates: Mapping[Any, Any] | None = None,
+        outputs: Mapping[Any, Any] | None = None,
+    ) -> OperatingPoint:
+        """Return an operating point: where the states stay as they are, or change and give what is asked for.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+        x : array (n,), dict or SavedState, optional
+            Where the search begins.
+        t : float
+            The time.
+        inputs : list
+            Ports whose signals are found too, in place of what the diagram gives there.
+        u : array or dict, optional
+            Where the search begins with them; what the diagram gives there unless said.
+        hold : list of str
+            States, or blocks, whose values in x are kept.
+        rates : dict, optional
+            Rates of states, or of blocks, that are not to be zero, None where any will do. Of blocks whose output no
+            other block takes, as an EFFORT's, any will do.
+        outputs : dict, optional
+            Values that ports are to have.
+
+        Returns
+        -------
+        OperatingPoint
+            x, u, and what remains of each condition; `success` tells whether that is nothing.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> arm = cs.library.planar_2r().with_gravity((0.0, -9.81, 0.0))
+        >>> plant = bd.HYBRIDDYNAMICS(arm, name="plant")
+        >>> hold = bd.CONSTANT([0.0, 0.0], name="hold")
+        >>> bd.connect(hold, plant)
+        >>> point = sim.trim(bd, inputs=["hold"], hold=["plant"])
+        >>> point.success, point.u.round(3)
+        (True, array([12.263,  3.066]))
+        """
+        from cstormpy.simulation.analysis.trimming import trim
+
+        return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
+
+    def gradient(self, bd: Any, cost: Any, parameters: Any, T: float = 5.0, **options: Any) -> Gradient:
+        """Return the cost of a run, and its derivative to parameters through the steps that the run takes.
+
+        Steps of an adaptive solver count as fixed. A zero crossing on the way, as a law's change of phase, comes
+        earlier or later with the parameters; what that does is in the derivative. One that resets states is refused.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+        cost : str, port, or function of a Result
+            The final value of a state or of a signal of one number (the integral of a signal is the state of an
+            INTEGRATOR); or a function that returns a number, or an array of several, of a run's times, states and
+            watched signals: ``lambda out: np.trapezoid(out.signal("error") ** 2, out.t)``.
+        parameters : str or list of str
+            ``"block.parameter"`` for a number or all numbers of an array, ``"gain.K[0, 1]"`` for one of them, the name
+            of a state for its value at the start.
+        T : float
+            How long the run is [s].
+        **options
+            dt, max_step, solver, rtol, atol, watch, start as in `run`; solvers RK45, DOP853, RK23, RK4, Euler.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation(engine="interpreted")
+        >>> bd = sim.blockdiagram()
+        >>> decay = bd.INTEGRATOR(x0=1.0, name="decay")
+        >>> bd.connect(decay, rate := bd.GAIN(-2.0, name="rate"))
+        >>> bd.connect(rate, decay)
+        >>> found = sim.gradient(bd, "decay[0]", ["rate.K"], T=1.0, solver="RK4", dt=0.01)
+        >>> found.gradient.round(6)
+        array([0.135335])
+        """
+        from cstormpy.simulation.analysis.gradients import gradient
+
+        return gradient(self, bd, cost, parameters, T=T, **options)
+
+    def tune(
+        self,
+        bd: Any,
+        cost: Any,
+        parameters: Any,
+        T: float = 5.0,
+        *,
+        bounds: Any = None,
+        apply: bool | None = None,
+        max_runs: int = 100,
+        tol: float = 1e-8,
+        **options: Any,
+    ) -> Tuning:
+        """Lower the cost of a run by other values of parameters, found by its exact gradient.
+
+        A cost of one number is lowered by L-BFGS-B, one that is an array, whose squares are summed, by least squares.
+        With an adaptive solver all runs take the steps of the first one, so that their costs can be compared. Ctrl-C
+        ends the search with the best values until then.
+
+        Parameters
+        ----------
+        bd, cost, parameters, T, **options
+            As in `gradient`.
+        bounds : dict or pair, optional
+            Least and greatest value by the name of a parameter, or of all of them; None for none.
+        apply : bool, optional
+            Whether the blocks keep the better values; unless given, where the search came to an end by itself.
+        max_runs : int
+            How many runs are made at most.
+        tol : float
+            The search ends where less than this part of the cost is gained, or the gradient falls below it.
+        """
+        from cstormpy.simulation.analysis.tuning import tune
+
+        return tune(self, bd, cost, parameters, T=T, bounds=bounds, apply=apply, max_runs=max_runs, tol=tol, **options)

@@ -1,0 +1,222 @@
+"""A diagram as a function of its states and of signals that are moved or held, with its exact derivatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import BlockError, InvalidValue
+from cstormpy.simulation.analysis.functions import plain_function
+from cstormpy.simulation.compiled.program import Program, _Translation
+from cstormpy.simulation.compiled.registry import NotTranslated, Value
+from cstormpy.simulation.compiled.tangents import tangent_program
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.recording import Signal, find_signals
+
+__all__ = ["Input", "Jacobians", "Model", "block_places", "columns_of", "labels", "make_model"]
+
+Array = NDArray[np.float64]
+#: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
+_MOVED = 2.0**-10
+
+
+@dataclass
+class Input:
+    """A signal that is moved (a disturbance is added to it) or held (the loop through it is open).
+
+    Attributes
+    ----------
+    signal : Signal
+    held : bool
+    shape : tuple of int
+    value : ndarray
+        The signal at the point, flattened; of a signal that is moved the disturbance, zeros.
+    """
+
+    signal: Signal
+    held: bool
+    shape: tuple[int, ...]
+    value: Array
+
+
+@dataclass
+class Jacobians:
+    """Rates and outputs at a point, and their derivatives to states and inputs."""
+
+    rate: Array
+    y: Array
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+
+
+def labels(signal: Signal) -> list[str]:
+    """Return the names of the numbers of a signal."""
+    shape = np.shape(signal.slot.value)
+    return [signal.name + (f"[{', '.join(map(str, index))}]" if shape else "") for index in np.ndindex(shape)]
+
+
+def block_places(diagram: Diagram, program: Program) -> dict[int, str]:
+    """Return where the outputs and rates of the blocks begin, as `tangent_program` takes it."""
+    places = {-1 - part.start: str(b.name) for b, part in diagram.continuous}
+    for b, *_ in diagram.order:
+        for port in range(b.nout):
+            found = program.columns.get((id(b), port))
+            if found is not None:
+                places[found[0]] = str(b.name)
+    return places
+
+
+def inputs_of(bd: Any, moved: Any, held: Any, what: str) -> list[Input]:
+    """Return the inputs that a user names, those that are held last."""
+    found: list[Input] = []
+    for names, hold in ((moved, False), (held, True)):
+        for signal in find_signals(bd, names):
+            value = np.asarray(signal.slot.value)
+            if value.dtype.kind not in "biuf":
+                raise BlockError(f"{what}: {signal.name} carries a {type(signal.slot.value).__name__}, no numbers")
+            start = value.astype(float).ravel() if hold else np.zeros(value.size)
+            found.append(Input(signal, hold, value.shape, start))
+    return found
+
+
+class _WithInputs(_Translation):
+    """A translation in which some outputs are moved by numbers, or replaced by them, on the way to other blocks."""
+
+    def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
+        super().__init__(diagram, [])
+        self.inputs = {i.signal.key: i for i in inputs}
+        self.places: dict[tuple[int, int], list[int]] = {}
+
+    def _output(self, b: Any, port: int, slot: Any, value: Any) -> None:
+        given = self.inputs.get((id(b), port))
+        if given is not None and not given.held:
+            value = self._moved(given, value)
+        super()._output(b, port, slot, value)
+        if given is not None and given.held:
+            self.signals[id(slot)] = self.e.let(self._moved(given, self.signals[id(slot)]))
+
+    def _moved(self, given: Input, value: Value) -> Value:
+        number = self.e.number(given.value.reshape(given.shape))
+        self.places[given.signal.key] = [int(text[2:-1]) for text in number.ravel()]
+        return self.e.each("{1}" if given.held else "{0} + {1}", value, number)
+
+
+class Model:
+    """A translated diagram: its derivatives are exact, but for what `differenced` names."""
+
+    def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> None:
+        translation = _WithInputs(diagram, inputs)
+        self.diagram, self.program = diagram, translation.program()
+        tangents = tangent_program(self.program, block_places(diagram, self.program), compiled=False)
+        self.function = plain_function(self.program, tangents)
+        self.differenced = list(dict.fromkeys(tangents.differenced))
+        self.exact = True
+        self._places = [k for i in inputs for k in translation.places[i.signal.key]]
+        self._columns = _columns(self.program, outputs)
+        self._z = np.zeros(self.program.sampled_size)
+        for b, part in self.program.sampled:
+            self._z[part] = diagram.cells[b][0]
+        self._w = np.zeros(tangents.scratch)
+
+    def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:
+        """Return rates and outputs at a point, with their derivatives."""
+        p, n = self.program, x.size
+        count = max(1, n + u.size)
+        numbers, dx, dp = p.p.copy(), np.zeros((n, count)), np.zeros((p.p.size, count))
+        numbers[self._places] = u
+        dx[:, :n] = np.eye(n)[:, :count]
+        dp[self._places, n : n + u.size] = np.eye(u.size)
+        out, rate = np.zeros(p.width), np.zeros(n)
+        dout, drate = np.zeros((p.width, count)), np.zeros((n, count))
+        dw = np.zeros((self._w.size, count))
+        dz = np.zeros((self._z.size, count))
+        failed = self.function(t, x, self._z, numbers, p.n, self._w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
+        if failed:
+            self.diagram.derivative(t, x)  # which says what is wrong
+            raise BlockError(f"a block failed at t = {t:.9g} in its compiled form only")
+        dy = dout[self._columns]
+        last = n + u.size
+        return Jacobians(rate, out[self._columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
+
+
+class DifferencedModel:
+    """A diagram that can not be translated: its derivatives are differences of fourth order."""
+
+    exact = False
+
+    def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal], why: NotTranslated) -> None:
+        self.diagram, self.inputs, self.outputs = diagram, inputs, outputs
+        self.differenced = [(name, reason) for name, reason in why.reasons]
+        self._u: dict[tuple[int, int], Array] = {}
+        self._seen: dict[tuple[int, int], Any] = {}
+        self._instrument({i.signal.key: i for i in inputs})
+
+    def _instrument(self, inputs: dict[tuple[int, int], Input]) -> None:
+        order = self.diagram.order
+        for k, (b, output, ins, outs, nout, cell) in enumerate(order):
+            mine = {port: inputs[id(b), port] for port in range(nout) if (id(b), port) in inputs}
+            if mine:
+                order[k] = (b, self._moving(output, mine), ins, outs, nout, cell)
+
+    def _moving(self, output: Any, mine: dict[int, Input]) -> Any:
+        def moved(*arguments: Any) -> list[Any]:
+            values = list(output(*arguments))
+            for port, given in mine.items():
+                key = given.signal.key
+                number = self._u[key].reshape(given.shape) if given.shape else float(self._u[key][0])
+                self._seen[key] = values[port] if given.held else values[port] + number
+                values[port] = number if given.held else self._seen[key]
+            return values
+
+        return moved
+
+    def values(self, t: float, x: Array, u: Array) -> tuple[Array, Array]:
+        """Return rates and outputs at a point."""
+        first = 0
+        for given in self.inputs:
+            self._u[given.signal.key] = u[first : first + given.value.size]
+            first += given.value.size
+        rate = self.diagram.derivative(t, x)
+        parts = [np.ravel(self._seen.get(s.key, s.slot.value)).astype(float) for s in self.outputs]
+        return rate, np.concatenate([*parts, np.zeros(0)])
+
+    def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:
+        """Return rates and outputs at a point, with their derivatives."""
+        n, v = x.size, np.concatenate([x, u])
+        rate, y = self.values(t, x, u)
+        slopes = np.zeros((rate.size + y.size, v.size))
+        for k in range(v.size):
+            h = _MOVED * max(1.0, abs(v[k]))
+            for share, weight in ((1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0)):
+                for side in (share * h, -share * h):
+                    moved = v.copy()
+                    moved[k] += side
+                    slopes[:, k] += np.concatenate(self.values(t, moved[:n], moved[n:])) * weight * share / side
+        top, bottom = slopes[:n], slopes[n:]
+        return Jacobians(rate, y, top[:, :n], top[:, n:], bottom[:, :n], bottom[:, n:])
+
+
+def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
+    """Return where the numbers of a signal begin, and its shape."""
+    if signal.key not in program.columns:
+        raise InvalidValue(f"{signal.name} carries several signals side by side; name what comes out of them")
+    return program.columns[signal.key]
+
+
+def _columns(program: Program, outputs: list[Signal]) -> Any:
+    spans = [columns_of(program, s) for s in outputs]
+    parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
+
+
+def make_model(diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> Model | DifferencedModel:
+    """Return a diagram with exact derivatives, or with differences where it can not be translated."""
+    try:
+        return Model(diagram, inputs, outputs)
+    except NotTranslated as why:
+        return DifferencedModel(diagram, inputs, outputs, why)

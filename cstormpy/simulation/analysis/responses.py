@@ -1,0 +1,85 @@
+"""Responses of linear models to a step, exact at their samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.linear import LinearModel
+
+__all__ = ["Response", "step_response"]
+
+Array = NDArray[np.float64]
+#: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay.
+_CONSTANTS = 8.0
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """What each output does after a unit step of each input.
+
+    Attributes
+    ----------
+    t : ndarray, (N,)
+    y : ndarray, (N, r, m)
+        Of output i after a step of input j.
+    outputs, inputs : tuple of str
+    """
+
+    t: Array
+    y: Array
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw each output in an axes of its own, one line for each input; return the figure."""
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            _, axes = plt.subplots(len(self.outputs), 1, sharex=True, squeeze=False, layout="constrained")
+        drawn = np.ravel(axes)
+        for i, (panel, name) in enumerate(zip(drawn, self.outputs, strict=True)):
+            for j, source in enumerate(self.inputs):
+                panel.plot(self.t, self.y[:, i, j], label=source)
+            panel.set_ylabel(name)
+            panel.grid(alpha=0.3)
+        drawn[0].set_title("Response to a unit step")
+        drawn[0].legend(title="input")
+        drawn[-1].set_xlabel("t [s]")
+        return drawn[0].figure
+
+
+def step_response(model: LinearModel, T: float | None, samples: int) -> Response:
+    """Return the response of a linear model to a unit step of each input."""
+    from scipy.linalg import expm
+
+    if not model.inputs or not model.outputs:
+        raise InvalidValue(
+            "step: the model has no inputs or no outputs; name them, as linearize(..., inputs=, outputs=)"
+        )
+    T = _duration(model) if T is None else float(T)
+    if not (0.0 < T < np.inf and samples > 1):
+        raise InvalidValue(f"step: expected a positive time and two samples or more, got {T} and {samples}")
+    n, m = model.B.shape
+    t = np.linspace(0.0, T, samples)
+    block = np.zeros((n + m, n + m))
+    block[:n, :n], block[:n, n:] = model.A, model.B
+    over = expm(block * t[1])
+    x, y = np.zeros((n, m)), np.empty((samples, len(model.outputs), m))
+    for k in range(samples):
+        y[k] = model.C @ x + model.D
+        x = over[:n, :n] @ x + over[:n, n:]
+    return Response(t, y, model.outputs, model.inputs)
+
+
+def _duration(model: LinearModel) -> float:
+    rates = np.abs(model.poles.real)
+    swings = np.abs(model.poles.imag)
+    slow = [1.0 / r for r in rates if r > 1e-6] + [2.0 * np.pi / (_CONSTANTS * w) * 2.0 for w in swings if w > 1e-6]
+    return _CONSTANTS * max(slow, default=1.0)

@@ -1,0 +1,103 @@
+"""Diagrams started for analysis: compiled, their blocks begun at a point, and nothing shown."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.runner import RunState
+from cstormpy.simulation.saved_state import initial_state, opened
+from cstormpy.simulation.starting import failures_named, start_blocks, start_clocks
+from cstormpy.simulation.wiring import compile_diagram
+
+__all__ = ["numbers", "started", "state_places", "state_vector"]
+
+Array = NDArray[np.float64]
+
+
+def state_places(bd: Any, name: Any, what: str) -> list[int]:
+    """Return where the states of a name, one state's or a block's, stand in the state vector."""
+    names = list(bd.statenames)
+    if name in names:
+        return [names.index(name)]
+    begin = 0
+    for b in bd.blocklist:
+        if b.blockclass == "continuous":
+            if name is b or b.name == name:
+                return list(range(begin, begin + b.nstates))
+            begin += b.nstates
+    blocks = [b.name for b in bd.blocklist if b.blockclass == "continuous"]
+    raise unknown_name(f"{what}: state", name, [*names, *blocks])
+
+
+def numbers(value: Any, size: int, what: str) -> Array:
+    """Return a vector of finite numbers; one number stands for all."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidType(f"{what}: expected {size} numbers, got {value!r}") from None
+    if array.shape not in ((), (size,)) and array.size != size:
+        raise ShapeError(f"{what}: expected {size} numbers, got the shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise NonFinite(f"{what}: all numbers must be finite, got {array}")
+    return np.broadcast_to(array.ravel() if array.ndim else array, (size,)).astype(float)
+
+
+def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
+    """Return a state from an array, from values by the names of states or blocks, or from a saved state's file."""
+    if x is None:
+        return otherwise
+    if not isinstance(x, Mapping):
+        return numbers(x, otherwise.size, f"{what}: x")
+    state = otherwise.copy()
+    for name, value in x.items():
+        at = state_places(bd, name, what)
+        state[at] = numbers(value, len(at), f"{what}: x[{name!r}]")
+    return state
+
+
+@contextlib.contextmanager
+def started(
+    sim: Any, bd: Any, x: Any, t: float, what: str, T: float = 1.0
+) -> Iterator[tuple[Diagram, RunState, float, Array]]:
+    """Start the blocks of a diagram at a point; within, the diagram's signals stand there.
+
+    Parameters
+    ----------
+    sim : Simulation
+    bd : BlockDiagram
+    x : None, array, dict or SavedState
+        States; the initial ones unless given.
+    t : float
+    what : str
+        Who asks, for messages.
+    T : float
+        For how long a run would go on, for sources that declare when they jump.
+    """
+    if not hasattr(bd, "blocklist"):
+        raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+    compile_diagram(bd)
+    diagram = Diagram(bd)
+    simstate = RunState(diagram)
+    simstate.options = options = sim._make_run_options(threaded=True)
+    saved = opened(x) if not isinstance(x, (Mapping, np.ndarray, list, tuple)) else None
+    t = float(getattr(saved, "t", t))
+    simstate.t, simstate.T, simstate.tf, simstate.max_step = t, t + T, t + T, T / 100.0
+    with sim._in_context(bd, simstate, options, True):
+        with failures_named():
+            sim.update_parameters(bd)
+            start_clocks(bd, simstate, 0, t)
+            start_blocks(bd, simstate)
+        if saved is not None:
+            _, state, _ = initial_state(saved, diagram, simstate)
+        else:
+            state = state_vector(bd, x, np.array(bd.getstate0(), dtype=float), what)
+        diagram.bind_samples(simstate)
+        diagram.evaluate(t, state)
+        yield diagram, simstate, t, state

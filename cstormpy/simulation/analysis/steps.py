@@ -1,0 +1,154 @@
+"""Runge-Kutta steps of a diagram with tangents along several directions: uncompiled, or by the kernel `propagate`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.tangents import TangentProgram
+from cstormpy.simulation.tableaus import Tableau
+
+__all__ = ["Steps"]
+
+Array = NDArray[np.float64]
+
+
+class Steps:
+    """The function of a diagram with tangents, with its memory.
+
+    Tangents stand in rows, one for each direction: dx (k, n), dz (k, nz), dp (k, np).
+
+    Parameters
+    ----------
+    program, tangents, function
+        What is integrated, and its function: compiled, or as it is.
+    compiled : bool
+    method : Tableau
+    dp : ndarray, (k, np)
+    nstates : int
+    """
+
+    def __init__(
+        self, program: Program, tangents: TangentProgram, function: Any, compiled: bool, method: Tableau, dp: Array,
+        nstates: int,
+    ) -> None:  # fmt: skip
+        self.program, self.function, self.compiled, self.method = program, function, compiled, method
+        self.dp = dp
+        count, stages = len(dp), method.stages
+        self.z, self.dz = np.zeros(program.sampled_size), np.zeros((count, program.sampled_size))
+        self.w, self.out = np.zeros(tangents.scratch), np.zeros(program.width)
+        self.dw = np.zeros((count + 1, tangents.scratch) if compiled else (tangents.scratch, count))
+        self.dout = np.zeros((count, program.width))
+        self.K, self.dK = np.zeros((stages + 2, nstates)), np.zeros((count, stages + 2, nstates))
+        self.bounds = np.array([-math.inf, math.inf])
+        self.guards = np.array([place for place, _, _ in program.guards or []], dtype=np.int64)
+        self.table = np.zeros((stages + 4, stages + 1))
+        self.table[: method.A.shape[0], : method.A.shape[1]] = method.A
+        self.table[stages, :stages], self.table[stages + 1, :stages] = method.b, method.c
+
+    def clamped(self, t: float) -> float:
+        """Return the time that the blocks are given."""
+        return float(min(max(t, self.bounds[0]), self.bounds[1]))
+
+    def evaluate(self, t: float, x: Array, dx: Array) -> tuple[int, Array, Array]:
+        """Return the status, rates and their tangents at a point; `out` and `dout` hold the signals and theirs."""
+        rate, drate = np.zeros(x.size), np.zeros((len(dx), x.size))
+        status = self._call(t, x, rate, np.zeros(len(dx)), dx, self.dz, self.dp, self.dout, drate)
+        return status, rate, drate
+
+    def evaluate_along(self, t: float, x: Array, rate: Array) -> tuple[Array, Array]:
+        """Return how the signals and the rates change as time goes on."""
+        dout, drate = np.zeros((1, self.out.size)), np.zeros((1, x.size))
+        nothing = np.zeros((1, self.z.size)), np.zeros((1, self.program.p.size))
+        self._call(t, x, np.zeros(x.size), np.ones(1), rate[None, :], *nothing, dout, drate)
+        return dout[0], drate[0]
+
+    def _call(
+        self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
+    ) -> int:
+        p, at = self.program, self.clamped(t)
+        if self.compiled:
+            for j in range(len(dx)):
+                tangents = float(dt[j]), dx[j].copy(), dz[j], dp[j], self.dw[j], dout[j], drate[j]
+                status = int(self.function(at, x, self.z, p.p, p.n, self.w, self.out, rate, *tangents))
+                if status:
+                    self.dw[:] = 0.0
+                    return status
+            return 0
+        dw = self.dw[:, : len(dx)]
+        found = self.function(
+            at, x, self.z, p.p, p.n, self.w, self.out, rate, dt, dx.T, dz.T, dp.T, dw, dout.T, drate.T
+        )
+        return int(found)
+
+    def advance(
+        self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64]
+    ) -> tuple[int, list[Array]]:
+        """Take steps to the times behind the first; return how many, and states, signals and tangents after each.
+
+        A step within which a guard changes its side, or that is not finite, is not taken; x and dx stand before it.
+        """
+        count, n, k = len(times) - 1, x.size, len(dx)
+        kept = [np.zeros((count, n)), np.zeros((count, k, n)), np.zeros((count, columns.size))]
+        kept.append(np.zeros((count, k, columns.size)))
+        status, self.K[0], self.dK[:, 0] = self.evaluate(times[0], x, dx)
+        if status or not count:
+            return 0, kept
+        if self.compiled:
+            taken = self._compiled_steps(times, x, dx, sides, columns, kept)
+        else:
+            taken = self._plain_steps(times, x, dx, sides, columns, kept)
+        return taken, [part[:taken] for part in kept]
+
+    def _compiled_steps(
+        self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
+    ) -> int:
+        from cstormpy.kernels import entries_stepping as stepping
+        from cstormpy.kernels.entries_tangent import propagate
+
+        p, at = self.program, np.zeros(stepping.AT)
+        at[stepping.EARLIEST], at[stepping.LATEST] = self.bounds
+        states, dstates, signals, dsignals = kept
+        _, taken = propagate.load()(
+            self.function, self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w, self.dw, self.out,
+            self.dout, self.K, self.dK, self.guards, sides, columns, states, dstates, signals, dsignals,
+        )  # fmt: skip
+        return int(taken)
+
+    def _plain_steps(
+        self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
+    ) -> int:
+        method, stages = self.method, self.method.stages
+        states, dstates, signals, dsignals = kept
+        for taken, (t, end) in enumerate(zip(times[:-1].tolist(), times[1:].tolist(), strict=True)):
+            h = end - t
+            for s in range(1, stages + 1):
+                weights, when = (method.A[s, :s], t + method.c[s] * h) if s < stages else (method.b, end)
+                stage = x + h * (weights @ self.K[: len(weights)])
+                dstage = dx + h * np.einsum("j,kji->ki", weights, self.dK[:, : len(weights)])
+                status, self.K[s], self.dK[:, s] = self.evaluate(when, stage, dstage)
+                if status:
+                    return taken
+            if self._halted(sides):
+                return taken
+            x[:], dx[:] = stage, dstage
+            self.K[0], self.dK[:, 0] = self.K[stages], self.dK[:, stages]
+            sides[0] = self.out[self.guards]
+            states[taken], dstates[taken] = stage, dstage
+            signals[taken], dsignals[taken] = self.out[columns], self.dout[:, columns]
+        return len(times) - 1
+
+    def _halted(self, sides: Array) -> bool:
+        return not bool(np.isfinite(self.out).all()) or bool(self.crossed(sides).any())
+
+    def crossed(self, sides: Array) -> NDArray[np.bool_]:
+        """Tell which guards have changed their sides, in their directions."""
+        before, after, direction = sides[0], self.out[self.guards], sides[1]
+        rising = (((before < 0.0) & (after >= 0.0)) | ((before == 0.0) & (after > 0.0))) & (direction >= 0.0)
+        falling = (((before > 0.0) & (after <= 0.0)) | ((before == 0.0) & (after < 0.0))) & (direction <= 0.0)
+        found: NDArray[np.bool_] = rising | falling
+        return found

@@ -1,0 +1,208 @@
+"""Gradients of a run's cost: against differences of the same stepper."""
+
+import importlib
+import math
+
+import numba
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import CstormError, DiagramError, InvalidValue, UnknownName
+from cstormpy.simulation.analysis.gradients import Problem
+from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.wiring import compile_diagram
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation(live=False, engine="interpreted")
+
+
+def by_differences(sim, bd, cost, names, h=1e-5, **options):
+    """Return cost and gradient by runs of the ordinary stepper, at parameters moved by h."""
+    problem = Problem(sim, bd, cost, names, dict(options), "test")
+    values, slopes = problem.parameters.get(), []
+    for k in range(values.size):
+        sides = []
+        for side in (h, -h):
+            moved = values.copy()
+            moved[k] += side
+            problem.parameters.set(moved)
+            sides.append(problem._cost_of(problem.free_run()))
+        slopes.append((sides[0] - sides[1]) / (2 * h))
+    problem.parameters.set(values)
+    return problem._cost_of(problem.free_run()), np.stack(slopes, axis=-1)
+
+
+def servo(sim, sampled=False):
+    """Return a loop around a lag of second order, with a limit, a step in what is wanted, and the squared error."""
+    bd = sim.blockdiagram()
+    wanted, error = bd.STEP(T=0.3, name="wanted"), bd.SUM("+-", name="error")
+    gain, limit = bd.GAIN(3.0, name="gain"), bd.CLIP(min=-2.0, max=2.0, name="limit")
+    plant = bd.LTI_SISO([1.0], [1.0, 0.7, 2.0], name="plant")
+    square, cost = bd.PROD("**", name="square"), bd.INTEGRATOR(x0=0.5, name="cost")
+    bd.connect(wanted, error[0])
+    bd.connect(plant, error[1])
+    bd.connect(error, gain, square[0], square[1])
+    bd.connect(gain, limit)
+    bd.connect(square, cost)
+    if sampled:
+        hold = bd.ZOH(bd.clock(10, "Hz"), x0=0.0, name="hold")
+        bd.connect(limit, hold)
+        bd.connect(hold, plant)
+    else:
+        bd.connect(limit, plant)
+    return bd
+
+
+SERVO = ["gain.K", "limit.max", "cost.x0"]
+
+
+@pytest.mark.parametrize("solver", ["RK4", "Euler"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_the_gradient_is_that_of_the_same_stepper(sim, solver, sampled):
+    bd = servo(sim, sampled)
+    options = {"T": 2.0, "dt": 0.01, "solver": solver}
+    found = sim.gradient(bd, "cost[0]", SERVO, **options)
+    cost, slopes = by_differences(sim, bd, "cost[0]", SERVO, **options)
+    assert found.cost == pytest.approx(cost, rel=0, abs=1e-13)
+    np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-8)
+    assert found.parameters == ("gain.K", "limit.max", "cost.x0[0]") and found.events == []
+    assert [name for name, _ in found.differenced] == (["hold"] if sampled else [])
+
+
+def test_with_an_adaptive_solver_it_goes_along_the_accepted_steps(sim):
+    bd = servo(sim)
+    bd.blocknames["limit"].max = 20.0  # a kink within a step costs accuracy with either solver
+    names = ["gain.K", "cost.x0"]
+    found = sim.gradient(bd, "cost[0]", names, T=2.0, rtol=1e-9, atol=1e-12)
+    fine = sim.gradient(bd, "cost[0]", names, T=2.0, dt=0.001, solver="RK4")
+    assert abs(fine.gradient[0]) > 1e-3
+    np.testing.assert_allclose(found.gradient, fine.gradient, rtol=0, atol=1e-8)
+
+
+def test_a_cost_may_be_any_function_of_the_run_and_several(sim):
+    bd = servo(sim)
+
+    def costs(out):
+        error = out.signal("error")
+        return np.array([np.trapezoid(error**2, out.t), out.x[-1, 0], np.abs(error).max()])
+
+    options = {"T": 1.5, "dt": 0.01, "solver": "RK4", "watch": ["error"]}
+    found = sim.gradient(bd, costs, ["gain.K", "limit.max"], **options)
+    values, slopes = by_differences(sim, bd, costs, ["gain.K", "limit.max"], **options)
+    assert found.gradient.shape == (3, 2)
+    np.testing.assert_allclose(found.cost, values, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def swing():
+    """The acrobot as it comes near upright, with its swing-up that hands over to the balancing law."""
+    sim = cs.Simulation(live=False, engine="interpreted")
+    build = importlib.import_module("cstormpy.diagrams.acrobot").build
+    return sim, build(sim, controller="energy", q0=[-3.449, 7.124], qd0=[4.22, -1.572], kick=False)
+
+
+GAINS = ["controller.energy.ke", "controller.energy.kp", "plant.elbow.qd"]
+
+
+@pytest.mark.parametrize(("T", "events"), [(0.4, 0), (0.65, 1)])
+def test_a_change_of_the_laws_phase_comes_earlier_or_later(swing, T, events):
+    sim, bd = swing
+    options = {"T": T, "dt": 0.005, "solver": "RK4"}
+    found = sim.gradient(bd, "plant.shoulder.q", GAINS, **options)
+    _, slopes = by_differences(sim, bd, "plant.shoulder.q", GAINS, h=1e-6, **options)
+    assert [name for _, name in found.events] == ["controller"] * events
+    np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-6 if events else 2e-8)
+
+
+def test_weights_of_a_regulator_are_tunable_as_its_gains_are_solved_for_anew(sim):
+    build = importlib.import_module("cstormpy.diagrams.acrobot").build
+    bd = build(sim, controller="lqr", q0=[math.pi / 2 + 0.05, 0.0], kick=False)
+    names = ["controller.lqr.R.elbow", "controller.lqr.Q.shoulder rate"]
+    options = {"T": 0.5, "dt": 0.01, "solver": "RK4"}
+    found = sim.gradient(bd, "effort.effort", names, **options)
+    _, slopes = by_differences(sim, bd, "effort.effort", names, h=1e-4, **options)
+    np.testing.assert_allclose(found.gradient, slopes, rtol=1e-6, atol=1e-6)
+
+
+def test_gravity_is_a_parameter_like_others(sim):
+    bd = importlib.import_module("cstormpy.diagrams.pendulum").build(sim)
+    options = {"T": 0.7, "dt": 0.01, "solver": "RK4"}
+    compile_diagram(bd)
+    state = bd.statenames[0]
+    found = sim.gradient(bd, state, ["plant.gravity"], **options)
+    _, slopes = by_differences(sim, bd, state, ["plant.gravity"], **options)
+    assert np.abs(slopes).max() > 1e-3
+    np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-8)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled where the JIT is off")
+def test_compiled_it_is_the_same(sim):
+    options = {"T": 1.0, "dt": 0.01, "solver": "RK4"}
+    bd = servo(sim, sampled=True)
+    plain = sim.gradient(bd, "cost[0]", SERVO, **options)
+    sim.engine = "compiled"
+    fast = sim.gradient(bd, "cost[0]", SERVO, **options)
+    assert fast.cost == pytest.approx(plain.cost, rel=0, abs=1e-13)
+    np.testing.assert_allclose(fast.gradient, plain.gradient, rtol=0, atol=1e-12)
+
+
+def test_parameters_have_names(sim):
+    bd = servo(sim)
+    compile_diagram(bd)
+    parameters = Parameters(bd, ["plant.A", "gain:K", "cost[0]" if "cost[0]" in bd.statenames else bd.statenames[-1]])
+    assert parameters.names[:2] == ("plant.A[0, 0]", "plant.A[0, 1]") and parameters.names[4] == "gain.K"
+    before = parameters.get()
+    parameters.set(before + 0.5)
+    np.testing.assert_allclose(parameters.get(), before + 0.5)
+    with pytest.raises(UnknownName, match="gian"):
+        Parameters(bd, ["gian.K"])
+    with pytest.raises(UnknownName, match="stiffness"):
+        Parameters(bd, ["gain.stiffness"])
+    with pytest.raises(UnknownName, match="no entry"):
+        Parameters(bd, ["plant.A[2, 0]"])
+    with pytest.raises(InvalidValue, match="twice"):
+        Parameters(bd, ["gain.K", "gain:K"])
+    with pytest.raises(InvalidValue, match="one or more"):
+        Parameters(bd, [])
+
+
+def test_bad_input_is_named(sim, caplog):
+    bd = servo(sim)
+    with pytest.raises(DiagramError, match="Radau"):
+        sim.gradient(bd, "cost[0]", SERVO, solver="Radau")
+    with pytest.raises(InvalidValue, match="the cost failed: ZeroDivisionError"):
+        sim.gradient(bd, lambda out: 1 / 0, SERVO, T=0.1, dt=0.01, solver="RK4")
+    with pytest.raises(CstormError, match="the cost is"):
+        sim.gradient(bd, lambda out: math.nan, SERVO, T=0.1, dt=0.01, solver="RK4")
+    with pytest.raises(CstormError, match="cst"):
+        sim.gradient(bd, "cst", SERVO)
+    with caplog.at_level("INFO", logger="cstormpy"):
+        found = sim.gradient(bd, "cost[0]", ["wanted.T"], T=0.5, dt=0.01, solver="RK4")
+    assert "decides when" in found.notes[0] and "wanted.T" in caplog.text
+    with pytest.raises(InvalidValue, match=r"nothing in the compiled diagram reads gain\.nin"):
+        sim.gradient(bd, "cost[0]", ["gain.nin"], T=0.1, dt=0.01, solver="RK4")
+
+
+def ball(sim, impact):
+    """Return a ball that falls on the ground, where something happens."""
+    bd = sim.blockdiagram()
+    height, speed = bd.INTEGRATOR(x0=1.0, name="height"), bd.INTEGRATOR(x0=0.0, name="speed")
+    bd.connect(bd.CONSTANT(-9.81, name="gravity"), speed)
+    bd.connect(speed, height)
+    bd.connect(height, bd.EVENT("v", impact, name="ground"))
+    return bd, speed
+
+
+def test_an_event_that_resets_states_is_refused_with_its_time_and_one_that_does_not_is_passed(sim):
+    bd, _ = ball(sim, lambda block, states: None)
+    run = {"T": 0.6, "dt": 0.01, "solver": "RK4"}
+    found = sim.gradient(bd, "height[0]", ["gravity.value"], **run)
+    assert found.events[0] == (pytest.approx(math.sqrt(2 / 9.81), abs=1e-12), "ground")
+    assert found.gradient[0] == pytest.approx(0.18, abs=1e-12)
+    bd, speed = ball(sim, lambda block, states: states[speed].__imul__(-0.5))
+    with pytest.raises(DiagramError, match=r"event of ground at t = 0\.4515.* resets states"):
+        sim.gradient(bd, "height[0]", ["gravity.value"], **run)

@@ -1,0 +1,279 @@
+"""Linear models and operating points of diagrams: against known matrices, closed forms and differences."""
+
+import importlib
+import math
+
+import numpy as np
+import pytest
+from bdsim.components import FunctionBlock
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_diagrams import KINDS, build
+
+import cstormpy as cs
+from cstormpy import control
+from cstormpy.errors import CstormError, InvalidValue, UnknownName
+from cstormpy.simulation.analysis.linear import LinearModel
+from cstormpy.simulation.analysis.model import DifferencedModel, Model
+from cstormpy.simulation.analysis.starting import started
+from cstormpy.simulation.compiled import NotTranslated
+from cstormpy.simulation.recording import find_signals
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation(live=False, engine="interpreted")
+
+
+def loop(sim, A, B, C, K):
+    """Return a linear system under feedback u = r − K y, with an integrator on its first output."""
+    bd = sim.blockdiagram()
+    wanted = bd.CONSTANT(np.zeros(len(K)), name="wanted")
+    error, rate = bd.SUM("+-", name="error"), bd.SUM("++", name="rate")
+    plant = bd.INTEGRATOR(x0=np.zeros(len(A)), name="plant")
+    inside, drive, look, back = (
+        bd.GAIN(gain, premul=True, name=name) for gain, name in ((A, "inside"), (B, "drive"), (C, "look"), (K, "back"))
+    )
+    first, total = bd.INDEX([0], name="first"), bd.INTEGRATOR(x0=0.0, name="total")
+    for start, *ends in (
+        (wanted, error[0]), (error, drive), (drive, rate[0]), (inside, rate[1]), (rate, plant), (plant, inside, look),
+        (look, back, first), (back, error[1]), (first, total),
+    ):  # fmt: skip
+        bd.connect(start, *ends)
+    return bd
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 10_000))
+def test_a_random_linear_loop_has_the_matrices_that_it_is_made_of(seed):
+    rng = np.random.default_rng(seed)
+    n, m, r = rng.integers(2, 5), rng.integers(2, 4), rng.integers(2, 4)
+    A, B, C, K = (rng.normal(size=shape) for shape in ((n, n), (n, m), (r, n), (m, r)))
+    bd = loop(cs.Simulation(live=False), A, B, C, K)
+    model = cs.Simulation(live=False).linearize(
+        bd, rng.normal(size=n + 1), inputs=["wanted"], outputs=["look", "error"]
+    )
+    assert model.differenced == () and model.A.shape == (n + 1, n + 1)
+    np.testing.assert_allclose(model.A[:n, :n], A - B @ K @ C, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(model.A[n], [*C[0], 0.0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(model.B[:n], B, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(model.C, np.hstack([np.vstack([C, -K @ C]), np.zeros((r + m, 1))]), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(model.D, np.vstack([np.zeros((r, m)), np.eye(m)]), rtol=0, atol=1e-10)
+
+
+def test_a_loop_that_is_opened_leaves_the_plant_and_a_disturbance_goes_round(sim):
+    A, B, C, K = np.array([[-1.0]]), np.array([[2.0]]), np.array([[3.0]]), np.array([[0.5]])
+    bd = loop(sim, A, B, C, K)
+    opened = sim.linearize(bd, inputs=["error"], opened=["error"], outputs=["error"])
+    assert opened.A[0, 0] == -1.0
+    s = 0.7j
+    L = opened.frequency_response(0.7)[0, 0, 0]
+    assert L == pytest.approx(-2.0 * 3.0 * 0.5 / (s + 1.0), abs=1e-12)  # from behind the cut to before it
+    closed = sim.linearize(bd, inputs=["error"], outputs=["error"])
+    assert closed.frequency_response(0.7)[0, 0, 0] == pytest.approx(1.0 / (1.0 - L), abs=1e-12)
+    valued = sim.linearize(bd, u={"error": [0.25]}, inputs=["error"])
+    assert valued.u[0] == 0.25 and valued.rate[0] == 0.5 and valued.A[0, 0] == -1.0
+
+
+def test_the_acrobot_under_lqr_is_the_model_that_the_gains_were_made_for(sim):
+    mech = cs.library.acrobot()
+    known = mech.linearize([math.pi / 2, 0.0], tau=[0.0])
+    law = control.law("lqr", mech, goal=(math.pi / 2, 0.0))
+    build = importlib.import_module("cstormpy.diagrams.acrobot").build
+    bd = build(sim, controller="lqr", q0=[math.pi / 2, 0.0], kick=False)
+    closed = sim.linearize(bd, inputs=["controller.tau"], outputs=["plant.q"])
+    np.testing.assert_allclose(closed.A[:4, :4], known.A - known.B @ law.K, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(closed.B[:4], known.B, rtol=0, atol=1e-10)
+    plant = sim.linearize(bd, inputs=["controller.tau"], opened=["controller.tau"])
+    np.testing.assert_allclose(plant.A[:4, :4], known.A, rtol=0, atol=1e-10)
+    assert closed.states[:2] == ("plant.shoulder.q", "plant.elbow.q")
+    assert closed.inputs == ("controller.tau[0]",) and closed.outputs == ("plant.q[0]", "plant.q[1]")
+    assert not plant.stable and (np.sort(closed.poles.real)[:4] < -1.0).all()
+
+
+def both(sim, bd, x, t=0.37):
+    """Return the derivatives of all signals and rates by tangents, and by differences of the blocks."""
+    with started(sim, bd, None, 0.0, "test") as (diagram, _, _, start):
+        x = start + x(start.size)
+        watched = [s for s in find_signals(bd, "all") if np.asarray(s.slot.value).dtype.kind in "biuf"]
+        model = Model(diagram, [], watched)
+        exact = model.jacobians(t, x, np.zeros(0))
+        moved = DifferencedModel(diagram, [], watched, NotTranslated([])).jacobians(t, x, np.zeros(0))
+    return model, exact, moved
+
+
+@pytest.mark.parametrize("name", ["acrobot", "acrobot_elbow", "branched_acrobot", "pendulum", "two_link_arm"])
+def test_the_shipped_diagrams_have_the_derivatives_that_differences_find(sim, name):
+    bd = importlib.import_module(f"cstormpy.diagrams.{name}").build(sim)
+    _, exact, moved = both(sim, bd, lambda n: 0.1 * np.random.default_rng(1).normal(size=n))
+    np.testing.assert_allclose(exact.rate, moved.rate, rtol=1e-12, atol=1e-12)
+    for one, other in ((exact.A, moved.A), (exact.C, moved.C)):
+        np.testing.assert_allclose(one, other, rtol=0, atol=2e-10 * max(1.0, np.abs(other).max()))
+
+
+def test_every_block_of_numbers_has_the_derivative_that_differences_find(sim):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=[0.4, -0.7, 1.3], name="x")
+    parts = bd.DEMUX(3)
+    bd.connect(x, parts)
+    a, b, c = parts[0], parts[1], parts[2]
+    made = [
+        (bd.PROD("*/"), (a, b)),
+        (bd.PROD("**"), (a, c)),
+        (bd.POW(3), (b,)),
+        (bd.POW(1.5), (c,)),
+        (bd.CLIP(min=-0.5, max=0.9), (a,)),
+        (bd.CLIP(min=-0.5, max=0.9), (b,)),
+        (bd.SUM("++", mode="c"), (a, c)),
+        (bd.SUM("-+", mode="C"), (b, c)),
+        (bd.SUM("+-", mode="L"), (b, c)),
+        (bd.INTERPOLATE(x=[-2.0, 0.0, 1.0, 3.0], y=[1.0, 0.5, 2.0, -1.0]), (a,)),
+        (bd.FUNCTION(lambda u, v: math.sin(u) * v * v, nin=2), (a, c)),
+    ]
+    for block, inputs in made:
+        for port, signal in enumerate(inputs):
+            bd.connect(signal, block[port])
+    norm, gain = bd.NORM(), bd.GAIN(np.array([[0.0, 1.0, 2.0], [-1.0, 0.3, 0.0], [0.2, -0.5, -1.0]]), premul=True)
+    bd.connect(x, norm, gain)
+    bd.connect(gain, x)
+    model, exact, moved = both(sim, bd, lambda n: np.zeros(n))
+    np.testing.assert_allclose(exact.C, moved.C, rtol=0, atol=2e-9)
+    np.testing.assert_allclose(exact.A, moved.A, rtol=0, atol=1e-11)
+    assert [what for _, what in model.differenced] == ["function f0"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_diagrams_have_the_derivatives_that_differences_find(sim, seed):
+    rng = np.random.default_rng(seed)
+    steps = [[int(rng.integers(len(KINDS))), *map(int, rng.integers(0, 1000, 4))] for _ in range(rng.integers(2, 14))]
+    bd = build(sim.blockdiagram(), steps)
+    _, exact, moved = both(sim, bd, lambda n: 0.3 * rng.normal(size=n), t=0.213)
+    for one, other in ((exact.A, moved.A), (exact.C, moved.C)):
+        np.testing.assert_array_less(np.abs(one - other) / (1.0 + np.abs(other)), 1e-6)
+
+
+class Cubed(FunctionBlock):
+    """A block without an emitter."""
+
+    nin = nout = 1
+
+    def output(self, t, u, x):
+        return [u[0] ** 3]
+
+
+def test_what_can_not_be_translated_is_differenced_and_that_is_said(sim, caplog):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=2.0, name="x")
+    cubed = Cubed(bd=bd, name="cubed")
+    bd.connect(x, cubed)
+    bd.connect(cubed, x)
+    with caplog.at_level("INFO", logger="cstormpy"):
+        model = sim.linearize(bd, inputs=["cubed"], outputs=["cubed"])
+    assert model.A[0, 0] == pytest.approx(12.0, abs=1e-9) and model.B[0, 0] == pytest.approx(1.0, abs=1e-10)
+    assert model.D[0, 0] == pytest.approx(1.0, abs=1e-10)
+    assert "cubed" in caplog.text and "differences" in caplog.text and model.differenced[0][0] == "cubed"
+
+
+def test_a_function_of_the_user_is_differenced_and_named(sim):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=[0.3, 0.5], name="x")
+    field = bd.FUNCTION(lambda v: np.array([v[1], -math.sin(v[0])]), name="field")
+    bd.connect(x, field)
+    bd.connect(field, x)
+    model = sim.linearize(bd)
+    np.testing.assert_allclose(model.A, [[0.0, 1.0], [-math.cos(0.3), 0.0]], rtol=0, atol=1e-9)
+    assert model.differenced == (("field", "function f0"),) and "field" in str(model)
+
+
+def test_sampled_states_are_held_and_named(sim):
+    bd = sim.blockdiagram()
+    x, hold = bd.INTEGRATOR(x0=1.0, name="x"), bd.ZOH(bd.clock(10, "Hz"), x0=0.5, name="hold")
+    bd.connect(x, hold)
+    bd.connect(hold, x)
+    model = sim.linearize(bd)
+    assert model.A[0, 0] == 0.0 and model.rate[0] == 0.5 and model.held == ("hold",)
+
+
+def test_poles_and_responses_of_a_known_oscillator():
+    zeta, omega = 0.25, 3.0
+    model = LinearModel.of([[0.0, 1.0], [-(omega**2), -2 * zeta * omega]], [[0.0], [omega**2]], [[1.0, 0.0]])
+    np.testing.assert_allclose(model.damping, zeta, atol=1e-12)
+    np.testing.assert_allclose(model.frequency, omega, atol=1e-12)
+    response = model.step(T=5.0, samples=400)
+    swing = omega * math.sqrt(1 - zeta**2)
+    decay = np.exp(-zeta * omega * response.t)
+    known = 1 - decay * (np.cos(swing * response.t) + zeta * omega / swing * np.sin(swing * response.t))
+    np.testing.assert_allclose(response.y[:, 0, 0], known, rtol=0, atol=1e-11)
+    assert len(response.plot().axes) == 1
+    with pytest.raises(InvalidValue, match="positive time"):
+        model.step(T=-1.0)
+    with pytest.raises(InvalidValue, match="do not fit"):
+        LinearModel.of([[1.0]], [[1.0], [2.0]], [[1.0]])
+
+
+def test_python_control_takes_the_model():
+    library = pytest.importorskip("control")
+    model = LinearModel.of([[-1.0, 1.0], [0.0, -2.0]], [[0.0], [1.0]], [[1.0, 0.0]])
+    taken = model.to_control()
+    assert isinstance(taken, library.StateSpace)
+    np.testing.assert_allclose(np.sort(taken.poles().real), [-2.0, -1.0])
+
+
+def test_an_operating_point_holds_the_arm_against_gravity(sim):
+    mech = cs.library.planar_2r().with_gravity((0.0, -9.81, 0.0))
+    bd = sim.blockdiagram()
+    plant, torque, effort = bd.HYBRIDDYNAMICS(mech, name="plant"), bd.CONSTANT([0.0, 0.0], name="torque"), bd.EFFORT()
+    bd.connect(torque, plant, effort)
+    q = [0.3, -0.8]
+    point = sim.trim(bd, {"plant": [*q, 0.0, 0.0]}, inputs=["torque"], hold=["plant"])
+    assert point.success and max(map(abs, point.residual.values())) < 1e-12
+    np.testing.assert_allclose(point.u, mech.inverse_dynamics(q, [0, 0], [0, 0]), rtol=0, atol=1e-12)
+    model = sim.linearize(bd, point.x, point.u, inputs=point.inputs)
+    np.testing.assert_allclose(model.A[:4, :4], mech.linearize(q, tau=point.u).A, rtol=0, atol=1e-10)
+    # without motors the arm hangs
+    hanging = sim.trim(bd, {"plant": [-1.4, 0.2, 0.0, 0.0]})
+    np.testing.assert_allclose(hanging.x[:2], [-math.pi / 2, 0.0], atol=1e-9)
+
+
+def test_an_operating_point_may_move_and_give_an_output(sim):
+    bd = sim.blockdiagram()
+    drive = bd.CONSTANT(0.0, name="drive")
+    speed = bd.LTI_SISO([2.0], [1.0, 4.0], name="speed")
+    angle = bd.INTEGRATOR(x0=0.0, name="angle")
+    total = bd.SUM("++", name="total")
+    bd.connect(drive, speed)
+    bd.connect(speed, angle, total[0])
+    bd.connect(angle, total[1])
+    point = sim.trim(bd, inputs=["drive"], rates={"angle": None}, outputs={"speed[0]": 3.0}, hold=["angle"])
+    assert point.success and point.u[0] == pytest.approx(6.0, abs=1e-10) and "drive" in str(point)
+
+
+def test_where_there_is_no_operating_point_the_states_are_named(sim, caplog):
+    bd = sim.blockdiagram()
+    push, x = bd.CONSTANT(1.0, name="push"), bd.INTEGRATOR(x0=0.0, name="x")
+    slope, y = bd.GAIN(2.0, name="slope"), bd.INTEGRATOR(x0=0.0, name="y")
+    bd.connect(push, x)
+    bd.connect(x, slope)
+    bd.connect(slope, y, bd.NULL())
+    bd.connect(y, bd.GAIN(1.0))
+    with caplog.at_level("INFO", logger="cstormpy"):
+        point = sim.trim(bd)
+    assert not point.success and "rate of x" in point.message and "rate of x" in caplog.text
+    with pytest.raises(InvalidValue, match="nothing is free"):
+        sim.trim(bd, hold=["x", "y"])
+
+
+def test_bad_input_is_named(sim):
+    bd = loop(sim, np.eye(2), np.eye(2), np.eye(2), np.eye(2))
+    with pytest.raises(UnknownName, match="wnated"):
+        sim.linearize(bd, inputs=["wnated"])
+    with pytest.raises(CstormError, match="x: expected 3 numbers"):
+        sim.linearize(bd, [1.0, 2.0])
+    with pytest.raises(UnknownName, match="plnt"):
+        sim.linearize(bd, {"plnt": 1.0})
+    with pytest.raises(CstormError, match="finite"):
+        sim.linearize(bd, [math.nan, 0.0, 0.0])
+    with pytest.raises(UnknownName, match="u is given"):
+        sim.linearize(bd, u={"error": [0.0, 0.0]}, inputs=["wanted"])
+    with pytest.raises(CstormError, match="expected a diagram"):
+        sim.trim(None)

@@ -1,0 +1,124 @@
+"""What a sweep varies: named axes with their values, as a grid or as samples."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+
+__all__ = ["Axes"]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Names and values of what varies.
+
+    Attributes
+    ----------
+    names : tuple of str
+    values : tuple of list
+        For each name its values: of a grid, of which every combination is run, or of as many samples.
+    grid : bool
+        Whether they form a grid.
+
+    Examples
+    --------
+    >>> axes = Axes.checked({"rate:K": [0.0, 0.1], "law": ["pd", "lqr", "pfl"]})
+    >>> axes.shape, len(axes), axes.run(4)
+    ((2, 3), 6, (0.1, 'lqr'))
+    """
+
+    names: tuple[str, ...]
+    values: tuple[list[Any], ...]
+    grid: bool
+
+    @classmethod
+    def checked(cls, grid: Any = None, samples: Any = None, names: Sequence[str] | None = None) -> Axes:
+        """Return the axes of what a user gave; see `cstormpy.simulation.Simulation.sweep`."""
+        if (grid is None) == (samples is None):
+            raise InvalidValue("sweep: give either grid={name: values, …} or samples={name: values, …}")
+        if grid is None:
+            samples = _named(samples, names)
+        elif names is not None:
+            raise InvalidValue("sweep: names are for the columns of samples; those of a grid are the keys of its dict")
+        given: Any = samples if grid is None else grid
+        what = "samples" if grid is None else "grid"
+        if not isinstance(given, Mapping):
+            raise InvalidType(f"{what}: expected a dict as {{'rate:K': [0.0, 0.1]}}, got a {type(given).__name__}")
+        if not given:
+            raise InvalidValue(f"{what}: is empty; name what varies, as in {{'rate:K': [0.0, 0.1]}}")
+        values = tuple(_values(f"{what} {name!r}", one) for name, one in given.items())
+        counts = {name: len(one) for name, one in zip(given, values, strict=True)}
+        if grid is None and len(set(counts.values())) > 1:
+            raise ShapeError(f"samples: expected as many values of each name, got {counts}")
+        return cls(tuple(str(name) for name in given), values, grid is not None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis of the grid has, or how many samples there are."""
+        return tuple(len(v) for v in self.values) if self.grid else (len(self.values[0]),)
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def run(self, k: int) -> tuple[Any, ...]:
+        """Return what the k-th run takes, in the order of the names; the last axis of a grid varies fastest."""
+        if not self.grid:
+            return tuple(v[k] for v in self.values)
+        places = np.unravel_index(k, self.shape)
+        return tuple(v[int(i)] for v, i in zip(self.values, places, strict=True))
+
+    def order(self, first: Sequence[str]) -> list[int]:
+        """Return all runs, those with the same values of some names one behind the other."""
+        at = [k for k, name in enumerate(self.names) if name in first]
+        if not at:
+            return list(range(len(self)))
+        if self.grid:
+            ranges = [range(n) for n in self.shape]
+            places = itertools.product(*ranges)
+            return [k for _, k in sorted((tuple(p[i] for i in at), k) for k, p in enumerate(places))]
+        known: dict[str, int] = {}
+        marks = [known.setdefault(repr([self.values[i][k] for i in at]), len(known)) for k in range(len(self))]
+        return sorted(range(len(self)), key=marks.__getitem__)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return the values of an axis: numbers, texts, or objects where they are neither."""
+        values = self.values[self.names.index(name)]
+        kinds = {np.asarray(v).dtype.kind for v in values} if len({np.shape(v) for v in values}) == 1 else {"O"}
+        if kinds <= set("biuf") or kinds == {"U"}:
+            return np.array(values)
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+
+
+def _named(samples: Any, names: Sequence[str] | None) -> Any:
+    """Return samples as a dict, from an array with names or beside them."""
+    fields = getattr(getattr(samples, "dtype", None), "names", None)
+    if fields:
+        return {name: samples[name] for name in fields}
+    if names is None:
+        return samples
+    array = np.asarray(samples)
+    if array.ndim != 2 or array.shape[1] != len(names) or len(set(names)) < len(names):
+        raise ShapeError(f"samples: expected a column for each of {list(names)}, got the shape {array.shape}")
+    return dict(zip(names, array.T, strict=True))
+
+
+def _values(what: str, given: Any) -> list[Any]:
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise InvalidType(f"{what}: expected a list of values, got {given!r}; write [{given!r}]")
+    values = [v.item() if isinstance(v, np.generic) else v for v in given]
+    if not values:
+        raise InvalidValue(f"{what}: has no values, so that there is nothing to run")
+    for v in values:
+        if np.asarray(v).dtype.kind == "f" and not np.isfinite(v).all():
+            raise NonFinite(f"{what}: all values must be finite, got {v}")
+    return values

@@ -1,0 +1,173 @@
+"""The figure of a sweep: lines over one axis, images with contours over two, points for samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue, unknown_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cstormpy.simulation.sweep.result import Sweep
+
+__all__ = ["draw"]
+
+#: Width and height of one plot [inches].
+WIDTH, HEIGHT = 6.4, 4.8
+#: Contours in an image, and images in a figure, at most.
+CONTOURS, IMAGES = 8, 6
+
+
+def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], labels: Mapping[str, str]) -> Figure:
+    """Return a figure of pyplot's; see `Sweep.plot`."""
+    import matplotlib.pyplot as plt
+
+    if not len(sweep):
+        raise InvalidValue("plot: no run has come to a value")
+    name = next(iter(sweep)) if name is None else name
+    values, shown = sweep[name], _chosen(sweep, over)
+    title = ""
+    if sweep.grid:
+        values, title = _cut(sweep, values, shown, at)
+    columns = values.reshape(*values.shape[: len(shown) if sweep.grid else 1], -1)
+    count = columns.shape[-1]
+    names = [labels.get(name, name)] if count == 1 else [f"{labels.get(name, name)} [{k}]" for k in range(count)]
+    if len(shown) == 1:
+        figure, plot = plt.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")
+        _lines(plot, sweep, shown[0], columns, names)
+        plots = [plot]
+    else:
+        if count > IMAGES:
+            raise InvalidValue(f"plot: {name!r} has {count} numbers for each run; measure fewer at a time")
+        figure, grid = plt.subplots(1, count, squeeze=False, figsize=(WIDTH * count, HEIGHT), layout="constrained")
+        plots = list(grid[0])
+        for k, plot in enumerate(plots):
+            _plane(figure, plot, sweep, shown, columns[..., k], names[k])
+    for plot in plots:
+        plot.set_xlabel(labels.get(shown[0], shown[0]))
+        if len(shown) == 2:
+            plot.set_ylabel(labels.get(shown[1], shown[1]))
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _chosen(sweep: Sweep, over: Any) -> list[str]:
+    """Return the one or two axes to draw over."""
+    numeric = [n for n, v in sweep.axes.items() if v.ndim == 1 and v.dtype.kind in "biuf"]
+    if over is None:
+        if not numeric:
+            return list(sweep.axes)[:1]
+        return numeric[:2]
+    names = [over] if isinstance(over, str) else list(over)
+    for n in names:
+        if n not in sweep.axes:
+            raise unknown_name("axis", n, sweep.axes)
+        if len(names) > 1 and n not in numeric:
+            raise InvalidValue(f"plot: axis {n!r} has no numbers to draw an image over")
+    if len(names) not in (1, 2) or len(set(names)) < len(names):
+        raise InvalidValue(f"axes: expected one name or two, got {over!r}")
+    return names
+
+
+def _cut(
+    sweep: Sweep, values: NDArray[np.float64], shown: list[str], at: Mapping[str, Any]
+) -> tuple[NDArray[np.float64], str]:
+    """Return the values over the shown axes, in their order, and where the others are cut."""
+    names = list(sweep.axes)
+    for n in at:
+        if n not in names:
+            raise unknown_name("axis", n, names)
+        if n in shown:
+            raise InvalidValue(f"at: {n!r} is drawn over, and cannot be cut")
+    places: list[Any] = []
+    told = []
+    for n in names:
+        if n in shown:
+            places.append(slice(None))
+            continue
+        k = _nearest(n, sweep.axes[n], at[n]) if n in at else 0
+        places.append(k)
+        if len(sweep.axes[n]) > 1:
+            told.append(f"{n} = {_short(sweep.axes[n][k])}")
+    cut = values[tuple(places)]
+    if len(shown) == 2 and names.index(shown[0]) > names.index(shown[1]):
+        cut = np.swapaxes(cut, 0, 1)
+    return cut, ", ".join(told)
+
+
+def _nearest(name: str, values: NDArray[Any], wanted: Any) -> int:
+    if values.ndim == 1 and values.dtype.kind in "biuf" and isinstance(wanted, (bool, int, float, np.number)):
+        return int(np.argmin(np.abs(values.astype(float) - float(wanted))))
+    for k, value in enumerate(values):
+        if np.array_equal(value, wanted):
+            return k
+    raise unknown_name(f"axis {name!r}: value", wanted, [_short(v) for v in values])
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _lines(plot: Axes, sweep: Sweep, axis: str, columns: NDArray[np.float64], names: list[str]) -> None:
+    """Draw values over one axis: as lines, or as points over samples and over what is no number."""
+    at = sweep.axes[axis]
+    numeric = at.ndim == 1 and at.dtype.kind in "biuf"
+    x = at if numeric else np.arange(len(at))
+    for k, name in enumerate(names):
+        order = np.argsort(x, kind="stable")
+        plot.plot(x[order], columns[order, k], "o-" if sweep.grid and numeric else "o", markersize=3.5, label=name)
+    if not numeric:
+        plot.set_xticks(x, [_short(v) for v in at])
+    plot.grid(True, alpha=0.3)
+    if len(names) == 1:
+        plot.set_ylabel(names[0])
+    else:
+        plot.legend(frameon=False)
+
+
+def _plane(figure: Figure, plot: Axes, sweep: Sweep, shown: list[str], values: NDArray[np.float64], name: str) -> None:
+    """Draw values over two axes: an image with contours, or coloured points for samples."""
+    x, y = (sweep.axes[n].astype(float) for n in shown)
+    finite = values[np.isfinite(values)]
+    yes_or_no = bool(finite.size) and set(np.unique(finite)) <= {0.0, 1.0}
+    colours = {"cmap": _two_colours(), "vmin": -0.5, "vmax": 1.5} if yes_or_no else {}
+    if not sweep.grid:
+        drawn: Any = plot.scatter(x, y, c=values, s=14, **colours)
+        lost = ~np.isfinite(values)
+        plot.plot(x[lost], y[lost], "x", color="0.6", markersize=4)
+    else:
+        order = np.ix_(np.argsort(x), np.argsort(y))
+        x, y, values = np.sort(x), np.sort(y), values[order]
+        plot.set_facecolor("0.85")  # where a run failed
+        drawn = plot.pcolormesh(_edges(x), _edges(y), values.T, **colours)
+        if not yes_or_no and min(values.shape) > 1 and finite.size and np.ptp(finite) > 0.0:
+            levels = np.linspace(finite.min(), finite.max(), CONTOURS + 2)[1:-1]
+            plot.contour(x, y, values.T, levels=levels, colors="white", linewidths=0.8)
+    bar = figure.colorbar(drawn, ax=plot, label=name)
+    if yes_or_no:
+        bar.set_ticks([0.0, 1.0], labels=["no", "yes"])
+
+
+def _two_colours() -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap(["#cfd8e3", "#1f5fa8"])
+
+
+def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the edges of cells about values.
+
+    >>> _edges(np.array([0.0, 1.0, 3.0])).tolist()
+    [-0.5, 0.5, 2.0, 4.0]
+    """
+    if len(values) == 1:
+        return np.array([values[0] - 0.5, values[0] + 0.5])
+    middle = 0.5 * (values[1:] + values[:-1])
+    return np.concatenate([[2.0 * values[0] - middle[0]], middle, [2.0 * values[-1] - middle[-1]]])

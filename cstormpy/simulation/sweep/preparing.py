@@ -1,0 +1,150 @@
+"""Prepares a sweep: what is asked for is understood and checked, each worker gets a diagram, the first run is made."""
+
+from __future__ import annotations
+
+import functools
+import os
+import queue
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from cstormpy.errors import DiagramError, InvalidType
+from cstormpy.reporting import notice
+from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.sweep.axes import Axes
+from cstormpy.simulation.sweep.copying import copied
+from cstormpy.simulation.sweep.files import Log, header
+from cstormpy.simulation.sweep.going import Going, check_executor, check_pickling, how_many
+from cstormpy.simulation.sweep.measures import Final, check_measure, described
+from cstormpy.simulation.sweep.naming import accepted, diagram_digest, meant
+from cstormpy.simulation.sweep.result import Sweep
+from cstormpy.simulation.sweep.workers import Job, Record, Worker
+
+__all__ = ["How", "carry_out"]
+
+
+class How(NamedTuple):
+    """How a sweep is carried out; see `cstormpy.simulation.Simulation.sweep`."""
+
+    workers: int | None
+    executor: Executor | None
+    resume: str | os.PathLike[str] | None
+    progress: bool
+
+
+def carry_out(
+    sim: Any, diagram: Any, axes: Axes, measure: Any, settings: dict[str, Any], how: How, options: dict[str, Any]
+) -> Sweep:
+    """Run a diagram under many parameters; see `cstormpy.simulation.Simulation.sweep`."""
+    build = _builder(diagram)
+    check_executor(how.executor)
+    if build is None and options:
+        raise InvalidType(f"sweep: a diagram takes no options ({', '.join(options)}); give the function that builds it")
+    make = functools.partial(_simulation, type(sim), tuple(sim.options.setparam))
+    job = Job(make, build, None, options, settings, check_measure(measure), sim.engine)
+    count = how_many(how.workers, how.executor)
+    with _diagrams(job, diagram, count, how) as number:
+        return _sweep(job, axes, number, how)
+
+
+def _builder(diagram: Any) -> Callable[..., Any] | None:
+    """Return the function that builds the diagram, None where that is given itself."""
+    if hasattr(diagram, "blocklist"):
+        return None
+    build: Any = getattr(diagram, "build", diagram)
+    if not callable(build):
+        raise InvalidType(
+            "sweep: expected a function build(sim, **options), a module that has one, or a diagram, got a "
+            f"{type(diagram).__name__}"
+        )
+    return build
+
+
+def _simulation(kind: type[Any], setparam: tuple[str, ...]) -> Any:
+    """Return the simulation of a worker: nothing is shown."""
+    return kind(engine="interpreted", live=False, progress=False, graphics=False, setparam=list(setparam))
+
+
+@contextmanager
+def _diagrams(job: Job, diagram: Any, count: int, how: How) -> Iterator[int]:
+    """Provide each worker with a diagram; yield how many workers there can be.
+
+    A diagram that can not be copied is run by one worker, unless more were asked for; it is left as it was.
+    """
+    if job.build is not None:
+        yield count
+        return
+    if how.executor is not None and not type(how.executor).__module__.startswith("concurrent.futures.thread"):
+        raise DiagramError(
+            "sweep: a diagram cannot be sent to other processes; give the function build(sim, **options) that makes it"
+        )
+    job.given = queue.SimpleQueue()
+    try:
+        copies = [copied(diagram, job.make) for _ in range(count)]
+    except DiagramError as error:
+        if count > 1 and (how.workers is not None or how.executor is not None):
+            raise
+        notice(f"{error}; until then one worker does it all")
+        before = [(b, p, getattr(b, p)) for b in diagram.blocklist for p in b._parameters if hasattr(b, p)]
+        job.given.put(diagram)
+        try:
+            yield 1
+        finally:
+            for block, parameter, value in before:
+                block._parameters[parameter](block, parameter, value)
+        return
+    for one in copies:
+        job.given.put(one)
+    yield count
+
+
+def _sweep(job: Job, axes: Axes, count: int, how: How) -> Sweep:
+    """Understand the names, and run what is not in the file yet: the first run here, then the others by the workers."""
+    first = Worker(job)
+    options = accepted(job.build)[0]
+    values = dict(zip(axes.names, axes.run(0), strict=True))
+    bd = first.diagram({name: values[name] for name in axes.names if name in options and name not in job.fixed})
+    job.varied = tuple(meant(name, bd, job.build, job.fixed) for name in axes.names)
+    about = _about(job, bd)
+    _watch(job, bd)
+    check_pickling(job, how.executor)
+    log = None if how.resume is None else Log(how.resume, header(axes, about))
+    records: dict[int, Record] = {} if log is None else log.records
+    going = Going(job, axes, records, (lambda found: None) if log is None else log.append)
+    try:
+        todo = [k for k in axes.order([v.name for v in job.varied if v.kind == "option"]) if k not in records]
+        if todo and going.alone(first, todo[0]):
+            if job.given is not None and how.executor is not None:
+                job.given.put(bd)
+            going.go(todo[1:], how.executor, count, first, how.progress)
+    finally:
+        if log is not None:
+            log.close()
+    found = Sweep(axes, records, about, going.message)
+    if going.message:
+        notice(f"sweep: {found.message}")
+    elif found.failed.all():
+        notice(f"sweep: all runs failed, the first one so: {next(iter(found.reasons.values()))}")
+    return found
+
+
+def _about(job: Job, bd: Any) -> dict[str, Any]:
+    """Return what tells this sweep from others, beside its axes."""
+    plain = (bool, int, float, str, type(None))
+    settings = {k: v if isinstance(v, plain) else str(v) for k, v in job.settings.items() if k != "watch"}
+    return {"settings": settings, "measure": described(job.measure), "diagram": f"{bd.name} {diagram_digest(bd)}"}
+
+
+def _watch(job: Job, bd: Any) -> None:
+    """Find the signals that are to be recorded, which each worker finds again in its own diagram."""
+    watch = job.settings["watch"]
+    names = [watch] if isinstance(watch, str) and watch != "all" else watch
+    if watch != "all" and not all(isinstance(name, str) for name in names):
+        raise InvalidType("watch: a sweep runs diagrams of its own; give signals by their names, as ['plant.q']")
+    find_signals(bd, names)
+    if isinstance(job.measure, Final):
+        job.measure, more = job.measure.resolved(bd)
+        names = names if names == "all" else list(dict.fromkeys([*names, *more]))
+    job.settings["watch"] = names

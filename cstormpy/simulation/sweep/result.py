@@ -1,0 +1,188 @@
+"""What a sweep returns: arrays over its axes, which runs failed and why, a figure, and its file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import FileFormatError, unknown_name
+from cstormpy.simulation.sweep.axes import Axes
+from cstormpy.simulation.sweep.files import header, line, read_lines
+from cstormpy.simulation.sweep.measures import VALUE
+from cstormpy.simulation.sweep.workers import Record
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Sweep"]
+
+Array = NDArray[np.float64]
+
+
+class Sweep(Mapping[str, Array]):
+    """Results of a sweep; a mapping from the names of what was measured to arrays over the axes.
+
+    A measure that returns a number is called "value". Where a run failed, or was not carried out, the arrays hold NaN.
+
+    Attributes
+    ----------
+    axes : dict of str to ndarray
+        Values of what was varied: of each axis of the grid, or one for each sample.
+    grid : bool
+        Whether the axes form a grid.
+    shape : tuple of int
+        Lengths of the axes of the grid, or the number of samples; the arrays begin with these dimensions.
+    failed, done : ndarray of bool, `shape`
+        Which runs failed, and which were carried out, with or without success.
+    reasons : dict of tuple to str
+        Why runs failed, by their place in the arrays.
+    status, message : str
+        "finished" or "interrupted", and what there is to say of it.
+    """
+
+    def __init__(self, axes: Axes, records: Mapping[int, Record], about: Mapping[str, Any], message: str = "") -> None:
+        self._axes, self._about = axes, dict(about)
+        self.grid, self.shape = axes.grid, axes.shape
+        self.axes: dict[str, NDArray[Any]] = {name: axes.array(name) for name in axes.names}
+        self._records = _alike({k: records[k] for k in sorted(records)})
+        self.done, self.failed = np.zeros(len(axes), dtype=bool), np.zeros(len(axes), dtype=bool)
+        self.reasons: dict[tuple[int, ...], str] = {}
+        self._values: dict[str, Array] = {}
+        self._fill()
+        self.done, self.failed = self.done.reshape(self.shape), self.failed.reshape(self.shape)
+        finished = bool(self.done.all()) and not message
+        self.status = "finished" if finished else "interrupted"
+        counts = f"{self.done.sum()} of {self.done.size} runs, {self.failed.sum()} failed"
+        self.message = f"{message}: {counts}" if message else counts
+
+    def _fill(self) -> None:
+        first = next((r.values for r in self._records.values() if r.failed is None), {})
+        flat = {name: np.full((self.done.size, *v.shape), np.nan) for name, v in first.items()}
+        for k, record in self._records.items():
+            self.done[k] = True
+            self.failed[k] = record.failed is not None
+            if record.failed is not None:
+                self.reasons[tuple(int(i) for i in np.unravel_index(k, self.shape))] = record.failed
+            for name, value in record.values.items():
+                flat[name][k] = value
+        self._values = {name: v.reshape(*self.shape, *v.shape[1:]) for name, v in flat.items()}
+
+    @property
+    def value(self) -> Array:
+        """What a measure that returns a number, or one array, has returned."""
+        return self[VALUE] if VALUE in self._values or len(self._values) != 1 else next(iter(self._values.values()))
+
+    def __getitem__(self, name: str) -> Array:
+        """Return what was measured, by name."""
+        if name not in self._values:
+            raise unknown_name("value", name, self._values)
+        return self._values[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        lines = [f"Sweep, {self.status}: {self.message}"]
+        lines += [f"  {name}: {_span(v)}" for name, v in self.axes.items()]
+        lines += [f"  -> {name} {v.shape}: {_span(v)}" for name, v in self._values.items()]
+        lines += [f"  failed at {at}: {why}" for at, why in list(self.reasons.items())[:3]]
+        return "\n".join(lines)
+
+    def plot(
+        self,
+        name: str | None = None,
+        axes: Any = None,
+        at: Mapping[str, Any] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Figure:
+        """Draw what was measured: a line over one axis, an image with contours over two, points for samples.
+
+        Parameters
+        ----------
+        name : str, optional
+            What to draw; the first that was measured unless given. Of an array each number gets its line, or over two
+            axes its image.
+        axes : str or pair of str, optional
+            The axes to draw it over; the first one or two of numbers unless given.
+        at : dict of str to value, optional
+            Where to cut the other axes of a grid, at the nearest value; the first unless given.
+        labels : dict of str to str, optional
+            What stands beside axes and colours instead of the names, as in ``{"plant.elbow.q": "elbow [rad]"}``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One of pyplot's: ``matplotlib.pyplot.show()`` shows it, its ``savefig`` writes it to a file.
+        """
+        from cstormpy.simulation.sweep.figure import draw
+
+        return draw(self, name, axes, at or {}, labels or {})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, which `read` reads, and from which a sweep goes on (``resume=``)."""
+        target = Path(path)
+        part = target.with_name(f".{target.name}.part")
+        lines = [line(k, record) for k, record in self._records.items()]
+        try:
+            part.write_text("\n".join([json.dumps(header(self._axes, self._about)), *lines, ""]), encoding="utf-8")
+            os.replace(part, target)
+        except OSError as error:
+            raise FileFormatError(f"{target}: cannot be written: {error.strerror or error}") from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Sweep:
+        """Return the sweep of a file that `save` wrote, or to which one is writing or was until it was interrupted.
+
+        Raises
+        ------
+        FileFormatError
+            Where it is none.
+        """
+        first, records, _ = read_lines(path)
+        names, values = tuple(first["axes"]), tuple(first["axes"].values())
+        axes = Axes(names, values, first["kind"] == "grid")
+        if any(not 0 <= k < len(axes) for k in records) or (not axes.grid and len({len(v) for v in values}) > 1):
+            raise FileFormatError(f"{path}: holds runs that are none of its axes'")
+        about = {key: value for key, value in first.items() if key not in ("format", "kind", "axes")}
+        return cls(axes, records, about)
+
+
+def _alike(records: dict[int, Record]) -> dict[int, Record]:
+    """Let runs fail whose measure is of other names or shapes than that of the first; which that is, is no accident."""
+    first = next((r.values for r in records.values() if r.failed is None), None)
+    if first is None:
+        return records
+    wanted = {name: v.shape for name, v in first.items()}
+    out = {}
+    for k, record in records.items():
+        found = {name: v.shape for name, v in record.values.items()}
+        if record.failed is None and found != wanted:
+            record = Record({}, f"measure: returned {found}, and {wanted} in the first run")
+        out[k] = record
+    return out
+
+
+def _span(values: NDArray[Any]) -> str:
+    """Return from where to where values go."""
+    if values.dtype.kind not in "biuf":
+        return ", ".join(str(v) for v in values[:6]) + (", …" if len(values) > 6 else "")
+    finite = values[np.isfinite(values)]
+    counted = f"{len(values)} values, " if values.ndim == 1 else ""
+    return f"{counted}{finite.min():.6g} to {finite.max():.6g}" if finite.size else "nothing finite"

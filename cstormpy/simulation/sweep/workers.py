@@ -1,0 +1,241 @@
+"""One worker of a sweep: a simulation and diagrams of its own, in which it carries out one run after the other."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
+from cstormpy.reporting import notice_once
+from cstormpy.simulation.compiled.registry import NotTranslated
+from cstormpy.simulation.sweep.measures import Measured, measured
+from cstormpy.simulation.wiring import compile_diagram
+
+__all__ = ["Abandoned", "Crew", "Job", "Record", "Varied", "Worker", "work"]
+
+#: Diagrams of other options that a worker keeps.
+_KEPT = 8
+
+
+class Varied(NamedTuple):
+    """What an axis sets: an option of the builder, a state, or a parameter of a block, or one number of it."""
+
+    name: str
+    kind: str
+    block: str = ""
+    parameter: str = ""
+    number: int | None = None
+
+
+class Record(NamedTuple):
+    """What came of a run: what was measured, or why it failed."""
+
+    values: Measured
+    failed: str | None = None
+
+
+class Abandoned(BaseException):
+    """Raised within a run that nobody waits for any more."""
+
+
+@dataclass
+class Job:
+    """What all workers of a sweep are told; all of it can be pickled where the builder and the measure can.
+
+    Attributes
+    ----------
+    make : callable
+        Makes a simulation.
+    build : callable or None
+        Makes a diagram, called as build(sim, **options).
+    given : SimpleQueue or None
+        Without a builder: diagrams, of which each worker takes one.
+    fixed : dict
+        Options of the builder that do not vary.
+    settings : dict
+        Keywords of `Simulation.run`.
+    varied : tuple of Varied
+    measure : callable
+    engine : str
+    """
+
+    make: Callable[[], Any]
+    build: Callable[..., Any] | None
+    given: queue.SimpleQueue[Any] | None
+    fixed: dict[str, Any]
+    settings: dict[str, Any]
+    measure: Callable[[Any], Any]
+    engine: str
+    varied: tuple[Varied, ...] = ()
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+class Worker:
+    """Carries out runs, one after the other, in diagrams that nobody else touches."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.sim = job.make()
+        self._diagrams: dict[bytes, Any] = {}
+        self._interpreted: set[int] = set()
+
+    def diagram(self, options: Mapping[str, Any]) -> Any:
+        """Return the diagram of some options, compiled for running."""
+        key = b"" if not options else pickle.dumps(sorted(options.items()))
+        bd = self._diagrams.pop(key, None)
+        if bd is None:
+            bd = self._built(options)
+            compile_diagram(bd)
+            while len(self._diagrams) >= _KEPT:
+                self._interpreted.discard(id(self._diagrams.pop(next(iter(self._diagrams)))))
+        self._diagrams[key] = bd
+        return bd
+
+    def _built(self, options: Mapping[str, Any]) -> Any:
+        if self.job.build is None:
+            assert self.job.given is not None
+            return self.job.given.get_nowait()
+        try:
+            bd = self.job.build(self.sim, **self.job.fixed, **options)
+        except CstormError:
+            raise
+        except Exception as error:
+            raise DiagramError(f"sweep: the builder failed: {type(error).__name__}: {error}") from error
+        if not hasattr(bd, "blocklist"):
+            raise InvalidType(f"sweep: build returned a {type(bd).__name__}, not a diagram; end it with 'return bd'")
+        return bd
+
+    def run(self, values: Sequence[Any]) -> Record:
+        """Carry out one run, with a value for each axis."""
+        pairs = list(zip(self.job.varied, values, strict=True))
+        try:
+            bd = self.diagram({v.name: value for v, value in pairs if v.kind == "option"})
+            for varied, value in pairs:
+                if varied.kind == "parameter":
+                    set_parameter(bd, varied, value)
+            out = self._simulate(bd, {v.name: value for v, value in pairs if v.kind == "state"})
+            if out.status == "interrupted":
+                raise KeyboardInterrupt
+            return Record(measured(self.job.measure, out))
+        except NotTranslated:
+            raise
+        except CstormError as error:
+            return Record({}, str(error))
+
+    def _simulate(self, bd: Any, states: Mapping[str, Any]) -> Any:
+        """Run a diagram; what can not be translated is run by its blocks, unless it must not."""
+        start = initial(bd, states) if states else None
+        by_blocks = self.job.engine == "interpreted" or id(bd) in self._interpreted
+        self.sim.engine = "interpreted" if by_blocks else "compiled"
+        try:
+            return self.sim.run(bd, start=start, on_error="raise", **self.job.settings)
+        except NotTranslated as error:
+            if self.job.engine == "compiled":
+                raise
+            notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
+            self._interpreted.add(id(bd))
+            return self._simulate(bd, states)
+
+
+def initial(bd: Any, states: Mapping[str, Any]) -> Any:
+    """Return the initial states of a diagram, some of them as given by name."""
+    x = np.array(bd.getstate0(), dtype=float)
+    for name, value in states.items():
+        if name not in bd.statenames:
+            raise unknown_name("state", name, bd.statenames)
+        try:
+            x[bd.statenames.index(name)] = value
+        except (TypeError, ValueError):
+            raise InvalidType(f"state {name!r}: expected a number, got {value!r}") from None
+    return x
+
+
+def set_parameter(bd: Any, varied: Varied, value: Any) -> None:
+    """Set a parameter of a block, or one number of it, as ``set_param`` does."""
+    block = bd.blocknames.get(varied.block)
+    if block is None:
+        raise unknown_name("block", varied.block, bd.blocknames)
+    if varied.parameter not in block._parameters:
+        raise unknown_name(f"block {varied.block!r}: parameter", varied.parameter, block._parameters)
+    if varied.number is not None:
+        numbers = np.array(getattr(block, varied.parameter), dtype=float)
+        if not 0 <= varied.number < numbers.size:
+            raise InvalidValue(f"{varied.name}: {varied.parameter} has {numbers.size} numbers, counted from 0")
+        numbers.flat[varied.number] = value
+        value = numbers
+    try:
+        block._parameters[varied.parameter](block, varied.parameter, value)  # set_param of bdsim's blocks prints it
+    except CstormError:
+        raise
+    except Exception as error:
+        raise InvalidValue(f"{varied.name}: cannot be set to {value!r}: {type(error).__name__}: {error}") from error
+
+
+# ---------------------------------------------------------------- what an executor calls
+
+#: The worker of each thread, kept from one task of a sweep to the next.
+_here = threading.local()
+#: Seconds after which a task is handed back, though not all of its runs are done, so that these are kept.
+_PATIENCE = 0.5
+
+
+class Crew:
+    """The workers of the threads of this process: their runs can be ended, also one that goes on.
+
+    Parameters
+    ----------
+    first : Worker
+        One that is there already, for one of the threads.
+    """
+
+    def __init__(self, first: Worker) -> None:
+        self.stopped = False
+        self._spare = [first]
+        self._workers = [first]
+
+    def hire(self, job: Job) -> Worker:
+        """Return a worker for a thread."""
+        try:
+            return self._spare.pop()
+        except IndexError:
+            worker = Worker(job)
+            self._workers.append(worker)
+            return worker
+
+    def stop(self) -> None:
+        """End what runs, and let nothing more begin."""
+        self.stopped = True
+        for worker in self._workers:
+            worker.sim.post(_abandon)
+
+
+def _abandon() -> None:
+    raise Abandoned
+
+
+def work(job: Job, tasks: Sequence[tuple[int, tuple[Any, ...]]], crew: Crew | None = None) -> list[tuple[int, Record]]:
+    """Carry out runs, given by number and values, with the worker of this thread; return their records by number.
+
+    It returns early, after at least one run, when that has taken a while, and with what is done where it is stopped.
+    """
+    worker = getattr(_here, "worker", None)
+    if worker is None or worker.job.id != job.id:
+        worker = _here.worker = Worker(job) if crew is None else crew.hire(job)
+    done: list[tuple[int, Record]] = []
+    until = time.monotonic() + _PATIENCE
+    try:
+        for number, values in tasks:
+            if (crew is not None and crew.stopped) or (done and time.monotonic() > until):
+                break
+            done.append((number, worker.run(values)))
+    except (KeyboardInterrupt, Abandoned):
+        _here.worker = None
+    return done

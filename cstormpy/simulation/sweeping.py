@@ -1,0 +1,128 @@
+"""`Simulation.sweep`: one diagram run under many parameters, starts and options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING, Any
+
+from cstormpy.simulation.settings import Settings
+
+if TYPE_CHECKING:
+    from cstormpy.simulation.sweep import Sweep
+
+__all__ = ["Sweeping"]
+
+
+class Sweeping:
+    """What a simulation has for many runs of one diagram."""
+
+    engine: str
+    options: Any
+
+    def sweep(
+        self,
+        diagram: Any,
+        grid: Mapping[str, Any] | None = None,
+        measure: Any = None,
+        T: float = 5.0,
+        *,
+        samples: Any = None,
+        names: Sequence[str] | None = None,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        resume: str | os.PathLike[str] | None = None,
+        progress: bool = True,
+        watch: Any = (),
+        solver: Any = "RK45",
+        solver_args: Mapping[str, Any] | None = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        dt: float | None = None,
+        max_step: float | None = None,
+        log_dt: float | None = None,
+        first_tick: int | str = 0,
+        checkfinite: bool = True,
+        **options: Any,
+    ) -> Sweep:
+        """Run a diagram under many parameters, starts and options, and measure each run.
+
+        Parameters
+        ----------
+        diagram : callable, module or BlockDiagram
+            ``build(sim, **options)`` that returns a wired diagram, a module that has one, or a diagram, which is copied
+            for each worker.
+        grid : dict of str to list, optional
+            What varies; every combination is run. A name is an option of the builder, a state of the diagram
+            (``"plant.elbow.q"``: its initial value), a tunable parameter of a block (``"plant:damping"``), or one
+            number of it (``"plant:q0[1]"``).
+        measure : callable, or list of str
+            ``measure(out)`` returns of a run's result a number, an array, or a dict of such, always of the same names
+            and shapes; or names of signals and states, whose final values are kept.
+        T : float
+            How long each run is [s].
+        samples : dict of str to array (N,), structured array, or array (N, k), optional
+            Instead of a grid: the k-th values of all names make the k-th run.
+        names : list of str, optional
+            Of the columns of `samples`, where that is an array.
+        workers : int, optional
+            How many threads share the runs; as many as there are cores unless given.
+        executor : concurrent.futures.Executor, optional
+            What carries the runs out instead of threads: a ProcessPoolExecutor, or ``client.get_executor()`` of Dask.
+            Builder and measure must be such as it can send to its workers: for processes, functions of a module.
+        resume : path, optional
+            A file to which the results are appended as they come, and from which an interrupted sweep goes on.
+        progress : bool
+            Show a line of progress on a terminal. Default True.
+        watch : list of str, or "all"
+            Signals to record in each run, for `measure`.
+        solver, solver_args, rtol, atol, dt, max_step, log_dt, first_tick, checkfinite
+            As for `Simulation.run`.
+        **options
+            Options of the builder that do not vary.
+
+        Returns
+        -------
+        Sweep
+            Results as arrays over the axes. A run that fails is recorded with the reason, and the others go on; after
+            Ctrl-C it holds what was run. Neither the number of workers nor their kind changes a result.
+
+        Raises
+        ------
+        UnknownName
+            Where a name does not exist, before anything runs.
+        DiagramError
+            Where a diagram can not be copied for several workers; a builder can make one for each.
+        FileFormatError
+            Where the file of `resume` belongs to another sweep.
+
+        Notes
+        -----
+        Diagrams are run compiled where they can be translated, unless the simulation is interpreted. Threads share the
+        cores as far as the runs are compiled; a diagram that is run by its blocks, or a measure that takes long, wants
+        processes. Functions of the diagram and the measure are called by several threads at once.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation(engine="interpreted")
+        >>> bd = sim.blockdiagram()
+        >>> decay = bd.INTEGRATOR(x0=1.0, name="decay")
+        >>> rate = bd.GAIN(-1.0, name="rate")
+        >>> bd.connect(decay, rate)
+        >>> bd.connect(rate, decay)
+        >>> found = sim.sweep(bd, {"rate:K": [-1.0, -2.0, -3.0]}, lambda out: out.x[-1, 0], T=1)
+        >>> found.value.round(4).tolist()
+        [0.3679, 0.1353, 0.0498]
+        """
+        from cstormpy.simulation.sweep.axes import Axes
+        from cstormpy.simulation.sweep.preparing import How, carry_out
+
+        Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
+        settings = {
+            "T": T, "dt": dt, "max_step": max_step, "solver": solver, "solver_args": solver_args, "rtol": rtol,
+            "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite, "watch": watch,
+        }  # fmt: skip
+        how = How(workers, executor, resume, progress)
+        return carry_out(self, diagram, Axes.checked(grid, samples, names), measure, settings, how, options)

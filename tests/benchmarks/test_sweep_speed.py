@@ -1,0 +1,119 @@
+"""Sweeps of the acrobot: what a run costs in one beside a run alone, and what two cores gain.
+
+Two threads share the interpreter's lock, which only the integration releases; how much of a run that is stands in the
+table, beside what two processes without a common lock gain on this machine at this time.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from interleaved import gain_of_two_processes, interleave
+
+import cstormpy as cs
+from cstormpy.diagrams import acrobot
+from cstormpy.simulation.compiled.slices import Slices
+
+RUNS, T, ROUNDS = 100, 10.0, 3
+COST = f"a run within a sweep of {RUNS} acrobot runs of 10 s and alone [ms of CPU] (goal: at most 1.3 times)"
+GAIN = f"{RUNS} acrobot runs of 10 s on two cores: how many times as fast as on one (goal: 1.8 of 2 possible)"
+GRID = {
+    "plant.shoulder.q": -math.pi / 2 + np.linspace(-0.4, 0.4, RUNS // 2),
+    "plant.elbow.q": [-0.2, 0.2],
+}
+LAWS = ["energy", "none"]
+
+
+def sweep(sim, law, workers=None, executor=None, grid=GRID):
+    found = sim.sweep(
+        acrobot, grid, ["plant.q"], T=T, workers=workers, executor=executor, controller=law, kick=False, progress=False
+    )
+    assert found.status == "finished" and not found.failed.any()
+    return found
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation(engine="compiled", live=False, progress=False)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_run_in_a_sweep_beside_one_alone(benchmark, record_row, sim, law):
+    bd = acrobot.build(sim, controller=law, kick=False)
+    starts = [(a, b, 0.0, 0.0, 0.0) for a in GRID["plant.shoulder.q"] for b in GRID["plant.elbow.q"]]
+
+    def alone():
+        for start in starts:
+            sim.run(bd, T=T, start=start, watch=["plant.q"])
+
+    def swept():
+        sweep(sim, law, workers=1)
+
+    used: dict[str, list[float]] = {"alone": [], "swept": []}
+
+    def timed(name, run):
+        begin = time.process_time()
+        run()
+        used[name].append(time.process_time() - begin)
+
+    interleave({"alone": lambda: timed("alone", alone), "swept": lambda: timed("swept", swept)}, ROUNDS, 0.0)
+    a, s = (float(np.median(used[name])) / RUNS * 1e3 for name in ("alone", "swept"))
+    record_row(COST, law=law, alone=a, swept=s, ratio=s / a)
+    benchmark.pedantic(swept, rounds=1)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_two_cores(benchmark, record_row, sim, law, monkeypatch):
+    sweep(sim, law, workers=1, grid={name: values[:2] for name, values in GRID.items()})
+    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+        sweep(sim, law, executor=processes)  # its workers import and load what is compiled
+        times = interleave(
+            {
+                "one": lambda: sweep(sim, law, workers=1),
+                "threads": lambda: sweep(sim, law, workers=2),
+                "processes": lambda: sweep(sim, law, executor=processes),
+            },
+            ROUNDS,
+            0.0,
+        )
+    released = share_released(sim, law, monkeypatch)
+    bd = acrobot.build(sim, controller=law, kick=False)
+    record_row(
+        GAIN,
+        law=law,
+        one=times["one"] / RUNS * 1e3,
+        threads=times["one"] / times["threads"],
+        processes=times["one"] / times["processes"],
+        possible=gain_of_two_processes(lambda: sim.run(bd, T=T)),
+        lock_held=f"{1.0 - released:.0%}",
+    )
+    benchmark.pedantic(lambda: sweep(sim, law, workers=2), rounds=1)
+
+
+def share_released(sim, law, monkeypatch):
+    """Return the share of a sweep's time in which the interpreter's lock is free."""
+    free = [0.0]
+    made = Slices.__init__
+
+    def init(self, *arguments):
+        made(self, *arguments)
+        advance = self._advance
+
+        def timed(*given):
+            begin = time.perf_counter()
+            try:
+                return advance(*given)
+            finally:
+                free[0] += time.perf_counter() - begin
+
+        self._advance = timed
+
+    monkeypatch.setattr(Slices, "__init__", init)
+    begin = time.perf_counter()
+    sweep(sim, law, workers=1)
+    return free[0] / (time.perf_counter() - begin)

@@ -1,0 +1,133 @@
+"""The figures of sweeps: what is drawn over which axes, with which labels."""
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.simulation.sweep.axes import Axes
+from cstormpy.simulation.sweep.workers import Record
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def made(function, grid=None, samples=None, fail=()):
+    """Return the sweep of a function of the axes' values."""
+    axes = Axes.checked(grid, samples)
+    records = {}
+    for k in range(len(axes)):
+        found = function(*axes.run(k))
+        found = found if isinstance(found, dict) else {"value": found}
+        values = {name: np.asarray(v, dtype=float) for name, v in found.items()}
+        records[k] = Record({}, "fails") if k in fail else Record(values)
+    return cs.Sweep(axes, records, {})
+
+
+X, Y = np.linspace(0.0, 1.0, 5), np.linspace(-1.0, 1.0, 4)
+
+
+def test_one_axis_gives_a_line():
+    figure = made(lambda x: x**2, {"x": X}).plot(labels={"x": "offset [m]", "value": "energy [J]"})
+    (axes,) = figure.axes
+    (line,) = axes.lines
+    np.testing.assert_allclose(line.get_xydata(), np.column_stack([X, X**2]))
+    assert axes.get_xlabel() == "offset [m]" and axes.get_ylabel() == "energy [J]"
+
+
+def test_an_array_gives_a_line_each():
+    (axes,) = made(lambda x: {"q": [x, 2 * x]}, {"x": X}).plot().axes
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["q [0]", "q [1]"]
+    np.testing.assert_allclose(axes.lines[1].get_ydata(), 2 * X)
+
+
+def test_texts_stand_below_their_points():
+    (axes,) = made(len, {"law": ["pd", "lqr", "none"]}).plot().axes
+    assert [t.get_text() for t in axes.get_xticklabels()] == ["pd", "lqr", "none"]
+
+
+def test_two_axes_give_an_image_with_contours():
+    figure = made(lambda x, y: x + 10 * y, {"x": X, "y": Y}, fail=[3]).plot()
+    axes, bar = figure.axes
+    mesh = axes.collections[0]
+    assert mesh.get_array().shape == (4, 5)
+    expected = (X[:, None] + 10 * Y).T
+    drawn = np.ma.getdata(mesh.get_array())
+    np.testing.assert_allclose(drawn[0], expected[0])
+    assert np.ma.getmaskarray(mesh.get_array())[3, 0]
+    assert len(axes.collections) > 1 and axes.get_xlabel() == "x" and axes.get_ylabel() == "y"
+    assert bar.get_ylabel() == "value"
+
+
+def test_axes_are_chosen_and_swapped_and_the_others_cut():
+    found = made(lambda x, y, z: x + 10 * y + 100 * z, {"x": X, "y": Y, "z": [0.0, 1.0]})
+    figure = found.plot(axes=("y", "x"), at={"z": 0.9})
+    mesh = figure.axes[0].collections[0]
+    np.testing.assert_allclose(mesh.get_array(), X[:, None] + 10 * Y + 100)
+    assert figure._suptitle.get_text() == "z = 1"
+    line = found.plot(axes="z").axes[0].lines[0]
+    np.testing.assert_allclose(line.get_ydata(), [-10.0, 90.0])
+
+
+def test_values_in_any_order_are_drawn_in_order():
+    order = [3, 0, 4, 1, 2]
+    mesh = made(lambda x, y: x + 10 * y, {"x": X[order], "y": Y}).plot().axes[0].collections[0]
+    np.testing.assert_allclose(mesh.get_array(), (X[:, None] + 10 * Y).T)
+    line = made(lambda x: x**2, {"x": X[order]}).plot().axes[0].lines[0]
+    np.testing.assert_allclose(line.get_xdata(), X)
+
+
+def test_yes_and_no_have_two_colours():
+    figure = made(lambda x, y: x > y, {"x": X, "y": Y}).plot()
+    assert [t.get_text() for t in figure.axes[1].get_yticklabels()] == ["no", "yes"]
+    assert len(figure.axes[0].collections) == 1
+
+
+def test_samples_are_points():
+    rng = np.random.default_rng(0)
+    samples = {"a": rng.random(30), "b": rng.random(30)}
+    figure = made(lambda a, b: a * b, samples=samples, fail=[4]).plot()
+    points = figure.axes[0].collections[0]
+    assert len(points.get_offsets()) == 30
+    (crosses,) = figure.axes[0].lines
+    np.testing.assert_allclose(crosses.get_xydata(), [[samples["a"][4], samples["b"][4]]])
+    (axes,) = made(lambda a, b: a * b, samples=samples).plot(axes="b").axes
+    assert axes.lines[0].get_linestyle() == "None"
+
+
+def test_one_value_is_drawn():
+    made(lambda x, y: x, {"x": [1.0], "y": [2.0]}).plot()
+    made(lambda x: x, {"x": [1.0]}).plot()
+    made(lambda x, y: np.nan, {"x": X, "y": Y}).plot().canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "arguments"),
+    [
+        (cs.UnknownName, "value 'speed'", {"name": "speed"}),
+        (cs.UnknownName, "axis 'z'", {"axes": "z"}),
+        (cs.UnknownName, "axis 'z'", {"at": {"z": 1.0}}),
+        (cs.UnknownName, "axis 'law': value 'x'", {"axes": "x", "at": {"law": "x"}}),
+        (cs.InvalidValue, "is drawn over", {"axes": "x", "at": {"x": 1.0}}),
+        (cs.InvalidValue, "has no numbers", {"axes": ("x", "law")}),
+        (cs.InvalidValue, "expected one name or two", {"axes": ()}),
+    ],
+)
+def test_what_can_not_be_drawn_is_named(error, text, arguments):
+    found = made(lambda x, law: x, {"x": X, "law": ["pd", "lqr"]})
+    with pytest.raises(error, match=text):
+        found.plot(**arguments)
+
+
+def test_nothing_is_drawn_of_nothing():
+    with pytest.raises(cs.InvalidValue, match="no run has come to a value"):
+        made(lambda x: x, {"x": X}, fail=range(5)).plot()
+
+
+def test_it_prints_what_it_holds():
+    text = repr(made(lambda x, law: x, {"x": X, "law": ["pd", "lqr"]}, fail=[2]))
+    assert "finished: 10 of 10 runs, 1 failed" in text and "pd, lqr" in text and "failed at (1, 0): fails" in text

@@ -14,6 +14,17 @@ from cstormpy.mechanism import Mechanism, as_mechanism
 __all__ = ["Mechanical", "Ported"]
 
 
+class _UnknownPort(UnknownAttribute):
+    """A port that does not exist; the text is made when it is read, as ``hasattr`` throws it away."""
+
+    def __init__(self, block: Any, name: str, known: list[str]) -> None:
+        super().__init__(name)
+        self._block, self._known = block, known
+
+    def __str__(self) -> str:
+        return str(unknown_name(f"block {label(self._block)!r}: port", self.args[0], self._known))
+
+
 class Ported:
     """What all our blocks have: ports that know their side, and names that are refused where they do not exist.
 
@@ -33,7 +44,7 @@ class Ported:
         except AttributeError:
             if name.startswith("_"):
                 raise
-            raise unknown_name(f"block {label(self)!r}: port", name, [*inputs, *outputs], UnknownAttribute) from None
+            raise _UnknownPort(self, name, [*inputs, *outputs]) from None
         if (name in inputs) != (name in outputs):
             plug.side = "input" if name in inputs else "output"
         return plug

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Screw as Screw
     from cstormpy.mechanism import library as library
     from cstormpy.simulation import Simulation as Simulation
+    from cstormpy.simulation.sweep import Sweep as Sweep
     from cstormpy.trajectory import BSpline as BSpline
     from cstormpy.trajectory import ControlPointMap as ControlPointMap
     from cstormpy.trajectory import EndConditions as EndConditions
@@ -86,6 +87,7 @@ _HOMES = {
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",
+    "Sweep": "simulation.sweep",
     "UnknownName": "errors",
     "clamped_knots": "trajectory",
     "compare": "comparison",

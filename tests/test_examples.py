@@ -37,7 +37,7 @@ def test_the_examples_are_numbered_and_each_is_tested_here():
     assert numbers == list(range(1, len(numbers) + 1))
     tested = Path(__file__).read_text(encoding="utf-8")
     assert all(f"example({number})" in tested for number in numbers)
-    assert [name for name in FILES if not name[0].isdigit()] == ["swap_controllers.py"]
+    assert [name for name in FILES if not name[0].isdigit()] == ["region_of_attraction.py", "swap_controllers.py"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -112,6 +112,19 @@ def test_your_own(capsys):
     assert np.abs(out.signal("motor[0]")).max() <= 4.0
 
 
+def test_compiled_diagram(capsys):
+    runs = example(10)["main"](T=5.0)
+    np.testing.assert_allclose(runs["compiled"].x[-1], runs["interpreted"].x[-1], rtol=1e-7)
+    printed = capsys.readouterr().out
+    assert "def rate(t, x, z, p, n, w, out, xd):" in printed and "'spring' output 0" in printed
+
+
+def test_tune(capsys, tmp_path):
+    tuned = example(11)["main"](T=1.0, dt=0.02)
+    assert tuned.success and tuned.cost < 0.5 * tuned.cost_before
+    assert "damping" in capsys.readouterr().out and (tmp_path / "tuned.png").stat().st_size > 10_000
+
+
 def test_swap_controllers(capsys, tmp_path):
     runpy.run_path(str(EXAMPLES / "swap_controllers.py"), run_name="__main__")
     printed = capsys.readouterr().out.strip().splitlines()
@@ -119,10 +132,20 @@ def test_swap_controllers(capsys, tmp_path):
     shown = re.search(r"^<!-- table: .*-->\n```text\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL)[
         1
     ].splitlines()
-    assert printed[0] == shown[0] and len(printed) == len(shown) == 5
+    assert printed[0] == shown[0] and len(printed) == len(shown) == 6
     for ours, told in zip(printed[1:], shown[1:], strict=True):
         (law, settled, when, *_), (law2, settled2, when2, *_) = ours.split(), told.split()
         assert (law, settled) == (law2, settled2)
-        if law in ("energy", "noncollocated"):  # pfl depends on the last digit
+        if law in ("energy", "noncollocated", "spline"):  # pfl depends on the last digit
             assert float(when) == pytest.approx(float(when2), abs=0.02)
     assert (tmp_path / "swap_controllers.png").stat().st_size > 10_000
+
+
+def test_region_of_attraction(capsys, tmp_path):
+    found = runpy.run_path(str(EXAMPLES / "region_of_attraction.py"))["main"](points=5, T=3.0)
+    caught = found["caught"]
+    # upright is among them, its mirror image too: the acrobot knows no left and right
+    assert caught[2, 2] == 1.0 and 0.1 < caught.mean() < 0.5
+    np.testing.assert_array_equal(caught, caught[::-1, ::-1])
+    assert "25 starts" in capsys.readouterr().out
+    assert (tmp_path / "region_of_attraction.png").stat().st_size > 10_000

@@ -72,7 +72,10 @@ def test_what_they_describe_is_what_a_window_takes():
     [
         (lambda: LiveScope(nin=0), "nin"),
         (lambda: LiveScope(labels="q"), "labels: expected a list of names, got the text 'q'"),
-        (lambda: LiveScope(nin=2, labels=["q"]), "labels: expected a name for each of 2 inputs, or for each trace, got 1"),
+        (
+            lambda: LiveScope(nin=2, labels=["q"]),
+            "labels: expected a name for each of 2 inputs, or for each trace, got 1",
+        ),
         (lambda: LiveScope(units=3), "units: expected text, got 3"),
         (lambda: LiveScope(ylim=[1, 1]), "ylim: expected two finite numbers, the lowest first, got 1 and 1"),
         (lambda: LiveScope(ylim=[1, 2, 3]), "ylim: expected two numbers"),

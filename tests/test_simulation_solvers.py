@@ -54,7 +54,7 @@ def test_order(solver):
 @pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
 def test_steps_are_those_of_scipy(solver, tolerance):
     """The same times, first step, rejections and all."""
-    sim = cs.Simulation()
+    sim = cs.Simulation(engine="interpreted")
     bd = sim.blockdiagram()
     van_der_pol(bd)
     T = 12.0
@@ -68,7 +68,7 @@ def test_steps_are_those_of_scipy(solver, tolerance):
 
 
 def test_evaluations_are_those_of_scipy():
-    sim = cs.Simulation()
+    sim = cs.Simulation(engine="interpreted")
     bd = sim.blockdiagram()
     van_der_pol(bd)
     out = sim.run(bd, 10.0, max_step=100.0)

@@ -3,135 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import math
+import linecache
+import os
+import re
 import types
 import uuid
 
 import numba
-import numpy as np
 from numba.core.errors import NumbaError
 
-from cstormpy.kernels.compiling import _OPTIONS, _Kept, step
-from cstormpy.kernels.entries_mechanisms import energies, motion
+from cstormpy.kernels.compiling import _EXACT, _Kept
+from cstormpy.kernels.diagram_calls import callee
 from cstormpy.kernels.entries_stepping import RATE
 
-__all__ = ["Refused", "compiled"]
+__all__ = ["Refused", "compiled", "kept_as"]
 
 
 class Refused(Exception):
-    """A function of the user that numba does not compile; `name` is that in the source."""
+    """What numba does not compile: a function of the user, `name` in the source, or else a line of the source."""
 
-    def __init__(self, name, reason):
+    def __init__(self, name, reason, line=0):
         super().__init__(reason)
-        self.name = name
+        self.name, self.line = name, line
 
 
-# What the source of a diagram may call ---------------------------------------------------------------
+#: Of the user's functions. Python never calls them: what one returns may be a list of unlike parts, which numba does
+#: not hand to Python.
+_USERS = {"error_model": "python", "boundscheck": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-@step
-def wrapped(angle):
-    """Return an angle within [-π, π), as spatialmath's wrap_mpi_pi."""
-    return (angle + math.pi) % (2 * math.pi) - math.pi
-
-
-@step
-def wrapped_positive(angle):
-    """Return an angle within [0, 2π), as spatialmath's wrap_0_2pi."""
-    return angle - 2.0 * math.pi * np.floor(angle / 2.0 / math.pi)
-
-
-@step
-def wrapped_colatitude(angle):
-    """Return an angle folded into [0, π], as spatialmath's wrap_0_pi."""
-    angle = abs(angle)
-    n = math.floor(angle / math.pi)
-    return angle - n * math.pi if n % 2 == 0 else (n + 1) * math.pi - angle
-
-
-@step
-def nearest(x):
-    """Return the whole number next to x, the even one of two, as NumPy's rint."""
-    return np.rint(x)
-
-
-@step
-def clipped(value, least, most):
-    """Return what Python's min(most, max(value, least)) gives."""
-    above = least if least > value else value
-    return above if above < most else most
-
-
-@step
-def interval(table, count, x):
-    """Return the index i in [0, count - 2] of the interval table[i] <= x <= table[i + 1]; they increase."""
-    low, high = 0, count - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if table[middle] < x:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-@step
-def spline(time, table, sizes, row, out):
-    """Fill position, rate and acceleration (3 n) of a B-spline curve at a time within its interval.
-
-    sizes: degree, number of control points m, of joints n, how many derivatives there are (0 to 2), and the least and
-    the greatest span. table: the knots, the control points (m, n), then those of its derivatives (m − r, n). `row` has
-    room for degree + 1 numbers. The basis functions are those of `cstormpy.trajectory.basis`.
-    """
-    degree, m, n = sizes[0], sizes[1], sizes[2]
-    low, high = sizes[4], sizes[5] + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if table[middle] <= time:
-            low = middle
-        else:
-            high = middle
-    first = low - degree
-    for k in range(3 * n):
-        out[k] = 0.0
-    row[0] = 1.0
-    for d in range(degree + 1):
-        if d > 0:
-            carried = 0.0
-            for r in range(d):
-                left, right = table[low + 1 + r - d], table[low + 1 + r]
-                share = row[r] / (right - left)
-                row[r] = carried + (right - time) * share
-                carried = (time - left) * share
-            row[d] = carried
-        order = degree - d
-        if order <= sizes[3]:
-            points = m + degree + 1 + order * m * n - (order * (order - 1) // 2) * n
-            for k in range(d + 1):
-                for j in range(n):
-                    out[order * n + j] += row[k] * table[points + (first + k) * n + j]
-
-
-def _callable(name):
-    entries = {"motion": motion, "energies": energies}
-    if name in entries:
-        return entries[name].load()
-    return {
-        "wrapped": wrapped,
-        "wrapped_positive": wrapped_positive,
-        "wrapped_colatitude": wrapped_colatitude,
-        "clipped": clipped,
-        "nearest": nearest,
-        "interval": interval,
-        "spline": spline,
-        "math": math,
-    }[name]
-
-
-# The function ----------------------------------------------------------------------------------------
-
-
-def compiled(source, calls, functions, fingerprint):
+def compiled(source, calls, functions, fingerprint, signature=RATE, find=callee):
     """Return the function of a diagram, ``rate``, ready to run and to be handed to `advance`.
 
     Parameters
@@ -144,33 +45,49 @@ def compiled(source, calls, functions, fingerprint):
         What it calls of the user's, and the types of their arguments.
     fingerprint : str or None
         Of the user's functions; None if they have none that another process could know, and nothing is kept on disk.
+    signature, find
+        What it takes and returns, and what gives a callee by its name: those of ``rate`` unless given.
 
     Notes
     -----
     What is compiled bears the digest in its name. Code that is read from disk keeps the symbols of the process that
     compiled it; were two of them alike, a stepper would be handed the function of another diagram.
     """
-    digest = hashlib.sha256((source + (fingerprint or uuid.uuid4().hex)).encode()).hexdigest()[:24]
-    space = {"__name__": __name__, **{name: _callable(name) for name in calls}}
+    digest = _digest(source, fingerprint)
+    space = {"__name__": __name__, **{name: find(name) for name in calls}}
     jit = not numba.config.DISABLE_JIT
     for name, (function, _) in functions.items():
-        space[name] = (
-            numba.njit(error_model="python", boundscheck=True)(_copy(function, f"{name}_{digest}")) if jit else function
-        )
-    exec(compile(source.replace("def rate(", f"def rate_{digest}(", 1), "<diagram>", "exec"), space)
-    rate = space[f"rate_{digest}"]
+        space[name] = numba.njit(**_USERS)(_copy(function, f"{name}_{digest}")) if jit else function
+    name = source[len("def ") : source.index("(")]
+    try:
+        exec(compile(source.replace(f"def {name}(", f"def {name}_{digest}(", 1), "<diagram>", "exec"), space)
+    except SyntaxError as error:
+        raise Refused("", f"{error.msg}: {(error.text or '').strip()}", error.lineno or 0) from error
+    rate = space[f"{name}_{digest}"]
     if not jit:
         return rate
-    dispatcher = numba.njit(**_OPTIONS, nogil=True)(rate)
-    if fingerprint is None:
-        _check(space, functions)
-        dispatcher.compile(RATE)
-    else:
-        with _Kept(f"diagram.{digest}") as kept:
-            dispatcher._cache = _Checking(kept, lambda: _check(space, functions))
-            dispatcher.compile(RATE)
+    dispatcher = numba.njit(**_EXACT, nogil=True)(rate)
+    try:
+        if fingerprint is None:
+            _check(space, functions)
+            dispatcher.compile(signature)
+        else:
+            with _Kept(kept_as(source, fingerprint)) as kept:
+                dispatcher._cache = _Checking(kept, lambda: _check(space, functions))
+                dispatcher.compile(signature)
+    except NumbaError as error:
+        raise Refused("", _said(error), _line_of(error, "<diagram>")) from error
     dispatcher.disable_compile()
     return dispatcher
+
+
+def _digest(source, fingerprint):
+    return hashlib.sha256((source + (fingerprint or uuid.uuid4().hex)).encode()).hexdigest()[:24]
+
+
+def kept_as(source, fingerprint):
+    """Return the name under which the function of a diagram is kept on disk."""
+    return f"diagram.{_digest(source, fingerprint)}"
 
 
 def _copy(function, name):
@@ -205,13 +122,37 @@ def _check(space, functions):
         try:
             space[name].compile(f"({arguments},)")
         except NumbaError as error:
-            raise Refused(name, _first_lines(error)) from error
+            raise Refused(name, _explained(error, space[name].py_func)) from error
         except Exception as error:  # numba's own faults on code it does not know
-            raise Refused(name, f"{type(error).__name__}: {error}") from error
+            said = str(error).partition(". Raised from")[0]
+            code = space[name].py_func.__code__
+            where = f"in the function at line {code.co_firstlineno} of {os.path.basename(code.co_filename)}"
+            raise Refused(name, f"{said}, {where}") from error
 
 
-def _first_lines(error):
+def _explained(error, function):
+    """Return what numba says of a function, and the line that it can not take."""
+    path = function.__code__.co_filename
+    name, number = os.path.basename(path), _line_of(error, os.path.basename(path))
+    if not number:
+        return _said(error)
+    code = linecache.getline(path, number).strip()
+    return f"{_said(error)}, in line {number} of {name}" + (f": {code}" if code else "")
+
+
+def _said(error):
     """Return what numba says, on one line, without its advice."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    told = [line for line in lines if line and not line.startswith(("-", "During:", "This error", "Failed in", "^"))]
-    return " ".join(told[:4])[:300]
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).partition('File "')[0]
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if line and not line.startswith(("-", "During:", "This error", "Failed in"))]
+    return " ".join(told[:4])[:300].rstrip(":. ") or type(error).__name__
+
+
+def _line_of(error, name):
+    """Return the number of the last line of a file that numba speaks of, 0 if there is none."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    numbers = re.findall(rf'File "[^"]*{re.escape(name)}", line (\d+)', text)
+    if numbers:
+        return int(numbers[-1])
+    place = getattr(error, "loc", None)
+    return place.line if place is not None and os.path.basename(place.filename) == name else 0

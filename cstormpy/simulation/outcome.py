@@ -45,6 +45,6 @@ def result_of(bd: Any, run: Run) -> Result:
 
 
 def _side_by_side(signals: list[Any]) -> Any:
-    """Return signals as columns; those that are no numbers are left out."""
-    columns = [np.asarray(s).reshape(len(s), -1) for s in signals if np.asarray(s).dtype.kind in "biufc"]
+    """Return signals as columns; those that are no numbers are left out. A run that failed at once has no samples."""
+    columns = [np.asarray(s).reshape(len(s), -1) for s in signals if len(s) and np.asarray(s).dtype.kind in "biufc"]
     return np.hstack(columns) if columns else np.zeros((0, 0))

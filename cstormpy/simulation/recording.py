@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,34 +91,58 @@ def _by_name(bd: Any, text: str) -> list[Signal]:
 
 
 class Recording:
-    """Times, states and signals, sample by sample.
+    """Times, states and signals, sample by sample or many at once.
 
     The first `watched` signals are those that the user asked for, the others those that panes show.
     """
 
     def __init__(self, signals: list[Signal], watched: int, panes: list[Any]) -> None:
         self.signals, self.watched, self.panes = signals, watched, panes
-        self.t: list[float] = []
-        self.x: list[Array] = []
-        self.y: list[list[Any]] = [[] for _ in signals]
+        self.last = -math.inf
+        #: Samples taken since the last that came many at once.
+        self._t: list[float] = []
+        self._x: list[Array] = []
+        self._y: list[list[Any]] = [[] for _ in signals]
+        #: Those before: times, states, and each signal.
+        self._parts: list[tuple[Array, Array, list[Any]]] = []
 
     def add(self, t: float, x: Array) -> None:
         """Keep the present values; copies, because a block may reuse its arrays."""
-        for signal, values in zip(self.signals, self.y, strict=True):
+        for signal, values in zip(self.signals, self._y, strict=True):
             value = signal.slot.value
             values.append(value.copy() if value.__class__ is np.ndarray else value)
-        self.x.append(x)
-        self.t.append(t)
+        self._x.append(x)
+        self._t.append(t)
+        self.last = t
+
+    def extend(self, t: Array, x: Array, signals: list[Array]) -> None:
+        """Keep many samples: times (N,), states (N, nstates), and the signals, each (N, ...)."""
+        if not len(t):
+            return
+        self._close()
+        self._parts.append((t, x, signals))
+        self.last = float(t[-1])
+
+    def _close(self) -> None:
+        n = len(self._t)  # after an interruption the other lists may be one longer
+        if n:
+            x = np.array(self._x[:n], dtype=float).reshape(n, self._x[0].size)
+            self._parts.append((np.array(self._t), x, [_stack(values[:n]) for values in self._y]))
+        self._t, self._x, self._y = [], [], [[] for _ in self.signals]
 
     def __len__(self) -> int:
-        return len(self.t)
+        return sum(len(t) for t, _, _ in self._parts) + len(self._t)
 
     def arrays(self) -> tuple[Array, Array, list[Any]]:
         """Return times (N,), states (N, nstates), and the signals, each (N, ...)."""
-        n = len(self.t)  # after an interruption the other lists may be one longer
-        width = self.x[0].size if self.x else 0
-        x = np.array(self.x[:n], dtype=float).reshape(n, width)
-        return np.array(self.t), x, [_stack(values[:n]) for values in self.y]
+        self._close()
+        if not self._parts:
+            return np.zeros(0), np.zeros((0, 0)), [np.zeros(0) for _ in self.signals]
+        if len(self._parts) > 1:
+            t, x, y = zip(*self._parts, strict=True)
+            self._parts = [(np.concatenate(t), np.concatenate(x), [_joined(parts) for parts in zip(*y, strict=True)])]
+        t, x, y = self._parts[0]
+        return t, x, list(y)
 
 
 def _stack(values: list[Any]) -> Any:
@@ -127,3 +152,10 @@ def _stack(values: list[Any]) -> Any:
         array = np.empty(len(values), dtype=object)
         array[:] = values
     return array
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    """Return samples in pieces as one array."""
+    if len({part.shape[1:] for part in parts}) == 1:
+        return np.concatenate(parts)
+    return _stack([value for part in parts for value in part])

@@ -33,10 +33,10 @@ __all__ = ["Run", "RunState"]
 Array = NDArray[np.float64]
 
 #: Scheduled times closer than this (relative, and in seconds below one second) are one.
-_SAME_TIME = 1e-12
+SAME_TIME = 1e-12
 #: A source is taken to jump within so many units in the last place of its declared time.
-_JUMP_WIDTH = 8
-#: So many events of one block within so short a time (as _SAME_TIME) are chattering, or accumulate as those of a ball
+JUMP_WIDTH = 8
+#: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
 #: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
 _CHATTER = ((100, 1e-7), (4, 1e-8))
 #: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
@@ -136,6 +136,10 @@ class Run:
         self._observe(at_boundary=True)
         self._commanded()
         while self.t < self.end and self.simstate.stop is None:
+            if self._can_glide():
+                self._glide()
+                if self._commanded():
+                    continue
             bound, sources = self._next_boundary()
             reached = self._segment(bound, sources)
             if not reached:
@@ -151,7 +155,7 @@ class Run:
     def _segment(self, bound: float, sources: list[Any]) -> bool:
         """Step to a boundary; False where an event or a command ended the segment before."""
         d = self.diagram
-        d.latest = bound - _JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
+        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
         if self._only_ticks:
             self._leap(bound)
             return True
@@ -168,9 +172,16 @@ class Run:
             d.earliest = -math.inf
             if self.t < bound:
                 self._observe()
-                if self._commanded() or self.simstate.stop is not None:
+                if self._commanded() or self.simstate.stop is not None or self._can_glide():
                     return False
         return True
+
+    def _can_glide(self) -> bool:
+        """Tell whether many steps may be taken at once from where the run stands."""
+        return False
+
+    def _glide(self) -> None:
+        """Take many steps at once, until the next one is to be looked at or something is due that is not done so."""
 
     def _leap(self, bound: float) -> None:
         """Go to a boundary where nothing changes on the way."""
@@ -208,12 +219,12 @@ class Run:
     def _look_beyond(self, jumped: bool) -> None:
         """Let blocks see the time behind a jump; clocks that tick there sample what the source jumps to."""
         d = self.diagram
-        d.earliest = self.t + _JUMP_WIDTH * float(np.spacing(self.t)) if jumped else -math.inf
+        d.earliest = self.t + JUMP_WIDTH * float(np.spacing(self.t)) if jumped else -math.inf
         d.forget()
 
     def _next_boundary(self) -> tuple[float, list[Any]]:
         """Return the next scheduled time, at most the end, and what is due then."""
-        tolerance = _SAME_TIME * max(1.0, abs(self.t))
+        tolerance = SAME_TIME * max(1.0, abs(self.t))
         while True:
             when, sources = self.simstate.eventq.pop(dt=tolerance)
             if when is None:
@@ -228,7 +239,7 @@ class Run:
 
     def _due(self, t: float) -> list[Any]:
         """Return what is scheduled up to a time."""
-        pending = self.simstate.eventq.pop_until(t + _SAME_TIME * max(1.0, abs(t)))
+        pending = self.simstate.eventq.pop_until(t + SAME_TIME * max(1.0, abs(t)))
         return [source for _, source in pending if source is not None]
 
     def _serve(self, sources: list[Any]) -> None:
@@ -331,7 +342,7 @@ class Run:
     def _on_grid(self, t: float) -> bool:
         """Whether the next point of the grid, or the last of the run, is at this time."""
         last = t >= self.end or self.simstate.stop is not None
-        return last or abs(self._grid_time(self._grid) - t) <= _SAME_TIME * max(1.0, abs(t))
+        return last or abs(self._grid_time(self._grid) - t) <= SAME_TIME * max(1.0, abs(t))
 
     def _grid_time(self, k: int) -> float:
         return self.start_time + k * (self.settings.grid or math.inf) if k else self.start_time
@@ -341,7 +352,7 @@ class Run:
         if not self.settings.grid:
             return
         dense = None
-        tolerance = _SAME_TIME * max(1.0, abs(until))
+        tolerance = SAME_TIME * max(1.0, abs(until))
         while self._grid_time(self._grid) < until - tolerance:
             t = self._grid_time(self._grid)
             dense = dense or self.stepper.dense()
@@ -353,7 +364,7 @@ class Run:
             self._record_grid(until, self.stepper.x)
 
     def _record_grid(self, t: float, x: Array) -> None:
-        if self._grid and self.recording.t and t <= self.recording.t[-1]:
+        if self._grid and t <= self.recording.last:
             return
         self.recording.add(t, x)
         self._grid += 1

@@ -17,6 +17,7 @@ from cstormpy import report
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.live import LiveFeed
 from cstormpy.reporting import Progress, notice
+from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
@@ -30,6 +31,7 @@ from cstormpy.simulation.saved_state import initial_state, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.showing import Showing, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
+from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Simulation"]
@@ -41,7 +43,7 @@ _BDSIM_OPTIONS = (
 ).split(", ")
 
 
-class Simulation(BDSim):
+class Simulation(Analysis, Sweeping, BDSim):
     """Makes block diagrams and runs them.
 
     It is a `bdsim.BDSim`: everything that bdsim offers works on it. Its diagrams have the blocks of cstormpy besides,
@@ -51,8 +53,10 @@ class Simulation(BDSim):
     Parameters
     ----------
     engine : {"auto", "interpreted", "compiled"}
-        How the diagram is evaluated: block by block (also by "auto"), or as one compiled function, for which the first
-        run of a diagram of new wiring waits some seconds. Other numbers need no other code.
+        How the diagram is evaluated: block by block, or as one compiled function, for which the first run of a diagram
+        of new wiring waits some seconds; other numbers need no other code, and it is kept on disk. "auto" takes the
+        function where it is at hand, and else compiles a run that turns out long on its way; a diagram that can not be
+        compiled it runs block by block, and says so once.
     live : {"auto", True, False}
         Whether to show runs in a live window: "auto" for diagrams with live blocks (LIVESCOPE, LIVEXY, MECHANISMVIEW).
         Where none can be shown, one line says why, and the figures are written to files. The environment variable
@@ -305,11 +309,11 @@ class Simulation(BDSim):
 
     def _kind_of_run(self) -> type[Run]:
         """Return the class of the runs of this engine."""
-        if self.engine != "compiled":
+        if self.engine == "interpreted":
             return Run
-        from cstormpy.simulation.compiled import CompiledRun
+        from cstormpy.simulation.compiled import AutomaticRun, CompiledRun
 
-        return CompiledRun
+        return CompiledRun if self.engine == "compiled" else AutomaticRun
 
     def source(self, bd: Any) -> str:
         """Return the source of the one function that the compiled engine makes of a diagram, to be read.

@@ -6,6 +6,7 @@ Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.4
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -68,7 +69,7 @@ def first_step(
     scale = atol + np.abs(x) * rtol
     root = x.size**0.5
     d0, d1 = norm(x / scale) / root, norm(f0 / scale) / root
-    h0 = min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest)
+    h0 = max(min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest), sys.float_info.min)
     d2 = norm((f(t + h0, x + h0 * f0) - f0) / scale) / root / h0
     if d1 <= 1e-15 and d2 <= 1e-15:
         h1 = max(1e-6, h0 * 1e-3)

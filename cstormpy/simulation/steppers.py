@@ -59,8 +59,21 @@ class Stepper(Protocol):
         """Return the state at a time within the last step, to the order of the method."""
 
 
+#: Fills the stages K of a step from (t, x), where the derivative is fx, of length h; returns the state at its end, or
+#: None where the derivative must be asked stage by stage.
+Trial = Callable[[float, Array, Array, float], Array | None]
+
+
 class ExplicitStepper:
-    """An explicit Runge-Kutta method with scipy's control of the step, or with steps of one length."""
+    """An explicit Runge-Kutta method with scipy's control of the step, or with steps of one length.
+
+    Attributes
+    ----------
+    trial : function or None
+        What fills the stages of a step at once, into the first rows of the array K that came with it.
+    """
+
+    trial: Trial | None = None
 
     def __init__(
         self, f: Derivative, method: Tableau, rtol: float, atol: float, max_step: float, step: float | None = None
@@ -85,9 +98,18 @@ class ExplicitStepper:
         if self.K.shape[1] != x.size:
             self.K = np.zeros((self.method.stages + 1, x.size))
 
+    def compute_by(self, f: Derivative, trial: Trial | None = None, K: Array | None = None) -> None:
+        """Take the derivative, and perhaps the stages of whole steps, from other functions from now on."""
+        self.f, self.trial = f, trial
+        self.K = np.zeros((self.method.stages + 1, self.x.size)) if K is None else K
+
     def _attempt(self, t: float, x: Array, fx: Array, h: float) -> tuple[Array, Array]:
         """Return the state after a step of length h and the derivative there; K keeps the stages."""
         K, m = self.K, self.method
+        if self.trial is not None:
+            end = self.trial(t, x, fx, h)
+            if end is not None:
+                return end, K[-1]
         K[0] = fx
         for s in range(1, m.stages):
             K[s] = self.f(t + m.c[s] * h, x + np.dot(K[:s].T, m.A[s, :s]) * h)

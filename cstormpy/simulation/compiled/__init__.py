@@ -6,18 +6,28 @@ of your own joins them, is said in `cstormpy.simulation.compiled.registry`.
 
 from __future__ import annotations
 
+from cstormpy.simulation.compiled.automatic import AutomaticRun
 from cstormpy.simulation.compiled.program import Program, source_of, translate
-from cstormpy.simulation.compiled.registry import NotTranslated, emits, emits_guard, emits_rate, silent_sink
+from cstormpy.simulation.compiled.registry import (
+    NotTranslated,
+    emits,
+    emits_guard,
+    emits_next,
+    emits_rate,
+    silent_sink,
+)
 from cstormpy.simulation.compiled.running import CompiledRun
 from cstormpy.simulation.compiled.slices import Compiled
 
 __all__ = [
+    "AutomaticRun",
     "Compiled",
     "CompiledRun",
     "NotTranslated",
     "Program",
     "emits",
     "emits_guard",
+    "emits_next",
     "emits_rate",
     "silent_sink",
     "source_of",

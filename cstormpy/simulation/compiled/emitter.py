@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.simulation.compiled.numbers import Numbers, Table
 from cstormpy.simulation.compiled.registry import Value
 
 __all__ = ["Emitter", "Untranslatable", "named"]
 
 #: Signals with more numbers are left to NumPy: each number is an expression of its own.
 WIDEST = 64
+#: A number or an array, or a function without arguments that reads it.
+Source = ArrayLike | Callable[[], ArrayLike]
 _IDENTIFIER = re.compile(r"[a-z]+[0-9]*")
 
 
@@ -39,6 +42,8 @@ class Emitter:
         The expression for the time.
     lines : list of str
         The statements until now.
+    written_by : list of int
+        The number of the block, `block` as it stood, that each of them is of.
     calls : set of str
         What is called of `cstormpy.kernels.steppers_generated`.
     functions : dict of str to (function, str)
@@ -47,6 +52,10 @@ class Emitter:
         The name of the block that each of them belongs to.
     pending : list of functions
         Each tells whether somebody has asked a block for something that its guards do not show.
+    numbers_of : Numbers
+        The numbers that the source reads, and how they are read anew.
+    foreign : bool
+        Whether the emitter that writes is not one of cstormpy's own.
     shared : dict
         What emitters keep for others of the same diagram, as the tables of a mechanism.
     """
@@ -54,11 +63,12 @@ class Emitter:
     def __init__(self) -> None:
         self.time = named("t")
         self.lines: list[str] = []
+        self.written_by: list[int] = []
         self.calls: set[str] = set()
         self.functions: dict[str, tuple[Callable[..., Any], str]] = {}
         self.owners: dict[str, str] = {}
-        self._numbers: list[float] = []
-        self._integers: list[int] = []
+        self.numbers_of = Numbers()
+        self.foreign = False
         self.scratch_size = 0
         self._locals = 0
         self._indent = ""
@@ -66,37 +76,42 @@ class Emitter:
         self.pending: list[Callable[[], bool]] = []
         self.shared: dict[Any, Any] = {}
 
-    @property
-    def p(self) -> NDArray[np.float64]:
-        """All numbers."""
-        return np.array(self._numbers, dtype=np.float64)
-
-    @property
-    def n(self) -> NDArray[np.int64]:
-        """All integers."""
-        return np.array(self._integers, dtype=np.int64)
-
     # numbers, which the source reads and never contains
 
-    def number(self, value: ArrayLike) -> Value:
-        """Return a parameter of a block, a number or an array, as expressions that read it."""
-        array = _floats(value)
-        first = self._keep(array)
+    def number(self, value: Source) -> Value:
+        """Return a parameter of a block, a number or an array, as expressions that read it.
+
+        Parameters
+        ----------
+        value : array_like, or function without arguments
+            What can change while the block lives, as a tunable parameter, is given by a function that reads it anew,
+            as in ``e.number(lambda: block.K)``: the program then takes other values as they are. By value stands what
+            never changes; from an emitter of your own it may change as well, but the diagram is then translated anew.
+        """
+        array, first = self._keep(self.numbers_of.floats, value, _floats)
         out = np.empty(array.size, dtype=object)
         out[:] = [f"p[{k}]" for k in range(first, first + array.size)]
         return out.reshape(array.shape)
 
-    def numbers(self, values: ArrayLike) -> str:
-        """Return a table of numbers as a slice."""
-        array = _floats(values)
-        first = self._keep(array)
+    def numbers(self, values: Source) -> str:
+        """Return a table of numbers as a slice; given as for `number`."""
+        array, first = self._keep(self.numbers_of.floats, values, _floats)
         return f"p[{first}:{first + array.size}]"
 
-    def integers(self, values: ArrayLike) -> str:
-        """Return a table of integers as a slice."""
-        first = len(self._integers)
-        self._integers += [int(v) for v in np.ravel(values)]
-        return f"n[{first}:{len(self._integers)}]"
+    def integers(self, values: Source) -> str:
+        """Return a table of integers as a slice; given as for `number`."""
+        array, first = self._keep(self.numbers_of.whole, values, _whole)
+        return f"n[{first}:{first + array.size}]"
+
+    def depends(self, reader: Callable[[], Any]) -> Any:
+        """Return what a function without arguments gives, on which the form of the source depends.
+
+        Where it gives something else later (not ``==``, or an array that is not the same), the diagram is translated
+        anew: ``if e.depends(lambda: block.premul): ...``.
+        """
+        value = reader()
+        self.numbers_of.conditions.append((reader, value))
+        return value
 
     def scratch(self, count: int) -> int:
         """Return where so many numbers of scratch memory begin."""
@@ -104,16 +119,17 @@ class Emitter:
         self.scratch_size += count
         return first
 
-    def _keep(self, array: NDArray[np.float64]) -> int:
-        first = len(self._numbers)
-        self._numbers += array.ravel().tolist()
-        return first
+    def _keep(self, table: Table, value: Source, convert: Callable[[Any], NDArray[Any]]) -> tuple[NDArray[Any], int]:
+        reader = value if callable(value) else None
+        self.numbers_of.baked = self.numbers_of.baked or (self.foreign and reader is None)
+        return table.keep(value if reader is None else reader(), reader, convert)
 
     # statements
 
     def line(self, text: str) -> None:
         """Add a statement."""
         self.lines.append(self._indent + text)
+        self.written_by.append(self.block)
 
     @contextmanager
     def under(self, head: str) -> Iterator[None]:
@@ -203,7 +219,11 @@ class Emitter:
         return name
 
 
-def _floats(value: ArrayLike) -> NDArray[np.float64]:
+def _whole(value: Any) -> NDArray[np.int64]:
+    return np.asarray(value, dtype=np.int64).ravel()
+
+
+def _floats(value: Any) -> NDArray[np.float64]:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise Untranslatable(f"has a parameter that is no real number: a {type(value).__name__}")

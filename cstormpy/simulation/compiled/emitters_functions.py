@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import types
@@ -23,18 +24,29 @@ def _function(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     if block.userdata is not None:
         raise Untranslatable("keeps data between its calls (persistent=True)")
     signals = [slot.value for slot in block._inport_slots]
-    if callable(block.func):
-        given = _extra(block.func, len(u), block.args, block.kwargs)
-        parts = user_call(e, block.func, [*u, *map(e.number, given)], [*signals, *given])
+    if any(isinstance(value, dict) for value in u):
+        raise Untranslatable("is given a dict, which numba does not take")
+    func = e.depends(lambda: block.func)
+    if callable(func):
+        parts = _called(e, block, func, u, signals)
         if len(parts) != block.nout:
             raise Untranslatable(f"returns {len(parts)} values for {block.nout} outputs")
         return parts
-    out = []
-    for func in block.func:
-        given = _extra(func, len(u), block.args, block.kwargs)
-        parts = user_call(e, func, [*u, *map(e.number, given)], [*signals, *given], whole=True)
-        out += parts
-    return out
+    return [part for each in func for part in _called(e, block, each, u, signals, whole=True)]
+
+
+def _called(e: Emitter, block: Any, func: Any, u: Values, signals: list[Any], whole: bool = False) -> Values:
+    """Emit the call of a function of FUNCTION with the inputs and the further arguments that the block holds."""
+
+    def further() -> list[Any]:
+        return _extra(func, len(u), block.args, block.kwargs)
+
+    def number(k: int) -> Value:
+        return e.number(lambda: further()[k])
+
+    given = further()
+    numbers = [number(k) for k in range(len(given))]
+    return user_call(e, func, [*u, *numbers], [*signals, *given], whole)
 
 
 @emits_guard("bdsim.blocks.sinks.Event")
@@ -117,12 +129,49 @@ def _parts(text: str, sample: Any) -> Value:
 def _plain(
     func: Callable[..., Any], arguments: Values, samples: list[Any], e: Emitter
 ) -> tuple[Callable[..., Any], Values, list[Any]]:
-    """Return a function that a compiler takes, with the bound arguments before the others."""
+    """Return a function that a compiler takes, with the bound arguments among the others."""
+    while isinstance(func, functools.partial):
+        arguments, samples = _bound(func, [e.number(v) for v in func.args], arguments, samples, e)
+        func = func.func
+    func = getattr(func, "py_func", func)  # what numba has compiled is compiled anew, so that errors are seen
+    if isinstance(func, (types.BuiltinFunctionType, np.ufunc)):
+        func = _as_function(func, len(arguments))
     if not isinstance(func, types.FunctionType):
         raise Untranslatable(f"its function is a {type(func).__name__}, not a plain function")
     if func.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
         raise Untranslatable("its function is a generator")
     return func, arguments, samples
+
+
+def _bound(
+    func: functools.partial[Any], first: Values, arguments: Values, samples: list[Any], e: Emitter
+) -> tuple[Values, list[Any]]:
+    """Return the arguments of a partial function's own function."""
+    values = iter([*zip(first, func.args, strict=True), *zip(arguments, samples, strict=True)])
+    if not func.keywords:
+        found = list(values)
+    else:
+        found = []
+        for name, parameter in inspect.signature(func.func).parameters.items():
+            if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+                raise Untranslatable("takes arguments by keyword only")
+            if name in func.keywords:
+                found.append((e.number(func.keywords[name]), func.keywords[name]))
+            elif (value := next(values, None)) is not None:
+                found.append(value)
+    return [value for value, _ in found], [sample for _, sample in found]
+
+
+def _as_function(known: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return a function of the language, of so many arguments, that calls one of NumPy or of the math module."""
+    forms: dict[int, Callable[..., Any]] = {
+        1: lambda a: known(a),
+        2: lambda a, b: known(a, b),
+        3: lambda a, b, c: known(a, b, c),
+    }
+    if count not in forms:
+        raise Untranslatable(f"its function is one of {count} arguments that is built in")
+    return forms[count]
 
 
 def fingerprint(functions: list[Callable[..., Any]]) -> tuple[str, bool]:

@@ -1,10 +1,11 @@
-"""Emitters of the blocks of cstormpy: mechanisms, efforts, splines.
+"""Emitters of the blocks of cstormpy that ask a mechanism how it moves, and of the effort.
 
 The blocks are known by name only: simulation does not import them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,26 +13,82 @@ import numpy as np
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
 
-__all__ = ["energies", "motion", "vector"]
+__all__ = ["NO_WRENCH", "Asked", "driven", "energies", "held", "motion", "vector", "wrenches"]
 
 Values = list[Value]
+#: A slice of no numbers.
+NO_WRENCH = "w[0:0]"
 
 
-def _tables(e: Emitter, mech: Any, drive: str = "own") -> tuple[str, Any]:
-    """Return what a mechanism's kernels take first, numbers, structure and scratch memory, and the tables."""
-    from cstormpy.kernels import layout
-    from cstormpy.mechanism.tables import tables_of
+class Asked:
+    """A mechanism that kernels are asked about: how its tables are passed to them.
 
-    tables = tables_of(mech, drive)
-    known = e.shared.get((id(tables.T), id(tables.N)))
-    if known is None:
-        size = (mech.n + 1) * layout.ROW + 6 * len(mech.links)
-        place = e.shared.setdefault(("mechanism", size), e.scratch_size)
-        if place == e.scratch_size:
-            e.scratch(size)
-        known = f"{e.numbers(tables.T)}, {e.integers(tables.N)}, w[{place}:{place + size}]"
-        e.shared[id(tables.T), id(tables.N)] = known
-    return known, tables
+    Parameters
+    ----------
+    e : Emitter
+    read : function without arguments
+        Gives the mechanism, which may be another one of the same links and joints later.
+    owner : object
+        Whose mechanism that is: the tables stand once for all questions of one owner.
+    """
+
+    def __init__(self, e: Emitter, read: Callable[[], Any], owner: Any) -> None:
+        self.e, self.read, self.owner = e, read, owner
+        self.mech = read()
+        self.n, self.links = self.mech.n, len(self.mech.links)
+
+    @classmethod
+    def of_block(cls, e: Emitter, block: Any) -> Asked:
+        """Return the mechanism of a block, which may be exchanged."""
+        return cls(e, lambda: block._mech, block)
+
+    @classmethod
+    def fixed(cls, e: Emitter, mech: Any) -> Asked:
+        """Return a mechanism that stays."""
+        return cls(e, lambda: mech, mech)
+
+    def tables(self, room: int, drive: str = "own") -> str:
+        """Return what kernels take first: numbers, structure, and scratch memory for so many numbers."""
+        from cstormpy.mechanism.tables import tables_of
+
+        e, key = self.e, ("tables", id(self.owner), drive)
+        known = e.shared.get(key)
+        if known is None:
+            numbers = e.numbers(lambda: tables_of(self.read(), drive).T)
+            known = e.shared[key] = f"{numbers}, {e.integers(lambda: tables_of(self.read(), drive).N)}"
+        return f"{known}, {self._scratch(room)}"
+
+    def _scratch(self, room: int) -> str:
+        place = self.e.shared.get(("room", room))
+        if place is None:
+            place = self.e.shared["room", room] = self.e.scratch(room)
+        return f"w[{place}:{place + room}]"
+
+    @property
+    def room(self) -> int:
+        """Scratch memory of the dynamics."""
+        from cstormpy.kernels import layout
+
+        return (self.n + 1) * layout.ROW + 6 * self.links
+
+    @property
+    def wide_room(self) -> int:
+        """Scratch memory of the dynamics and the closed forms."""
+        from cstormpy.kernels import layout
+
+        return layout.forms_numbers(self.n, self.links)
+
+    @property
+    def matrix_room(self) -> int:
+        """Scratch memory of all that and the matrices of the sensitivities."""
+        from cstormpy.kernels import layout
+
+        return self.wide_room + layout.matrix_numbers(self.n)
+
+
+def held(first: int, count: int) -> Value:
+    """Return numbers of the scratch memory as expressions."""
+    return named([f"w[{k}]" for k in range(first, first + count)])
 
 
 def vector(value: Value, n: int) -> Value:
@@ -41,25 +98,41 @@ def vector(value: Value, n: int) -> Value:
     return value.reshape(n)
 
 
-def _driven(e: Emitter, block: Any, u: Values) -> Value:
+def driven(block: Any, u: Values) -> Value:
     """Return u of the hybrid dynamics from the signals at the ports."""
-    drive, out = block._drive, np.full(block._n, "0.0", dtype=object)
-    if drive.wrench:
-        raise Untranslatable("has a port for wrenches")
-    for port, where, names in drive.parts:
+    out = np.full(block._n, "0.0", dtype=object)
+    for port, where, names in block._drive.parts:
         out[where] = vector(u[port], len(names))
     return out
 
 
-def motion(e: Emitter, mech: Any, q: Value, qd: Value, u: Value, drive: str = "own") -> tuple[Value, Value]:
+def wrenches(e: Emitter, drive: Any, links: int, u: Values) -> str:
+    """Return the wrenches on the links as a slice of the scratch memory, an empty one without a port for them."""
+    if not drive.wrench:
+        return NO_WRENCH
+    value = u[drive.first + len(drive.parts)]
+    if value.size != 6 * links or value.ndim > 2:
+        raise Untranslatable(f"is given wrenches of the shape {value.shape} where it takes ({links}, 6)")
+    return e.store([value], e.scratch(value.size))
+
+
+def motion(
+    asked: Asked, q: Value, qd: Value, u: Value, drive: str = "own", wrench: str = NO_WRENCH
+) -> tuple[Value, Value]:
     """Return accelerations and torques of all joints."""
-    n = mech.n
-    tables, _ = _tables(e, mech, drive)
+    e, n = asked.e, asked.n
     first = e.scratch(5 * n)
     e.store([q, qd, u], first)
-    e.fail_if(f"{e.call('motion')}({tables}, w[{first}:{first + 5 * n}]) != 0")
-    found = named([f"w[{k}]" for k in range(first + 3 * n, first + 5 * n)])
-    return found[:n], found[n:]
+    _move(asked, f"w[{first}:{first + 5 * n}]", drive, wrench)
+    return held(first + 3 * n, n), held(first + 4 * n, n)
+
+
+def _move(asked: Asked, g: str, drive: str, wrench: str) -> None:
+    e, tables = asked.e, asked.tables(asked.room, drive)
+    if wrench == NO_WRENCH:
+        e.fail_if(f"{e.call('motion')}({tables}, {g}) != 0")
+    else:
+        e.fail_if(f"{e.call('loaded_motion')}({tables}, {g}, {wrench}) != 0")
 
 
 @emits("cstormpy.blocks.dynamics.HybridDynamics")
@@ -69,42 +142,68 @@ def _plant(e: Emitter, block: Any, u: Values, x: Value) -> Values:
 
 @emits_rate("cstormpy.blocks.dynamics.HybridDynamics")
 def _plant_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
-    if block._pushed is not None:
-        raise Untranslatable("is being pushed")
-    q, qd = x[: block._n], x[block._n :]
-    qdd, _ = motion(e, block._mech, q, qd, _driven(e, block, u))
-    return np.concatenate([qd, qdd])
+    asked, n = Asked.of_block(e, block), block._n
+    q, qd = x[:n], x[n:]
+    first = e.scratch(5 * n)
+    e.store([q, qd, driven(block, u)], first)
+    g, wrench = f"w[{first}:{first + 5 * n}]", wrenches(e, block._drive, asked.links, u)
+    pushed, push = e.number(lambda: float(block._pushed is not None)), e.numbers(lambda: _push(block))
+    with e.under(f"if {pushed} == 0.0:"):
+        _move(asked, g, "own", wrench)
+    with e.under(f"if {pushed} != 0.0:"):
+        e.fail_if(f"{e.call('pushed_motion')}({asked.tables(asked.wide_room)}, {g}, {wrench}, {push}) != 0")
+    return np.concatenate([qd, held(first + 3 * n, n)])
+
+
+def _push(block: Any) -> Any:
+    """Return the push by hand: the link, the point of it and the force."""
+    if block._pushed is None:
+        return np.zeros(7)
+    link, point, force = block._pushed
+    return np.concatenate([[float(link)], point, force])
 
 
 @emits("cstormpy.blocks.dynamics.JointEffort")
 def _joint_effort(e: Emitter, block: Any, u: Values, x: Any) -> Values:
+    asked = Asked.of_block(e, block)
     q, qd = (vector(value, block._n) for value in u[:2])
-    return list(motion(e, block._mech, q, qd, _driven(e, block, u)))
+    wrench = wrenches(e, block._drive, asked.links, u)
+    return list(motion(asked, q, qd, driven(block, u), wrench=wrench))
 
 
 @emits("cstormpy.blocks.dynamics.InverseDynamics")
 def _inverse(e: Emitter, block: Any, u: Values, x: Any) -> Values:
-    if block._loads.wrench:
-        raise Untranslatable("has a port for wrenches")
-    q, qd, qdd = (vector(value, block._n) for value in u)
-    return [motion(e, block._mech, q, qd, qdd, "inverse")[1]]
+    asked = Asked.of_block(e, block)
+    q, qd, qdd = (vector(value, block._n) for value in u[:3])
+    return [motion(asked, q, qd, qdd, "inverse", wrenches(e, block._loads, asked.links, u))[1]]
 
 
-def energies(e: Emitter, mech: Any, q: Value, qd: Value) -> Value:
+@emits("cstormpy.blocks.inertia.GravityLoad")
+def _gravity_load(e: Emitter, block: Any, u: Values, x: Any) -> Values:
+    still = np.full(block._n, "0.0", dtype=object)
+    return [motion(Asked.of_block(e, block), vector(u[0], block._n), still, still, "still")[1]]
+
+
+def energies(asked: Asked, q: Value, qd: Value) -> Value:
     """Return kinetic and potential energy of a mechanism, (2,)."""
-    from cstormpy.mechanism.tables import first_moment
-
-    arguments, tables = _tables(e, mech)
-    given = e.store([q, qd], e.scratch(2 * mech.n))
-    welded = e.number(-float(mech.gravity @ first_moment(tables.base_inertia)))  # the kernel sees what moves
+    e = asked.e
+    given = e.store([q, qd], e.scratch(2 * asked.n))
+    welded = e.number(lambda: _welded(asked.read()))
     pair = f"e{e.scratch(1)}"
-    e.line(f"{pair} = {e.call('energies')}({arguments}, {given})")
+    e.line(f"{pair} = {e.call('energies')}({asked.tables(asked.room)}, {given})")
     return e.let([f"{pair}[0]", f"{pair}[1] + {welded}"])
+
+
+def _welded(mech: Any) -> float:
+    """Return the potential energy of the links that are fixed to the base; the kernel sees what moves."""
+    from cstormpy.mechanism.tables import first_moment, tables_of
+
+    return -float(mech.gravity @ first_moment(tables_of(mech).base_inertia))
 
 
 @emits("cstormpy.blocks.inertia.Energy")
 def _energy(e: Emitter, block: Any, u: Values, x: Any) -> Values:
-    kinetic, potential = energies(e, block._mech, *(vector(value, block._n) for value in u))
+    kinetic, potential = energies(Asked.of_block(e, block), *(vector(value, block._n) for value in u))
     return [named(kinetic), named(potential), e.each("{0} + {1}", kinetic, potential)]
 
 
@@ -115,48 +214,8 @@ def _effort(e: Emitter, block: Any, u: Values, x: Value) -> Values:
 
 @emits_rate("cstormpy.blocks.measures.Effort")
 def _effort_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
-    tau, weight = np.atleast_1d(u[0]), e.number(block.weight)
+    tau, weight = np.atleast_1d(u[0]), e.number(lambda: block.weight)
     if tau.ndim > 1 or (weight.ndim and weight.shape != tau.shape):
         raise Untranslatable("its weights do not fit its signal")
     squares = e.each("{0} * {1} * {1}", weight, tau)
     return named([f"0.5 * {e.sum(list(squares))}"])
-
-
-@emits("cstormpy.blocks.trajectories.SplineTrajectory")
-def _spline(e: Emitter, block: Any, u: Values, x: Any) -> Values:
-    curve, pace, begin = block.curve, block._pace, block._from
-    if block._ends != "hold":
-        raise Untranslatable(f"its ends are {block._ends!r}, not 'hold'")
-    first, last, rate = e.number(begin), e.number(begin + curve.duration / pace), e.number(pace)
-    t0, t1 = e.number(curve.t0), e.number(curve.t1)
-    e.call("clipped")
-    s = e.let(e.each("clipped({0} + {1} * (clipped(t, {2}, {3}) - {2}), {0}, {4})", t0, rate, first, last, t1))
-    held = e.let(e.each("{2} if {0} <= t < {1} else 0.0", first, last, rate))
-    place, row = e.scratch(3 * curve.n), e.scratch(curve.degree + 1)
-    e.line(
-        f"{e.call('spline')}({s}, {e.numbers(_levels(curve))}, {e.integers(_sizes(curve))}, "
-        f"w[{row}:{row + curve.degree + 1}], w[{place}:{place + 3 * curve.n}])"
-    )
-    found = named([f"w[{k}]" for k in range(place, place + 3 * curve.n)]).reshape(3, curve.n)
-    return [
-        found[0],
-        e.each("{0} * {1}", held, found[1]),
-        e.each("{0} * {0} * {1}", held, found[2]),
-    ]
-
-
-def _levels(curve: Any) -> Any:
-    """Return knots and control points, and those of the derivatives, as `spline` takes them."""
-    from cstormpy.trajectory.basis import difference
-
-    points = [curve.control_points]
-    for order in range(1, min(curve.degree, 2) + 1):
-        points.append(difference(curve.knots, curve.degree, points[-1], order))
-    return np.concatenate([curve.knots, *(level.ravel() for level in points)])
-
-
-def _sizes(curve: Any) -> list[int]:
-    knots = curve.knots
-    lowest = int(np.searchsorted(knots, curve.t0, "right")) - 1
-    highest = int(np.searchsorted(knots, curve.t1, "left")) - 1
-    return [curve.degree, len(curve.control_points), curve.n, min(curve.degree, 2), lowest, highest]

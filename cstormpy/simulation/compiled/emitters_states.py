@@ -1,4 +1,4 @@
-"""Emitters of bdsim's blocks with states, continuous and sampled; of the sampled ones what they give between ticks."""
+"""Emitters of bdsim's blocks with states, continuous and sampled; of the sampled ones also what a tick does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
-from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
+from cstormpy.simulation.compiled.registry import Value, emits, emits_next, emits_rate
 
 __all__: list[str] = []
 
@@ -23,17 +23,26 @@ def _state(e: Emitter, block: Any, u: Values, x: Value) -> Values:
     return [_number_or_vector(x)]
 
 
+# continuous -------------------------------------------------------------------------------------------------
+
+
 @emits_rate("bdsim.blocks.continuous.Integrator")
 def _integrator_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
-    rate = u[0].ravel()
-    if rate.shape != x.shape:
-        raise Untranslatable(f"has {x.size} states and an input of {rate.size} numbers")
-    rate = e.let(rate)
-    if block.min is not None:
-        rate = e.each("0.0 if {0} < {1} else {2}", x, e.number(block.min), rate)
-    if block.max is not None:
-        rate = e.each("0.0 if {0} > {1} else {2}", x, e.number(block.max), rate)
-    return e.each("{0} * {1}", e.number(block.gain), rate)
+    rate = _as_wide(u[0], x)
+    low, high = e.depends(lambda: (block.min is not None, block.max is not None))
+    if low or high:
+        rate = e.let(rate)
+    if low:
+        rate = e.each("0.0 if {0} < {1} else {2}", x, e.number(lambda: block.min), rate)
+    if high:
+        rate = e.each("0.0 if {0} > {1} else {2}", x, e.number(lambda: block.max), rate)
+    return e.each("{0} * {1}", e.number(lambda: block.gain), rate)
+
+
+def _as_wide(value: Value, x: Value) -> Value:
+    if value.size != x.size:
+        raise Untranslatable(f"has {x.size} states and an input of {value.size} numbers")
+    return value.ravel()
 
 
 def _stacked(u: Values) -> Value:
@@ -41,23 +50,62 @@ def _stacked(u: Values) -> Value:
     return np.concatenate([value.ravel() for value in u])
 
 
-@emits(
-    "bdsim.blocks.continuous.LTI_SS",
-    "bdsim.blocks.sampled.LTI_SS_S",
-)
+@emits("bdsim.blocks.continuous.LTI_SS", "bdsim.blocks.sampled.LTI_SS_S")
 def _linear(e: Emitter, block: Any, u: Values, x: Value) -> Values:
-    y = e.product(e.number(block.C), x)
-    if block.D is not None:
-        y = e.each("{0} + {1}", y, e.product(e.number(block.D), _stacked(u)))
+    y = e.product(e.number(lambda: block.C), x)
+    if e.depends(lambda: block.D is not None):
+        y = e.each("{0} + {1}", y, e.product(e.number(lambda: block.D), _stacked(u)))
     return [_number_or_vector(np.atleast_1d(y))]
 
 
 @emits_rate("bdsim.blocks.continuous.LTI_SS")
 def _linear_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
-    return e.product(np.hstack([e.number(block.A), e.number(block.B)]), np.concatenate([x, _stacked(u)]))
+    both = np.hstack([e.number(lambda: block.A), e.number(lambda: block.B)])
+    return e.product(both, np.concatenate([x, _stacked(u)]))
+
+
+emits_next("bdsim.blocks.sampled.LTI_SS_S")(_linear_rate)
+
+# sampled ----------------------------------------------------------------------------------------------------
+
+
+@emits_next("bdsim.blocks.sampled.ZOH")
+def _held(e: Emitter, block: Any, u: Values, x: Value) -> Value:
+    return _as_wide(u[0], x)
+
+
+@emits_next("bdsim.blocks.sampled.Integrator_S")
+def _summed(e: Emitter, block: Any, u: Values, x: Value) -> Value:
+    gain, T = e.number(lambda: block.gain), e.number(lambda: block.T)
+    after = e.let(e.each("{0} + {1} * {2} * {3}", x, gain, T, _as_wide(u[0], x)))
+    low, high = e.depends(lambda: (block.min is not None, block.max is not None))
+    if low:
+        after = e.let(e.each("max({0}, {1})", after, e.number(lambda: block.min)))
+    if high:
+        after = e.let(e.each("min({0}, {1})", after, e.number(lambda: block.max)))
+    if e.depends(lambda: block.enable) is None:
+        return after
+    return e.each(f"{{0}} if abs({u[0].ravel()[0]}) < {{1}} else 0.0", after, e.number(_band(block, u[0])))
+
+
+#: What PID_S has its integrator ask whether to go on.
+_BAND = ("bdsim.blocks.sampled", "PID_S.__init__.<locals>.ifunc")
+
+
+def _band(block: Any, value: Value) -> Any:
+    """Return a reader of the error within which the integrator of PID_S is enabled."""
+    enable = block.enable
+    if (enable.__module__, enable.__qualname__) != _BAND or value.size != 1:
+        raise Untranslatable("is enabled by a function (enable=)")
+    return lambda: block.enable.__closure__[0].cell_contents
 
 
 @emits("bdsim.blocks.sampled.Deriv_S")
 def _sampled_rate(e: Emitter, block: Any, u: Values, x: Value) -> Values:
-    difference = e.each("{0} * ({1} - {2}) / {3}", e.number(block.gain), u[0], x, e.number(block.T))
-    return [_number_or_vector(difference)]
+    gain, T = e.number(lambda: block.gain), e.number(lambda: block.T)
+    return [_number_or_vector(e.each("{0} * ({1} - {2}) / {3}", gain, u[0], x, T))]
+
+
+@emits_next("bdsim.blocks.sampled.Deriv_S")
+def _last_input(e: Emitter, block: Any, u: Values, x: Value) -> Value:
+    return _as_wide(u[0], x)

@@ -2,8 +2,9 @@
 
 The source is ``rate(t, x, z, p, n, w, out, xd)``: x the continuous states, z the sampled ones, p all numbers, n the
 structure of the mechanisms, w scratch memory; it fills out, the signals of all outputs one behind the other, then the
-guards, and xd. It returns 0, or the position of a block, counted from 1, that failed. Numbers, names and strings of a
-diagram do not stand in it, so that another diagram of the same wiring needs no other code.
+guards and what sampled states become at a tick, and xd. It returns 0, or the position of a block, counted from 1, that
+failed. Numbers, names and strings of a diagram do not stand in it, so that another diagram of the same wiring needs no
+other code.
 """
 
 from __future__ import annotations
@@ -19,12 +20,27 @@ from cstormpy.simulation.compiled import (  # noqa: F401  # they register themse
     emitters_bdsim,
     emitters_controllers,
     emitters_functions,
+    emitters_joints,
+    emitters_kinematics,
+    emitters_linalg,
     emitters_mechanisms,
+    emitters_sources,
     emitters_states,
+    emitters_trajectories,
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
-from cstormpy.simulation.compiled.registry import NotTranslated, Value, emitter_of, guard_of, is_silent, rate_of
+from cstormpy.simulation.compiled.numbers import Numbers
+from cstormpy.simulation.compiled.registry import (
+    NotTranslated,
+    Value,
+    emitter_of,
+    guard_of,
+    is_silent,
+    next_of,
+    rate_of,
+)
+from cstormpy.simulation.compiled.untranslated import why
 from cstormpy.simulation.diagram import Diagram
 
 __all__ = ["Program", "source_of", "translate"]
@@ -59,6 +75,18 @@ class Program:
         What each variable is.
     pending : list of functions
         Each tells whether somebody has asked a block for something that its guards do not show.
+    numbers : Numbers
+        How p and n are read anew.
+    clocks : list of (Clock, slice, int)
+        Clocks whose ticks are translated: where in z the states of their blocks stand, and in out the new ones.
+    checked : int
+        How many of out are signals and guards.
+    nstates : int
+        How many continuous states there are.
+    blocks : list of str
+        The names of the blocks in the order in which the function numbers them where they fail.
+    line_owners : list of str
+        The name of the block that each line of the source is of, from the second line on.
     """
 
     source: str
@@ -77,6 +105,19 @@ class Program:
     fingerprint: tuple[str, bool]
     legend: list[str]
     pending: list[Callable[[], bool]]
+    numbers: Numbers
+    clocks: list[tuple[Any, slice, int]]
+    checked: int
+    nstates: int
+    blocks: list[str]
+    line_owners: list[str]
+
+    def refresh(self) -> bool:
+        """Read the numbers anew from the blocks; return False where the diagram is to be translated anew instead."""
+        try:
+            return self.numbers.refresh(self.p, self.n)
+        except Exception:  # what a reader no longer finds in its block
+            return False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -118,7 +159,7 @@ class _Translation:
     def __init__(self, diagram: Diagram, detectors: list[tuple[Any, Any]]) -> None:
         self.diagram, self.detectors = diagram, detectors
         self.e = Emitter()
-        self.signals: dict[int, Value] = {}
+        self.signals: dict[int, Any] = {}
         self.reasons: list[tuple[str, str]] = []
         self.columns: dict[tuple[int, int], tuple[int, tuple[int, ...]]] = {}
         self.width = 0
@@ -139,12 +180,14 @@ class _Translation:
         if self.reasons:
             raise NotTranslated(self.reasons)
         guards = self._guards()
+        checked, clocks = self.width, self._clocks()
+        names = self._numbered()
         body = "\n".join(f"    {line}" for line in e.lines)
         source = f"def rate(t, x, z, p, n, w, out, xd):\n{body}\n    return 0\n"
         return Program(
             source=source,
-            p=e.p,
-            n=e.n,
+            p=e.numbers_of.floats.array(),
+            n=e.numbers_of.whole.array(),
             scratch=e.scratch_size,
             width=self.width,
             columns=self.columns,
@@ -158,7 +201,20 @@ class _Translation:
             fingerprint=fingerprint([f for f, _ in e.functions.values()]),
             legend=self.legend,
             pending=e.pending,
+            numbers=e.numbers_of,
+            clocks=clocks,
+            checked=checked,
+            nstates=self.diagram.nstates,
+            blocks=names,
+            line_owners=[names[number] if number < len(names) else "the diagram" for number in e.written_by],
         )
+
+    def _numbered(self) -> list[str]:
+        """Return the names of the blocks in the order in which they were gone through."""
+        d = self.diagram
+        blocks = [*(b for b, *_ in d.order), *(b for b, _ in d.continuous), *(b for _, b in self.detectors)]
+        blocks += [b for clock in d.bd.clocklist for b in clock.blocklist]
+        return [str(b.name) for b in blocks]
 
     def _name_states(self) -> None:
         for b, part in self.diagram.continuous:
@@ -181,6 +237,11 @@ class _Translation:
         for name in list(self.e.functions)[functions:]:
             self.e.owners[name] = str(b.name)
 
+    def _emitted(self, emit: Any, b: Any, u: list[Value], x: Any) -> Any:
+        """Return what an emitter gives, which may be one that knows nothing of readers."""
+        self.e.foreign = not str(getattr(emit, "__module__", "")).startswith("cstormpy.")
+        return emit(self.e, b, u, x)
+
     def _refuse(self, b: Any, why: str) -> None:
         self.reasons.append((str(b.name), why))
         for slot in b._outport_slots:  # those behind it are still looked at
@@ -195,16 +256,19 @@ class _Translation:
     def _outputs(self, b: Any) -> None:
         emit = emitter_of(b)
         if emit is None:
-            raise Untranslatable(f"there is no emitter for {type(b).__module__}.{type(b).__qualname__}")
+            raise Untranslatable(why(type(b)))
         x = self.states.get(b)
         inputs = [self.signals.get(id(slot), named("nan")) for slot in b._inport_slots] if x is not None else None
-        values = emit(self.e, b, self._inputs(b) if inputs is None else inputs, x)
+        values = self._emitted(emit, b, self._inputs(b) if inputs is None else inputs, x)
         if len(values) != b.nout:
             raise Untranslatable(f"its emitter gives {len(values)} values for {b.nout} outputs")
         for port, (slot, value) in enumerate(zip(b._outport_slots, values, strict=True)):
             self._output(b, port, slot, value)
 
-    def _output(self, b: Any, port: int, slot: Any, value: Value) -> None:
+    def _output(self, b: Any, port: int, slot: Any, value: Value | dict[str, Value]) -> None:
+        if isinstance(value, dict):  # signals side by side, of which blocks behind take single ones: it has no column
+            self.signals[id(slot)] = {key: self.e.let(part) for key, part in value.items()}
+            return
         kind = np.asarray(slot.value).dtype.kind
         if kind not in "biuf" or isinstance(slot.value, (list, tuple)):
             raise Untranslatable(f"output {port} carries a {type(slot.value).__name__}")
@@ -222,7 +286,7 @@ class _Translation:
         emit = rate_of(b)
         if emit is None:
             raise Untranslatable(f"there is no emitter for the states of {type(b).__module__}.{type(b).__qualname__}")
-        rate = named(emit(self.e, b, self._inputs(b), self.states[b]))
+        rate = named(self._emitted(emit, b, self._inputs(b), self.states[b]))
         if rate.shape != (b.nstates,):
             raise Untranslatable(f"has {b.nstates} states, its emitter gives rates of the shape {rate.shape}")
         self.legend.append(f"xd[{part.start}] to xd[{part.stop - 1}]: {b.name!r}")
@@ -241,7 +305,7 @@ class _Translation:
                 return None
             functions, pending = len(self.e.functions), len(self.e.pending)
             try:
-                value = named(emit(self.e, owner, self._inputs(owner), detector))
+                value = named(self._emitted(emit, owner, self._inputs(owner), detector))
             except Untranslatable:
                 return None
             self.e.owners.update(dict.fromkeys(list(self.e.functions)[functions:], str(b.name)))
@@ -252,3 +316,38 @@ class _Translation:
             found.append((self.width, float(getattr(detector, "direction", 0.0)), whole))
             self.width += 1
         return found
+
+    # what clocks do
+
+    def _clocks(self) -> list[tuple[Any, slice, int]]:
+        found, where = [], dict(self.sampled)
+        self.e.block = len(self.diagram.order) + len(self.diagram.continuous) + len(self.detectors) - 1
+        for clock in self.diagram.bd.clocklist:
+            lines, first, before = len(self.e.lines), self.width, self.e.block
+            if clock.blocklist and all(self._next(b) for b in clock.blocklist):
+                begin = where[clock.blocklist[0]].start
+                found.append((clock, slice(begin, begin + self.width - first), first))
+            else:
+                self.e.block = before + len(clock.blocklist)
+                del self.e.lines[lines:], self.e.written_by[lines:]
+                self.width = first
+        return found
+
+    def _next(self, b: Any) -> bool:
+        """Write the states of a sampled block after a tick into out; return whether that can be done."""
+        emit = next_of(b)
+        self.e.block += 1
+        if emit is None:
+            return False
+        functions = len(self.e.functions)
+        try:
+            value = named(self._emitted(emit, b, self._inputs(b), self.states[b])).ravel()
+        except Exception:  # its ticks are left to Python, which knows all blocks
+            return False
+        self.e.owners.update(dict.fromkeys(list(self.e.functions)[functions:], str(b.name)))
+        if value.size != b.ndstates:
+            return False
+        for item in value:
+            self.e.line(f"out[{self.width}] = {item}")
+            self.width += 1
+        return True

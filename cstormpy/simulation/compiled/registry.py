@@ -9,16 +9,30 @@ of your own joins with a few lines, as methods of its class::
             return [self.scale * u[0] ** 2]
 
         def emit(self, e, u, x):
-            return [e.each("{0} * {1} * {1}", e.number(self.scale), u[0])]
+            return [e.each("{0} * {1} * {1}", e.number(lambda: self.scale), u[0])]
 
 or, for a class that is not yours, as functions that join the registry::
 
     @emits("my_blocks.Square")
     def _square(e, block, u, x):
-        return [e.each("{0} * {1} * {1}", e.number(block.scale), u[0])]
+        return [e.each("{0} * {1} * {1}", e.number(lambda: block.scale), u[0])]
 
-A block with continuous states needs `emit_rate` (`emits_rate`) besides, which returns the rate of its states. What a
-class computes anew (by an output or deriv of its own) is not covered by an emitter of the class that it derives from.
+What an emitter has at hand, `e`, is `cstormpy.simulation.compiled.emitter.Emitter`:
+
+- ``e.number(lambda: ...)`` an expression that reads a number or an array anew, whenever it may have changed: after a
+  change nothing is translated anew. A number by value is right too, but then the diagram is translated anew;
+- ``e.depends(lambda: ...)`` a value on which the form of the source depends, as whether a limit is there;
+- ``e.each(form, ...)`` and ``e.product(a, b)`` an expression for each number of a signal, and the matrix product;
+- ``e.let(...)`` a variable for what is used more than once;
+- ``e.call(name)`` a function of `cstormpy.kernels.diagram_calls`, or "math";
+- ``e.fail_if(condition)`` hands the moment to the block's own methods, which say what is wrong.
+
+A block with continuous states needs `emit_rate` (`emits_rate`) besides, which returns the rate of its states; a
+sampled one may have `emit_next` (`emits_next`), which returns its states after a tick: without it, ticks are left to
+Python. What a class computes anew (by an output or deriv of its own) is not covered by an emitter of the class that
+it derives from. At the start of a run all signals are compared with those of the blocks themselves, so that an emitter
+that is wrong is found and named. examples/10_compiled_diagram.py shows a block that joins;
+`cstormpy.simulation.compiled.untranslated` lists what is not translated.
 """
 
 from __future__ import annotations
@@ -36,10 +50,12 @@ __all__ = [
     "Value",
     "emits",
     "emits_guard",
+    "emits_next",
     "emits_rate",
     "emitter_of",
     "guard_of",
     "is_silent",
+    "next_of",
     "rate_of",
     "silent_sink",
 ]
@@ -51,6 +67,7 @@ Emit = Callable[[Any, Any, list[Value], Any], Any]
 _outputs: dict[str, Emit] = {}
 _rates: dict[str, Emit] = {}
 _guards: dict[str, Emit] = {}
+_nexts: dict[str, Emit] = {}
 _silent: dict[str, Callable[[Any], bool]] = {}
 
 
@@ -77,6 +94,11 @@ def emits(*classes: str) -> Callable[[Emit], Emit]:
 def emits_rate(*classes: str) -> Callable[[Emit], Emit]:
     """Register the emitter of the rate of the states of classes."""
     return _into(_rates, classes)
+
+
+def emits_next(*classes: str) -> Callable[[Emit], Emit]:
+    """Register the emitter of the states of sampled classes after a tick, from the signals before it, (ndstates,)."""
+    return _into(_nexts, classes)
 
 
 def emits_guard(*classes: str) -> Callable[[Emit], Emit]:
@@ -110,6 +132,11 @@ def rate_of(block: Any) -> Emit | None:
     return _find(block, _rates, "emit_rate", "deriv")
 
 
+def next_of(block: Any) -> Emit | None:
+    """Return what emits the states of a sampled block after a tick, or None."""
+    return _find(block, _nexts, "emit_next", "next")
+
+
 def guard_of(block: Any) -> Emit | None:
     """Return what emits the quantity of a block's detectors, or None."""
     return _guards.get(_name(type(block)))
@@ -130,13 +157,22 @@ def _find(block: Any, table: dict[str, Emit], method: str, computes: str) -> Emi
     """Return the emitter of the class that computes, or of one that derives from it."""
     for kind in type(block).__mro__:
         if method in vars(kind):
-            own = vars(kind)[method]
-            return lambda e, b, u, x: own(b, e, u, x)
+            return _own(vars(kind)[method])
         if _name(kind) in table:
             return table[_name(kind)]
         if computes in vars(kind):
             return None
     return None
+
+
+def _own(method: Callable[..., Any]) -> Emit:
+    """Return an emitter that is a method of its block's class as a function, known to be of that module."""
+
+    def emit(e: Any, b: Any, u: list[Value], x: Any) -> Any:
+        return method(b, e, u, x)
+
+    emit.__module__ = method.__module__
+    return emit
 
 
 def _name(kind: type) -> str:

@@ -12,25 +12,24 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.compiled.prepared import Prepared, prepared
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.registry import NotTranslated
-from cstormpy.simulation.compiled.slices import Compiled, Slices
-from cstormpy.simulation.runner import _JUMP_WIDTH, Run
+from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
+from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME, Run
 from cstormpy.simulation.steppers import ExplicitStepper
 
 __all__ = ["CompiledRun"]
 
 Array = NDArray[np.float64]
-#: Compiled and interpreted signals agree to this at the start, else the diagram is not run compiled.
-_SAME = 1e-9
 
 
 class CompiledRun(Run):
     """A run whose derivative is compiled.
 
-    Ticks, events, jumps and what a user posts are dealt with as in any run. Between them the steps are taken many at a
-    time, unless somebody wants to see each: an observer, a live window, a sink that draws, a grid of samples. A diagram
-    without continuous states is run by its blocks, as there is nothing to integrate.
+    Events and what a user posts are dealt with as in any run. Between them the steps are taken many at a time, with
+    the ticks of clocks, the jumps of sources and a grid of samples on the way, unless somebody wants to see each step:
+    an observer, a live window, a sink that draws.
 
     Attributes
     ----------
@@ -43,8 +42,9 @@ class CompiledRun(Run):
 
     strict = True
     program: Program | None = None
-    _slices: Slices | None = None
+    _prepared: Prepared
     _compiled: Compiled
+    _slices: Slices | None = None
     #: Whether the diagram could be translated as the run began, and whether it may have changed since.
     _begun = _stale = False
     #: Time and state at which the signals stand in `out`, None if they stand nowhere.
@@ -58,30 +58,28 @@ class CompiledRun(Run):
     def begin(self, t: float, x: Array, step: float) -> None:
         """Stand at the start, the diagram translated."""
         super().begin(t, x, step)
-        if not self.diagram.nstates:
-            return
-        self.diagram.evaluate(t, x)
         try:
-            program = translate(self.diagram, self.simstate.crossing_detectors)
-            self._compiled = Compiled(program, self.diagram.nstates)
-            self._compare(program, t, x)
+            self._translate()
         except NotTranslated as error:
             if self.strict:
                 raise
             self._fall_back(error)
-            return
+
+    # the compiled function
+
+    def _translate(self) -> None:
+        """Have the diagram as compiled function from where the run stands on."""
+        self.diagram.at(self.t, self.x)
+        self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
+        self._compiled = self._prepared.ready()
+        self._prepared.compare(self.diagram, self.t, self.x)
         self._begun = True
-        self._take(program)
+        self._take()
 
-    def _fall_back(self, error: NotTranslated) -> None:
-        notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
-        self.program, self._slices = None, None
-        self.crossings.detectors = self.simstate.crossing_detectors
-        if isinstance(self.stepper, ExplicitStepper) or hasattr(self.stepper, "f"):
-            self.stepper.f = self.diagram.derivative
-
-    def _take(self, program: Program) -> None:
-        self.program, self._probed = program, None
+    def _take(self) -> None:
+        """Take derivative, guards and steps from the compiled function."""
+        program = self.program = self._prepared.program
+        self._probed = None
         if program.guards is not None:
             self.crossings.detectors = [
                 (_Guard(self, place, detector), b) if whole else (detector, b)
@@ -89,37 +87,34 @@ class CompiledRun(Run):
                     program.guards, self.simstate.crossing_detectors, strict=True
                 )
             ]
-        self.stepper.f = self._derivative  # type: ignore[attr-defined]
+        if not isinstance(self.stepper, ExplicitStepper):
+            self.stepper.f = self._derivative  # type: ignore[attr-defined]
+            return
         keys = [(id(s.block), s.port) for s in self.recording.signals]
-        if not isinstance(self.stepper, ExplicitStepper) or program.guards is None or program.loud:
-            self._slices = None
-        elif self._slices is None:
-            self._slices = Slices(self._compiled, self.stepper.method, keys, self.settings.check_finite)
+        seen = all(key in program.columns for key in keys)
+        slices = self._prepared.slices(self.stepper.method, keys if seen else [], self.settings.check_finite)
+        self._slices = slices if program.guards is not None and not program.loud and seen else None
+        if self.diagram.nstates:
+            self.stepper.compute_by(self._derivative, self._trial(slices), slices.K[: self.stepper.method.stages + 1])
+
+    def _trial(self, slices: Slices) -> Any:
+        d, stages = self.diagram, slices.method.stages
+
+        def trial(t: float, x: Array, fx: Array, h: float) -> Array | None:
+            self._probed = None
+            d.count += stages
+            return slices.trial(t, x, fx, h, d.earliest, d.latest)
+
+        return trial
+
+    def _fall_back(self, error: NotTranslated) -> None:
+        notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
+        self.program, self._slices = None, None
+        self.crossings.detectors = self.simstate.crossing_detectors
+        if isinstance(self.stepper, ExplicitStepper):
+            self.stepper.compute_by(self.diagram.derivative)
         else:
-            self._slices.arrange()
-
-    def _compare(self, program: Program, t: float, x: Array) -> None:
-        """Refuse a program that does not compute what the blocks do."""
-        d, c = self.diagram, self._compiled
-        c.sample(d.cells)
-        compiled, interpreted = np.zeros(d.nstates), d.derivative(t, x)
-        failed = c.rate(t, np.ascontiguousarray(x, dtype=float), compiled)
-        if failed:
-            raise NotTranslated([(self._named(failed), "its compiled form fails at the start")])
-        for b, _, _, outs, _, _ in d.order:
-            for port, slot in enumerate(outs):
-                if not _same(c.signal((id(b), port)), slot.value):
-                    told = f"output {port} is {slot.value} at the start, but {c.signal((id(b), port))} compiled"
-                    raise NotTranslated([(str(b.name), told)])
-        for b, part in d.continuous:
-            if not _same(compiled[part], interpreted[part]):
-                told = f"its rate is {interpreted[part]} at the start, but {compiled[part]} compiled"
-                raise NotTranslated([(str(b.name), told)])
-
-    def _named(self, failed: int) -> str:
-        blocks = [*(b for b, *_ in self.diagram.order), *(b for b, _ in self.diagram.continuous)]
-        blocks += [b for _, b in self.simstate.crossing_detectors]
-        return str(blocks[failed - 1].name)
+            self.stepper.f = self.diagram.derivative  # type: ignore[attr-defined]
 
     def _derivative(self, t: float, x: Array) -> Array:
         """Return the rate of the states, by the compiled function."""
@@ -130,7 +125,8 @@ class CompiledRun(Run):
         failed = self._compiled.rate(min(max(t, d.earliest), d.latest), np.ascontiguousarray(x), rate)
         if failed:
             d.derivative(t, x)  # which says what is wrong
-            raise BlockError(f"block {self._named(failed)!r} failed at t = {t:.9g} in its compiled form only")
+            name = self._prepared.named(failed)
+            raise BlockError(f"block {name!r} failed at t = {t:.9g} in its compiled form only")
         return rate
 
     def probe(self, t: float, x: Array) -> bool:
@@ -148,7 +144,10 @@ class CompiledRun(Run):
 
     def _serve(self, sources: list[Any]) -> None:
         super()._serve(sources)
-        self._stale = self._stale or any(not isinstance(s, (Clock, Block)) for s in sources)
+        # a block that may be asked for something, as a controller by a signal that jumps, is looked at again
+        asked = self.program is not None and bool(self.program.pending)
+        changed = any(not isinstance(s, Clock) and (asked or not isinstance(s, Block)) for s in sources)
+        self._stale = self._stale or changed
 
     def _commanded(self, jumped: bool = False) -> bool:
         self._stale = self._stale or not self.commands.empty()
@@ -170,75 +169,103 @@ class CompiledRun(Run):
     def _renew(self, jumped: bool) -> None:
         self._stale = False
         self._look_beyond(jumped)
-        self.diagram.at(self.t, self.x)
+        self.diagram.at(self.t, self.x)  # a controller carries out what it was asked for
+        if self.program is not None and self._prepared.refresh(self.diagram):
+            return
         try:
-            program = translate(self.diagram, self.simstate.crossing_detectors)
-            self._compiled.update(program)
+            self._prepared.translate(self.diagram, self.simstate.crossing_detectors)
+            self._prepared.ready()
         except NotTranslated as error:
             self._fall_back(error)
         else:
-            self._take(program)
+            self._take()
 
-    # steps
+    # many steps at once
 
-    def _segment(self, bound: float, sources: list[Any]) -> bool:
-        if self._slices is None or self._only_ticks or self.watchers or self.settings.grid:
-            return super()._segment(bound, sources)
-        d = self.diagram
-        d.latest = math.inf
-        if any(isinstance(s, Block) for s in sources):  # a source jumps there
-            d.latest = bound - _JUMP_WIDTH * float(np.spacing(bound))
-        while self.t < bound:
-            look = True
-            asked = self.program is None or any(pending() for pending in self.program.pending)
-            if not asked and self.stepper.h > 0.0 and None not in self.crossings.before:
-                look = self._slice(self._slices, bound)
-            if self.t < bound and look:
-                ended = self._one_step(bound)
-                if ended is not None:
-                    return ended
-            if self.t < bound and (self._commanded() or self.simstate.stop is not None):
-                return False
-        return True
+    def _can_glide(self) -> bool:
+        if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
+            return False
+        if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
+            return False
+        if self.diagram.nstates and (self.stepper.h <= 0.0 or None in self.crossings.before):
+            return False
+        return self.simstate.stop is None and not any(pending() for pending in self.program.pending)
 
-    def _slice(self, slices: Slices, bound: float) -> bool:
-        """Take many steps; return whether the next one is to be taken by itself."""
+    def _glide(self) -> None:
+        slices = self._slices
+        assert slices is not None
+        self._arrange(slices)
+        try:
+            while self._can_glide() and self.commands.empty():
+                if self._slice(slices).look or self.t >= slices.bound:
+                    return
+        finally:
+            self._hand_back(slices)
+
+    def _arrange(self, slices: Slices) -> None:
+        """Hand over clocks and jumps to the compiled steps, and say until when these may go on."""
+        self._agenda: list[tuple[float, Any]] = []
+        ticks: dict[Any, float] = {}
+        jumps: list[float] = []
+        clocks = [clock for clock, _, _ in slices.compiled.program.clocks]
+        for when, source in self.simstate.eventq.pop_until(math.inf):
+            if isinstance(source, Block):
+                jumps.append(when)
+                self._agenda.append((when, source))
+            elif source in clocks and source not in ticks:
+                ticks[source] = when
+            elif source is not None:
+                self._agenda.append((when, source))
+        others = [when for when, source in self._agenda if not isinstance(source, Block)]
+        tolerance = SAME_TIME * max(1.0, abs(self.end))
+        bound = min([*others, self.end])
+        last = bound >= self.end - tolerance
+        # the number of a tick is one behind that of the next to be scheduled
+        due = [(ticks[clock], self.simstate.clock_states[clock].tick - 1) for clock in clocks]
+        slices.schedule(self.end if last else max(bound, self.t), last, due, np.array(jumps, dtype=float))
+        slices.limit(self.stepper, SAME_TIME, JUMP_WIDTH, self.settings.grid or 0.0, self.start_time)
+
+    def _hand_back(self, slices: Slices) -> None:
+        """Schedule what is still ahead, as Python knows it."""
+        due, left = slices.pending()
+        for (clock, _, _), (when, index) in zip(slices.compiled.program.clocks, due, strict=True):
+            self.simstate.declare_event(clock, when)
+            self.simstate.clock_states[clock].tick = index + 1
+        first = float(left[0]) if len(left) else math.inf
+        for when, source in self._agenda:
+            if not isinstance(source, Block) or when >= first:
+                self.simstate.declare_event(source, when)
+
+    def _slice(self, slices: Slices) -> Taken:
+        """Take many steps, and keep what they leave."""
         d, before = self.diagram, [float(v or 0.0) for v in self.crossings.before]
         self._probed = None
-        evaluations = slices.evaluations
-        taken, look = slices.go(self.stepper, bound, d.earliest, d.latest, before)
-        d.count += slices.evaluations - evaluations
-        self.steps += taken
-        if not taken:
-            return look
-        d.earliest = -math.inf
-        d.forget()
-        self.t, self.x = self.stepper.t, self.stepper.x
+        taken = slices.go(self.stepper, d.earliest, before, self._grid)
+        d.count += slices.evaluations
+        self.steps += slices.steps
+        if not (slices.steps or len(taken.ticks)):
+            return taken
+        d.earliest, d.latest = slices.earliest, math.inf
+        self.t, self.x, self._grid = self.stepper.t, self.stepper.x, slices.point
         self.crossings.before = list(before)
-        self._record(slices, taken if self.t < bound else taken - 1)  # the end of a segment is recorded by itself
+        self._log_ticks(slices, taken.ticks)
+        d.forget()
+        self.recording.extend(taken.times, taken.states, slices.split(taken.signals))
         self._glance()
-        return look
+        return taken
 
-    def _record(self, slices: Slices, count: int) -> None:
-        kept = self.recording
-        for values, samples in zip(kept.y, slices.recorded(count), strict=True):
-            values.extend(samples.tolist() if samples.ndim == 1 else samples)
-        kept.x.extend(slices.states[:count].copy())
-        kept.t.extend(slices.times[:count].tolist())
-
-    def _one_step(self, bound: float) -> bool | None:
-        """Take a step as any run does; return what `_segment` returns where it ends there."""
-        self.stepper.step(bound)
-        self.steps += 1
-        crossing = self.crossings.first(self.stepper) if self.crossings.detectors else None
-        if crossing is not None:
-            self._event(*crossing)
-            return self.t >= bound and self.simstate.stop is None
-        self.t, self.x = self.stepper.t, self.stepper.x
-        self.diagram.earliest = -math.inf
-        if self.t < bound:
-            self._observe()
-        return None
+    def _log_ticks(self, slices: Slices, ticks: Array) -> None:
+        """Enter ticks where bdsim keeps them."""
+        if not len(ticks):
+            return
+        for k, (clock, part, _) in enumerate(slices.compiled.program.clocks):
+            rows = ticks[ticks[:, 1] == k]
+            states = rows[:, 2 : 2 + part.stop - part.start].copy()
+            log = self.simstate.clock_states[clock]
+            log.tlog.extend(rows[:, 0].tolist())
+            log.xlog.extend(states)
+            log.state = self._compiled.z[part].copy()
+        self.diagram.bind_samples(self.simstate)
 
     def _observe(self, at_boundary: bool = False) -> None:
         super()._observe(at_boundary)
@@ -260,9 +287,3 @@ class _Guard:
         """Return the quantity at a time and a state; what fails is asked of the block."""
         run = self._run
         return float(run._compiled.out[self._place] if run.probe(t, x) else self._detector(t, x))
-
-
-def _same(compiled: Array, interpreted: Any) -> bool:
-    value = np.asarray(interpreted, dtype=float)
-    with np.errstate(invalid="ignore"):
-        return bool(np.all((np.abs(compiled - value) <= _SAME * (1.0 + np.abs(value))) | (compiled == value)))

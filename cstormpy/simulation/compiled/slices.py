@@ -13,10 +13,10 @@ from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
-__all__ = ["Compiled", "Slices"]
+__all__ = ["Compiled", "Slices", "Taken"]
 
 Array = NDArray[np.float64]
-#: Accepted steps in one slice: some milliseconds, after which commands are heard.
+#: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
 #: Programs whose functions are kept ready.
 _KEPT = 64
@@ -29,12 +29,15 @@ class Compiled:
     _functions: ClassVar[dict[tuple[str, str], Callable[..., int]]] = {}
 
     def __init__(self, program: Program, nstates: int) -> None:
-        self.program = program
-        self.function = self._ready(program)
         self.z = np.zeros(program.sampled_size)
-        self.w = np.zeros(program.scratch)
-        self.out = np.zeros(program.width)
         self.nstates = nstates
+        self.w = self.out = np.zeros(0)
+        self.update(program)
+
+    @classmethod
+    def is_ready(cls, program: Program) -> bool:
+        """Tell whether the function of a program stands ready in this process."""
+        return program.key in cls._functions
 
     @classmethod
     def _ready(cls, program: Program) -> Callable[..., int]:
@@ -46,17 +49,19 @@ class Compiled:
             try:
                 function = compiled(program.source, program.calls, program.functions, digest if lasting else None)
             except Refused as refused:
-                reason = f"numba does not compile its function: {refused}"
-                raise NotTranslated([(program.owners[refused.name], reason)]) from refused
+                raise NotTranslated([_refusal(program, refused)]) from refused
             while len(cls._functions) >= _KEPT:
                 cls._functions.pop(next(iter(cls._functions)))
             cls._functions[program.key] = function
         return function
 
     def update(self, program: Program) -> None:
-        """Take other numbers, or another program of the same diagram."""
-        if program.key != self.program.key:
-            self.function = self._ready(program)
+        """Take another program of the same diagram."""
+        from cstormpy.kernels.compiling import address_of
+        from cstormpy.kernels.entries_stepping import RATE
+
+        self.function = self._ready(program)
+        self.address = address_of(self.function, RATE)
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
@@ -79,6 +84,21 @@ class Compiled:
         return self.out[first : first + int(np.prod(shape))].reshape(shape)
 
 
+class Taken:
+    """What a slice has left: samples, ticks, and whether the next step is to be looked at.
+
+    Attributes
+    ----------
+    times, states, signals : ndarray (N,), (N, nstates), (N, columns)
+    ticks : ndarray
+        Rows of time, number of the clock, and its states.
+    look : bool
+    """
+
+    def __init__(self, times: Array, states: Array, signals: Array, ticks: Array, look: bool) -> None:
+        self.times, self.states, self.signals, self.ticks, self.look = times, states, signals, ticks, look
+
+
 class Slices:
     """Steps of an explicit method, many at once.
 
@@ -93,78 +113,155 @@ class Slices:
     """
 
     def __init__(self, compiled: Compiled, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> None:
-        from cstormpy.kernels import entries_stepping as stepping
+        from cstormpy.kernels import dense, entries_stepping
 
-        self.compiled, self.method, self.keys, self._at = compiled, method, keys, stepping
-        self._advance = stepping.advance.load()
-        stages, n = method.stages, compiled.nstates
-        self.table = np.zeros((stages + stepping.T_ROWS, stages + 1))
-        self.table[: method.A.shape[0], : method.A.shape[1]] = method.A
-        self.table[stages + stepping.T_RESULT, :stages] = method.b
-        self.table[stages + stepping.T_TIMES, :stages] = method.c
-        for row, weights in ((stepping.T_ERROR, method.E), (stepping.T_SECOND, method.E3)):
-            if weights is not None:
-                self.table[stages + row] = weights
-        self.K = np.zeros((stages + stepping.K_ROWS, n))
-        self.how = np.zeros(stepping.HOW, dtype=np.int64)
-        self.how[stepping.STAGES] = stages
-        self.how[stepping.ADAPTIVE] = method.adaptive
-        self.how[stepping.SECOND] = method.E3 is not None
-        self.how[stepping.FINITE] = finite
-        self.at = np.zeros(stepping.AT)
-        self.at[[stepping.SAFETY, stepping.MAX_FACTOR, stepping.MIN_FACTOR]] = SAFETY, MAX_FACTOR, MIN_FACTOR
-        self.at[stepping.EXPONENT] = -1.0 / (method.error_order + 1)
+        self.compiled, self.method, self.keys, self._at = compiled, method, keys, entries_stepping
+        self._advance, self._trial = entries_stepping.advance.load(), entries_stepping.trial.load()
+        at, n = self._at, compiled.nstates
+        self.table, self.dense, kind = _tables(method, dense)
+        self.K = np.zeros((method.stages + dense.K_ROWS, n))
+        self._result = method.stages + dense.K_RESULT
+        self.how = np.zeros(at.HOW, dtype=np.int64)
+        self.how[[at.STAGES, at.DENSE, at.ADAPTIVE]] = method.stages, kind, method.adaptive
+        self.how[[at.SECOND, at.FINITE, at.MOST]] = method.E3 is not None, finite, _ROOM
+        self.at = np.zeros(at.AT)
+        self.at[[at.SAFETY, at.MAX_FACTOR, at.MIN_FACTOR]] = SAFETY, MAX_FACTOR, MIN_FACTOR
+        self.at[at.EXPONENT] = -1.0 / (method.error_order + 1)
         self.x = np.zeros(n)
-        self.times, self.states = np.zeros(_ROOM), np.zeros((_ROOM, n))
+        self.times, self.states = np.zeros(_ROOM + 2), np.zeros((_ROOM + 2, n))
         self.arrange()
 
     def arrange(self) -> None:
-        """Look up where signals and guards stand, after the program has changed."""
+        """Look up where signals, guards and new states stand, after the program has changed."""
         program, at = self.compiled.program, self._at
         spans = [(program.columns[key][0], int(np.prod(program.columns[key][1]))) for key in self.keys]
         columns = [np.arange(first, first + size) for first, size in spans]
         self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *columns]).astype(np.int64)
-        self.signals = np.zeros((_ROOM, self.columns.size))
+        self.signals = np.zeros((self.times.size, self.columns.size))
         guards = program.guards or []
         self.guards = np.array([place for place, _, _ in guards], dtype=np.int64)
-        self.sides = np.zeros((2, len(guards)))
+        self.sides = np.zeros((3, len(guards)))
         self.sides[1] = [direction for _, direction, _ in guards]
-        self.how[at.GUARDS], self.how[at.COLUMNS] = len(guards), self.columns.size
+        self.how[[at.GUARDS, at.COLUMNS, at.CHECKED]] = len(guards), self.columns.size, program.checked
+        clocks = program.clocks
+        parts = [(part.start, part.stop - part.start, first) for _, part, first in clocks]
+        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), at.PART)
+        self.clocks = np.zeros((len(clocks), at.CLOCK))
+        widest = int(self.parts[:, at.Z_COUNT].max()) if clocks else 0
+        self.ticked = np.zeros((_ROOM if clocks else 0, 2 + 2 * widest))
 
-    def go(self, stepper: Any, bound: float, earliest: float, latest: float, before: list[float]) -> tuple[int, bool]:
-        """Step on from where a stepper stands; return how many steps were taken and whether the next is to be seen.
+    # what the run says before it has steps taken
 
-        The stepper is brought to where the last of them ends. `before` holds the guards there, before and after.
+    def limit(self, rules: Any, same_time: float, jump_width: float, grid: float, begin: float) -> None:
+        """Take over the tolerances of a stepper, when times are the same, and the grid of samples (0: none)."""
+        at, row = self._at, self.at
+        row[[at.RTOL, at.ATOL, at.LONGEST]] = rules.rtol, rules.atol, rules.max_step
+        row[at.FIXED] = rules.fixed or rules.max_step
+        row[[at.SAME_TIME, at.JUMP_WIDTH, at.GRID, at.BEGIN]] = same_time, jump_width, grid, begin
+
+    def schedule(self, bound: float, last: bool, due: list[tuple[float, int]], jumps: Array) -> None:
+        """Say until when to go, whether the run ends there, the next tick of each clock and its number, and jumps."""
+        at, self.bound = self._at, bound
+        self.at[at.BOUND], self.how[at.LAST], self.how[at.JUMP] = bound, last, 0
+        self.jumps = jumps
+        for k, ((clock, _, _), (when, index)) in enumerate(zip(self.compiled.program.clocks, due, strict=True)):
+            self.clocks[k] = when, index, clock.T, clock.offset
+
+    def pending(self) -> tuple[list[tuple[float, int]], Array]:
+        """Return the next tick of each clock and its number, and the jumps that are still ahead."""
+        return [(float(row[0]), int(row[1])) for row in self.clocks], self.jumps[self.how[self._at.JUMP] :]
+
+    # steps
+
+    def go(self, stepper: Any, earliest: float, before: list[float], point: int) -> Taken:
+        """Step on from where a stepper stands, which is brought to where the last step ends.
+
+        `before` holds the guards there, before and after; `point` is the number of the next point of the grid.
         """
-        at, c, p = self._at, self.compiled, self.compiled.program
-        row = self.at
-        row[at.TIME], row[at.LENGTH], row[at.BOUND] = stepper.t, stepper.h, bound
-        row[at.RTOL], row[at.ATOL], row[at.LONGEST] = stepper.rtol, stepper.atol, stepper.max_step
-        row[at.EARLIEST], row[at.LATEST] = earliest, latest
-        row[at.FIXED] = stepper.fixed or stepper.max_step
+        at, c, p, how, row = self._at, self.compiled, self.compiled.program, self.how, self.at
+        row[at.TIME], row[at.LENGTH], row[at.EARLIEST] = stepper.t, stepper.h, earliest
+        how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT] = point, 0, 0, 0
         self.x[:], self.K[0], self.sides[0] = stepper.x, stepper.fx, before
         status, taken = self._advance(
-            c.function, self.table, self.how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K, self.guards, self.sides,
-            self.columns, self.times, self.states, self.signals,
+            c.address, self.table, self.dense, how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K, self.guards,
+            self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times, self.states,
+            self.signals,
         )  # fmt: skip
-        if taken:
+        if how[at.STEPS] or how[at.TICKED]:
             stepper.t_old = stepper.t = float(row[at.TIME])
             stepper.x_old = stepper.x = self.x.copy()
             stepper.fx, stepper.h = self.K[0].copy(), float(row[at.LENGTH])
             before[:] = self.sides[0].tolist()
-        return taken, status == at.LOOK
+        ticks = self.ticked[: how[at.TICKED]]
+        return Taken(
+            self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy(), ticks, status == at.LOOK
+        )
+
+    def trial(self, t: float, x: Array, fx: Array, h: float, earliest: float, latest: float) -> Array | None:
+        """Return the state after one step of length h, whose stages then stand in K; None where the diagram failed."""
+        at, c, p, row = self._at, self.compiled, self.compiled.program, self.at
+        row[at.TIME], row[at.LENGTH], row[at.EARLIEST], row[at.LATEST] = t, h, earliest, latest
+        self.x[:], self.K[0] = x, fx
+        args = c.address, self.table, self.how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K
+        return None if self._trial(*args) else self.K[self._result].copy()
+
+    @property
+    def steps(self) -> int:
+        """How many steps the last slice has taken."""
+        return int(self.how[self._at.STEPS])
 
     @property
     def evaluations(self) -> int:
-        """How often the diagram was evaluated by all slices."""
+        """How often the diagram was evaluated by the last slice."""
         return int(self.how[self._at.COUNT])
 
-    def recorded(self, taken: int) -> list[Array]:
-        """Return the samples (taken, ...) of each output that is recorded."""
+    @property
+    def earliest(self) -> float:
+        """The earliest time for which the diagram may be asked after the last slice."""
+        return float(self.at[self._at.EARLIEST])
+
+    @property
+    def point(self) -> int:
+        """The number of the next point of the grid."""
+        return int(self.how[self._at.POINT])
+
+    def split(self, signals: Array) -> list[Array]:
+        """Return the samples (N, ...) of each output that is recorded, from those of all columns (N, columns)."""
         out, first = [], 0
         for key in self.keys:
             shape = self.compiled.program.columns[key][1]
             size = int(np.prod(shape))
-            out.append(self.signals[:taken, first : first + size].reshape(taken, *shape).copy())
+            out.append(signals[:, first : first + size].reshape(len(signals), *shape))
             first += size
         return out
+
+
+def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:
+    """Return a method's coefficients as compiled steps read them, those of its dense output, and its kind."""
+    stages = method.stages
+    table = np.zeros((stages + rows.T_ROWS, stages + 1))
+    table[: method.A.shape[0], : method.A.shape[1]] = method.A
+    table[stages + rows.T_RESULT, :stages] = method.b
+    table[stages + rows.T_TIMES, :stages] = method.c
+    for row, weights in ((rows.T_ERROR, method.E), (rows.T_SECOND, method.E3)):
+        if weights is not None:
+            table[stages + row] = weights
+    if method.P is not None:
+        return table, np.ascontiguousarray(method.P, dtype=float), rows.POLYNOMIAL
+    if not method.extra:
+        return table, np.zeros((0, 0)), rows.CUBIC
+    extra = method.extra
+    dense = np.zeros((rows.D_ROWS, extra["A"].shape[1]))
+    dense[rows.D_STAGES : rows.D_STAGES + 3] = extra["A"]
+    dense[rows.D_TIMES, :3] = extra["c"]
+    dense[rows.D_PARTS :] = extra["D"]
+    return table, dense, rows.SEVENTH
+
+
+def _refusal(program: Program, refused: Any) -> tuple[str, str]:
+    """Return the block of which numba refuses something, and what it says."""
+    if refused.name:
+        return program.owners[refused.name], f"numba does not compile its function: {refused}"
+    lines = program.line_owners
+    name = lines[refused.line - 2] if 2 <= refused.line <= len(lines) + 1 else "the diagram"
+    return name, f"numba does not compile what its emitter gives: {refused}"

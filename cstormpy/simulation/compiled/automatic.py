@@ -1,0 +1,72 @@
+"""Runs a diagram compiled where that costs nothing or pays: ``engine="auto"``."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.simulation.compiled.prepared import prepared
+from cstormpy.simulation.compiled.registry import NotTranslated
+from cstormpy.simulation.compiled.running import CompiledRun
+from cstormpy.simulation.runner import Run
+
+__all__ = ["AutomaticRun"]
+
+Array = NDArray[np.float64]
+#: A run that has taken so many seconds of computing, and is expected to take so many more, is compiled on its way.
+_LONG, _WORTH = 3.0, 10.0
+
+
+class AutomaticRun(CompiledRun):
+    """A run that is compiled from its start where the diagram's function is at hand, in this process or on disk.
+
+    Else it begins interpreted. If it turns out long, it is compiled, which is said in one line, and goes on from where
+    it stands. What can not be translated goes on interpreted, and that is said once.
+    """
+
+    strict = False
+    #: Whether compiling may still come.
+    _open = True
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._began = time.thread_time()
+
+    def begin(self, t: float, x: Array, step: float) -> None:
+        """Stand at the start, compiled if the function is at hand."""
+        Run.begin(self, t, x, step)
+        self._compile(only_at_hand=True)
+
+    def _compile(self, only_at_hand: bool) -> None:
+        try:
+            self.diagram.at(self.t, self.x)
+            self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
+            if only_at_hand and not self._prepared.at_hand():
+                return
+            self._translate()
+            self._open = False
+        except NotTranslated as error:
+            if only_at_hand:  # a short run loses nothing by it; a long one comes here again
+                return
+            self._open = False
+            self._fall_back(error)
+
+    def _commanded(self, jumped: bool = False) -> bool:
+        if self._open and self._is_long():
+            self._compile(only_at_hand=False)
+            if self.program is not None:
+                self._begin_segment(jumped)
+                super()._commanded(jumped)
+                return True
+        return super()._commanded(jumped)
+
+    def _is_long(self) -> bool:
+        """Tell whether there is more to compute than compiling would take; a window must not freeze for so long."""
+        if self.watchers:
+            return False
+        spent = time.thread_time() - self._began
+        done = self.t - self.start_time
+        return spent > _LONG and done > 0.0 and spent * (self.end - self.t) > _WORTH * done

@@ -1,0 +1,176 @@
+"""What is kept of a compiled diagram from one run to the next: its program, its function, room for its steps.
+
+It stands with the diagram, and holds as long as that is wired in the same way, of blocks of the same classes with as
+many states, and its zero crossings are declared by the same blocks. Numbers are read anew at the start of each run; a
+number or a condition that can not be read anew has the diagram translated again.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.reporting import notice
+from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.compiled.registry import NotTranslated, is_silent
+from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.tableaus import Tableau
+
+__all__ = ["Prepared", "prepared"]
+
+Array = NDArray[np.float64]
+Detectors = list[tuple[Any, Any]]
+#: Compiled and interpreted signals agree to this at the start, else the diagram is not run compiled.
+_SAME = 1e-9
+#: Where a diagram keeps it.
+_NAME = "_compiled_form"
+#: For so many ways to run it, room for steps is kept.
+_WAYS = 4
+
+
+def prepared(diagram: Diagram, detectors: Detectors) -> Prepared:
+    """Return what is kept of a diagram, with the numbers of now, or translate it.
+
+    Its signals have just been evaluated, which tells their shapes.
+
+    Raises
+    ------
+    NotTranslated
+        With every block that stands in the way.
+    """
+    kept = diagram.bd.__dict__.get(_NAME)
+    if isinstance(kept, Prepared) and kept.serves(diagram, detectors) and kept.refresh(diagram):
+        return kept
+    made = Prepared(diagram, detectors)
+    diagram.bd.__dict__[_NAME] = made
+    return made
+
+
+class Prepared:
+    """A translated diagram.
+
+    Attributes
+    ----------
+    program : Program
+    compiled : Compiled or None
+        Its function, once that is ready.
+    """
+
+    compiled: Compiled | None = None
+
+    def __init__(self, diagram: Diagram, detectors: Detectors) -> None:
+        self.translate(diagram, detectors)
+
+    def translate(self, diagram: Diagram, detectors: Detectors) -> None:
+        """Translate the diagram as it is now."""
+        self._name = str(diagram.bd.name)
+        self.program: Program = translate(diagram, detectors)
+        self._wiring = _wiring(diagram, detectors)
+        self._same = False
+        self._slices: dict[Any, Slices] = {}
+
+    def serves(self, diagram: Diagram, detectors: Detectors) -> bool:
+        """Tell whether a diagram, whose signals have just been evaluated, is wired as the one that was translated."""
+        if self._wiring != _wiring(diagram, detectors):
+            return False
+        columns = self.program.columns
+        return all(
+            np.shape(slot.value) == columns[id(b), port][1]
+            for b, _, _, outs, _, _ in diagram.order
+            for port, slot in enumerate(outs)
+            if (id(b), port) in columns
+        )
+
+    def refresh(self, diagram: Diagram) -> bool:
+        """Read all numbers anew; return False where the diagram is to be translated anew instead."""
+        program = self.program
+        if program.functions and program.fingerprint != fingerprint([f for f, _ in program.functions.values()]):
+            return False
+        program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
+        return program.refresh()
+
+    def ready(self) -> Compiled:
+        """Return the function, compiled or read from disk where that has not been done yet."""
+        program = self.program
+        if not Compiled.is_ready(program) and not self._is_kept():
+            notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
+        if self.compiled is None:
+            self.compiled = Compiled(program, program.nstates)
+        elif self.compiled.program is not program:
+            self.compiled.update(program)
+        return self.compiled
+
+    def at_hand(self) -> bool:
+        """Tell whether the function is there without compiling: in this process, or on disk and numba loaded."""
+        return Compiled.is_ready(self.program) or ("numba" in sys.modules and self._is_kept())
+
+    def _is_kept(self) -> bool:
+        from cstormpy.kernels.compiling import is_kept
+        from cstormpy.kernels.steppers_generated import kept_as
+
+        digest, lasting = self.program.fingerprint
+        names = (kept_as(self.program.source, digest), "entries_stepping.advance", "entries_stepping.trial")
+        return lasting and all(map(is_kept, names))
+
+    def slices(self, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> Slices:
+        """Return room for the steps of a method that records some signals."""
+        way = (method.name, tuple(keys), finite)
+        found = self._slices.get(way)
+        if found is None:
+            while len(self._slices) >= _WAYS:
+                self._slices.pop(next(iter(self._slices)))
+            found = self._slices[way] = Slices(self.ready(), method, keys, finite)
+        return found
+
+    def compare(self, diagram: Diagram, t: float, x: Array) -> None:
+        """Refuse a program that does not compute what the blocks do, once after each translation."""
+        if self._same:
+            return
+        c = self.ready()
+        c.sample(diagram.cells)
+        compiled, interpreted = np.zeros(diagram.nstates), diagram.derivative(t, x)
+        failed = c.rate(t, np.ascontiguousarray(x, dtype=float), compiled)
+        if failed:
+            raise NotTranslated([(self.named(failed), "its compiled form fails at the start")])
+        for b, _, _, outs, _, _ in diagram.order:
+            for port, slot in enumerate(outs):
+                if (id(b), port) in c.program.columns and not _agree(c.signal((id(b), port)), slot.value):
+                    told = f"output {port} is {slot.value} at the start, but {c.signal((id(b), port))} compiled"
+                    raise NotTranslated([(str(b.name), told)])
+        for b, part in diagram.continuous:
+            if not _agree(compiled[part], interpreted[part]):
+                told = f"its rate is {interpreted[part]} at the start, but {compiled[part]} compiled"
+                raise NotTranslated([(str(b.name), told)])
+        self._same = True
+
+    def named(self, failed: int) -> str:
+        """Return the name of the block by whose number the function says that it failed."""
+        return self.program.blocks[failed - 1]
+
+
+def _wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:
+    """Return all by which a diagram's source differs from another's, besides the numbers of its blocks."""
+    return (
+        tuple((id(b), type(b), *map(id, b._inport_slots)) for b, *_ in diagram.order),
+        tuple((id(b), b.nstates, *map(id, b._inport_slots)) for b, _ in diagram.continuous),
+        tuple((id(clock), *((id(b), b.ndstates) for b in clock.blocklist)) for clock in diagram.bd.clocklist),
+        tuple(map(_crossing, detectors)),
+    )
+
+
+def _crossing(declared: tuple[Any, Any]) -> tuple[Any, ...]:
+    detector, b = declared
+    quantity = getattr(getattr(detector, "_quantity", None), "__name__", "")
+    owner = getattr(detector, "block", b)  # our blocks declare an object that is new in each run
+    return id(owner), type(detector), quantity, float(getattr(detector, "direction", 0.0))
+
+
+def _agree(compiled: Array, interpreted: Any) -> bool:
+    value = np.asarray(interpreted, dtype=float)
+    with np.errstate(invalid="ignore"):
+        return bool(np.all((np.abs(compiled - value) <= _SAME * (1.0 + np.abs(value))) | (compiled == value)))

@@ -1,0 +1,42 @@
+"""Which blocks the compiled engine does not translate, and why; a diagram that has one runs interpreted.
+
+All other blocks of bdsim and of cstormpy are translated. Subsystems, DERIV, PID and PID_S among them, are translated by
+their parts; sinks compute nothing, and those that print or draw are called at each point of a run.
+
+Of blocks that are translated, these forms are not:
+
+- a signal of more than 64 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
+- FUNCTION with ``persistent=True``, with a method or an object that can be called, with arguments by keyword only, or
+  where numba does not compile the function (the message names the line);
+- POW of a matrix with an exponent that is no whole number; NORM over several axes;
+- INTEGRATOR_S with ``enable=``, but for that of PID_S;
+- CONTROLLER with a law of one's own that has no method `emit` (see `cstormpy.simulation.compiled.emitters_laws`), or
+  along a reference that is no spline and no plain function;
+- PUSH with more than 64 pulses.
+"""
+
+from __future__ import annotations
+
+__all__ = ["REASONS", "why"]
+
+_POSE = "its signals are poses of spatialmath, which are objects and not arrays; KINEMATICS gives poses as matrices"
+
+#: Why the blocks of a class are not translated.
+REASONS = {
+    "bdsim.blocks.spatial.Pose_postmul": _POSE,
+    "bdsim.blocks.spatial.Pose_premul": _POSE,
+    "bdsim.blocks.spatial.Transform_vector": _POSE,
+    "bdsim.blocks.spatial.Pose_inverse": _POSE,
+    "bdsim.blocks.spatial.PoseIntegrator": _POSE,
+    "bdsim.blocks.spatial.PoseIntegrator_S": _POSE,
+    "bdsim.blocks.spatial.DPoseIntegrator": _POSE,
+    "cstormpy.blocks.kinematics.IKine": "it searches, from answers that it remembers of the times before",
+}
+
+_JOINS = "a method emit(self, e, u, x) joins it, see cstormpy.simulation.compiled.registry"
+
+
+def why(kind: type) -> str:
+    """Return what is said of a block of a class without emitter."""
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return f"there is no emitter for {name}: {REASONS.get(name, _JOINS)}"

@@ -1,0 +1,278 @@
+"""What the compiled engine says where it can not go on: the block, the time, and what to do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from bdsim.components import ContinuousBlock, FunctionBlock
+from test_compiled import behind_a_state, loop, simulation
+
+import cstormpy as cs
+from cstormpy.control import Law
+from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.compiled import CompiledRun, NotTranslated
+
+HOSTILE = [
+    "x'); import os; os.abort() #",
+    'a"\nraise SystemExit',
+    "{0} * {1}",
+    "__import__('os').abort()",
+    "\\",
+    "p[0]\r\n    return 7",
+]
+
+
+# what can not be translated ---------------------------------------------------------------------------
+
+
+def law_that_opens_a_file(v):
+    scale = 2.0
+    file = open("gains.txt")
+    return scale * float(file.read())
+
+
+def law_with_a_context(v):
+    with open("gains.txt") as file:
+        return float(file.read())
+
+
+def test_a_function_that_numba_refuses_is_named_with_its_line(tmp_path, monkeypatch):
+    (tmp_path / "gains.txt").write_text("1.0")
+    monkeypatch.chdir(tmp_path)
+    sim = simulation()
+    with pytest.raises(NotTranslated) as caught:
+        sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(law_that_opens_a_file, name="gains")), T=0.1)
+    told = str(caught.value)
+    assert "gains: numba does not compile its function" in told and "engine='interpreted'" in told
+    assert 'file = open("gains.txt")' in told and "of test_compiled_faults.py" in told
+    assert "\n" not in told and "\x1b" not in told
+    with pytest.raises(NotTranslated, match=r"gains: .*not supported.?, in the function at line \d+ of test_compiled"):
+        sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(law_with_a_context, name="gains")), T=0.1)
+
+
+class Misspelt(FunctionBlock):
+    """A block of a user whose emitter gives what is no expression for a compiler."""
+
+    nin = nout = 1
+    text = "no_such_name({0})"
+
+    def output(self, t, u, x):
+        return [2.0 * u[0]]
+
+    def emit(self, e, u, x):
+        return [e.each(self.text, u[0])]
+
+
+class Broken(Misspelt):
+    """One whose expression does not even parse."""
+
+    text = "2.0 * * {0}"
+
+
+class Raising(Misspelt):
+    """One whose emitter fails."""
+
+    def emit(self, e, u, x):
+        return [u[1]]
+
+
+class Narrow(Misspelt):
+    """One whose emitter gives another width."""
+
+    def emit(self, e, u, x):
+        return [np.array([u[0], u[0]], dtype=object)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        (Misspelt, "mine: numba does not compile what its emitter gives.*no_such_name"),
+        (Broken, "mine: .*what its emitter gives"),
+        (Raising, "mine: its emitter failed: IndexError"),
+        (Narrow, r"mine: output 0 has the shape \(\), its emitter gives \(2,\)"),
+    ],
+)
+def test_a_wrong_emitter_is_named_with_its_block(kind, says):
+    sim = simulation()
+    with pytest.raises(NotTranslated, match=says):
+        sim.run(behind_a_state(sim, lambda bd: kind(bd=bd, name="mine")), T=0.1)
+
+
+class Mine(Law):
+    """A law of a user."""
+
+    def torque(self, t, q, qd, reference=None):
+        return -2.0 * qd[self._motors]
+
+
+class MineToo(Mine):
+    """One that says what it computes."""
+
+    def emit(self, e, t, q, qd, reference):
+        return e.each("-{0} * {1}", e.number(2.0), qd[self._motors])
+
+
+def controlled(sim, law):
+    bd = sim.blockdiagram()
+    plant, controller = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2]), bd.CONTROLLER("acrobot", law, name="hand")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    return bd
+
+
+def test_a_law_of_ones_own_is_named_or_joins():
+    sim, mech = simulation(), cs.library.acrobot()
+    with pytest.raises(NotTranslated, match=r"hand: there is no emitter for the law .*Mine"):
+        sim.run(controlled(sim, Mine(mech)), T=0.1)
+    found = sim.run(controlled(sim, MineToo(mech)), T=0.5).x[-1]
+    expected = simulation("interpreted").run(controlled(sim, Mine(mech)), T=0.5).x[-1]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_what_is_in_the_list_says_why():
+    sim = simulation()
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=0.1)
+    bd.connect(state, bd.GAIN(-1.0))
+    bd.connect(bd.blocklist[-1], state)
+    search = bd.IKINE("puma560", name="search")
+    bd.connect(bd.CONSTANT(np.eye(4)), search)
+    for port in (0, 1):
+        bd.connect(search[port], bd.NULL())
+    with pytest.raises(NotTranslated, match=r"search: there is no emitter for .*IKine: it searches"):
+        sim.run(bd, T=0.1)
+
+
+def test_a_signal_that_is_too_wide_is_named():
+    sim = simulation()
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=np.zeros(80), name="wide")
+    bd.connect(bd.CONSTANT(np.ones(80)), state)
+    with pytest.raises(NotTranslated, match=r"wide: has a signal of 80 numbers; more than 64"):
+        sim.run(bd, T=0.1)
+
+
+# bad input --------------------------------------------------------------------------------------------
+
+
+def test_widths_that_do_not_fit_are_named_before_anything_is_compiled():
+    sim = simulation()
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=[1.0, 2.0], name="state")
+    bd.connect(bd.CONSTANT([1.0, 2.0, 3.0], name="three"), state)
+    with pytest.raises(CstormError, match="state"):
+        sim.run(bd, T=0.1)
+
+
+def test_a_parameter_that_is_not_tunable_is_named():
+    sim = simulation()
+    bd = controlled(sim, "energy")
+    with pytest.raises(CstormError, match=r"parameter.*'gravy'.*gravity"):
+        bd.blocklist[0].set_param("gravy", 1.0)
+
+
+# faults in a run --------------------------------------------------------------------------------------
+
+
+class Steep(ContinuousBlock):
+    """x' = k x³, of which no step is short enough."""
+
+    nin, nout = 0, 1
+
+    def __init__(self, k, **blockargs):
+        super().__init__(nstates=1, **blockargs)
+        self._x0, self.k = np.array([2.0]), k
+
+    def output(self, t, u, x):
+        return [float(x[0])]
+
+    def deriv(self, t, u, x):
+        return np.array([self.k * x[0] ** 3])
+
+    def emit(self, e, u, x):
+        return [x.reshape(())]
+
+    def emit_rate(self, e, u, x):
+        return e.each("{0} * {1} * {1} * {1}", e.number(lambda: self.k), x)
+
+
+@pytest.mark.parametrize("k", [1e60, 1e150])
+def test_a_problem_that_exhausts_the_step_is_named_with_its_state_and_time(k):
+    sim = simulation()
+    bd = sim.blockdiagram()
+    block = Steep(k, bd=bd, name="steep")
+    bd.connect(block, bd.NULL())
+    with pytest.raises(BlockError, match=r"at t = .*steep|steep.*at t = "):
+        sim.run(bd, T=1.0, on_error="raise")
+
+
+def bouncing(sim):
+    """A ball that loses half its speed at each bounce: infinitely many in finite time."""
+    bd = sim.blockdiagram()
+    speed, height = bd.INTEGRATOR(x0=0.0, name="speed"), bd.INTEGRATOR(x0=1.0, name="height")
+    bd.connect(bd.CONSTANT(-9.81), speed)
+    bd.connect(speed, height)
+
+    def bounce(block, states):
+        states[speed][:] = -0.5 * states[speed]
+
+    bd.connect(height, bd.EVENT("v", bounce, name="ground"))
+    return bd
+
+
+def test_an_event_that_chatters_is_named_with_its_time_and_what_to_do():
+    messages = []
+    for engine in ("compiled", "interpreted"):
+        sim = simulation(engine)
+        with pytest.raises(DiagramError, match=r"ground: .* at t = 1\.35.*chatters.*hysteresis") as caught:
+            sim.run(bouncing(sim), T=3.0, on_error="raise")
+        messages.append(caught.value.result.t[-1])
+    assert messages[0] == pytest.approx(messages[1], abs=1e-7)
+
+
+def test_a_singular_matrix_is_named_by_its_block():
+    sim = simulation()
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=-0.55, name="state")
+    bd.connect(bd.CONSTANT(1.0), state)
+    step, matrix, inverse = bd.FUNCTION(lambda v: 1.0 if v < 0.0 else 0.0), bd.PROD("**"), bd.INVERSE(name="inverse")
+    bd.connect(state, step)
+    bd.connect(bd.CONSTANT(np.eye(2)), matrix[0])
+    bd.connect(step, matrix[1])
+    bd.connect(matrix, inverse)
+    for port in (0, 1):
+        bd.connect(inverse[port], bd.NULL())
+    with pytest.raises(BlockError, match=r"inverse.*at t = .*singular"):
+        sim.run(bd, T=1.0, on_error="raise")
+
+
+# names and strings are never pasted into source -------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_and_strings_stay_out_of_the_source(name):
+    sim = simulation()
+    bd = loop(sim, name=name)
+    both, item = bd.DICT([name, "other"], name=name + "1"), bd.ITEM(name, name=name + "2")
+    bd.connect(bd.blocklist[0], both[0], both[1])
+    bd.connect(both, item)
+    bd.connect(item, bd.NULL(name=name + "3"))
+    plain = loop(sim)
+    both, item = plain.DICT(["a", "b"]), plain.ITEM("a")
+    plain.connect(plain.blocklist[0], both[0], both[1])
+    plain.connect(both, item)
+    plain.connect(item, plain.NULL())
+    sources = [[line for line in sim.source(d).splitlines() if not line.startswith("#")] for d in (bd, plain)]
+    assert sources[0] == sources[1]
+    assert sim.run(bd, T=0.1).x[-1, 0] == pytest.approx(math.exp(-0.2), rel=1e-5)
+
+
+def test_falling_back_is_said_once(monkeypatch, capsys, caplog):
+    monkeypatch.setattr(CompiledRun, "strict", False)
+    for _ in range(2):
+        sim = simulation()
+        sim.run(behind_a_state(sim, lambda bd: Raising(bd=bd, name="said once")), T=0.1)
+    told = capsys.readouterr().err + caplog.text
+    assert told.count("said once: its emitter failed") == 1

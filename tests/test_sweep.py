@@ -116,7 +116,8 @@ def test_a_law_is_an_option_by_its_name(sim):
 
 
 def test_names_stand_for_final_values(sim):
-    found = sim.sweep(decay, {"rate:K": [-1.0, -2.0]}, ["rate", "state:x_0"], T=1.0)
+    found = sim.sweep(decay, {"rate.K": [-1.0, -2.0]}, ["rate", "state:x_0"], T=1.0)
+    assert found["rate"] is found["rate[0]"]
     assert list(found) == ["rate[0]", "state:x_0"]
     np.testing.assert_allclose(found["rate[0]"], found["state:x_0"] * [-1.0, -2.0])
 

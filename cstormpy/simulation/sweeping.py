@@ -55,8 +55,8 @@ class Sweeping:
             for each worker.
         grid : dict of str to list, optional
             What varies; every combination is run. A name is an option of the builder, a state of the diagram
-            (``"plant.elbow.q"``: its initial value), a tunable parameter of a block (``"plant:damping"``), or one
-            number of it (``"plant:q0[1]"``).
+            (``"plant.elbow.q"``: its initial value), a tunable parameter of a block (``"gain.K"`` or
+            ``"gain:K"``), or one number of it (``"plant:q0[1]"``).
         measure : callable, or list of str
             ``measure(out)`` returns of a run's result a number, an array, or a dict of such, always of the same names
             and shapes; or names of signals and states, whose final values are kept.

@@ -51,15 +51,16 @@ def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[s
         return Varied(name, "option")
     if name in bd.statenames:
         return Varied(name, "state")
-    block, colon, parameter = name.partition(":")
-    if colon and block in bd.blocknames:
+    block = max((b for b in bd.blocknames if name.startswith((f"{b}:", f"{b}."))), key=len, default=None)
+    if block is not None:
+        parameter = name[len(block) + 1 :]
         known = bd.blocknames[block]._parameters
         if parameter in known:
             return Varied(name, "parameter", block, parameter)
         numbered = _NUMBERED.match(parameter)
         if numbered and numbered["name"] in known:
             return Varied(name, "parameter", block, numbered["name"], int(numbered["index"]))
-    elif others and not colon:
+    elif others and name.isidentifier():
         return Varied(name, "option")
     tunable = [f"{b.name}:{p}" for b in bd.blocklist for p in b._parameters]
     raise unknown_name("axis", name, [*options, *bd.statenames, *tunable])

@@ -79,8 +79,11 @@ class Sweep(Mapping[str, Array]):
         return self[VALUE] if VALUE in self._values or len(self._values) != 1 else next(iter(self._values.values()))
 
     def __getitem__(self, name: str) -> Array:
-        """Return what was measured, by name."""
+        """Return what was measured, by name; "plant" is also "plant[0]" where that is all there is of it."""
         if name not in self._values:
+            ports = [value for value in self._values if value.startswith((f"{name}[", f"{name}."))]
+            if len(ports) == 1:
+                return self._values[ports[0]]
             raise unknown_name("value", name, self._values)
         return self._values[name]
 

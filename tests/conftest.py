@@ -1,6 +1,7 @@
 """What all tests share: hypothesis without a deadline, and no window."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,6 +10,10 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("CSTORMPY_LIVE", "off")
+
+# A shell that starts the suite in the background has it ignore Ctrl-C, and with it the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The first example of a test may compile a kernel, which takes seconds.
 _patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}

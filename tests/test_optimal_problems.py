@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot_elbow
@@ -172,7 +173,13 @@ def test_acrobot_swings_up(q1, most):
     assert abs(solution.samples.q[-1, 0] - UP) < 0.1
 
 
-@pytest.mark.parametrize("seed", [0, 2])
+#: From scipy 1.16 on SLSQP is another program; that of before comes to no end from some guesses.
+newer_slsqp = pytest.mark.skipif(
+    tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 16), reason="needs the SLSQP of scipy 1.16"
+)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(2, marks=newer_slsqp)])
 def test_acrobot_comes_exactly_to_the_goal_by_continuation(seed):
     """With seed 2 the last stage follows its curved equations for 340 iterations, the cost falling, never on them."""
     stages = [Stage(points=10), Stage(points=16, penalty=3.0), Stage(points=16, exact=True)]

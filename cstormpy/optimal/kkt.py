@@ -19,7 +19,7 @@ def kkt_residual(programme: Programme, x: Array) -> float:
     Only constraints and bounds that are active have one. NaN where the motion is not finite, or no multipliers are
     found.
     """
-    from scipy.optimize import nnls
+    from scipy.optimize import lsq_linear, nnls
 
     if not programme.finite(x):
         return float("nan")
@@ -34,6 +34,8 @@ def kkt_residual(programme: Programme, x: Array) -> float:
         multipliers, _ = nnls(signed.T, gradient, maxiter=30 * signed.shape[0])
     except RuntimeError:  # constraints so nearly dependent that it goes round in circles
         return float("nan")
+    except np.linalg.LinAlgError:  # in older versions of scipy where they are dependent
+        multipliers = lsq_linear(signed.T, gradient, (0.0, np.inf), tol=1e-12).x
     return float(np.abs(signed.T @ multipliers - gradient).max()) / size
 
 

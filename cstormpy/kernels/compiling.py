@@ -1,6 +1,6 @@
 """How kernels are compiled and kept: `step` for the pieces, `entry` for what Python calls.
 
-Steps become machine code within the entries that use them and nowhere else, which takes half of the time.
+Steps become machine code within the entries that use them and nowhere else, so that none is compiled twice.
 Entries are compiled at their first use and kept on disk, a file for each. numba's own ``cache=True`` does
 not notice a change in a function of another file, so the folder of the files bears a digest of all kernel
 sources and of the versions that shape machine code: another source, another folder. Processes that start

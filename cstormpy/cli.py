@@ -25,6 +25,11 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 #: How long a diagram runs unless that is said, by the user or by the diagram [s].
 DURATION = 10.0
 _HINT = " (--debug shows where)"
+#: Kernels that the ready diagrams want besides the first, which is compiled here meanwhile.
+_BESIDE = (
+    ("entries_sensitivity.sensitivity_one",),
+    ("entries_kinematics.inertial_one", "entries_mechanisms.energies"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -164,12 +169,14 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 
 def _demo(given: argparse.Namespace) -> int:
     from cstormpy import diagrams
+    from cstormpy.kernels.beside import compile_beside
 
     options = _options(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
     build = diagrams.load(given.name).build
     _checked(given.name, build, options)
+    compile_beside(*_BESIDE)
     return _simulate(given, given.name, lambda sim: build(sim, **options))
 
 

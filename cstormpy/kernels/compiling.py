@@ -37,7 +37,18 @@ from numba.np.numpy_support import as_dtype
 
 from cstormpy.reporting import notice_once
 
-__all__ = ["Entry", "address_of", "entry", "exact_step", "function_at", "is_kept", "step", "warmup"]
+__all__ = [
+    "Entry",
+    "address_of",
+    "can_keep",
+    "entry",
+    "exact_step",
+    "function_at",
+    "is_kept",
+    "step",
+    "wait_silently",
+    "warmup",
+]
 
 #: ``contract`` allows fused multiply-add and nothing else: NaN and the order of sums stay meaningful.
 _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": False}
@@ -127,6 +138,7 @@ class Entry:
 
     def __init__(self, function, signature, nogil, options):
         self.name = function.__name__
+        self.kept_as = f"{function.__module__.rpartition('.')[2]}.{self.name}"
         self._function = function
         self._signature = signature
         self._options = {**options, "nogil": nogil}
@@ -145,7 +157,7 @@ class Entry:
         if numba.config.DISABLE_JIT:
             return _strict(self._function, self._signature)
         dispatcher = numba.njit(**self._options, _nrt=False)(self._function)
-        with _Kept(f"{self._function.__module__.rpartition('.')[2]}.{self.name}") as kept:
+        with _Kept(self.kept_as) as kept:
             dispatcher._cache = kept
             dispatcher.compile(self._signature)
         dispatcher.disable_compile()
@@ -172,14 +184,20 @@ def _strict(function, signature):
 
 
 def warmup(report=None):
-    """Compile every kernel that is not on disk yet; return how many seconds that took.
+    """Compile every kernel that is not on disk yet, with all processors; return how many seconds that took.
 
     ``report`` is called with the name of each kernel once it is ready.
     """
+    from cstormpy.kernels.beside import compile_beside, processors
+
     begin = time.perf_counter()
     for module in iter_modules([os.path.dirname(__file__)]):
         if module.name.startswith("entries_"):
             import_module(f"{__package__}.{module.name}")
+    names, others = [made.kept_as for made in _entries], min(processors(), 4) - 1
+    # each begins elsewhere, and finds on disk what the others have done by the time it comes there
+    starts = [len(names) * (k + 1) // (others + 1) for k in range(others)]
+    compile_beside(*((*names[first:], *names[:first]) for first in starts))
     for made in _entries:
         made.load()
         if report is not None:
@@ -252,6 +270,16 @@ _IMPORTED = _digest()
 def cache_folder():
     """Return the folder in which these sources' kernels are kept; OSError if this user has no such place."""
     return _root() / f"kernels-{_IMPORTED}"
+
+
+def can_keep():
+    """Tell whether kernels that are compiled now can be kept on disk."""
+    try:
+        folder = cache_folder()
+        _make_folder(folder)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK) and _digest() == _IMPORTED
 
 
 def is_kept(name):
@@ -370,8 +398,16 @@ def _remove_old_folders(current):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def wait_silently():
+    """Say no longer that another process compiles what is wanted: this one has started it."""
+    _Lock.announced = False
+
+
 class _Lock:
     """Held by one process at a time, and let go when that process ends, however it ends."""
+
+    #: Whether to say that one waits: not for the processes that this one has started.
+    announced = True
 
     def __init__(self, path):
         self._file = path.open("a")
@@ -389,7 +425,8 @@ class _Lock:
                 try:
                     return self._flock(self._file, exclusively)
                 except BlockingIOError:
-                    notice_once("another process is compiling kernels: waiting for it")
+                    if self.announced:
+                        notice_once("another process is compiling kernels: waiting for it")
                     time.sleep(0.05)
 
     def release(self):

@@ -25,11 +25,9 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 #: How long a diagram runs unless that is said, by the user or by the diagram [s].
 DURATION = 10.0
 _HINT = " (--debug shows where)"
-#: Kernels that the ready diagrams want besides the first, which is compiled here meanwhile.
-_BESIDE = (
-    ("entries_sensitivity.sensitivity_one",),
-    ("entries_kinematics.inertial_one", "entries_mechanisms.energies"),
-)
+#: Kernels that most of the ready diagrams want: one that takes as long as all others is compiled in another process.
+_BESIDE = ("entries_sensitivity.sensitivity_one",)
+_HERE = ("entries_hybrid.hybrid_one", "entries_kinematics.inertial_one", "entries_mechanisms.energies")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -168,15 +166,18 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 
 
 def _demo(given: argparse.Namespace) -> int:
+    from cstormpy.kernels.beside import compile_beside, compile_here
+
+    two = compile_beside(_BESIDE)  # before anything that takes long to import
     from cstormpy import diagrams
-    from cstormpy.kernels.beside import compile_beside
 
     options = _options(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
     build = diagrams.load(given.name).build
     _checked(given.name, build, options)
-    compile_beside(*_BESIDE)
+    if two:
+        compile_here(_HERE)
     return _simulate(given, given.name, lambda sim: build(sim, **options))
 
 

@@ -78,6 +78,43 @@ def test_acrobot_swings_up_and_changes_its_phase_at_the_same_times():
     assert_same_runs(interpreted, compiled, tolerance=1e-8)
 
 
+@pytest.mark.parametrize("options", [{"solver": "RK23"}, {"solver": "DOP853"}, {"solver": "RK4", "dt": 0.004}])
+def test_events_are_located_by_the_very_same_steps(monkeypatch, options):
+    """The compiled steps close in on a crossing themselves, and go on behind it; Python takes the first step alone."""
+    single = []
+    step = ExplicitStepper.step
+    monkeypatch.setattr(ExplicitStepper, "step", lambda self, bound: (single.append(self.t), step(self, bound))[1])
+    outs = []
+    for engine in ("interpreted", "compiled"):
+        single.clear()
+        sim = simulation(engine)
+        outs.append(sim.run(acrobot.build(sim), T=5.0, **options))
+    interpreted, compiled = outs
+    assert len(single) <= 1
+    assert len(interpreted[".events"]) == 3 and compiled[".events"] == interpreted[".events"]
+    np.testing.assert_array_equal(compiled.t, interpreted.t)
+    np.testing.assert_array_equal(compiled.x, interpreted.x)
+
+
+def test_two_guards_that_cross_together_fire_together():
+    """And one that is on zero when the run begins is looked at within the first step, on which side it is."""
+
+    def wire(sim):
+        bd = sim.blockdiagram()
+        state = bd.INTEGRATOR(x0=0.0, name="state")
+        bd.connect(bd.WAVEFORM("sine", freq=1.0), state)
+        for name, level in (("one", 0.1), ("two", 0.1), ("start", 0.0)):
+            above = bd.SUM("+-", name=f"above_{name}")
+            bd.connect(state, above[0])
+            bd.connect(bd.CONSTANT(level), above[1])
+            bd.connect(above, bd.EVENT("^", lambda *_: None, name=name))
+        return bd, "all"
+
+    interpreted, compiled = both(wire, T=2.4, rtol=1e-9)
+    assert len(interpreted[".events"]) > 4
+    assert_same_runs(interpreted, compiled, tolerance=1e-12)
+
+
 def test_stiff_solver_on_the_compiled_derivative():
     interpreted, compiled = both(EXAMPLES["van der pol"].wire, T=3.0, solver="Radau")
     np.testing.assert_allclose(compiled.x[-1], interpreted.x[-1], rtol=0, atol=1e-8)
@@ -88,6 +125,18 @@ def test_a_stop_ends_the_run_at_the_same_time():
     assert compiled[".status"] == "stopped"
     assert compiled.t[-1] == pytest.approx(interpreted.t[-1], abs=1e-9)
     assert compiled[".message"] == interpreted[".message"]
+
+
+def test_a_stop_at_a_jump_is_sampled_before_and_behind_it():
+    def wire(sim):
+        bd = sim.blockdiagram()
+        state = bd.INTEGRATOR(x0=0.0, name="state")
+        bd.connect(bd.STEP(T=0.503), state, bd.STOP())
+        return bd, "all"
+
+    interpreted, compiled = both(wire, T=2.0)
+    assert_same_runs(interpreted, compiled, tolerance=1e-12)
+    assert (compiled.t == 0.503).sum() == 2
 
 
 def test_many_steps_are_taken_in_one_slice(monkeypatch):

@@ -476,3 +476,38 @@ def test_the_line_of_progress_on_a_terminal(monkeypatch):
         sim.run(bd, 1.0, observer=lambda t, x: time.sleep(0.009))
         assert ("of 1 s" in terminal.text and "left" in terminal.text and "%" in terminal.text) == shown
         assert (terminal.text.endswith("\r") and "\n" not in terminal.text) or not shown
+
+
+# Steps that stay short ----------------------------------------------------------------------------------
+
+
+def signed(sim, function):
+    bd = sim.blockdiagram()
+    state, switch = bd.INTEGRATOR(x0=1.0, name="state"), bd.FUNCTION(function, name="switch")
+    bd.connect(state, switch)
+    bd.connect(switch, state)
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_switch_that_holds_up_the_solver_is_named_once(engine, caplog):
+    sim = cs.Simulation(engine=engine)
+    caplog.set_level("INFO", "cstormpy")
+    assert sim.run(signed(sim, lambda x: -1.0 if x > 0 else 1.0), T=1.0009).status == "finished"
+    said = [line for line in caplog.messages if line.startswith("steps of ")]
+    assert len(said) == 1 and "'switch' (FUNCTION) jumps to and fro" in said[0] and "hysteresis" in said[0]
+    assert "since t = 1.000" in said[0]
+
+
+def test_a_stiff_state_that_holds_up_the_solver_is_named(sim, caplog):
+    caplog.set_level("INFO", "cstormpy")
+    sim.run(signed(sim, lambda x: -1e7 * x), T=4e-3, max_step=1.0)
+    (said,) = [line for line in caplog.messages if line.startswith("steps of ")]
+    assert "state 'state" in said and "Radau" in said
+
+
+def test_short_steps_that_were_asked_for_are_no_reason_to_say_anything(sim, caplog):
+    caplog.set_level("INFO", "cstormpy")
+    sim.run(signed(sim, lambda x: -x), T=0.003, max_step=1e-6)
+    sim.run(signed(sim, lambda x: -x), T=0.003, solver="Euler", dt=1e-6)
+    assert not [line for line in caplog.messages if line.startswith("steps of ")]

@@ -8,8 +8,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 
-__all__ = ["compile_beside", "processors"]
+__all__ = ["compile_beside", "compile_here", "processors"]
 
 #: What such a process runs: the paths of this one, and the names of the kernels as `Entry.name` and its module say.
 _START = (
@@ -61,8 +62,8 @@ def _start(command: list[str]) -> None:
     atexit.register(end)
 
 
-def compile_here(names: list[str]) -> None:
-    """Compile kernels one after the other: what the process beside does."""
+def compile_here(names: Iterable[str]) -> None:
+    """Compile kernels one after the other: what a process beside does."""
     from importlib import import_module
 
     for name in names:

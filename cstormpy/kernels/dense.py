@@ -16,8 +16,8 @@ CUBIC, POLYNOMIAL, SEVENTH = 0, 1, 2
 #: Rows of the table of a method behind those of its stages.
 T_RESULT, T_TIMES, T_ERROR, T_SECOND, T_ROWS = range(5)
 #: Rows of K behind the stages: the derivative at the end, three more, a stage's state, the result, room for sums, a
-#: point of the grid and the derivative there, and the parts of the dense output.
-K_MORE, K_STAGE, K_RESULT, K_SCRATCH, K_POINT, K_RATE, K_PARTS, K_ROWS = 1, 4, 5, 6, 7, 8, 9, 16
+#: point of the grid and the derivative there, the parts of the dense output, and the end of a step that is looked into.
+K_MORE, K_STAGE, K_RESULT, K_SCRATCH, K_POINT, K_RATE, K_PARTS, K_END, K_ROWS = 1, 4, 5, 6, 7, 8, 9, 16, 17
 #: Rows of what a method says of its dense output: of DOP853 the stages' weights and times, then those of the parts.
 D_STAGES, D_TIMES, D_PARTS, D_ROWS = 0, 3, 4, 8
 
@@ -36,7 +36,13 @@ def weigh(K, count, weights, out):
 
 @exact_step
 def prepare_dense(f, stages, kind, dense, t, h, earliest, latest, x, z, p, n, w, out, K):
-    """Fill the parts of the dense output of the step from (t, x) that stands in K; return whether f went well."""
+    """Fill the parts of the dense output of the step from (t, x) that stands in K; return whether f went well.
+
+    Shorter steps from (t, x) may then be tried in K.
+    """
+    if kind == CUBIC:
+        for i in range(x.size):
+            K[stages + K_PARTS, i], K[stages + K_PARTS + 1, i] = K[stages + K_RESULT, i], K[stages, i]
     if kind == POLYNOMIAL:
         for j in range(dense.shape[1]):
             for i in range(x.size):
@@ -88,5 +94,5 @@ def interpolate(stages, kind, theta, h, dense, x, K, out):
             out[i] = x[i] + total
         else:
             left = (1.0 + 2.0 * theta) * x[i] + theta * h * K[0, i]
-            right = (1.0 + 2.0 * rest) * K[stages + K_RESULT, i] - rest * h * K[stages, i]
+            right = (1.0 + 2.0 * rest) * K[stages + K_PARTS, i] - rest * h * K[stages + K_PARTS + 1, i]
             out[i] = rest * rest * left + theta * theta * right

@@ -13,7 +13,7 @@ from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.compiling import entry, step
 from cstormpy.kernels.directional import along_direction
 from cstormpy.kernels.entries_mechanisms import bring, energies, take
-from cstormpy.kernels.entries_stepping import LOOK, RATE, T_RESULT, T_TIMES, WENT, clamped, crossed
+from cstormpy.kernels.entries_stepping import LOOK, RATE, WENT
 from cstormpy.kernels.hybrid import hybrid, node, wrench_place
 from cstormpy.kernels.layout import (
     ALPHA,
@@ -44,6 +44,8 @@ from cstormpy.kernels.layout import (
     R,
     Y,
 )
+from cstormpy.kernels.locating import crossed
+from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
 from cstormpy.kernels.vector import (
     add,
     add_scaled,

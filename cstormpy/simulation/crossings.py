@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
+from cstormpy.kernels import roots
 from cstormpy.simulation.steppers import Stepper
 
 __all__ = ["Crossings"]
@@ -24,25 +24,23 @@ __all__ = ["Crossings"]
 Array = NDArray[np.float64]
 Detector = Callable[[float, Array], float]
 
-#: Parts of the first step after an event at which its detector is looked at again, to see on which side it is.
-_LOOKS = (2.0**-12, 2.0**-9, 2.0**-6, 2.0**-3, 0.5, 1.0)
-#: Two crossings closer than this part of time are one.
-_TOGETHER = 1e-12
-#: The first guess, by the dense output, is trusted to this part of the step.
-_GUESS = 1e-4
-#: For so long (as _TOGETHER) a detector that has fired is not looked at: its value is rounding there.
-_SETTLING = 1e-13
-#: Stands for a value of zero where it must have a sign.
-_TINY = 1e-300
-
 
 class Crossings:
-    """The zero-crossing detectors of a run, and where each was last: its value, or None where it has just fired."""
+    """The zero-crossing detectors of a run.
+
+    Attributes
+    ----------
+    detectors : list of (function, block)
+    before : list
+        What each has said last, None where it has just fired.
+    fired_at : list of float
+        When each has last done so.
+    """
 
     def __init__(self, detectors: list[tuple[Detector, Any]]) -> None:
         self.detectors = detectors
         self.before: list[float | None] = [None] * len(detectors)
-        self._fired_at = [-math.inf] * len(detectors)
+        self.fired_at = [-math.inf] * len(detectors)
 
     def start(self, t: float, x: Array, resumed: bool) -> None:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there."""
@@ -56,10 +54,10 @@ class Crossings:
             # those that fired just before are looked at here: what another event has changed may drive them back
             self.before[i] = None if i in fired else float(detector(t, x))
             if i in fired:
-                self._fired_at[i] = t
+                self.fired_at[i] = t
 
     def _settled(self, i: int, t: float) -> bool:
-        return t - self._fired_at[i] > _SETTLING * max(1.0, abs(t))
+        return t - self.fired_at[i] > roots.SETTLING * max(1.0, abs(t))
 
     def jumped(self, t: float, x: Array) -> list[int]:
         """Return the detectors that a jump of the signals at this time has taken across zero."""
@@ -88,7 +86,7 @@ class Crossings:
             return None
         times = [(self._locate(self.detectors[i][0], bracket, stepper), i) for bracket, i in found]
         earliest = min(time for time, _ in times)
-        together = [(time, i) for time, i in times if time <= earliest + _TOGETHER * max(1.0, abs(earliest))]
+        together = [(time, i) for time, i in times if time <= earliest + roots.TOGETHER * max(1.0, abs(earliest))]
         t, fired = max(time for time, _ in together), [i for _, i in together]
         return t, stepper.partial(t) if t < t1 else x1, fired
 
@@ -100,7 +98,7 @@ class Crossings:
         if before is not None:
             return _Bracket(left, stepper.t, before, value) if _crosses(before, value, direction) else None
         dense, span = stepper.dense(), stepper.t - left
-        for part in _LOOKS:
+        for part in roots.LOOKS:
             t = stepper.t_old + part * span
             if not self._settled(i, t):
                 continue
@@ -121,7 +119,7 @@ class Crossings:
                 return float(detector(t, stepper.x))
             return float(detector(t, dense(t) if t <= stepper.t_old else stepper.partial(t)))
 
-        guess = _GUESS * (right - left)
+        guess = roots.GUESS * (right - left)
         found = None
         if near is not None:
             found = bracket.root(exact, max(left, near - guess), min(right, near + guess))
@@ -140,7 +138,7 @@ class _Bracket:
     def __init__(self, left: float, right: float, before: float, after: float) -> None:
         self.left, self.right = left, right
         self._rises = after > before
-        self._zero = -_TINY if before == 0.0 else _TINY
+        self._zero = -roots.TINY if before == 0.0 else roots.TINY
 
     def _beyond(self, value: float) -> float:
         """Return a value as how far it is beyond the crossing, which is never zero."""
@@ -152,14 +150,15 @@ class _Bracket:
         def beyond(t: float) -> float:
             return self._beyond(value(t))
 
-        if beyond(a) > 0.0 or beyond(b) < 0.0:
+        first, last = beyond(a), beyond(b)
+        if first > 0.0 or last < 0.0:
             return None
-        resolution = 4.0 * float(np.spacing(max(abs(a), abs(b))))
-        t = float(brentq(beyond, a, b, xtol=resolution, rtol=8.9e-16, maxiter=200))
-        while t < b and beyond(t) < 0.0:
-            t = min(t + resolution, b)
-            resolution *= 2.0
-        return t
+        search = [0.0] * roots.ROOT
+        roots.begin(search, a, first, b, last, 4.0 * float(np.spacing(max(abs(a), abs(b)))))
+        for _ in range(roots.MOST):
+            if roots.tell(search, beyond(search[roots.QUESTION])):
+                break
+        return search[roots.BEYOND]
 
 
 def _direction(detector: Detector) -> float:

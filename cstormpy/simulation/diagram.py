@@ -25,6 +25,9 @@ __all__ = ["Diagram"]
 Array = NDArray[np.float64]
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
+#: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
+_AHEAD, _HALVES = 4.0, 20
+
 
 class Diagram:
     """The blocks of a compiled diagram in the order of evaluation.
@@ -189,12 +192,48 @@ class Diagram:
             bad = self.not_finite()
             if bad is not None:
                 return BlockError(f"{bad} just after t = {t:.9g}; the run ends there")
-        names = self.bd.statenames
-        fastest = names[int(np.argmax(np.abs(rate) / (atol + np.abs(x))))] if names else "none"
         return BlockError(
-            f"the solver cannot go on {where}: {failure}; state {fastest!r} changes fastest. A stiff diagram wants "
-            "solver='Radau' or 'BDF'; a state that grows without bound, another law or parameters"
+            f"the solver cannot go on {where}: {failure}; state {self._fastest(x, rate, atol)!r} changes fastest. "
+            "A stiff diagram wants solver='Radau' or 'BDF'; a state that grows without bound, another law or parameters"
         )
+
+    def _fastest(self, x: Array, rate: Array, atol: float) -> str:
+        names = self.bd.statenames
+        return str(names[int(np.argmax(np.abs(rate) / (atol + np.abs(x))))]) if names else "none"
+
+    def why_short_steps(self, t: float, x: Array, h: float, atol: float) -> str:
+        """Return why steps are as short as h: a signal that jumps to and fro, or a stiff diagram."""
+        rate = self.derivative(t, x)
+        span = _AHEAD * h
+        before, after = self._values(t, x), self._values(t + span, x + span * rate)
+        most = max(before, key=lambda name: abs(after[name] - before[name]), default="")
+        # what jumps does so in one of the halves of any stretch, however short
+        left, first, last = 0.0, before, after
+        for _ in range(_HALVES if most else 0):
+            span /= 2.0
+            middle = self._values(t + left + span, x + (left + span) * rate)
+            if abs(middle[most] - first[most]) > abs(last[most] - middle[most]):
+                last = middle
+            else:
+                left, first = left + span, middle
+        self.forget()
+        if most and abs(last[most] - first[most]) > 0.5 * abs(after[most] - before[most]):
+            return (
+                f"{most} jumps to and fro, as a switch does; give it a hysteresis or a slope, or run with steps of "
+                "fixed length (solver='RK4', dt=0.001)"
+            )
+        return f"state {self._fastest(x, rate, atol)!r} changes fastest; a stiff diagram wants solver='Radau' or 'BDF'"
+
+    def _values(self, t: float, x: Array) -> dict[str, float]:
+        """Return a number for each output that carries one or more, in the order of evaluation."""
+        self.evaluate(t, x)
+        found = {}
+        for b, _, _, outs, _, _ in self.order:
+            for port, slot in enumerate(outs):
+                value = np.asarray(slot.value)
+                if value.dtype.kind in "biuf" and value.size:
+                    found[output_name(b, port)] = float(value.ravel()[0])
+        return found
 
     def source_of(self, b: Any, port: int) -> str:
         """Return the output that drives an input."""

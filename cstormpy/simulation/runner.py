@@ -20,6 +20,7 @@ from bdsim.run_sim import BDSimState
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.reporting import notice
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.recording import Recording
@@ -39,6 +40,8 @@ JUMP_WIDTH = 8
 #: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
 #: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
 _CHATTER = ((100, 1e-7), (4, 1e-8))
+#: After so many steps their length is looked at; a part of the longest that small is said.
+_MANY, _SHORT = 2000, 1e-4
 #: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
 _GRAPHICS_POINTS = 200
 
@@ -81,12 +84,15 @@ class Run:
         self.steps = 0
         self._graphics_at = -math.inf
         self._grid = 0
+        #: How many steps had been taken, and when it was, when their length was looked at last.
+        self._looked: tuple[int, float] | None = (0, 0.0)
 
     # what is asked of the outside
 
     def begin(self, t: float, x: Array, step: float) -> None:
         """Stand at the start, with all that is due there done."""
         self.t, self.x, self.start_time = t, x, t
+        self._looked = (0, t)
         self.end = t + self.settings.T
         self.stepper = self._make_stepper(step)
         self.crossings = Crossings(self.simstate.crossing_detectors)
@@ -137,8 +143,8 @@ class Run:
         self._commanded()
         while self.t < self.end and self.simstate.stop is None:
             if self._can_glide():
-                self._glide()
-                if self._commanded():
+                met = self._glide()
+                if self._commanded() or met:
                     continue
             bound, sources = self._next_boundary()
             reached = self._segment(bound, sources)
@@ -172,16 +178,34 @@ class Run:
             d.earliest = -math.inf
             if self.t < bound:
                 self._observe()
+                self._look_at_length()
                 if self._commanded() or self.simstate.stop is not None or self._can_glide():
                     return False
         return True
+
+    def _look_at_length(self) -> None:
+        """Say once that an adaptive solver hardly gets on, and what makes it so slow."""
+        if self._looked is None or self.steps < self._looked[0] + _MANY:
+            return
+        steps, since = self._looked
+        self._looked = (self.steps, self.t)
+        longest = min(self.settings.max_step, self.settings.T)
+        length = (self.t - since) / (self.steps - steps)
+        if self.settings.step is None and length < _SHORT * longest:
+            self._looked = None
+            why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)
+            notice(f"steps of {length:.2g} s since t = {since:.6g}: {why}")
 
     def _can_glide(self) -> bool:
         """Tell whether many steps may be taken at once from where the run stands."""
         return False
 
-    def _glide(self) -> None:
-        """Take many steps at once, until the next one is to be looked at or something is due that is not done so."""
+    def _glide(self) -> bool:
+        """Take many steps at once, until the next one is to be looked at or something is due that is not done so.
+
+        Returns whether an event was met instead, and dealt with.
+        """
+        return False
 
     def _leap(self, bound: float) -> None:
         """Go to a boundary where nothing changes on the way."""
@@ -194,7 +218,7 @@ class Run:
         jumped = any(_jumps(s) for s in sources)
         ticks = any(isinstance(s, Clock) for s in sources)
         as_bdsim = self.settings.first_tick == "bdsim"
-        if jumped and not as_bdsim and not self.settings.grid:
+        if jumped and not as_bdsim and not self.settings.grid and self.recording.last < self.t:
             d.forget()
             self._observe(at_boundary=True)
         d.latest = math.inf

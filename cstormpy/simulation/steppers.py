@@ -188,7 +188,7 @@ class ExplicitStepper:
         if self._dense is None:
             m = self.method
             if m.P is not None:
-                self._dense = self._polynomial(self.K.T @ m.P)
+                self._dense = self._polynomial(_sums(self.K, m.P))
             elif m.extra:
                 self._dense = self._dop853()
             else:
@@ -199,8 +199,11 @@ class ExplicitStepper:
         t0, x0, h = self.t_old, self.x_old, self.t - self.t_old
 
         def value(t: float) -> Array:
-            theta = (t - t0) / h
-            return x0 + h * (Q @ (theta ** np.arange(1, Q.shape[1] + 1)))
+            theta, power, total = (t - t0) / h, 1.0, np.zeros_like(x0)
+            for part in Q:
+                power *= theta
+                total += part * power
+            return x0 + h * total
 
         return value
 
@@ -223,9 +226,9 @@ class ExplicitStepper:
         K = np.zeros((s + 1 + len(extra["c"]), x0.size))
         K[: s + 1] = self.K
         for i, (a, c) in enumerate(zip(extra["A"], extra["c"], strict=True), start=s + 1):
-            K[i] = self.f(t0 + c * h, x0 + (a[:i] @ K[:i]) * h)
+            K[i] = self.f(t0 + c * h, x0 + _sums(K[:i], a[:i, None])[0] * h)
         step = self.x - x0
-        F = np.vstack([step, h * K[0] - step, 2 * step - h * (self.fx + K[0]), h * (extra["D"] @ K)])
+        F = np.vstack([step, h * K[0] - step, 2 * step - h * (self.fx + K[0]), h * _sums(K, extra["D"].T)])
 
         def value(t: float) -> Array:
             theta = (t - t0) / h
@@ -240,6 +243,14 @@ class ExplicitStepper:
         """Return the state at a time within the last step by a shorter step from where it began."""
         self.dense()  # made of the stages that are about to be overwritten
         return self._attempt(self.t_old, self.x_old, self.f_old, t - self.t_old)[0]
+
+
+def _sums(K: Array, weights: Array) -> Array:
+    """Return the sums (m, n) of the rows of K (s, n) times weights (s, m), added one row after the other."""
+    total = np.zeros((weights.shape[1], K.shape[1]))
+    for row, weight in zip(K, weights, strict=True):
+        total += weight[:, None] * row
+    return total
 
 
 class ScipyStepper:

@@ -103,12 +103,12 @@ def test_one_evaluation(benchmark, record_row, engines):
     run.diagram.earliest, run.diagram.latest = -math.inf, math.inf
 
     assert run.probe(0.5, x)
-    before = run._compiled.out[slices.guards].tolist()
+    before = run._compiled.out[slices.guards]
 
     def steps():
         stepper.restart(0.5, x)
         slices.schedule(1.0, True, [], np.zeros(0))
-        taken = slices.go(stepper, -math.inf, list(before), 0)
+        taken = slices.go(stepper, -math.inf, before.copy(), [-math.inf] * before.size, 0)
         assert not taken.look and len(taken.times) > 2000
         return slices.steps
 

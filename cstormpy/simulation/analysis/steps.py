@@ -107,11 +107,11 @@ class Steps:
     def _compiled_steps(
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
     ) -> int:
-        from cstormpy.kernels import entries_stepping as stepping
+        from cstormpy.kernels import rungekutta
         from cstormpy.kernels.entries_tangent import propagate
 
-        p, at = self.program, np.zeros(stepping.AT)
-        at[stepping.EARLIEST], at[stepping.LATEST] = self.bounds
+        p, at = self.program, np.zeros(rungekutta.AT)
+        at[rungekutta.EARLIEST], at[rungekutta.LATEST] = self.bounds
         states, dstates, signals, dsignals = kept
         _, taken = propagate.load()(
             self.function, self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w, self.dw, self.out,

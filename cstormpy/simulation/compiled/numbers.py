@@ -19,6 +19,8 @@ class Table:
         self.size = 0
         self._parts: list[NDArray[Any]] = []
         self._readers: list[tuple[int, int, tuple[int, ...], Callable[[], Any], Callable[[Any], NDArray[Any]]]] = []
+        #: What each reader gave last, where that can not have changed since if it is the same object.
+        self._lasting: list[Any] = []
 
     def keep(
         self, value: Any, reader: Callable[[], Any] | None, convert: Callable[[Any], NDArray[Any]]
@@ -29,6 +31,7 @@ class Table:
         self.size += array.size
         if reader is not None:
             self._readers.append((first, self.size, array.shape, reader, convert))
+            self._lasting.append(None)
         return array, first
 
     def array(self) -> NDArray[Any]:
@@ -36,16 +39,25 @@ class Table:
         return np.concatenate([np.zeros(0, dtype=self.kind), *self._parts])
 
     def refresh(self, out: NDArray[Any]) -> bool:
-        """Write what the readers give now; return False where something has another shape."""
-        for first, last, shape, reader, convert in self._readers:
+        """Write what the readers give now; return False where something has another shape.
+
+        The array is the same one each time.
+        """
+        lasting = self._lasting
+        for k, (first, last, shape, reader, convert) in enumerate(self._readers):
             value = reader()
-            if value.__class__ is float and last - first == 1 and not shape:
-                out[first] = value
+            if value is lasting[k] and value is not None:
                 continue
-            array = convert(value)
+            if value.__class__ is float and last - first == 1 and not shape:
+                out[first] = lasting[k] = value
+                continue
+            # conversion would copy
+            plain = value.__class__ is np.ndarray and value.shape == shape and value.dtype == self.kind
+            array = value if plain else convert(value)
             if array.shape != shape:
                 return False
             out[first:last] = array.ravel()
+            lasting[k] = value if _is_fixed(value) else None
         return True
 
 
@@ -71,6 +83,14 @@ class Numbers:
         if self.baked or not all(_same(reader(), value) for reader, value in self.conditions):
             return False
         return self.floats.refresh(p) and self.whole.refresh(n)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Tell whether an object always has the value that it has now."""
+    if value.__class__ is not np.ndarray:
+        return isinstance(value, (float, int))
+    base = value.base
+    return not value.flags.writeable and (base is None or (isinstance(base, np.ndarray) and not base.flags.writeable))
 
 
 def _same(now: Any, before: Any) -> bool:

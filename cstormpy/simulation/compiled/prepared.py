@@ -173,4 +173,5 @@ def _crossing(declared: tuple[Any, Any]) -> tuple[Any, ...]:
 def _agree(compiled: Array, interpreted: Any) -> bool:
     value = np.asarray(interpreted, dtype=float)
     with np.errstate(invalid="ignore"):
-        return bool(np.all((np.abs(compiled - value) <= _SAME * (1.0 + np.abs(value))) | (compiled == value)))
+        same = (compiled == value) | (np.isnan(compiled) & np.isnan(value))
+        return bool(np.all(same | (np.abs(compiled - value) <= _SAME * (1.0 + np.abs(value)))))

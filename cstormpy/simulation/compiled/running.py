@@ -61,6 +61,8 @@ class CompiledRun(Run):
         try:
             self._translate()
         except NotTranslated as error:
+            self.diagram.derivative(t, x)  # what is wrong in any engine is said as by any
+            self._check_finite()
             if self.strict:
                 raise
             self._fall_back(error)
@@ -159,12 +161,16 @@ class CompiledRun(Run):
 
     def _begin_segment(self, jumped: bool) -> None:
         """Compute the derivative anew where the run stands, with the numbers that the blocks have now."""
+        renewed = self._begun and self._stale
+        if renewed:
+            self._renew(jumped)
         if self._begun:
-            if self._stale:
-                self._renew(jumped)
             self._compiled.sample(self.diagram.cells)
             self._probed = None
-        super()._begin_segment(jumped)
+        if renewed and self.program is not None:  # the signals have just been evaluated
+            self.stepper.restart(self.t, self.x)
+        else:
+            super()._begin_segment(jumped)
 
     def _renew(self, jumped: bool) -> None:
         self._stale = False
@@ -187,20 +193,25 @@ class CompiledRun(Run):
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
             return False
-        if self.diagram.nstates and (self.stepper.h <= 0.0 or None in self.crossings.before):
+        if self.diagram.nstates and self.stepper.h <= 0.0:
             return False
         return self.simstate.stop is None and not any(pending() for pending in self.program.pending)
 
-    def _glide(self) -> None:
-        slices = self._slices
+    def _glide(self) -> bool:
+        slices, taken = self._slices, None
         assert slices is not None
         self._arrange(slices)
         try:
             while self._can_glide() and self.commands.empty():
-                if self._slice(slices).look or self.t >= slices.bound:
-                    return
+                taken = self._slice(slices)
+                if taken.look or taken.fired or self.t >= slices.bound:
+                    break
         finally:
             self._hand_back(slices)
+        if taken is None or not taken.fired:
+            return False
+        self._event(self.t, self.x, taken.fired)
+        return True
 
     def _arrange(self, slices: Slices) -> None:
         """Hand over clocks and jumps to the compiled steps, and say until when these may go on."""
@@ -238,20 +249,22 @@ class CompiledRun(Run):
 
     def _slice(self, slices: Slices) -> Taken:
         """Take many steps, and keep what they leave."""
-        d, before = self.diagram, [float(v or 0.0) for v in self.crossings.before]
+        d, crossings = self.diagram, self.crossings
+        before = np.array(crossings.before, dtype=float)  # None becomes NaN
         self._probed = None
-        taken = slices.go(self.stepper, d.earliest, before, self._grid)
+        taken = slices.go(self.stepper, d.earliest, before, crossings.fired_at, self._grid)
         d.count += slices.evaluations
         self.steps += slices.steps
         if not (slices.steps or len(taken.ticks)):
             return taken
         d.earliest, d.latest = slices.earliest, math.inf
         self.t, self.x, self._grid = self.stepper.t, self.stepper.x, slices.point
-        self.crossings.before = list(before)
+        crossings.before = [None if value != value else value for value in before.tolist()]
         self._log_ticks(slices, taken.ticks)
         d.forget()
         self.recording.extend(taken.times, taken.states, slices.split(taken.signals))
         self._glance()
+        self._look_at_length()
         return taken
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:

@@ -93,10 +93,13 @@ class Taken:
     ticks : ndarray
         Rows of time, number of the clock, and its states.
     look : bool
+    fired : list of int
+        Guards that have crossed zero where the last step ends.
     """
 
-    def __init__(self, times: Array, states: Array, signals: Array, ticks: Array, look: bool) -> None:
-        self.times, self.states, self.signals, self.ticks, self.look = times, states, signals, ticks, look
+    def __init__(self, times: Array, states: Array, signals: Array, ticks: Array, look: bool, fired: list[int]) -> None:
+        self.times, self.states, self.signals = times, states, signals
+        self.ticks, self.look, self.fired = ticks, look, fired
 
 
 class Slices:
@@ -113,16 +116,17 @@ class Slices:
     """
 
     def __init__(self, compiled: Compiled, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> None:
-        from cstormpy.kernels import dense, entries_stepping
+        from cstormpy.kernels import dense, entries_stepping, rungekutta
 
-        self.compiled, self.method, self.keys, self._at = compiled, method, keys, entries_stepping
+        self.compiled, self.method, self.keys, self._at = compiled, method, keys, rungekutta
         self._advance, self._trial = entries_stepping.advance.load(), entries_stepping.trial.load()
+        self._look, self._crossed = entries_stepping.LOOK, entries_stepping.CROSSED
         at, n = self._at, compiled.nstates
         self.table, self.dense, kind = _tables(method, dense)
         self.K = np.zeros((method.stages + dense.K_ROWS, n))
         self._result = method.stages + dense.K_RESULT
         self.how = np.zeros(at.HOW, dtype=np.int64)
-        self.how[[at.STAGES, at.DENSE, at.ADAPTIVE]] = method.stages, kind, method.adaptive
+        self.how[[dense.STAGES, dense.DENSE, at.ADAPTIVE]] = method.stages, kind, method.adaptive
         self.how[[at.SECOND, at.FINITE, at.MOST]] = method.E3 is not None, finite, _ROOM
         self.at = np.zeros(at.AT)
         self.at[[at.SAFETY, at.MAX_FACTOR, at.MIN_FACTOR]] = SAFETY, MAX_FACTOR, MIN_FACTOR
@@ -133,6 +137,8 @@ class Slices:
 
     def arrange(self) -> None:
         """Look up where signals, guards and new states stand, after the program has changed."""
+        from cstormpy.kernels import entries_stepping, locating
+
         program, at = self.compiled.program, self._at
         spans = [(program.columns[key][0], int(np.prod(program.columns[key][1]))) for key in self.keys]
         columns = [np.arange(first, first + size) for first, size in spans]
@@ -140,14 +146,15 @@ class Slices:
         self.signals = np.zeros((self.times.size, self.columns.size))
         guards = program.guards or []
         self.guards = np.array([place for place, _, _ in guards], dtype=np.int64)
-        self.sides = np.zeros((3, len(guards)))
-        self.sides[1] = [direction for _, direction, _ in guards]
-        self.how[[at.GUARDS, at.COLUMNS, at.CHECKED]] = len(guards), self.columns.size, program.checked
+        self.sides = np.zeros((locating.SIDES, len(guards)))
+        self.sides[locating.DIRECTION] = [direction for _, direction, _ in guards]
+        self._fired_at, self._crosses_at = self.sides[locating.FIRED_AT], self.sides[locating.CROSSES_AT]
+        self.how[[at.COLUMNS, at.CHECKED]] = self.columns.size, program.checked
         clocks = program.clocks
         parts = [(part.start, part.stop - part.start, first) for _, part, first in clocks]
-        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), at.PART)
-        self.clocks = np.zeros((len(clocks), at.CLOCK))
-        widest = int(self.parts[:, at.Z_COUNT].max()) if clocks else 0
+        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), entries_stepping.PART)
+        self.clocks = np.zeros((len(clocks), entries_stepping.CLOCK))
+        widest = int(self.parts[:, entries_stepping.Z_COUNT].max()) if clocks else 0
         self.ticked = np.zeros((_ROOM if clocks else 0, 2 + 2 * widest))
 
     # what the run says before it has steps taken
@@ -173,15 +180,16 @@ class Slices:
 
     # steps
 
-    def go(self, stepper: Any, earliest: float, before: list[float], point: int) -> Taken:
+    def go(self, stepper: Any, earliest: float, before: Array, fired_at: list[float], point: int) -> Taken:
         """Step on from where a stepper stands, which is brought to where the last step ends.
 
-        `before` holds the guards there, before and after; `point` is the number of the next point of the grid.
+        `before` holds the guards there, before and after, NaN where one has just fired, `fired_at` when each has last
+        done so; `point` is the number of the next point of the grid.
         """
         at, c, p, how, row = self._at, self.compiled, self.compiled.program, self.how, self.at
         row[at.TIME], row[at.LENGTH], row[at.EARLIEST] = stepper.t, stepper.h, earliest
         how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT] = point, 0, 0, 0
-        self.x[:], self.K[0], self.sides[0] = stepper.x, stepper.fx, before
+        self.x[:], self.K[0], self.sides[0], self._fired_at[:] = stepper.x, stepper.fx, before, fired_at
         status, taken = self._advance(
             c.address, self.table, self.dense, how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K, self.guards,
             self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times, self.states,
@@ -191,11 +199,10 @@ class Slices:
             stepper.t_old = stepper.t = float(row[at.TIME])
             stepper.x_old = stepper.x = self.x.copy()
             stepper.fx, stepper.h = self.K[0].copy(), float(row[at.LENGTH])
-            before[:] = self.sides[0].tolist()
-        ticks = self.ticked[: how[at.TICKED]]
-        return Taken(
-            self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy(), ticks, status == at.LOOK
-        )
+            before[:] = self.sides[0]
+        fired = np.flatnonzero(~np.isnan(self._crosses_at)).tolist() if status == self._crossed else []
+        times, states, signals = (part[:taken].copy() for part in (self.times, self.states, self.signals))
+        return Taken(times, states, signals, self.ticked[: how[at.TICKED]], status == self._look, fired)
 
     def trial(self, t: float, x: Array, fx: Array, h: float, earliest: float, latest: float) -> Array | None:
         """Return the state after one step of length h, whose stages then stand in K; None where the diagram failed."""

@@ -1,0 +1,185 @@
+"""Zero crossings of a compiled diagram's guards within a step, found as `cstormpy.simulation.crossings` finds them.
+
+A step from (t0, x) to t1 stands in a table K, whose rows are those of `dense`; its end is kept there while shorter
+steps are tried. A guard is an element of the diagram's output.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cstormpy.kernels import roots
+from cstormpy.kernels.compiling import exact_step
+from cstormpy.kernels.dense import (
+    DENSE,
+    K_END,
+    K_POINT,
+    K_RATE,
+    K_RESULT,
+    STAGES,
+    interpolate,
+    prepare_dense,
+)
+from cstormpy.kernels.rungekutta import COUNT, EARLIEST, LATEST, SEARCH, TIME, attempt, clamped
+
+# sides: what is known of each guard; NaN before where it has just fired, and NaN for the time where it does not cross
+BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES = range(10)
+
+_LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
+_MOST, _ROOT, _QUESTION, _BEYOND = roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
+_begin, _tell = exact_step(roots.begin), exact_step(roots.tell)
+
+
+@exact_step
+def crossed(before, after, direction):
+    """Tell whether a guard has reached zero from one side, or left zero, in a direction (0: in any)."""
+    rising = ((before < 0.0 and after >= 0.0) or (before == 0.0 and after > 0.0)) and direction >= 0.0
+    falling = ((before > 0.0 and after <= 0.0) or (before == 0.0 and after < 0.0)) and direction <= 0.0
+    return rising or falling
+
+
+@exact_step
+def settled(t, fired_at):
+    return t - fired_at > _SETTLING * max(1.0, abs(t))
+
+
+@exact_step
+def seen_at(f, table, how, at, t1, dense, exactly, t, place, x, z, p, n, w, out, K):
+    """Return a guard at a time within the step, by the dense output or by a shorter step; NaN where f failed."""
+    stages, t0 = how[STAGES], at[TIME]
+    state = K[stages + K_POINT]
+    if exactly and t == t1:
+        state = K[stages + K_END]
+    elif exactly and t > t0:
+        if attempt(f, table, how, at, t - t0, x, z, p, n, w, out, K) != 0:
+            return np.nan
+        state = K[stages + K_RESULT]
+    else:
+        interpolate(stages, how[DENSE], (t - t0) / (t1 - t0), t1 - t0, dense, x, K, state)
+    how[COUNT] += 1
+    if f(clamped(t, at), state, z, p, n, w, out, K[stages + K_RATE]) != 0:
+        return np.nan
+    return out[place]
+
+
+@exact_step
+def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides):
+    """Find between which times each guard crosses zero; return how many do, or -1 where that can not be told here.
+
+    The signals at the end of the step stand in out, and those of some other time may stand there afterwards.
+    """
+    count, t0, ready = 0, at[TIME], False
+    for g in range(guards.size):
+        sides[AFTER, g], sides[CROSSES_AT, g] = out[guards[g]], np.nan
+        if not math.isfinite(sides[AFTER, g]):
+            return -1
+    for g in range(guards.size):
+        before, direction, left = sides[BEFORE, g], sides[DIRECTION, g], t0
+        looks = 0 if math.isnan(before) else len(_LOOKS) - 1
+        for k in range(looks, len(_LOOKS)):
+            right, value = t0 + _LOOKS[k] * (t1 - t0), sides[AFTER, g]
+            if looks > 0:
+                right = t1
+            elif not settled(right, sides[FIRED_AT, g]):
+                continue
+            elif _LOOKS[k] != 1.0:
+                if not ready:
+                    ready = prepare_dense(
+                        f, how[STAGES], how[DENSE], dense, t0, t1 - t0, at[EARLIEST], at[LATEST], x, z, p, n, w, out, K
+                    )
+                    if not ready:
+                        return -1
+                value = seen_at(f, table, how, at, t1, dense, False, right, guards[g], x, z, p, n, w, out, K)
+                if math.isnan(value):
+                    return -1
+            if crossed(before, value, direction):  # nothing crosses from a side that is not known
+                sides[LEFT, g], sides[RIGHT, g], sides[FIRST, g], sides[LAST, g] = left, right, before, value
+                sides[CROSSES_AT, g] = right
+                count += 1
+                break
+            left, before = right, value
+        if math.isnan(sides[BEFORE, g]) and not settled(t1, sides[FIRED_AT, g]):
+            sides[AFTER, g] = np.nan
+    return count
+
+
+@exact_step
+def beyond(value, rises, zero):
+    """Return a value as how far it is beyond the crossing, which is never zero."""
+    if value == 0.0:
+        return zero
+    return value if rises else -value
+
+
+@exact_step
+def root(f, table, how, at, t1, dense, exactly, a, b, rises, zero, place, x, z, p, n, w, out, K, search):
+    """Return the first time found behind the crossing between two times, infinite if none is there; NaN: f failed."""
+    value = seen_at(f, table, how, at, t1, dense, exactly, a, place, x, z, p, n, w, out, K)
+    first = beyond(value, rises, zero)
+    value = seen_at(f, table, how, at, t1, dense, exactly, b, place, x, z, p, n, w, out, K)
+    last = beyond(value, rises, zero)
+    if math.isnan(first) or math.isnan(last):
+        return np.nan
+    if first > 0.0 or last < 0.0:
+        return np.inf
+    most = max(abs(a), abs(b))
+    _begin(search, a, first, b, last, 4.0 * (np.nextafter(most, np.inf) - most))
+    for _ in range(_MOST):
+        value = seen_at(f, table, how, at, t1, dense, exactly, search[_QUESTION], place, x, z, p, n, w, out, K)
+        if math.isnan(value):
+            return np.nan
+        if _tell(search, beyond(value, rises, zero)):
+            break
+    return search[_BEYOND]
+
+
+@exact_step
+def located(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides):
+    """Find the first crossing of those that `bracketed` has found; return its time, NaN where f failed.
+
+    The state there then stands as the result in K, and CROSSES_AT is NaN for guards that do not cross then.
+    """
+    stages, t0, earliest = how[STAGES], at[TIME], np.inf
+    search = at[SEARCH : SEARCH + _ROOT]
+    for i in range(x.size):
+        K[stages + K_END, i] = K[stages + K_RESULT, i]
+    if not prepare_dense(
+        f, how[STAGES], how[DENSE], dense, t0, t1 - t0, at[EARLIEST], at[LATEST], x, z, p, n, w, out, K
+    ):
+        return np.nan
+    for g in range(guards.size):
+        if math.isnan(sides[CROSSES_AT, g]):
+            continue
+        left, right, place = sides[LEFT, g], sides[RIGHT, g], guards[g]
+        rises = sides[LAST, g] > sides[FIRST, g]
+        zero = -_TINY if sides[FIRST, g] == 0.0 else _TINY
+        near = root(f, table, how, at, t1, dense, False, left, right, rises, zero, place, x, z, p, n, w, out, K, search)
+        guess, found = _GUESS * (right - left), np.inf
+        if near < np.inf:
+            a, b = max(left, near - guess), min(right, near + guess)
+            found = root(f, table, how, at, t1, dense, True, a, b, rises, zero, place, x, z, p, n, w, out, K, search)
+        if found == np.inf:
+            found = root(
+                f, table, how, at, t1, dense, True, left, right, rises, zero, place, x, z, p, n, w, out, K, search
+            )
+        if math.isnan(near) or math.isnan(found):
+            return np.nan
+        if found == np.inf:
+            found = min(near, right)
+        sides[CROSSES_AT, g] = found
+        earliest = min(earliest, found)
+    moment = earliest
+    for g in range(guards.size):
+        if sides[CROSSES_AT, g] <= earliest + _TOGETHER * max(1.0, abs(earliest)):
+            moment = max(moment, sides[CROSSES_AT, g])
+        else:
+            sides[CROSSES_AT, g] = np.nan
+    if moment < t1:
+        if attempt(f, table, how, at, moment - t0, x, z, p, n, w, out, K) != 0:
+            return np.nan
+    else:
+        for i in range(x.size):
+            K[stages + K_RESULT, i] = K[stages + K_END, i]
+    return moment

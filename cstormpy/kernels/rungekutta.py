@@ -1,0 +1,130 @@
+"""Steps of explicit Runge-Kutta methods of a compiled diagram, one at a time.
+
+The rules are those of `cstormpy.simulation.steppers` (which follows scipy), with the same coefficients, the same
+control of the step and the same order of every sum, so that both take the same steps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cstormpy.kernels.compiling import exact_step
+from cstormpy.kernels.dense import (
+    K_RESULT,
+    K_SCRATCH,
+    K_STAGE,
+    STAGES,
+    T_ERROR,
+    T_RESULT,
+    T_SECOND,
+    T_TIMES,
+    weigh,
+)
+from cstormpy.kernels.roots import ROOT
+
+# how: integers, behind STAGES and DENSE of `dense`
+ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, HOW = range(2, 15)
+# at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
+TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
+SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, BEGIN, SAME_TIME, JUMP_WIDTH, SEARCH = range(10, 18)
+#: How many: room for a search of `roots` stands at the end.
+AT = SEARCH + ROOT
+
+
+@exact_step
+def clamped(t, at):
+    return min(max(t, at[EARLIEST]), at[LATEST])
+
+
+@exact_step
+def attempt(f, table, how, at, h, x, z, p, n, w, out, K):
+    """Fill the stages of a step of length h, its result and the derivative there; return 0 or what f returned."""
+    stages, t = how[STAGES], at[TIME]
+    stage, result, total = K[stages + K_STAGE], K[stages + K_RESULT], K[stages + K_SCRATCH]
+    for s in range(1, stages):
+        weigh(K, s, table[s], total)
+        for i in range(x.size):
+            stage[i] = x[i] + total[i] * h
+        status = f(clamped(t + table[stages + T_TIMES, s] * h, at), stage, z, p, n, w, out, K[s])
+        if status != 0:
+            return status
+    weigh(K, stages, table[stages + T_RESULT], total)
+    for i in range(x.size):
+        result[i] = x[i] + h * total[i]
+    how[COUNT] += stages
+    return f(clamped(t + h, at), result, z, p, n, w, out, K[stages])
+
+
+@exact_step
+def squares(table, row, how, at, factor, x, K):
+    """Return the sum of the squares of an estimate of the error, each as a share of what is tolerated."""
+    stages = how[STAGES]
+    total = K[stages + K_SCRATCH]
+    weigh(K, stages + 1, table[stages + row], total)
+    for i in range(x.size):
+        scale = at[ATOL] + max(abs(x[i]), abs(K[stages + K_RESULT, i])) * at[RTOL]
+        total[i] = total[i] * factor / scale
+    return np.dot(total, total)
+
+
+@exact_step
+def scaled_error(table, how, at, h, x, K):
+    """Return the estimated error as a share of what is tolerated."""
+    if how[SECOND] == 0:
+        return math.sqrt(squares(table, T_ERROR, how, at, h, x, K)) / float(x.size) ** 0.5
+    first, second = math.sqrt(squares(table, T_ERROR, how, at, 1.0, x, K)), 0.0
+    second = math.sqrt(squares(table, T_SECOND, how, at, 1.0, x, K))
+    first, second = first * first, second * second
+    if first == 0.0 and second == 0.0:
+        return 0.0
+    return abs(h) * first / math.sqrt((first + 0.01 * second) * x.size)
+
+
+@exact_step
+def adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K):
+    """Try steps until one is good enough; return whether there is one, its end, and the length to go on with."""
+    t = at[TIME]
+    shortest = 10.0 * abs(np.nextafter(t, np.inf) - t)
+    length = min(max(at[LENGTH], shortest), at[LONGEST])
+    rejected = False
+    while length >= shortest:
+        wanted, t_new = length, t + length
+        cut = t_new > bound
+        if cut:
+            t_new = bound
+        h = t_new - t
+        length = abs(h)
+        if attempt(f, table, how, at, h, x, z, p, n, w, out, K) != 0:
+            return False, t, at[LENGTH]
+        error = scaled_error(table, how, at, h, x, K)
+        if error < 1.0:
+            factor = at[MAX_FACTOR]
+            if error > 0.0:
+                factor = min(factor, at[SAFETY] * error ** at[EXPONENT])
+            if rejected:
+                factor = min(1.0, factor)
+            grown = length * factor
+            if cut:
+                grown = max(grown, wanted)
+            return True, t_new, grown
+        factor = at[MIN_FACTOR]
+        if math.isfinite(error):
+            factor = max(factor, at[SAFETY] * error ** at[EXPONENT])
+        length *= factor
+        rejected = True
+    return False, t, at[LENGTH]
+
+
+@exact_step
+def fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K):
+    """Take a step of the fixed length, no crumb of one before the bound; return as `adaptive_step`."""
+    h = at[FIXED]
+    t_new = at[TIME] + h
+    if t_new > bound - 1e-9 * h:
+        t_new = bound
+    good = attempt(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K) == 0
+    for i in range(x.size):
+        good = good and math.isfinite(K[how[STAGES] + K_RESULT, i])
+    return good, t_new, at[LENGTH]

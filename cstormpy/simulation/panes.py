@@ -109,7 +109,7 @@ def find_panes(bd: Any) -> list[Pane]:
     """Return the panes of a compiled diagram in the order of its blocks."""
     panes = []
     for block in bd.blocklist:
-        kind = getattr(block, "pane_kind", None) or _KINDS.get(type(block).__name__)
+        kind = getattr(type(block), "pane_kind", None) or _KINDS.get(type(block).__name__)
         if kind is not None:
             panes.append(Pane(block, kind))
     return panes

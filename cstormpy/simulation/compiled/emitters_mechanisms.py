@@ -198,7 +198,10 @@ def _welded(mech: Any) -> float:
     """Return the potential energy of the links that are fixed to the base; the kernel sees what moves."""
     from cstormpy.mechanism.tables import first_moment, tables_of
 
-    return -float(mech.gravity @ first_moment(tables_of(mech).base_inertia))
+    found: float | None = mech._cache.get("welded energy")
+    if found is None:
+        found = mech._cache["welded energy"] = -float(mech.gravity @ first_moment(tables_of(mech).base_inertia))
+    return found
 
 
 @emits("cstormpy.blocks.inertia.Energy")

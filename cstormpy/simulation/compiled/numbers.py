@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,21 +20,24 @@ class Table:
         self.kind = kind
         self.size = 0
         self._parts: list[NDArray[Any]] = []
-        self._readers: list[tuple[int, int, tuple[int, ...], Callable[[], Any], Callable[[Any], NDArray[Any]]]] = []
-        #: What each reader gave last, where that can not have changed since if it is the same object.
-        self._lasting: list[Any] = []
+        #: Where single numbers stand, and what reads them: together, for there are many.
+        self._places: list[int] = []
+        self._single: list[Callable[[], Any]] = []
+        self._arrays: list[_Read] = []
 
     def keep(
         self, value: Any, reader: Callable[[], Any] | None, convert: Callable[[Any], NDArray[Any]]
     ) -> tuple[NDArray[Any], int]:
         """Add numbers; return them as an array, and where they begin."""
-        array, first = convert(value), self.size
-        self._parts.append(array.ravel().astype(self.kind))
-        self.size += array.size
-        if reader is not None:
-            self._readers.append((first, self.size, array.shape, reader, convert))
-            self._lasting.append(None)
-        return array, first
+        numbers, first = convert(value), self.size
+        self._parts.append(numbers.ravel().astype(self.kind))
+        self.size += numbers.size
+        if reader is not None and numbers.shape == ():
+            self._places.append(first)
+            self._single.append(reader)
+        elif reader is not None:
+            self._arrays.append(_Read(slice(first, self.size), numbers.shape, reader, convert))
+        return numbers, first
 
     def array(self) -> NDArray[Any]:
         """Return all numbers."""
@@ -43,22 +48,35 @@ class Table:
 
         The array is the same one each time.
         """
-        lasting = self._lasting
-        for k, (first, last, shape, reader, convert) in enumerate(self._readers):
-            value = reader()
-            if value is lasting[k] and value is not None:
-                continue
-            if value.__class__ is float and last - first == 1 and not shape:
-                out[first] = lasting[k] = value
+        if self._single:
+            out[self._places] = array("d", [reader() for reader in self._single])
+        for read in self._arrays:
+            value = read.reader()
+            if value is read.last:
                 continue
             # conversion would copy
-            plain = value.__class__ is np.ndarray and value.shape == shape and value.dtype == self.kind
-            array = value if plain else convert(value)
-            if array.shape != shape:
+            plain = value.__class__ is np.ndarray and value.shape == read.shape and value.dtype == self.kind
+            numbers = value if plain else read.convert(value)
+            if numbers.shape != read.shape:
                 return False
-            out[first:last] = array.ravel()
-            lasting[k] = value if _is_fixed(value) else None
+            out[read.part] = numbers.ravel()
+            read.last = value if _is_fixed(value) else _NOTHING
         return True
+
+
+#: What no reader gives.
+_NOTHING = object()
+
+
+@dataclass
+class _Read:
+    """An array of numbers, and what was read last where that can not have changed if it is the same object."""
+
+    part: slice
+    shape: tuple[int, ...]
+    reader: Callable[[], Any]
+    convert: Callable[[Any], NDArray[Any]]
+    last: Any = _NOTHING
 
 
 class Numbers:
@@ -86,11 +104,10 @@ class Numbers:
 
 
 def _is_fixed(value: Any) -> bool:
-    """Tell whether an object always has the value that it has now."""
-    if value.__class__ is not np.ndarray:
-        return isinstance(value, (float, int))
-    base = value.base
-    return not value.flags.writeable and (base is None or (isinstance(base, np.ndarray) and not base.flags.writeable))
+    """Tell whether an array always holds the numbers that it holds now."""
+    if value.__class__ is not np.ndarray or value.flags.writeable:
+        return False
+    return value.base is None or (isinstance(value.base, np.ndarray) and not value.base.flags.writeable)
 
 
 def _same(now: Any, before: Any) -> bool:

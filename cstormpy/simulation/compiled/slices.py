@@ -140,9 +140,15 @@ class Slices:
         from cstormpy.kernels import entries_stepping, locating
 
         program, at = self.compiled.program, self._at
-        spans = [(program.columns[key][0], int(np.prod(program.columns[key][1]))) for key in self.keys]
-        columns = [np.arange(first, first + size) for first, size in spans]
-        self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *columns]).astype(np.int64)
+        #: Of each output that is recorded: which columns of the samples it takes, and its shape.
+        self._parts_of: list[tuple[slice, tuple[int, ...]]] = []
+        columns, width = [np.zeros(0, dtype=np.int64)], 0
+        for first, shape in (program.columns[key] for key in self.keys):
+            size = int(np.prod(shape))
+            columns.append(np.arange(first, first + size))
+            self._parts_of.append((slice(width, width + size), shape))
+            width += size
+        self.columns = np.concatenate(columns).astype(np.int64)
         self.signals = np.zeros((self.times.size, self.columns.size))
         guards = program.guards or []
         self.guards = np.array([place for place, _, _ in guards], dtype=np.int64)
@@ -234,13 +240,7 @@ class Slices:
 
     def split(self, signals: Array) -> list[Array]:
         """Return the samples (N, ...) of each output that is recorded, from those of all columns (N, columns)."""
-        out, first = [], 0
-        for key in self.keys:
-            shape = self.compiled.program.columns[key][1]
-            size = int(np.prod(shape))
-            out.append(signals[:, first : first + size].reshape(len(signals), *shape))
-            first += size
-        return out
+        return [signals[:, part].reshape(len(signals), *shape) for part, shape in self._parts_of]
 
 
 def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:

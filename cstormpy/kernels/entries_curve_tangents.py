@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.entries_curves import span_at
 
 
 @step
 def evaluate_tangent(time, table, sizes, row, out, dtime, dtable, drow, dout):
     """Fill what `spline` does and its tangents, and those of its row: the recursion of the basis differentiated."""
     degree, m, n = sizes[0], sizes[1], sizes[2]
-    low, high = sizes[4], sizes[5] + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if table[middle] <= time:
-            low = middle
-        else:
-            high = middle
+    low = span_at(time, table, sizes)
     first = low - degree
     for k in range(3 * n):
         out[k] = 0.0

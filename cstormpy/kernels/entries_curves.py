@@ -6,6 +6,19 @@ from cstormpy.kernels.compiling import entry, step
 
 
 @step
+def span_at(time, table, sizes):
+    """Return the span of the knots in which a time lies."""
+    low, high = sizes[4], sizes[5] + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if table[middle] <= time:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@step
 def evaluate(time, table, sizes, row, out):
     """Fill position, rate and acceleration (3 n) of a B-spline curve at a time within its interval.
 
@@ -14,13 +27,7 @@ def evaluate(time, table, sizes, row, out):
     room for degree + 1 numbers. The basis functions are those of `cstormpy.trajectory.basis`.
     """
     degree, m, n = sizes[0], sizes[1], sizes[2]
-    low, high = sizes[4], sizes[5] + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        if table[middle] <= time:
-            low = middle
-        else:
-            high = middle
+    low = span_at(time, table, sizes)
     first = low - degree
     for k in range(3 * n):
         out[k] = 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
 from cstormpy.kernels.compiling import entry, step
 from cstormpy.kernels.hybrid import node, place_base
-from cstormpy.kernels.kinematics import jacobian_column, place_all, pose_of_link
+from cstormpy.kernels.kinematics import carrier, jacobian_column, place_all, pose_of_link
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes
 from cstormpy.kernels.layout import (
     C_I,
@@ -18,8 +18,6 @@ from cstormpy.kernels.layout import (
     N_COUNT,
     N_LINKS,
     N_LOSSES,
-    N_NODE,
-    N_NODES,
     N_PARENT,
     QD,
     ROW,
@@ -83,18 +81,18 @@ def pose_lanes(T, N, W, q, out, start, stop):
 def jacobian_lanes(T, N, W, q, qd, link, out, rate, start, stop):
     """Add the body Jacobian of a link and its rate to out and rate (samples, 6, n), which come as zeros."""
     like = zero_lanes()
-    carrier = N[N_NODES + N_NODE * N[N_COUNT] + link]
+    end = carrier(N, link)
     for first in range(start, stop, width(like)):
         last = stop - 1
         bring_still(T, N, W, q, qd, first, last, like)
         place_all(T, N, W, like)
         closed_forms(T, N, W, False, like)
         axes, origin = pose_of_link(T, N, W, link, like)
-        j = carrier
+        j = end
         while j > 0:
             k, _ = node(j)
             column = N[k + N_COORDINATE]
-            w, v, dw, dv = jacobian_column(N, W, j, carrier, axes, origin, like)
+            w, v, dw, dv = jacobian_column(N, W, j, end, axes, origin, like)
             for r in range(3):
                 put(out, first, last, r, column, w[r])
                 put(out, first, last, 3 + r, column, v[r])

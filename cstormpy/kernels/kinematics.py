@@ -35,9 +35,15 @@ def place_all(T, N, W, like):
 
 
 @step
+def carrier(N, link):
+    """Return the node that carries a link, 0 for one that is fixed to the base."""
+    return N[N_NODES + N_NODE * N[N_COUNT] + link]
+
+
+@step
 def pose_of_link(T, N, W, link, like):
     """Return the axes (columns) and the origin of a link, in the base's frame."""
-    i = N[N_NODES + N_NODE * N[N_COUNT] + link]
+    i = carrier(N, link)
     t = T_NODES + T_NODE * N[N_COUNT] + T_LINK * link
     axes = load_columns(W, i * ROW + R, like)
     x = column_times(axes, T[t], T[t + 3], T[t + 6])

@@ -16,14 +16,13 @@ from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.compiling import step
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import node, place, table_times, wrench_place
+from cstormpy.kernels.kinematics import carrier
 from cstormpy.kernels.layout import (
     C_POS,
     C_S,
     N_ACTIVE,
     N_COORDINATE,
     N_COUNT,
-    N_NODE,
-    N_NODES,
     N_PARENT,
     ROW,
     T_LINK,
@@ -32,12 +31,6 @@ from cstormpy.kernels.layout import (
     R,
 )
 from cstormpy.kernels.vector import add, column_times, cross, dot, load3, load_columns, rotate, store3, table3
-
-
-@step
-def carrier(N, link):
-    """Return the node that carries a link, 0 for one that is fixed to the base."""
-    return N[N_NODES + N_NODE * N[N_COUNT] + link]
 
 
 @step

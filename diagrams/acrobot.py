@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: The kick: a torque [N m] and how long it lasts [s].
 KICK, LASTS = 0.5, 0.2
 UPRIGHT = (math.pi / 2, 0.0)
+#: How long a demo runs, in which each swing-up law catches it [s].
+DURATION = 6.0
 
 
 @ready
@@ -80,7 +82,7 @@ def build(
     scope(bd, "scope_tau", torque, ["elbow"], "Torque", "N m")
     scope(bd, "scope_mode", laws[1], ["law.phase"], "Law and its phase", stairs=True)
     scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
-    bd.goal = Goal(UPRIGHT)
+    bd.goal, bd.duration = Goal(UPRIGHT), DURATION
     return bd
 
 

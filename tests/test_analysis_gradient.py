@@ -11,6 +11,7 @@ import cstormpy as cs
 from cstormpy.errors import CstormError, DiagramError, InvalidValue, UnknownName
 from cstormpy.simulation.analysis.gradients import Problem
 from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.wiring import compile_diagram
 
 
@@ -183,8 +184,127 @@ def test_bad_input_is_named(sim, caplog):
     with caplog.at_level("INFO", logger="cstormpy"):
         found = sim.gradient(bd, "cost[0]", ["wanted.T"], T=0.5, dt=0.01, solver="RK4")
     assert "decides when" in found.notes[0] and "wanted.T" in caplog.text
-    with pytest.raises(InvalidValue, match=r"nothing in the compiled diagram reads gain\.nin"):
-        sim.gradient(bd, "cost[0]", ["gain.nin"], T=0.1, dt=0.01, solver="RK4")
+    bd.blocknames["gain"].spare = 1.0
+    with pytest.raises(InvalidValue, match=r"nothing in the compiled diagram reads gain\.spare"):
+        sim.gradient(bd, "cost[0]", ["gain.spare"], T=0.1, dt=0.01, solver="RK4")
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "said"),
+    [
+        ({"rtoll": 1e-12}, UnknownName, "gradient: option 'rtoll' does not exist; did you mean 'rtol'"),
+        ({"log_dt": 0.1}, InvalidValue, "option 'log_dt' of `run` is not heeded"),
+        ({"solver_args": {}}, InvalidValue, "option 'solver_args' of `run` is not heeded"),
+        ({"checkfinite": False}, InvalidValue, "option 'checkfinite' of `run` is not heeded"),
+        ({"first_tick": 3}, InvalidValue, "first_tick: expected 0 or 'bdsim'"),
+    ],
+)
+def test_an_option_that_is_not_heeded_is_refused(sim, option, error, said):
+    with pytest.raises(error, match=said):
+        sim.gradient(servo(sim), "cost[0]", ["gain.K"], T=0.1, dt=0.01, solver="RK4", **option)
+
+
+@pytest.mark.parametrize("first_tick", [0, "bdsim"])
+def test_clocks_tick_first_as_in_a_run(sim, first_tick):
+    bd = sim.blockdiagram()
+    x, hold, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.ZOH(bd.clock(0.1), x0=0.3, name="hold"), bd.GAIN(-1.0, name="g")
+    bd.connect(x, hold)
+    bd.connect(hold, gain)
+    bd.connect(gain, x)
+    options = {"T": 1.0, "dt": 0.01, "solver": "RK4", "first_tick": first_tick}
+    found = sim.gradient(bd, "x", ["g.K"], **options)
+    assert found.cost == pytest.approx(sim.run(bd, **options).x[-1, 0], rel=0, abs=1e-13)
+    _, slopes = by_differences(sim, bd, "x", ["g.K"], **options)
+    np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-8)
+
+
+def test_a_blocks_own_name_stands_for_its_states_or_asks_for_a_parameter(sim):
+    bd = servo(sim)
+    compile_diagram(bd)
+    assert Parameters(bd, ["plant"]).names == tuple(n for n in bd.statenames if n.startswith("plant"))
+    with pytest.raises(UnknownName, match=r"'gain' is a block .*name a parameter of it: gain\.K$"):
+        Parameters(bd, ["gain"])
+    with pytest.raises(UnknownName, match=r"'nin' does not exist; there are 'K'$"):
+        Parameters(bd, ["gain.nin"])
+    with pytest.raises(UnknownName, match=r"there are 'gain', 'x0'$"):
+        Parameters(bd, ["cost.y"])
+
+
+def loop_with(sim, function, start=0.0):
+    """Return ẋ = K function(x)."""
+    bd = sim.blockdiagram()
+    x, law, gain = bd.INTEGRATOR(x0=start, name="x"), bd.FUNCTION(function, name="law"), bd.GAIN(1.0, name="gain")
+    bd.connect(x, law)
+    bd.connect(law, gain)
+    bd.connect(gain, x)
+    return bd
+
+
+JUMPING = {
+    "relay": lambda x: 1.0 if x < 0.77 else 2.0,
+    "that holds the state": lambda x: 1.0 if x < 0.77 else -1.0,
+    "beside the edge of its domain": lambda x: 1.0 + math.sqrt(x) + (x > 0.77),
+    "stairs": lambda x: 1.0 + math.floor(x / 0.001) * 0.001,
+}
+SMOOTH = {
+    "steep": lambda x: 1.5 + math.tanh(1000.0 * (0.77 - x)),
+    "kink": lambda x: 1.0 + abs(x - 0.77),
+    "root": lambda x: 1.0 + math.sqrt(abs(x - 0.77)),
+    "constant": lambda x: 1.0,
+}
+
+
+FIXED = {"solver": "RK4", "dt": 0.01}
+
+
+@pytest.mark.parametrize(("function", "solver"), [*((name, FIXED) for name in JUMPING), ("relay", {})])
+def test_a_function_that_jumps_is_noted_with_its_block_and_time(sim, function, solver):
+    found = sim.gradient(loop_with(sim, JUMPING[function]), "x", ["gain.K"], T=2.0, **solver)
+    assert len(found.notes) == 1 and found.notes[0].startswith("the function of law jumps at t = ")
+    if function == "relay":
+        assert float(found.notes[0].split()[8].rstrip(";")) == pytest.approx(0.77, abs=0.01)
+
+
+@pytest.mark.parametrize("function", SMOOTH)
+def test_a_function_that_does_not_jump_is_not_noted(sim, function):
+    found = sim.gradient(loop_with(sim, SMOOTH[function]), "x", ["gain.K"], T=1.5, solver="RK4", dt=0.01)
+    assert found.notes == []
+
+
+def test_a_jump_at_a_time_of_its_own_is_not_noted_and_right(sim):
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=0.0, name="x"), bd.GAIN(1.0, name="gain")
+    law = bd.FUNCTION(lambda t: 1.0 if t < 0.5 else 2.0, name="law")
+    bd.connect(bd.TIME(), law)
+    bd.connect(law, gain)
+    bd.connect(gain, x)
+    found = sim.gradient(bd, "x", ["gain.K"], T=1.0, solver="RK4", dt=0.01)
+    assert found.notes == [] and found.gradient[0] == pytest.approx(1.5, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("wave", "noted"), [("square", {"freq", "phase", "duty"}), ("triangle", set()), ("sine", set())]
+)
+def test_numbers_that_decide_when_a_wave_jumps_are_noted(sim, wave, noted):
+    bd = sim.blockdiagram()
+    source, x = bd.WAVEFORM(wave, freq=0.77, duty=0.4, phase=0.1, name="w"), bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(source, x)
+    names = ["freq", "phase", "amplitude", *(["duty"] if wave == "square" else [])]
+    found = sim.gradient(bd, "x", [f"w.{name}" for name in names], T=2.0, solver="RK4", dt=0.01)
+    assert {note.split()[0].partition(".")[2] for note in found.notes} == noted
+
+
+def test_numbers_are_read_anew_as_a_translation_reads_them(swing, monkeypatch):
+    sim, bd = swing
+    options = {"T": 0.65, "dt": 0.005, "solver": "RK4"}
+    calls, fresh = [], Program.refresh
+    monkeypatch.setattr(Program, "refresh", lambda program: calls.append(fresh(program)) or calls[-1])
+    quick = sim.gradient(bd, "plant.shoulder.q", GAINS, **options)
+    assert len(calls) >= 4 * len(GAINS) and all(calls)
+    monkeypatch.setattr(Program, "refresh", lambda program: False)
+    slow = sim.gradient(bd, "plant.shoulder.q", GAINS, **options)
+    np.testing.assert_array_equal(quick.gradient, slow.gradient)
+    np.testing.assert_array_equal(quick.dx, slow.dx)
 
 
 def ball(sim, impact):

@@ -12,7 +12,7 @@ from random_diagrams import KINDS, build
 
 import cstormpy as cs
 from cstormpy import control
-from cstormpy.errors import CstormError, InvalidValue, UnknownName
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, UnknownName
 from cstormpy.simulation.analysis.linear import LinearModel
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 from cstormpy.simulation.analysis.starting import started
@@ -277,3 +277,25 @@ def test_bad_input_is_named(sim):
         sim.linearize(bd, u={"error": [0.0, 0.0]}, inputs=["wanted"])
     with pytest.raises(CstormError, match="expected a diagram"):
         sim.trim(None)
+    for argument in ("inputs", "outputs", "opened"):
+        with pytest.raises(UnknownName, match=f"^linearize: {argument}: block"):
+            sim.linearize(bd, **{argument: ["nobody"]})
+    with pytest.raises(CstormError, match=r"^linearize: x: abc: "):
+        sim.linearize(bd, x="abc")
+    with pytest.raises(CstormError, match=r"^trim: x: expected shape"):
+        sim.trim(bd, x=5.0)
+
+
+@pytest.mark.parametrize("what", ["rates", "outputs"])
+def test_conditions_that_are_no_dict_are_refused(sim, what):
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0, name="gain")
+    bd.connect(x, gain)
+    bd.connect(gain, x)
+    with pytest.raises(InvalidType, match=f"trim: {what}: expected a dict"):
+        sim.trim(bd, **{what: ["x"]})
+
+
+def test_the_source_of_what_is_no_diagram_is_refused(sim):
+    with pytest.raises(InvalidType, match="source: expected a diagram"):
+        sim.source(None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName
 
 
 @pytest.fixture
@@ -87,3 +87,23 @@ def test_as_many_runs_are_made_as_were_allowed(sim):
     bd = lag(sim)
     tuned = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.75) ** 2, ["gain.K"], max_runs=2, tol=1e-15, **RUN)
     assert tuned.runs <= 2
+
+
+@pytest.mark.parametrize(
+    ("option", "error", "said"),
+    [
+        ({"bound": (-5.0, -3.0)}, UnknownName, "tune: option 'bound' does not exist; did you mean 'bounds'"),
+        ({"max_runs": "many"}, InvalidType, "max_runs: expected a whole number, got 'many'"),
+        ({"max_runs": 0}, InvalidValue, "max_runs: expected 1 or more"),
+        ({"tol": -1.0}, InvalidValue, "tol: expected a positive number"),
+        ({"tol": "fine"}, InvalidType, "tol: expected a positive number"),
+    ],
+)
+def test_what_a_search_can_not_take_is_refused_before_a_run(sim, option, error, said):
+    bd = lag(sim)
+
+    def never(out):
+        raise AssertionError("a run was made")
+
+    with pytest.raises(error, match=said):
+        sim.tune(bd, never, ["gain.K"], **RUN, **option)

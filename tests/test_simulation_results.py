@@ -390,11 +390,32 @@ def test_what_was_not_watched_is_named(sim):
         out.timee  # noqa: B018
     with pytest.raises(cs.errors.UnknownName, match=r"'one\[0\]' was not watched.*watch=\['one\[0\]'\]"):
         out.signal("one[0]")
+    with pytest.raises(cs.errors.UnknownName, match=r"'one' was not watched.*watch=\['one'\]"):
+        out.signal("one")
     with pytest.raises(cs.errors.UnknownName, match="'two' does not exist"):
         out.signal("two")
     watched = sim.run(bd, 0.1, watch=[x])
     assert np.array_equal(watched.signal(x), watched.signal("x"))
     assert np.array_equal(watched.signal(x[0]), watched.y[:, 0])
+
+
+def test_a_block_is_named_by_the_number_that_bdsim_gave_it(sim):
+    """The point in its name was taken for that before a port's name."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(2.0), gain := bd.GAIN(3.0))
+    bd.connect(gain, bd.NULL())
+    assert sim.run(bd, 0.1, watch=["gain.0"]).signal("gain.0").tolist()[-1] == 6.0
+    with pytest.raises(cs.errors.UnknownName, match=r"'gain\.0' was not watched"):
+        sim.run(bd, 0.1).signal("gain.0")
+
+
+def test_a_cost_that_looks_at_what_was_not_watched_is_told_so(sim):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=1.0, name="x")
+    bd.connect(x, gain := bd.GAIN(-1.0, name="gain"))
+    bd.connect(gain, x)
+    with pytest.raises(cs.errors.UnknownName, match="'gain' was not watched"):
+        sim.gradient(bd, lambda out: out.signal("gain")[-1], ["gain.K"], T=0.1)
 
 
 def test_a_run_goes_on_from_a_file(sim, tmp_path):

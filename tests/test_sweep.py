@@ -103,6 +103,25 @@ def test_each_option_has_its_own_diagram(sim):
     assert sorted(built) == [-2.0, -1.0]
 
 
+def test_functions_are_options_too(sim, tmp_path):
+    """Functions within functions cannot be pickled, and need not be, where threads do the work."""
+
+    def build(sim, law):
+        bd = sim.blockdiagram()
+        state = bd.INTEGRATOR(x0=1.0, name="state")
+        bd.connect(state, rate := bd.FUNCTION(law, name="rate"))
+        bd.connect(rate, state)
+        return bd
+
+    laws = [lambda x: -x, lambda x: -2.0 * x]
+    found = sim.sweep(build, {"law": laws, "state:x_0": [1.0, 2.0]}, final, T=1.0, rtol=1e-9, workers=2)
+    np.testing.assert_allclose(found.value, np.exp([-1.0, -2.0])[:, None] * [1.0, 2.0], rtol=1e-8)
+    twice = sim.sweep(build, samples={"law": laws * 20}, measure=final, T=1.0, rtol=1e-9, workers=2)
+    np.testing.assert_array_equal(twice.value, list(found.value[:, 0]) * 20)
+    with pytest.raises(cs.InvalidType, match="'law': a function can not be written to the file of a sweep"):
+        sim.sweep(build, {"law": laws}, final, T=1.0, resume=tmp_path / "sweep")
+
+
 def test_a_law_is_an_option_by_its_name(sim):
     found = sim.sweep(
         cs.diagrams.load("acrobot"), {"controller": ["none", "pd"]}, ["effort.effort"], T=0.2, q0=[0.3, 0.2]
@@ -202,6 +221,8 @@ def test_any_executor_carries_it_out():
             np.testing.assert_array_equal(found["plant.joint1.q"], alone["plant.joint1.q"])
         with pytest.raises(cs.InvalidType, match="measure cannot be sent to another process"):
             sim.sweep(pendulum, grid, lambda out: 0.0, executor=processes)
+        with pytest.raises(cs.InvalidType, match="axis 'rods' cannot be sent to another process"):
+            sim.sweep(pendulum, {"rods": [1, lambda: 2]}, ["plant.q"], executor=processes)
         with pytest.raises(cs.DiagramError, match="give the function"):
             sim.sweep(pendulum.build(sim), {"plant.joint1.q": [0.1]}, ["plant.q"], executor=processes)
 
@@ -214,6 +235,18 @@ def test_a_diagram_is_copied_and_left_as_it_was(sim):
     np.testing.assert_array_equal(found["plant.q"], built["plant.q"])
     before = pendulum.build(sim, rods=2)["plant"]
     assert bd["plant"].q0.tolist() == before.q0.tolist() and bd["plant"].mech == before.mech
+
+
+@pytest.mark.parametrize("before", ["run", "gradient"])
+def test_a_diagram_that_was_run_compiled_is_copied(before, said):
+    """Its compiled form holds a module, which cannot be copied: the sweep refused, or went on with one thread."""
+    sim = cs.Simulation(engine="compiled", live=False)
+    bd = decay(sim)
+    sim.run(bd, T=1.0) if before == "run" else sim.gradient(bd, "state:x_0", ["rate.K"], T=1.0)
+    found = sim.sweep(bd, {"rate:K": [-1.0, -2.0, -3.0]}, final, T=1.0, rtol=1e-9, workers=2)
+    np.testing.assert_allclose(found.value, np.exp([-1.0, -2.0, -3.0]), rtol=1e-8)
+    sim.sweep(bd, {"rate:K": [-1.0]}, final, T=1.0)
+    assert not any("one worker" in line for line in said())
 
 
 def test_a_diagram_that_remembers_is_not_copied(sim, said):
@@ -329,6 +362,7 @@ def late(slow, x):
         (cs.ShapeError, "as many values", {"samples": {"rate:K": [1.0, 2.0], "state:x_0": [1.0]}}),
         (cs.ShapeError, "a column for each", {"samples": np.zeros((4, 3)), "names": ["a", "b"]}),
         (cs.InvalidValue, "given as a fixed one", {"grid": {"rate": [1.0]}, "rate": 2.0}),
+        (cs.InvalidValue, "rate:K is named twice: 'rate.K', 'rate:K'", {"grid": {"rate.K": [1.0], "rate:K": [2.0]}}),
         (cs.InvalidValue, "workers: ", {"grid": {"rate:K": [1.0]}, "workers": 0}),
         (cs.InvalidType, "executor: ", {"grid": {"rate:K": [1.0]}, "executor": "threads"}),
         (cs.InvalidValue, "T: ", {"grid": {"rate:K": [1.0]}, "T": -1.0}),
@@ -339,6 +373,14 @@ def test_mistakes_are_named_before_anything_runs(sim, monkeypatch, error, text, 
     monkeypatch.setattr(cs.Simulation, "run", lambda *_, **__: pytest.fail("something ran"))
     with pytest.raises(error, match=text):
         sim.sweep(decay, **{"measure": final, "T": 0.1, **arguments})
+
+
+def test_the_same_number_is_not_varied_twice(sim):
+    for twice in ({"plant:q0": [[0.1, 0.2]], "plant.q0[1]": [0.3]}, {"plant:q0[1]": [0.1], "plant.q0[1]": [0.3]}):
+        with pytest.raises(cs.InvalidValue, match=r"plant:q0 is named twice: .*, 'plant\.q0\[1\]'"):
+            sim.sweep(pendulum, twice, ["plant.q"], T=0.1, rods=2)
+    found = sim.sweep(pendulum, {"plant:q0[0]": [0.1], "plant.q0[1]": [0.3]}, lambda out: out.x[0, :2], T=0.1, rods=2)
+    assert found.value[0, 0].tolist() == [0.1, 0.3]
 
 
 def test_what_is_no_diagram_is_refused(sim):

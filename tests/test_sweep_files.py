@@ -121,11 +121,12 @@ def test_a_first_line_that_was_torn_is_written_anew(sim, tmp_path):
     [
         ("'rate:K' has other values", {"grid": {**GRID, "rate:K": [-1.0]}}),
         ("it varies rate:K, state:x_0, not rate:K", {"grid": {"rate:K": GRID["rate:K"]}}),
+        ("it varies rate:K, state:x_0, not state:x_0, rate:K", {"grid": dict(reversed(GRID.items()))}),
         ('kind "grid" is not "samples"', {"grid": None, "samples": {"rate:K": [-1.0], "state:x_0": [1.0]}}),
         ("measure", {"measure": final_or_failure}),
-        ("settings", {"T": 2.0}),
-        ("settings", {"rtol": 1e-3}),
-        ("diagram", {"start": 3.0}),
+        ("its settings differ: T was 1.0 and is 2.0;", {"T": 2.0}),
+        ("its settings differ: dt was null and is 0.1, rtol was null and is 0.001", {"rtol": 1e-3, "dt": 0.1}),
+        ("its options differ: start was not there and is 3.0;", {"start": 3.0}),
     ],
 )
 def test_the_file_of_another_sweep_is_refused(sim, tmp_path, text, changed):

@@ -36,7 +36,7 @@ class Signal:
         self.key = (id(block), port)
 
 
-def find_signals(bd: Any, watch: Any) -> list[Signal]:
+def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
     """Return the signals that a user asks for.
 
     Parameters
@@ -44,6 +44,8 @@ def find_signals(bd: Any, watch: Any) -> list[Signal]:
     watch : "all", or a list of blocks, plugs and names
         A name is a block's, of which all outputs are meant, or one port's as in ``"plant[1]"`` or ``"plant.qd"``. A
         block stands for its output 0, as in bdsim.
+    what : str
+        The argument that they were given as, for messages.
     """
     if isinstance(watch, str):
         watch = [b for b in bd.blocklist if b.nout] if watch == "all" else [watch]
@@ -52,41 +54,43 @@ def find_signals(bd: Any, watch: Any) -> list[Signal]:
         watch = [watch]
     signals = []
     for item in watch:
-        signals.extend(_find(bd, item))
+        signals.extend(_find(bd, item, what))
     return signals
 
 
-def _find(bd: Any, item: Any) -> list[Signal]:
+def _find(bd: Any, item: Any, what: str) -> list[Signal]:
     if isinstance(item, str):
-        return _by_name(bd, item)
+        return _by_name(bd, item, what)
     block, port = (item.block, item.port) if isinstance(item, Plug) else (item, 0)
     if not isinstance(block, Block):
-        raise InvalidType(f"watch: expected blocks, their ports or names such as 'plant[0]', got {type(item).__name__}")
+        raise InvalidType(
+            f"{what}: expected blocks, their ports or names such as 'plant[0]', got {type(item).__name__}"
+        )
     ports = [port] if isinstance(port, int) else list(item.portlist)
     if block.blockclass == "subsystem" and hasattr(block, "outport"):
         block = block.outport  # it stands for the subsystem once that is imported
     for p in ports:
         if not 0 <= p < block.nout:
-            raise UnknownName(f"watch: block {block.name!r} has {block.nout} outputs, there is no output {p}")
+            raise UnknownName(f"{what}: block {block.name!r} has {block.nout} outputs, there is no output {p}")
     return [Signal(block, p) for p in ports]
 
 
-def _by_name(bd: Any, text: str) -> list[Signal]:
+def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
     block = bd.blocknames.get(text)
     if block is not None:
         return [Signal(block, p) for p in range(block.nout)]
     match = _NAME.match(text)
     block = bd.blocknames.get(match["block"]) if match else None
     if match is None or block is None:
-        raise unknown_name("watch: block", match["block"] if match else text, bd.blocknames)
+        raise unknown_name(f"{what}: block", match["block"] if match else text, bd.blocknames)
     names = list(block._outport_names or [])
     if match["name"] is not None:
         if match["name"] not in names:
-            raise unknown_name(f"watch: output of block {block.name!r}", match["name"], names)
+            raise unknown_name(f"{what}: output of block {block.name!r}", match["name"], names)
         return [Signal(block, names.index(match["name"]))]
     port = int(match["port"])
     if port >= block.nout:
-        raise UnknownName(f"watch: block {block.name!r} has {block.nout} outputs, there is no output {port}")
+        raise UnknownName(f"{what}: block {block.name!r} has {block.nout} outputs, there is no output {port}")
     return [Signal(block, port)]
 
 

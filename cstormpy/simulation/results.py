@@ -77,13 +77,13 @@ class Result(BDStruct):
         if name in found:
             value: Array = found[name]
             return value
-        wanted = [key for key in found if re.sub(r"\[\d+\]$|\.[^.]*$", "", key) == name]
+        wanted = [key for key in found if _owner(key) == name]
         if len(wanted) == 1:
             value = found[wanted[0]]
             return value
         if wanted:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
-        if any(name in (output, output.rpartition(".")[0]) for output in self.data.get(".outputs", [])):
+        if any(name in (output, _owner(output)) for output in self.data.get(".outputs", [])):
             raise UnknownName(f"signal {name!r} was not watched; name it, as in sim.run(bd, watch=[{name!r}])")
         raise unknown_name("signal", name, found)
 
@@ -122,6 +122,12 @@ class Result(BDStruct):
             raise FileFormatError(f"{target}: cannot be written: {error.strerror or error}") from error
         finally:
             part.unlink(missing_ok=True)
+
+
+def _owner(name: str) -> str:
+    """Return the block of a port's name, or what a state belongs to: "gain.0" of "gain.0[0]", "plant" of "plant.q"."""
+    match = _INDEXED.match(name)
+    return match["name"] if match else name.rpartition(".")[0]
 
 
 def _path(path: Any) -> Path:

@@ -91,57 +91,59 @@ class SavedState:
             step=float(step),
         )
 
-    def restore(self, diagram: Any, simstate: Any) -> NDArray[np.float64]:
+    def restore(self, diagram: Any, simstate: Any, what: str = "start") -> NDArray[np.float64]:
         """Put sampled states and memories of a diagram back, and return its continuous state."""
         x = np.empty(diagram.nstates)
         for b, part in diagram.continuous:
-            x[part] = self._of(self.continuous, b, b.nstates)
+            x[part] = self._of(self.continuous, b, b.nstates, what)
         for clock in diagram.bd.clocklist:
-            parts = [self._of(self.sampled, b, b.ndstates) for b in clock.blocklist]
+            parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
             simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
         for b in diagram.bd.blocklist:
             if hasattr(b, "recall") and str(b.name) in self.memory:
                 try:
                     b.recall(self.memory[str(b.name)])
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
-                    raise DiagramError(f"start: the saved state does not fit block {b.name!r}: {error}") from error
+                    raise DiagramError(f"{what}: the saved state does not fit block {b.name!r}: {error}") from error
         return x
 
     @staticmethod
-    def _of(states: dict[str, list[float]], b: Any, width: int) -> list[float]:
+    def _of(states: dict[str, list[float]], b: Any, width: int, what: str) -> list[float]:
         value = states.get(str(b.name))
         if value is None or len(value) != width:
             raise ShapeError(
-                f"start: block {b.name!r} has {width} states, the saved state "
+                f"{what}: block {b.name!r} has {width} states, the saved state "
                 f"{'has none of that name' if value is None else len(value)}; was it saved from another diagram?"
             )
         return value
 
 
-def opened(start: Any) -> Any:
-    """Return the start of a run, read from its file where it is a path."""
+def opened(start: Any, what: str = "start") -> Any:
+    """Return the start of a run, read from its file where it is a path; `what` it was given as, for messages."""
     if not isinstance(start, (str, os.PathLike)):
         return start
     try:
         return SavedState.load(start)
     except FileFormatError as error:
-        raise FileFormatError(f"start: {error}") from error
+        raise FileFormatError(f"{what}: {error}") from error
 
 
-def initial_state(start: Any, diagram: Any, simstate: Any) -> tuple[float, NDArray[np.float64], float]:
+def initial_state(
+    start: Any, diagram: Any, simstate: Any, what: str = "start"
+) -> tuple[float, NDArray[np.float64], float]:
     """Return time, continuous state and step from which a run begins."""
     if isinstance(start, SavedState):
-        return start.t, start.restore(diagram, simstate), start.step
+        return start.t, start.restore(diagram, simstate, what), start.step
     if start is None:
         return 0.0, np.array(diagram.bd.getstate0(), dtype=float), 0.0
     try:
         x = np.array(start, dtype=float)
     except (TypeError, ValueError):
         raise InvalidType(
-            f"start: expected a SavedState, its file, or the state as an array, got {type(start).__name__}"
+            f"{what}: expected a SavedState, its file, or the state as an array, got {type(start).__name__}"
         ) from None
     if x.shape != (diagram.nstates,):
-        raise ShapeError(f"start: expected shape ({diagram.nstates},) as in {diagram.bd.statenames}, got {x.shape}")
+        raise ShapeError(f"{what}: expected shape ({diagram.nstates},) as in {diagram.bd.statenames}, got {x.shape}")
     if not np.isfinite(x).all():
-        raise NonFinite(f"start: all states must be finite, got {x}")
+        raise NonFinite(f"{what}: all states must be finite, got {x}")
     return 0.0, x, 0.0

@@ -325,6 +325,8 @@ class Simulation(Analysis, Sweeping, BDSim):
         """
         from cstormpy.simulation.compiled import source_of
 
+        if not hasattr(bd, "blocklist"):
+            raise InvalidType(f"source: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         compile_diagram(bd)
         return source_of(bd)
 

@@ -95,7 +95,8 @@ class Sweeping:
         DiagramError
             Where a diagram can not be copied for several workers; a builder can make one for each.
         FileFormatError
-            Where the file of `resume` belongs to another sweep.
+            Where the file of `resume` belongs to another sweep: of other axes, options or settings, another measure, or
+            a diagram of other numbers.
 
         Notes
         -----

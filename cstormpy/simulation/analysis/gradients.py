@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.functions import MOVED
-from cstormpy.simulation.analysis.horizon import Trajectory, follow
+from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import state_vector
+from cstormpy.simulation.analysis.trajectories import Trajectory
 from cstormpy.simulation.recording import find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import opened
@@ -26,6 +28,8 @@ __all__ = ["Gradient", "Problem", "gradient"]
 
 Array = NDArray[np.float64]
 Cost = Any
+#: The options of `run` that are heeded, beside T.
+_HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +93,7 @@ class Problem:
     def __init__(self, sim: Any, bd: Any, cost: Cost, parameters: Any, options: dict[str, Any], what: str) -> None:
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        _known_options(sim, options, what)
         compile_diagram(bd)
         self.sim, self.bd, self.what = sim, bd, what
         self.start = opened(options.pop("start", None))
@@ -97,6 +102,7 @@ class Problem:
         self.settings = _settings(options, what)
         self.parameters = Parameters(bd, parameters)
         self.cost, self.signals = self._checked(cost)
+        self._told: set[str] = set()
         #: How many runs are still to be expected.
         self.runs = 1
         #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
@@ -123,7 +129,10 @@ class Problem:
             self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times, self.runs
         )
         for note in trajectory.notes:
-            notice_once(f"{self.what}: {note}")
+            about, _, _ = note.partition(" at t = ")
+            if about not in self._told:  # the time is another one in each run of a search
+                self._told.add(about)
+                notice_once(f"{self.what}: {note}")
         value, slope = self._costs(trajectory)
         names, out = self.parameters.names, self._result(trajectory, None, 0.0)
         return Gradient(
@@ -140,7 +149,7 @@ class Problem:
             start = self.parameters.start(first)
         out: Result = self.sim.run(
             self.bd, s.T, dt=s.step, max_step=s.max_step, solver=s.solver, rtol=s.rtol, atol=s.atol,
-            watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
+            first_tick=s.first_tick, watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
         )  # fmt: skip
         return out
 
@@ -182,6 +191,7 @@ class Problem:
             out[".ywatch"] = moved[1:]
             out["y"] = np.hstack([part.reshape(len(part), -1) for part in moved[1:]])
             out["ynames"] = [s.name for s in trajectory.signals]
+        out[".outputs"] = [signal_name(b, port) for b in self.bd.blocklist for port in range(b.nout)]
         out[".status"], out[".message"] = "finished", "reached the end"
         return out
 
@@ -191,13 +201,26 @@ def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
 
 
 def _settings(options: dict[str, Any], what: str) -> Settings:
-    given = {"T": 5.0, "dt": None, "max_step": None, "solver": "RK45", "rtol": None, "atol": None, **options}
+    given = {"T": 5.0, "dt": None, "max_step": None, "solver": "RK45", "rtol": None, "atol": None}
+    given |= {"first_tick": 0, **options}
     name = str(given["solver"])
     if name.lower() not in (known.lower() for known in EXPLICIT):
         raise DiagramError(f"{what}: goes through the steps of {', '.join(EXPLICIT)}, not of {name}")
     return Settings.checked(
-        given["T"], given["dt"], given["max_step"], given["solver"], None, given["rtol"], given["atol"], None, 0, True
-    )
+        given["T"], given["dt"], given["max_step"], given["solver"], None, given["rtol"], given["atol"], None,
+        given["first_tick"], True,
+    )  # fmt: skip
+
+
+def _known_options(sim: Any, options: dict[str, Any], what: str) -> None:
+    """Refuse options that nobody heeds."""
+    for name in options:
+        if name in ("T", *_HEEDED):
+            continue
+        if name in inspect.signature(sim.run).parameters:
+            raise InvalidValue(f"{what}: option {name!r} of `run` is not heeded here; {', '.join(_HEEDED)} are")
+        own = ("bounds", "apply", "max_runs", "tol") if what == "tune" else ()
+        raise unknown_name(f"{what}: option", name, ["T", *_HEEDED, *own])
 
 
 def gradient(sim: Any, bd: Any, cost: Cost, parameters: Any, **options: Any) -> Gradient:

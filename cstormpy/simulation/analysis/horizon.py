@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import queue
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from bdsim.components import Clock
@@ -14,18 +12,21 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.functions import MOVED, compiled_function, is_ready, plain_function
+from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import block_places, columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.analysis.steps import Steps
-from cstormpy.simulation.compiled.program import translate
+from cstormpy.simulation.analysis.switches import deciding
+from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
+from cstormpy.simulation.compiled.program import Program, translate
 from cstormpy.simulation.compiled.tangents import TangentProgram, tangent_program
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.tableaus import tableau
 
-__all__ = ["Trajectory", "follow"]
+__all__ = ["follow"]
 
 Array = NDArray[np.float64]
 #: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
@@ -36,51 +37,8 @@ _LINE, _COMPILED = 1.5e-6, 0.03
 _ROOM = 2048
 #: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
 _GRAZES = 1e-9
-
-
-@dataclass
-class Trajectory:
-    """A run with its derivatives to k parameters.
-
-    Attributes
-    ----------
-    t : ndarray, (N,)
-    x, dx : ndarray, (N, n), (N, k, n)
-    signals : list of Signal
-        Those that were watched.
-    y, dy : list of ndarray, each (N, ...), (N, k, ...)
-    events : list of (float, str)
-        Zero crossings that were met, whose share in the derivatives is in them.
-    differenced : list of (str, str)
-        Blocks whose derivatives are differences, and what in them.
-    notes : list of str
-        What the derivatives leave out.
-    """
-
-    t: Array
-    x: Array
-    dx: Array
-    signals: list[Signal]
-    y: list[Array]
-    dy: list[Array]
-    events: list[tuple[float, str]]
-    differenced: list[tuple[str, str]]
-    notes: list[str]
-
-
-@dataclass
-class _Kept:
-    """What was recorded, point by point or in parts of many."""
-
-    t: list[Array] = field(default_factory=list)
-    parts: list[list[Array]] = field(default_factory=list)
-
-    def add(self, t: Array, parts: list[Array]) -> None:
-        self.t.append(t)
-        self.parts.append(parts)
-
-    def arrays(self) -> list[Array]:
-        return [np.concatenate(self.t), *(np.concatenate(columns) for columns in zip(*self.parts, strict=True))]
+#: So many sources with tangents are kept.
+_WRITTEN = 32
 
 
 def follow(
@@ -109,7 +67,7 @@ def follow(
     runs : int
         How many such runs are still to be expected, for which compiling may pay.
     """
-    with started(sim, bd, start, 0.0, "gradient", settings.T) as (diagram, simstate, t, x):
+    with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
         run.prepare(parameters, find_signals(bd, watch), start is None, sim.engine, times, runs)
         run.begin(t, parameters.start(x), 0.0)
@@ -137,30 +95,40 @@ class _TangentRun(Run):
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} can not be translated")
-        self.kept = _Kept()
+        self.kept = Kept()
         self.notes: list[str] = []
         self._salt: tuple[Array, Array, Array, str] | None = None
         self._stale = False
         self._owned = {
             id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
         }
-        source, bd = self.program.source, self.diagram.bd
-        size = self.program.p.size
+        bd, size = self.diagram.bd, self.program.p.size
 
         def read() -> Array:
-            program = translate(self.diagram, self.simstate.crossing_detectors)
-            if program.source != source:
+            if not self._reread():
                 return np.zeros(0)
             x0 = parameters.start(np.array(bd.getstate0(), dtype=float) if from_blocks else np.zeros(bd.nstates))
-            z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in program.sampled]
-            return np.concatenate([program.p, x0, *z0])
+            z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in self.program.sampled]
+            return np.concatenate([self.program.p, x0, *z0])
 
         slopes = parameters.slopes(read)
+        self._reread()
         self._refuse_idle(slopes)
         dp, self.dx, dz = (np.ascontiguousarray(part) for part in np.split(slopes, [size, size + bd.nstates], axis=1))
         self._warn_of_switches(dp)
         self._make(dp)
         self.steps_of.dz[:] = dz
+
+    def _reread(self) -> bool:
+        """Read the numbers of the blocks anew; return False where the diagram has taken another form."""
+        if self.program.refresh():
+            return True
+        program = translate(self.diagram, self.simstate.crossing_detectors)
+        if program.source != self.program.source:
+            return False
+        self.program.numbers = program.numbers
+        self.program.p[:], self.program.n[:] = program.p, program.n
+        return True
 
     def _refuse_idle(self, slopes: Array) -> None:
         for entry, row in zip(self.parameters.entries, slopes, strict=True):
@@ -171,7 +139,7 @@ class _TangentRun(Run):
                 )
 
     def _warn_of_switches(self, dp: Array) -> None:
-        read = _compared(self.program.source)
+        read = deciding(self.program)
         for entry, row in zip(self.parameters.entries, dp, strict=True):
             if set(np.flatnonzero(row).tolist()) & read:
                 self.notes.append(
@@ -181,15 +149,20 @@ class _TangentRun(Run):
 
     def _make(self, dp: Array) -> None:
         places, method = block_places(self.diagram, self.program), tableau(str(self.settings.solver))
-        tangents = tangent_program(self.program, places, compiled=True)
+        tangents = _with_tangents(self.program, places, True)
         compiled = self._pays(tangents, method.stages)
         if not compiled:
-            tangents = tangent_program(self.program, places, compiled=False)
+            tangents = _with_tangents(self.program, places, False)
         function = (compiled_function if compiled else plain_function)(self.program, tangents)
         self.tangents: TangentProgram = tangents
         self.steps_of = Steps(self.program, tangents, function, compiled, method, dp, self.diagram.nstates)
         spans = [columns_of(self.program, s) for s in self.signals]
         parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
+        self._jumps = JumpWatch(
+            self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
+        )
+        self._seen = sum(part.size for part in parts)
+        parts.append(np.array(self._jumps.columns))
         self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
 
     def _pays(self, tangents: TangentProgram, stages: int) -> bool:
@@ -215,15 +188,24 @@ class _TangentRun(Run):
             d.earliest = -math.inf
             sides = self._sides()
             taken, kept = self.steps_of.advance(times, self.x, self.dx, sides, self.columns)
+            self._look_for_jumps(times[: taken + 1], *kept[2:])
             self.steps += taken
             self.t = float(times[taken])
             self.crossings.before = sides[0].tolist()
             last = taken - 1 if taken and self.t >= bound else taken
-            self.kept.add(times[1 : last + 1], [part[:last] for part in kept])
+            if last:
+                self.kept.add(times[1 : last + 1], [part[:last] for part in kept])
             if taken < len(times) - 1:
                 self._cross(float(times[taken + 1]), sides)
                 return self.t >= bound and self.simstate.stop is None
         return True
+
+    def _look_for_jumps(self, times: Array, signals: Array, dsignals: Array) -> None:
+        """Note what jumps within steps, which begin where the last point was recorded."""
+        if self._jumps.columns:
+            before = [part[-1:] for part in self.kept.parts[-1][2:]]
+            both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
+            self.notes += self._jumps.look(times, *both)
 
     def _sides(self) -> Array:
         """Return where the guards are, not a number where one has just fired, and their directions."""
@@ -267,6 +249,8 @@ class _TangentRun(Run):
         x, dx = self.x.copy(), self.dx.copy()
         self._partial(high, x, dx)
         fired = np.flatnonzero(self.steps_of.crossed(sides)).tolist()
+        s, c = self.steps_of, self.columns
+        self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
         self.dx = dx
         self._salt = self._shift(high, x, fired[0])
         self._event(high, x, fired)
@@ -316,13 +300,10 @@ class _TangentRun(Run):
         if not self._stale:
             return
         self._stale = False
-        program = translate(self.diagram, self.simstate.crossing_detectors)
-        if program.source != self.program.source:
+        if not self._reread():
             raise DiagramError(
                 f"gradient: at t = {self.t:.9g} the diagram takes another form; end the horizon before it"
             )
-        self.program.p[:] = program.p
-        self.program.n[:] = program.n
 
     # ticks
 
@@ -404,20 +385,20 @@ class _TangentRun(Run):
         return Trajectory(t, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
 
 
+class _Written:
+    """Sources with tangents that were written already, by what they are of."""
+
+    programs: ClassVar[dict[Any, TangentProgram]] = {}
+
+
+def _with_tangents(program: Program, places: dict[int, str], compiled: bool) -> TangentProgram:
+    key = program.source, program.calls, program.scratch, tuple(sorted(places.items())), compiled
+    if key not in _Written.programs:
+        while len(_Written.programs) >= _WRITTEN:
+            _Written.programs.pop(next(iter(_Written.programs)))
+        _Written.programs[key] = tangent_program(program, places, compiled)
+    return _Written.programs[key]
+
+
 def _number(value: Array) -> Any:
     return float(value) if value.ndim == 0 else value
-
-
-def _compared(source: str) -> set[int]:
-    """Return which numbers of p stand in conditions of the source."""
-    found: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Compare):
-            for part in ast.walk(node):
-                if (
-                    isinstance(part, ast.Subscript)
-                    and ast.unparse(part.value) == "p"
-                    and isinstance(part.slice, ast.Constant)
-                ):
-                    found.add(int(part.slice.value))  # type: ignore[arg-type]
-    return found

@@ -167,7 +167,7 @@ def linearize(
     t = float(numbers(t, 1, "linearize: t")[0])
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
         given = chosen_inputs(bd, inputs, u, opened, "linearize")
-        watched = find_signals(bd, outputs)
+        watched = find_signals(bd, outputs, "linearize: outputs")
         model = make_model(diagram, given, watched)
         if not model.exact:
             reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
@@ -198,7 +198,7 @@ def linearize(
 def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> list[Input]:
     """Return the inputs, those with a value of their own and those that are opened being held."""
     found = inputs_of(bd, inputs, (), what)
-    held = {s.key for s in find_signals(bd, opened)}
+    held = {s.key for s in find_signals(bd, opened, f"{what}: opened")}
     values = _values(bd, found, u, what)
     for given in found:
         if given.signal.key in held or given.signal.key in values:
@@ -218,7 +218,7 @@ def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, 
     if isinstance(u, Mapping):
         out = {}
         for name, value in u.items():
-            signals = find_signals(bd, [name])
+            signals = find_signals(bd, [name], f"{what}: u")
             for s in signals:
                 match = [i for i in inputs if i.signal.key == s.key]
                 if not match:

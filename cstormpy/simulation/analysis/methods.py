@@ -138,6 +138,7 @@ class Analysis:
 
         Steps of an adaptive solver count as fixed. A zero crossing on the way, as a law's change of phase, comes
         earlier or later with the parameters; what that does is in the derivative. One that resets states is refused.
+        What a jump of a source or of a FUNCTION does by coming earlier or later is not in it; `notes` tells of those.
 
         Parameters
         ----------
@@ -152,7 +153,8 @@ class Analysis:
         T : float
             How long the run is [s].
         **options
-            dt, max_step, solver, rtol, atol, watch, start as in `run`; solvers RK45, DOP853, RK23, RK4, Euler.
+            dt, max_step, solver, rtol, atol, first_tick, watch, start as in `run`; solvers RK45, DOP853, RK23, RK4,
+            Euler.
 
         Examples
         --------

@@ -74,8 +74,8 @@ def block_places(diagram: Diagram, program: Program) -> dict[int, str]:
 def inputs_of(bd: Any, moved: Any, held: Any, what: str) -> list[Input]:
     """Return the inputs that a user names, those that are held last."""
     found: list[Input] = []
-    for names, hold in ((moved, False), (held, True)):
-        for signal in find_signals(bd, names):
+    for names, hold, argument in ((moved, False, "inputs"), (held, True, "opened")):
+        for signal in find_signals(bd, names, f"{what}: {argument}"):
             value = np.asarray(signal.slot.value)
             if value.dtype.kind not in "biuf":
                 raise BlockError(f"{what}: {signal.name} carries a {type(signal.slot.value).__name__}, no numbers")
@@ -138,7 +138,11 @@ class Model:
         failed = self.function(t, x, self._z, numbers, p.n, self._w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
         if failed:
             self.diagram.derivative(t, x)  # which says what is wrong
-            raise BlockError(f"a block failed at t = {t:.9g} in its compiled form only")
+            name = self.program.blocks[failed - 1]
+            raise BlockError(
+                f"block {name!r}: has no derivative at t = {t:.9g} that differences find: beside the point it fails or "
+                "its slope grows without bound; take a point further from the edge of its domain"
+            )
         dy = dout[self._columns]
         last = n + u.size
         return Jacobians(rate, out[self._columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, unknown_name
+from cstormpy.simulation.analysis.starting import state_places
 from cstormpy.simulation.palette import quiet
 
 __all__ = ["Parameters"]
@@ -20,6 +21,8 @@ Array = NDArray[np.float64]
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9
+#: Numbers of a block that say how it is wired.
+_BOOKKEEPING = ("nin", "nout")
 
 
 @dataclass
@@ -72,6 +75,8 @@ class Parameters:
         states = list(self.bd.statenames)
         if name in states:
             return [_Entry(name, None, name, None, states.index(name))]
+        if name in self.bd.blocknames:
+            return self._states_of(self.bd.blocknames[name])
         block, attribute = self._block(name)
         index = None
         match = _INDEXED.match(attribute)
@@ -88,6 +93,15 @@ class Parameters:
         form = label + "[{}]"
         return [_Entry(form.format(", ".join(map(str, i))), block, attribute, i) for i in np.ndindex(value.shape)]
 
+    def _states_of(self, block: Any) -> list[_Entry]:
+        """Return the states of the block that a name alone stands for."""
+        if block.blockclass == "continuous":
+            states = self.bd.statenames
+            return [_Entry(states[k], None, states[k], None, k) for k in state_places(self.bd, block, "parameters")]
+        known = [f"{block.name}.{attribute}" for attribute in _tunables(block)]
+        hint = f"name a parameter of it: {', '.join(known)}" if known else "it has no number to be tuned"
+        raise UnknownName(f"parameters: {block.name!r} is a block without continuous states; {hint}")
+
     def _block(self, name: str) -> tuple[Any, str]:
         """Return the block whose name begins a name, the longest of them, and the rest."""
         found = [b for b in self.bd.blocknames if name.startswith(b) and name[len(b) : len(b) + 1] in (".", ":")]
@@ -101,11 +115,9 @@ class Parameters:
         value = None
         with contextlib.suppress(AttributeError, ValueError, LookupError):
             value = getattr(block, self._attribute(block, attribute))
-        if value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
-            known = [*getattr(block, "_parameters", {}), *(k for k, v in vars(block).items() if _tunable(k, v))]
-            raise unknown_name(
-                f"parameters: {name!r}; tunable number of block {block.name!r}", attribute, sorted(set(known))
-            )
+        if attribute in _BOOKKEEPING or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
+            what = f"parameters: {name!r}; tunable number of block {block.name!r}"
+            raise unknown_name(what, attribute, _tunables(block))
         return np.array(value, dtype=float)
 
     @staticmethod
@@ -205,5 +217,14 @@ class Parameters:
         return slope
 
 
+def _tunables(block: Any) -> list[str]:
+    """Return what can be tuned of a block, by the names under which it was given."""
+    kept = vars(block)
+    found = {*getattr(block, "_parameters", {}), *(key for key, value in kept.items() if _tunable(key, value))}
+    return sorted(found | ({"x0"} if np.size(kept.get("_x0", ())) else set()))
+
+
 def _tunable(key: str, value: Any) -> bool:
-    return not key.startswith("_") and not isinstance(value, bool) and isinstance(value, (int, float, np.ndarray))
+    if key.startswith("_") or key in _BOOKKEEPING:
+        return False
+    return not isinstance(value, bool) and isinstance(value, (int, float, np.ndarray))

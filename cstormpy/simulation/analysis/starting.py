@@ -64,7 +64,7 @@ def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
 
 @contextlib.contextmanager
 def started(
-    sim: Any, bd: Any, x: Any, t: float, what: str, T: float = 1.0
+    sim: Any, bd: Any, x: Any, t: float, what: str, T: float = 1.0, first_tick: int | str = 0
 ) -> Iterator[tuple[Diagram, RunState, float, Array]]:
     """Start the blocks of a diagram at a point; within, the diagram's signals stand there.
 
@@ -79,6 +79,8 @@ def started(
         Who asks, for messages.
     T : float
         For how long a run would go on, for sources that declare when they jump.
+    first_tick : {0, "bdsim"}
+        When clocks tick first, as in `Simulation.run`.
     """
     if not hasattr(bd, "blocklist"):
         raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
@@ -86,16 +88,16 @@ def started(
     diagram = Diagram(bd)
     simstate = RunState(diagram)
     simstate.options = options = sim._make_run_options(threaded=True)
-    saved = opened(x) if not isinstance(x, (Mapping, np.ndarray, list, tuple)) else None
+    saved = opened(x, f"{what}: x") if not isinstance(x, (Mapping, np.ndarray, list, tuple)) else None
     t = float(getattr(saved, "t", t))
     simstate.t, simstate.T, simstate.tf, simstate.max_step = t, t + T, t + T, T / 100.0
     with sim._in_context(bd, simstate, options, True):
         with failures_named():
             sim.update_parameters(bd)
-            start_clocks(bd, simstate, 0, t)
+            start_clocks(bd, simstate, first_tick, t)
             start_blocks(bd, simstate)
         if saved is not None:
-            _, state, _ = initial_state(saved, diagram, simstate)
+            _, state, _ = initial_state(saved, diagram, simstate, f"{what}: x")
         else:
             state = state_vector(bd, x, np.array(bd.getstate0(), dtype=float), what)
         diagram.bind_samples(simstate)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import labels, make_model
@@ -87,9 +87,14 @@ def trim(
 ) -> OperatingPoint:
     """Return an operating point of a diagram; see `Simulation.trim`."""
     t = float(numbers(t, 1, "trim: t")[0])
+    for what, given_values in (("rates", rates), ("outputs", outputs)):
+        if given_values is not None and not isinstance(given_values, Mapping):
+            raise InvalidType(
+                f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {given_values!r}"
+            )
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
         given = chosen_inputs(bd, inputs, u, inputs, "trim")
-        watched = [s for name in outputs or {} for s in find_signals(bd, [name])]
+        watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]
         model = make_model(diagram, given, watched)
         if not model.exact:
             notice(

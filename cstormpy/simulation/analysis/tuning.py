@@ -106,13 +106,14 @@ def tune(
     max_runs: int = 100, tol: float = 1e-8, **options: Any,
 ) -> Tuning:  # fmt: skip
     """Improve parameters of a diagram; see `Simulation.tune`."""
+    most, least = _count(max_runs), _tolerance(tol)
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs = _EXPECTED
-    search = _Search(problem, _limits(problem.parameters.names, bounds, before), before, int(max_runs), sim.options)
+    search = _Search(problem, _limits(problem.parameters.names, bounds, before), before, most, sim.options)
     try:
         first = search.look(before)
-        success, message = search.go(float(tol))
+        success, message = search.go(least)
         best = search.best
         problem.parameters.set(best.values)
         out = problem.free_run()
@@ -131,6 +132,24 @@ def tune(
     if not applied:
         notice(f"tune: {message}; the blocks keep their values{'' if not better else ', the result holds better ones'}")
     return result
+
+
+def _count(max_runs: Any) -> int:
+    if isinstance(max_runs, bool) or not isinstance(max_runs, (int, np.integer)):
+        raise InvalidType(f"tune: max_runs: expected a whole number, got {max_runs!r}")
+    if max_runs < 1:
+        raise InvalidValue(f"tune: max_runs: expected 1 or more, got {max_runs}")
+    return int(max_runs)
+
+
+def _tolerance(tol: Any) -> float:
+    try:
+        number = float(tol)
+    except (TypeError, ValueError):
+        raise InvalidType(f"tune: tol: expected a positive number, got {tol!r}") from None
+    if not 0.0 < number < np.inf:
+        raise InvalidValue(f"tune: tol: expected a positive number, got {tol!r}")
+    return number
 
 
 def _single(cost: float | Array) -> float:

@@ -34,6 +34,8 @@ _WRAPS = {"c": "wrapped", "C": "wrapped_positive", "l": "wrapped_colatitude", "L
 @emits("bdsim.blocks.functions.Sum")
 def _sum(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     signs, mode = e.depends(lambda: (block.signs, block.mode))
+    if len(u) > 1 and all(_is_numpy_truth(slot.value) for slot in block._inport_slots[:2]):
+        raise Untranslatable("adds truth values, of which NumPy makes one and not a number")
     total = u[0] if signs[0] == "+" else e.each("-{0}", u[0])
     for sign, value in zip(signs[1:], u[1:], strict=True):
         total = e.each("{0} + {1}" if sign == "+" else "{0} - {1}", total, value)
@@ -50,6 +52,10 @@ def _sum(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     if total.shape == () or rows.size == 1:
         return [rows.reshape(())]
     return [rows]
+
+
+def _is_numpy_truth(value: Any) -> bool:
+    return isinstance(value, (np.bool_, np.ndarray)) and value.dtype.kind == "b"
 
 
 @emits("bdsim.blocks.functions.Prod")

@@ -326,7 +326,7 @@ class Difference:
         tail = text[len(self.name) :]
         if not self.writer.compiled:
             return f"d{self.name}{tail}"
-        u, v = (f"float({side}{self.name}{tail})" for side in "uv")
+        u, v = (f"1.0 * {side}{self.name}{tail}" for side in "uv")  # which may be truth values
         return f"({_half(u, v, 'h' + self.name)})"
 
 

@@ -9,6 +9,7 @@ direction, and uncompiled, where dx, dz, dp, dw, dout, dxd have a second axis an
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, field
 
 from cstormpy.simulation.compiled.emitter import Untranslatable
@@ -157,7 +158,12 @@ class _Writer:
         if isinstance(test, ast.Compare) and isinstance(test.left, ast.Call) and self.name_of(test.left) in STATEMENTS:
             rest = ast.unparse(ast.Compare(left=ast.Name("_"), ops=test.ops, comparators=test.comparators))
             return self.filled(test.left, indent) + rest[1:]
-        return ast.unparse(test)
+        text = ast.unparse(test)
+        looked_at = [n.id for n in ast.walk(test) if isinstance(n, ast.Name) and n.id in self.differences]
+        if self.compiled and looked_at:  # the shape of a result: that of the results beside it as well
+            sides = [re.sub(rf"\b{looked_at[0]}\b", side + looked_at[0], text) for side in "uv"]
+            return " or ".join([text, *sides])
+        return text
 
     def filled(self, call: ast.Call, indent: str) -> str:
         """Return the call of a kernel that fills arrays, tangents too, its preparation being written before it."""
@@ -253,6 +259,8 @@ class _Writer:
             return None
         if name == "float":
             inner = e.args[0]
+            if isinstance(inner, ast.BinOp):  # a truth value as a number, 1.0 * r0
+                inner = inner.right
             text = ast.unparse(inner)
             root = text.partition("[")[0]
             return self.differences[root].tangent(text) if root in self.differences else self.d(inner)

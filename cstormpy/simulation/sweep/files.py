@@ -23,6 +23,8 @@ from cstormpy.simulation.sweep.workers import Record
 __all__ = ["Log", "header", "read_lines"]
 
 _FORMAT = "cstormpy sweep 1"
+#: So many differences are named.
+_NAMED = 4
 _BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
 
 
@@ -160,17 +162,24 @@ def _record(content: Any) -> tuple[int, Record]:
 
 def _compare(path: Path, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """Refuse the file of another sweep, and say in what it differs."""
-    for key in here:
-        if there.get(key) == here[key]:
+    for key, new in here.items():
+        old: Any = there.get(key)
+        if old == new and (key != "axes" or list(old) == list(new)):  # their order numbers the runs
             continue
-        told = f"its {key} {_brief(there.get(key))} is not {_brief(here[key])}"
+        told = f"its {key} {_brief(old)} is not {_brief(new)}"
         if key == "axes":
-            old, new = there["axes"], here["axes"]
             other = next((n for n in new if n in old and new[n] != old[n]), None)
-            told = f"{other!r} has other values"
-            if other is None:
-                told = f"it varies {', '.join(old)}, not {', '.join(new)}"
+            told = f"{other!r} has other values" if other else f"it varies {', '.join(old)}, not {', '.join(new)}"
+        elif isinstance(old, dict) and isinstance(new, dict):
+            names = [n for n in {**old, **new} if n not in old or n not in new or old[n] != new[n]]
+            told = f"its {key} {'differ' if key.endswith('s') else 'differs'}: "
+            told += ", ".join(f"{n} was {_named(old, n)} and is {_named(new, n)}" for n in names[:_NAMED])
+            told += f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise FileFormatError(f"{path}: belongs to another sweep: {told}; give another name, or move it away")
+
+
+def _named(held: Mapping[str, Any], name: str) -> str:
+    return _brief(held[name]) if name in held else "not there"
 
 
 def _brief(value: Any) -> str:

@@ -43,11 +43,16 @@ def check_executor(executor: Any) -> None:
         raise InvalidType(f"executor: expected a concurrent.futures.Executor, got a {type(executor).__name__}{hint}")
 
 
-def check_pickling(job: Job, executor: Executor | None) -> None:
+def check_pickling(job: Job, axes: Axes, executor: Executor | None) -> None:
     """Refuse what can not be sent to other processes, where it is known that the executor pickles it."""
     if executor is None or not type(executor).__module__.startswith("concurrent.futures.process"):
         return
-    for what, value in (("builder", job.build), ("measure", job.measure), ("options", job.fixed)):
+    for what, value in (
+        ("builder", job.build),
+        ("measure", job.measure),
+        ("fixed options", job.fixed),
+        *((f"axis {name!r}", values) for name, values in zip(axes.names, axes.values, strict=True)),
+    ):
         try:
             pickle.dumps(value)
         except Exception as error:

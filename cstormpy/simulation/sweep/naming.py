@@ -1,22 +1,16 @@
-"""What the names of a sweep's axes mean, and what tells one sweep from another."""
+"""What the names of a sweep's axes mean."""
 
 from __future__ import annotations
 
-import hashlib
 import inspect
-import json
 import re
-import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.simulation.sweep.measures import digest
 from cstormpy.simulation.sweep.workers import Varied
 
-__all__ = ["accepted", "diagram_digest", "meant"]
+__all__ = ["accepted", "check_twice", "meant"]
 
 _NUMBERED = re.compile(r"(?P<name>.+)\[(?P<index>\d+)\]$")
 
@@ -66,20 +60,16 @@ def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[s
     raise unknown_name("axis", name, [*options, *bd.statenames, *tunable])
 
 
-def diagram_digest(bd: Any) -> str:
-    """Return what tells a diagram from another: its blocks, their initial states, parameters and functions."""
-    told = [[str(b.name), type(b).__qualname__, *_told(b)] for b in bd.blocklist]
-    told.append([str(s) for s in np.asarray(bd.getstate0(), dtype=float).tolist()])
-    told.append([f"{w.start.block.name}[{w.start.port}] {w.end.block.name}[{w.end.port}]" for w in bd.wirelist])
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+def check_twice(varied: Sequence[Varied]) -> None:
+    """Refuse two axes that set the same number.
 
-
-def _told(block: Any) -> list[str]:
-    out = []
-    for name in block._parameters:
-        value = getattr(block, name, None)
-        array = np.asarray(value)
-        text = str(array.tolist()) if array.dtype.kind in "biufU" else repr(value)
-        out.append(f"{name} {type(value).__name__ if ' at 0x' in text else text}")
-    functions = [(n, v) for n, v in sorted(vars(block).items()) if isinstance(v, types.FunctionType)]
-    return [*out, *(f"{name} {digest(f)}" for name, f in functions)]
+    Raises
+    ------
+    InvalidValue
+        Naming both.
+    """
+    for k, one in enumerate(varied):
+        for other in varied[:k]:
+            same = one.kind == "parameter" and (one.block, one.parameter) == (other.block, other.parameter)
+            if same and (one.number == other.number or None in (one.number, other.number)):
+                raise InvalidValue(f"sweep: {one.block}:{one.parameter} is named twice: {other.name!r}, {one.name!r}")

@@ -17,8 +17,9 @@ from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.copying import copied
 from cstormpy.simulation.sweep.files import Log, header
 from cstormpy.simulation.sweep.going import Going, check_executor, check_pickling, how_many
+from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
 from cstormpy.simulation.sweep.measures import Final, check_measure, described
-from cstormpy.simulation.sweep.naming import accepted, diagram_digest, meant
+from cstormpy.simulation.sweep.naming import accepted, check_twice, meant
 from cstormpy.simulation.sweep.result import Sweep
 from cstormpy.simulation.sweep.workers import Job, Record, Worker
 
@@ -107,9 +108,10 @@ def _sweep(job: Job, axes: Axes, count: int, how: How) -> Sweep:
     values = dict(zip(axes.names, axes.run(0), strict=True))
     bd = first.diagram({name: values[name] for name in axes.names if name in options and name not in job.fixed})
     job.varied = tuple(meant(name, bd, job.build, job.fixed) for name in axes.names)
+    check_twice(job.varied)
     about = _about(job, bd)
     _watch(job, bd)
-    check_pickling(job, how.executor)
+    check_pickling(job, axes, how.executor)
     log = None if how.resume is None else Log(how.resume, header(axes, about))
     records: dict[int, Record] = {} if log is None else log.records
     going = Going(job, axes, records, (lambda found: None) if log is None else log.append)
@@ -132,9 +134,12 @@ def _sweep(job: Job, axes: Axes, count: int, how: How) -> Sweep:
 
 def _about(job: Job, bd: Any) -> dict[str, Any]:
     """Return what tells this sweep from others, beside its axes."""
-    plain = (bool, int, float, str, type(None))
-    settings = {k: v if isinstance(v, plain) else str(v) for k, v in job.settings.items() if k != "watch"}
-    return {"settings": settings, "measure": described(job.measure), "diagram": f"{bd.name} {diagram_digest(bd)}"}
+    return {
+        "settings": {name: option_identity(v) for name, v in job.settings.items() if name != "watch"},
+        "options": {name: option_identity(v) for name, v in job.fixed.items()},
+        "measure": described(job.measure),
+        "diagram": diagram_identity(bd),
+    }
 
 
 def _watch(job: Job, bd: Any) -> None:

@@ -84,19 +84,20 @@ class Worker:
     def __init__(self, job: Job) -> None:
         self.job = job
         self.sim = job.make()
-        self._diagrams: dict[bytes, Any] = {}
+        #: Diagrams by their options, which are kept, lest another object come to stand at the address of one.
+        self._diagrams: dict[tuple[Any, ...], tuple[Any, Mapping[str, Any]]] = {}
         self._interpreted: set[int] = set()
 
     def diagram(self, options: Mapping[str, Any]) -> Any:
         """Return the diagram of some options, compiled for running."""
-        key = b"" if not options else pickle.dumps(sorted(options.items()))
-        bd = self._diagrams.pop(key, None)
+        key = tuple((name, _mark(value)) for name, value in sorted(options.items()))
+        bd, _ = self._diagrams.pop(key, (None, None))
         if bd is None:
             bd = self._built(options)
             compile_diagram(bd)
             while len(self._diagrams) >= _KEPT:
-                self._interpreted.discard(id(self._diagrams.pop(next(iter(self._diagrams)))))
-        self._diagrams[key] = bd
+                self._interpreted.discard(id(self._diagrams.pop(next(iter(self._diagrams)))[0]))
+        self._diagrams[key] = bd, options
         return bd
 
     def _built(self, options: Mapping[str, Any]) -> Any:
@@ -143,6 +144,14 @@ class Worker:
             notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
             self._interpreted.add(id(bd))
             return self._simulate(bd, states)
+
+
+def _mark(value: Any) -> bytes | int:
+    """Return what tells a value of an option from others: by content, or where that is unknown the object itself."""
+    try:
+        return pickle.dumps(value)
+    except Exception:  # a function within a function, a lock: each class refuses in its own way
+        return id(value)
 
 
 def initial(bd: Any, states: Mapping[str, Any]) -> Any:

@@ -1,0 +1,177 @@
+"""Jumps of the user's functions, and of tables, that a run with derivatives meets on its way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from bdsim.blocks.functions import Function, Interpolate
+from numpy.typing import NDArray
+
+from cstormpy.simulation.analysis.functions import MOVED
+from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.diagram import Diagram
+
+__all__ = ["JumpWatch"]
+
+Array = NDArray[np.float64]
+_Point = tuple[float, Array]
+#: Kinds of tables whose entries follow each other with jumps.
+_TABLES = ("nearest", "nearest-up", "previous", "next")
+#: So often a step is halved, and this part of the change within it that is left then is a jump.
+_HALVINGS, _LEFT = 30, 0.1
+#: A change smaller than this part of the size is none.
+_NONE = 1e-9
+#: One half of a step with more than this part of the change is looked at closely.
+_UNEVEN = 0.7
+#: A rate that changes by more than this part of itself from one step to the next turns abruptly.
+_TURN = 0.5
+
+
+class _Watched:
+    """A block whose function may jump, and where its inputs and outputs stand among what is looked at."""
+
+    def __init__(self, block: Any, spans: list[tuple[int, tuple[int, ...]]], outputs: list[int]) -> None:
+        self.block, self.outputs = block, outputs
+        sizes = [int(np.prod(shape)) for _, shape in spans]
+        self.inputs = [k for (first, _), size in zip(spans, sizes, strict=True) for k in range(first, first + size)]
+        self._shapes, self._cuts = [shape for _, shape in spans], np.cumsum(sizes)[:-1]
+
+    def value(self, t: float, u: Array) -> Array:
+        """Return the outputs, one behind the other; not numbers where the function, of a point between, fails."""
+        parts = u.tolist()
+        if any(self._shapes):
+            split = zip(np.split(u, self._cuts), self._shapes, strict=True)
+            parts = [part.reshape(shape) if shape else float(part[0]) for part, shape in split]
+        try:
+            return np.concatenate([np.ravel(y) for y in self.block.output(t, parts, None)], dtype=float)
+        except Exception:  # it need not be defined there
+            return np.full(len(self.outputs), np.nan)
+
+
+class JumpWatch:
+    """Looks for jumps of the user's functions, and of tables, between the points of a run.
+
+    A difference does not see a jump beside it, and takes one within it for a slope; that the jump comes earlier or
+    later with the parameters is in neither.
+
+    Parameters
+    ----------
+    program : Program
+    diagram : Diagram
+    owned : dict
+        The block's id and the port that a slot belongs to, by the slot's id.
+    tuned : list
+        The blocks that have a parameter among those differentiated to.
+
+    Attributes
+    ----------
+    columns : list of int
+        Places of out that it wants to see.
+    """
+
+    def __init__(self, program: Program, diagram: Diagram, owned: dict[int, tuple[int, int]], tuned: list[Any]) -> None:
+        self.columns: list[int] = []
+        self._tuned = {id(b) for b in tuned}
+        self._left: list[_Watched] = []
+        for b, _, ins, *_ in diagram.order:
+            if b.nin and _may_jump(b):
+                spans = [self._span(*program.columns[owned[id(slot)]]) for slot in ins]
+                outs = [self._span(*program.columns[id(b), port]) for port in range(b.nout)]
+                places = [k for first, shape in outs for k in range(first, first + int(np.prod(shape)))]
+                self._left.append(_Watched(b, spans, places))
+
+    def _span(self, first: int, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        begin = len(self.columns)
+        self.columns += range(first, first + int(np.prod(shape)))
+        return begin, shape
+
+    def look(self, t: Array, values: Array, tangents: Array) -> list[str]:
+        """Return notes about jumps, one for each block in a run.
+
+        Parameters
+        ----------
+        t : ndarray, (N,)
+            Ends of steps, without anything scheduled between them.
+        values, tangents : ndarray, (N, len(columns)), (N, k, len(columns))
+            The signals there, and their derivatives to the parameters.
+        """
+        notes = []
+        for w in list(self._left):
+            with np.errstate(all="ignore"):
+                when = self._first(w, t, values, tangents)
+            if when is not None:
+                self._left.remove(w)
+                notes.append(
+                    f"the function of {w.block.name} jumps at t = {when:.6g}; that the jump comes earlier or later is "
+                    "not in the derivative, which can be far off: make the function smooth there"
+                )
+        return notes
+
+    def _first(self, w: _Watched, t: Array, values: Array, tangents: Array) -> float | None:
+        """Return when a block jumps first, of what is looked at closely."""
+        u, du, y, dy = values[:, w.inputs], tangents[..., w.inputs], values[:, w.outputs], tangents[..., w.outputs]
+        least = _NONE * (1.0 + np.abs(y).max(axis=0, initial=0.0))
+        moves = np.any(du != 0.0, axis=(1, 2)) | (id(w.block) in self._tuned)
+        for j in range(y.shape[1]):
+            i, k = np.unravel_index(np.argmax(np.abs(dy[..., j])), dy.shape[:2])
+            along = float(np.abs(du[i, k]).max())
+            if along > 0.0:  # whether what was taken for the largest slope is one
+                side = MOVED * max(1.0, float(np.abs(u[i]).max())) / along * du[i, k]
+                if _jump(w, j, (t[i], u[i] - side), (t[i], u[i] + side), least[j]) is not None:
+                    return float(t[i])
+        steps, ahead = self._ways(t, u, moves)
+        ways = [((t[i], u[i]), (t[i + 1], u[i + 1])) for i in steps] + ahead
+        if not ways:
+            return None
+        ends = [(y[i], y[i + 1]) for i in steps] + [(w.value(*begin), w.value(*end)) for begin, end in ahead]
+        middle = np.array([w.value(*_between(begin, end, 0.5)) for begin, end in ways])
+        halves = np.abs(np.array(ends) - middle[:, None])
+        change = np.nan_to_num(halves.sum(axis=1))
+        close = (halves.max(axis=1) > _UNEVEN * change) & (change > least)
+        close[np.argmax(change, axis=0), np.arange(y.shape[1])] = True
+        found = [
+            _jump(w, int(j), ways[row][0], ways[row][1], least[j]) for row, j in zip(*np.nonzero(close), strict=True)
+        ]
+        return min((when for when in found if when is not None), default=None)
+
+    @staticmethod
+    def _ways(t: Array, u: Array, moves: NDArray[np.bool_]) -> tuple[list[int], list[tuple[_Point, _Point]]]:
+        """Return the steps of the inputs, and where they turn abruptly, as a jump makes them, the way ahead."""
+        span = np.diff(t)[:, None]
+        rate = np.diff(u, axis=0) / span
+        steps = np.flatnonzero((moves[:-1] | moves[1:]) & rate.any(axis=1)).tolist()
+        turn = np.abs(np.diff(rate, axis=0)) > _TURN * np.maximum(np.abs(rate[1:]), np.abs(rate[:-1]))
+        turns = (np.flatnonzero(turn.any(axis=1) & moves[1:-1]) + 1).tolist()
+        return steps, [((t[i], u[i]), (t[i + 1], u[i] + rate[i - 1] * span[i])) for i in turns]
+
+
+def _may_jump(b: Any) -> bool:
+    return isinstance(b, Function) or (
+        isinstance(b, Interpolate) and not b.time and getattr(b.f, "_kind", "") in _TABLES
+    )
+
+
+def _between(begin: _Point, end: _Point, s: float) -> _Point:
+    return begin[0] + s * (end[0] - begin[0]), begin[1] + s * (end[1] - begin[1])
+
+
+def _jump(w: _Watched, j: int, begin: _Point, end: _Point, least: float) -> float | None:
+    """Return when an output jumps on the straight way between two inputs, None where it does not."""
+
+    def value(s: float) -> float:
+        return float(w.value(*_between(begin, end, s))[j])
+
+    low, high, below, above, first, gap = 0.0, 1.0, value(0.0), value(1.0), 0.0, 0.0
+    for k in range(_HALVINGS):
+        s = 0.5 * (low + high)
+        middle = value(s)
+        if abs(middle - below) >= abs(above - middle):
+            high, above = s, middle
+        else:
+            low, below = s, middle
+        gap = abs(above - below)
+        first = gap if k == 0 else first
+        if gap <= least:
+            return None
+    return float(_between(begin, end, high)[0]) if gap > _LEFT * first else None

@@ -1,0 +1,61 @@
+"""What a run with derivatives records, and what it returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.simulation.recording import Signal
+
+__all__ = ["Kept", "Trajectory"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class Trajectory:
+    """A run with its derivatives to k parameters.
+
+    Attributes
+    ----------
+    t : ndarray, (N,)
+    x, dx : ndarray, (N, n), (N, k, n)
+    signals : list of Signal
+        Those that were watched.
+    y, dy : list of ndarray, each (N, ...), (N, k, ...)
+    events : list of (float, str)
+        Zero crossings that were met, whose share in the derivatives is in them.
+    differenced : list of (str, str)
+        Blocks whose derivatives are differences, and what in them.
+    notes : list of str
+        What the derivatives leave out.
+    """
+
+    t: Array
+    x: Array
+    dx: Array
+    signals: list[Signal]
+    y: list[Array]
+    dy: list[Array]
+    events: list[tuple[float, str]]
+    differenced: list[tuple[str, str]]
+    notes: list[str]
+
+
+@dataclass
+class Kept:
+    """What was recorded, point by point or in parts of many."""
+
+    t: list[Array] = field(default_factory=list)
+    parts: list[list[Array]] = field(default_factory=list)
+
+    def add(self, t: Array, parts: list[Array]) -> None:
+        """Record a point, or many one behind the other."""
+        self.t.append(t)
+        self.parts.append(parts)
+
+    def arrays(self) -> list[Array]:
+        """Return times and parts, each as one array."""
+        return [np.concatenate(self.t), *(np.concatenate(columns) for columns in zip(*self.parts, strict=True))]

@@ -19,7 +19,7 @@ import cstormpy as cs
 from cstormpy.diagrams import acrobot
 from cstormpy.simulation.compiled.slices import Slices
 
-RUNS, T, ROUNDS = 100, 10.0, 3
+RUNS, T, ROUNDS = 400, 10.0, 3
 COST = f"a run within a sweep of {RUNS} acrobot runs of 10 s and alone [ms of CPU] (goal: at most 1.3 times)"
 GAIN = f"{RUNS} acrobot runs of 10 s on two cores: how many times as fast as on one (goal: 1.8 of 2 possible)"
 GRID = {

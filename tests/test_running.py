@@ -4,18 +4,25 @@ import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from cstormpy.dynamics import running
 from cstormpy.dynamics.running import run_batch
 from cstormpy.kernels.layout import LANES
 
-TABLES = SimpleNamespace(T=None, N=None)
+TABLES = SimpleNamespace(T=np.zeros(3), N=np.zeros(2, dtype=np.int64))
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    """Begin without knowing how long a sample takes."""
+    monkeypatch.setattr(running, "_rates", {})
 
 
 def run(part, count, threads):
     """Run part(start, stop) as if it were a kernel."""
-    entry = SimpleNamespace(load=lambda: lambda T, N, W, start, stop: part(start, stop))
+    entry = SimpleNamespace(name="part", load=lambda: lambda T, N, W, start, stop: part(start, stop))
     return run_batch(entry, TABLES, (), count, 1, threads)
 
 
@@ -62,6 +69,29 @@ def test_threads_are_woken_for_what_takes_long():
 
     run(part, 40 * LANES, 2)
     assert len(set(names)) == 2
+
+
+def test_what_is_known_to_take_long_is_shared_from_the_first_sample_on():
+    """The parts are the longer the more is left, so that the threads end together."""
+    taken = []
+
+    def part(start, stop):
+        taken.append((start, stop))
+        time.sleep(1e-4 * (stop - start))
+
+    run(part, 40 * LANES, 2)
+    assert sorted(taken)[0] == (0, LANES)  # alone, to see how long it takes
+    taken.clear()
+    run(part, 40 * LANES, 2)
+    sizes = [stop - start for start, stop in sorted(taken)]
+    assert sum(sizes) == 40 * LANES and sizes[0] == 10 * LANES
+    assert sizes == sorted(sizes, reverse=True) and sizes[-1] == LANES
+
+
+def test_few_sizes_are_remembered(monkeypatch):
+    monkeypatch.setattr(running, "_rates", {("another", k, k): 1.0 for k in range(running._RATES_KEPT)})
+    run(lambda start, stop: None, 40 * LANES, 2)
+    assert len(running._rates) == running._RATES_KEPT and ("part", 3, 2) in running._rates
 
 
 @pytest.mark.usefixtures("eager_threads")

@@ -33,12 +33,16 @@ MANY_COORDINATES = 80
 HAND_OVER = 3e-4
 #: From here on [s] a part takes much longer than its call from Python.
 LONG_ENOUGH = 3e-5
-#: Parts for each thread: one that wakes late, or is held up, does not hold up the others.
-PARTS = 8
+#: A part is at most this share of what each thread still has before it: one that wakes late, or is held up, does not
+#: hold up the others, and the last parts are short.
+SHARE = 0.5
 
 _GOOD = (-1, 0)
 
 _local = threading.local()
+#: Seconds per sample of a kernel for mechanisms of a size, as seen last; a wrong one costs a hand-over and no more.
+_rates: dict[tuple[str, int, int], float] = {}
+_RATES_KEPT = 256
 
 
 def workspace(numbers: int) -> Array:
@@ -68,8 +72,8 @@ def run_batch(
 ) -> tuple[int, int]:
     """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status.
 
-    Of several threads the caller is one. It begins alone, in growing parts, until one of them has shown how long the
-    rest will take: others are woken only for work that is worth it.
+    Of several threads the caller is one. Where it is not known yet how long a sample takes, it begins alone, in growing
+    parts, until one of them has shown it: others are woken only for work that is worth it.
     """
     workers = min(thread_count(threads), -(-count // layout.LANES))
     if count == 0:
@@ -81,8 +85,10 @@ def run_batch(
 
     if workers <= 1:
         return part(0, count)
+    key = entry.name, tables.T.size, tables.N.size
+    rate = _rates.get(key)
     done, samples, seconds = 0, layout.LANES, 0.0
-    while done < count and seconds < LONG_ENOUGH:
+    while rate is None or (done and done < count and seconds < LONG_ENOUGH):
         stop = min(count, done + samples)
         begin = time.perf_counter()
         outcome = part(done, stop)
@@ -91,12 +97,24 @@ def run_batch(
             return outcome
         rate = seconds / (stop - done)
         done, samples = stop, 4 * samples
-    left = rate * (count - done)
-    workers = min(workers, 1 + int(left / HAND_OVER))
-    parts = min(PARTS * workers, 1 + int(left / LONG_ENOUGH)) if workers > 1 else 1
-    groups = -(-(count - done) // layout.LANES)
-    cuts = sorted({min(count, done + layout.LANES * (groups * k // parts)) for k in range(parts + 1)})
-    return _share(part, deque(pairwise(cuts)), workers)
+    if done:
+        while len(_rates) >= _RATES_KEPT:
+            _rates.pop(next(iter(_rates)))
+        _rates[key] = rate
+    workers = min(workers, 1 + int(rate * (count - done) / HAND_OVER))
+    return _share(part, deque(_cut(done, count, workers, rate)), workers)
+
+
+def _cut(start: int, stop: int, workers: int, rate: float) -> list[tuple[int, int]]:
+    """Return bounds of parts, the longest first; whole groups of lanes, the last of which may be short."""
+    if workers <= 1:
+        return [(start, stop)]
+    least = max(1, int(LONG_ENOUGH / (rate * layout.LANES)))
+    cuts = [start]
+    while cuts[-1] < stop:
+        groups = int(SHARE * (stop - cuts[-1]) / (workers * layout.LANES))
+        cuts.append(min(stop, cuts[-1] + layout.LANES * max(least, groups)))
+    return list(pairwise(cuts))
 
 
 def _share(part: Callable[[int, int], tuple[int, int]], parts: deque[tuple[int, int]], workers: int) -> tuple[int, int]:

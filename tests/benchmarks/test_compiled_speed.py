@@ -127,3 +127,28 @@ def test_one_evaluation(benchmark, record_row, engines):
         faster=times["bdsim"] / each,
     )
     benchmark(steps)
+
+
+SAMPLED = "an acrobot held by a sampled LQR of 1 kHz, compiled: times real time (goal 100)"
+
+
+def sampled(sim):
+    """The acrobot balanced through a zero-order hold that ticks every millisecond."""
+    bd = sim.blockdiagram("sampled")
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[math.pi / 2 - 0.02, 0.0], name="plant")
+    law = bd.CONTROLLER("acrobot", "lqr", name="law")
+    held = bd.ZOH(bd.clock(1000, unit="Hz"), x0=[0.0], name="held")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law[0], held)
+    bd.connect(held, plant[0])
+    return bd
+
+
+def test_a_sampled_controller(benchmark, record_row):
+    sim, T = cs.Simulation(engine="compiled", progress=False, live=False), 10.0
+    bd = sampled(sim)
+    out = sim.run(bd, T=T)
+    assert abs(out.x[-1, 0] - math.pi / 2) < 1e-3
+    times = interleave({"wall": lambda: sim.run(bd, T=T)}, rounds=ROUNDS, seconds=0.0)
+    record_row(SAMPLED, seconds=T, ticks=len(out.clock0.t), time=times["wall"] * 1e3, times_real_time=T / times["wall"])
+    benchmark.pedantic(lambda: sim.run(bd, T=T), rounds=3)

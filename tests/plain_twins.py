@@ -33,6 +33,6 @@ def use_plain_python(monkeypatch):
     """Have diagrams run by plain Python; a run needs an observer, since compiled steps take machine code only."""
     monkeypatch.setattr(Compiled, "_ready", classmethod(lambda cls, program: plain(program)))
     monkeypatch.setattr(Compiled, "is_ready", classmethod(lambda cls, program: True))
-    monkeypatch.setattr(compiling, "address_of", lambda function, signature: (0, 0))
+    monkeypatch.setattr(compiling, "address_of", lambda function, signature: 0)
     compute_by = ExplicitStepper.compute_by
     monkeypatch.setattr(ExplicitStepper, "compute_by", lambda self, f, trial=None, K=None: compute_by(self, f))

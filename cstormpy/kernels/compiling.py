@@ -40,10 +40,10 @@ from cstormpy.reporting import notice_once
 __all__ = [
     "Entry",
     "address_of",
+    "caller_at",
     "can_keep",
     "entry",
     "exact_step",
-    "function_at",
     "is_kept",
     "step",
     "wait_silently",
@@ -57,63 +57,53 @@ _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": Fal
 _EXACT = {"error_model": "numpy", "boundscheck": False}
 
 #: References to arrays are counted: otherwise numba lets no step return an array.
-_STEP_OPTIONS = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
+_PIECE_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
 
 _entries: list[Entry] = []
 
 
 def step(function):
     """Compile a piece of a kernel, always inlined into the entry that uses it; Python can not call it."""
-    return numba.njit(**_OPTIONS, **_STEP_OPTIONS, pipeline_class=_StepCompiler)(function)
+    return numba.njit(**_OPTIONS, **_PIECE_OPTIONS, forceinline=True, pipeline_class=_StepCompiler)(function)
 
 
 def exact_step(function):
     """Compile a piece of a kernel whose every operation is rounded as by Python."""
-    return numba.njit(**_EXACT, _nrt=True)(function)
+    return numba.njit(**_EXACT, **_PIECE_OPTIONS, pipeline_class=_ExactStepCompiler)(function)
 
 
-def function_at(signature):
-    """Return what turns the address of a compiled function of a signature, as `address_of` gives it, into that.
+def caller_at(signature):
+    """Return ``call(address, *arguments)``, which calls the function that stands where `address_of` says.
 
     A function that is handed to a kernel as itself costs 60 us a call, whatever the kernel does with it.
     """
     if numba.config.DISABLE_JIT:
-        return lambda address: address[0]
+        return lambda function, *arguments: function(*arguments)
     arguments, result = sigutils.normalize_signature(signature)
-    return _function_at(types.FunctionType(result(*arguments)))
+
+    @intrinsic
+    def call(typing_context, address, *given):
+        def generate(context, builder, signature, values):
+            kind = context.call_conv.get_function_type(result, arguments).as_pointer()
+            function = builder.inttoptr(values[0], kind)
+            values = cgutils.unpack_tuple(builder, values[1])
+            status, value = context.call_conv.call_function(builder, function, result, arguments, values)
+            with cgutils.if_unlikely(builder, status.is_error):
+                context.call_conv.return_status_propagate(builder, status)
+            return value
+
+        return result(types.intp, types.Tuple(arguments)), generate
+
+    return call
 
 
 def address_of(dispatcher, signature):
-    """Return where the code of a compiled function stands: two integers, which hold as long as the function lives."""
+    """Return where the code of a compiled function stands: an integer, which holds as long as the function lives."""
     if numba.config.DISABLE_JIT:
-        return dispatcher, 0
+        return dispatcher
     arguments, result = sigutils.normalize_signature(signature)
     found = dispatcher.get_compile_result(result(*arguments))
-    return tuple(
-        found.library.get_pointer_to_function(name)
-        for name in (found.fndesc.llvm_cfunc_wrapper_name, found.fndesc.llvm_func_name)
-    )
-
-
-def _function_at(kind):
-    @intrinsic
-    def function_at_address(context, address):
-        def generate(context, builder, signature, arguments):
-            made = cgutils.create_struct_proxy(kind)(context, builder)
-            pointer = context.get_value_type(types.voidptr)
-            wrapper, code = cgutils.unpack_tuple(builder, arguments[0], 2)
-            made.c_addr = builder.inttoptr(wrapper, pointer)
-            made.py_addr = cgutils.get_null_value(pointer)
-            made.jit_addr = builder.inttoptr(code, pointer)
-            return made._getvalue()
-
-        return kind(address), generate
-
-    @numba.njit(**_EXACT, forceinline=True)
-    def at(address):
-        return function_at_address(address)
-
-    return at
+    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
 
 def entry(signature, *, nogil=False, exact=False):
@@ -228,14 +218,30 @@ class _StepLibrary(JITCodeLibrary):
         """Do nothing: the variable to be set is part of the machine code."""
 
 
+class _ExactStepLibrary(_StepLibrary):
+    """The same, left to the entry to optimise: large steps that call one another are not optimised again and again.
+
+    The sweeps over a mechanism's links become slower by a tenth if theirs are left as well (measured).
+    """
+
+    def _optimize_final_module(self):
+        pass
+
+
 class _StepCompiler(Compiler):
     """numba's compiler, but for the place where it puts its result."""
 
+    library = _StepLibrary
+
     def define_pipelines(self):
         state = self.state
-        state.library = _StepLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return super().define_pipelines()
+
+
+class _ExactStepCompiler(_StepCompiler):
+    library = _ExactStepLibrary
 
 
 # Where compiled kernels are kept ----------------------------------------------------------------------

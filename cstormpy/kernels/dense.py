@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from cstormpy.kernels.compiling import exact_step
+from cstormpy.kernels.diagram_rate import evaluate
 
 #: Where a row of integers says how many stages there are, and what the dense output is.
 STAGES, DENSE = 0, 1
@@ -61,7 +62,7 @@ def prepare_dense(f, stages, kind, dense, t, h, earliest, latest, x, z, p, n, w,
                 total += dense[D_STAGES + e, s] * K[s, i]
             point[i] = x[i] + total * h
         moment = min(max(t + dense[D_TIMES, e] * h, earliest), latest)
-        if f(moment, point, z, p, n, w, out, K[row]) != 0:
+        if evaluate(f, moment, point, z, p, n, w, out, K[row]) != 0:
             return False
     for i in range(x.size):
         change = K[stages + K_RESULT, i] - x[i]

@@ -5,7 +5,7 @@ A step ends where a guard crosses zero, which is for Python to handle. One at wh
 the run stands before it, and Python takes it again.
 
 The diagram is one function ``f(t, x, z, p, n, w, out, xd)``, which returns 0, or a positive number where it failed. It
-is given by the addresses of its code, as what numba does to hand over a function takes longer than many steps. Whatever
+is given by the address of its code, as what numba does to hand over a function takes longer than many steps. Whatever
 the diagram, this file is compiled once.
 """
 
@@ -15,8 +15,9 @@ import math
 
 import numpy as np
 
-from cstormpy.kernels.compiling import entry, exact_step, function_at
+from cstormpy.kernels.compiling import entry, exact_step
 from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
+from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.locating import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
 from cstormpy.kernels.rungekutta import (
     ADAPTIVE,
@@ -50,10 +51,6 @@ NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
 Z_FIRST, Z_COUNT, OUT_FIRST, PART = range(4)
 #: What `advance` returns: it went on, something is to be looked at in the next step, or guards have crossed zero.
 WENT, LOOK, CROSSED = range(3)
-
-#: The function of a diagram: t, x, z, p, n, w, out, xd.
-RATE = "i8(f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1])"
-_rate_at = function_at(RATE)
 
 
 @exact_step
@@ -114,7 +111,7 @@ def tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts
     at[EARLIEST] = t + at[JUMP_WIDTH] * (np.nextafter(t, np.inf) - t) if jumped else -np.inf
     at[LATEST] = np.inf
     tolerance = at[SAME_TIME] * max(1.0, abs(t))
-    good = f(clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
+    good = evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
     for c in range(clocks.shape[0]):
         if good and clocks[c, NEXT] < t + tolerance:
             row = ticked[how[TICKED]]
@@ -125,7 +122,7 @@ def tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts
                 z[parts[c, Z_FIRST] + k] = row[2 + k]
             how[TICKED] += 1
     how[COUNT] += 2
-    good = good and f(clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
+    good = good and evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
     if good and finite(how, out) and not jumped_across(out, guards, sides):
         return True
     while how[TICKED] > count:  # as if it had not been
@@ -194,7 +191,7 @@ def record_within(f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, take
         moment = grid_time(how, at)
         interpolate(stages, how[DENSE], (moment - t) / h, h, dense, x, K, point)
         how[COUNT] += 1
-        if f(clamped(moment, at), point, z, p, n, w, out, rate) != 0:
+        if evaluate(f, clamped(moment, at), point, z, p, n, w, out, rate) != 0:
             return taken, False
         taken = keep(moment, point, out, columns, taken, how, times, states, signals)
         how[POINT] += 1
@@ -239,25 +236,25 @@ def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out
 
 
 @entry(
-    "i8(UniTuple(i8, 2), f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], "
+    "i8(i8, f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], "
     "f8[:, ::1])",
     nogil=True,
     exact=True,
 )
-def trial(address, table, how, at, x, z, p, n, w, out, K):
+def trial(f, table, how, at, x, z, p, n, w, out, K):
     """Try a step of the length `LENGTH` from x, whose derivative is K[0]; return 0 or what the diagram returned."""
-    return attempt(_rate_at(address), table, how, at, at[LENGTH], x, z, p, n, w, out, K)
+    return attempt(f, table, how, at, at[LENGTH], x, z, p, n, w, out, K)
 
 
 @entry(
-    "UniTuple(i8, 2)(UniTuple(i8, 2), f8[:, ::1], f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], "
+    "UniTuple(i8, 2)(i8, f8[:, ::1], f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], "
     "f8[::1], f8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8[:, ::1], f8[::1], f8[:, ::1], f8[::1], "
     "f8[:, ::1], f8[:, ::1])",
     nogil=True,
     exact=True,
 )
 def advance(
-    address, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
+    f, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
     states, signals,
 ):  # fmt: skip
     """Take steps until a time, as many as there is room for, and keep them; return how it ended, and how many.
@@ -267,7 +264,6 @@ def advance(
     the grid, the signals from the given columns of out; `ticked` the ticks. The end of the last step is not among them
     where Python has something to do there, as at a crossing, of which `sides` says which guards have crossed.
     """
-    f = _rate_at(address)
     stages, taken = how[STAGES], np.int64(0)
     room = times.size - 2
     while taken < room and how[STEPS] < how[MOST] and how[TICKED] + clocks.shape[0] <= ticked.shape[0]:
@@ -298,7 +294,7 @@ def advance(
                 return WENT, taken
             if how[COUNT] != evaluations:  # the signals are those of another time
                 how[COUNT] += 1
-                if f(clamped(t_new, at), K[stages + K_RESULT], z, p, n, w, out, K[stages + K_RATE]) != 0:
+                if evaluate(f, clamped(t_new, at), K[stages + K_RESULT], z, p, n, w, out, K[stages + K_RATE]) != 0:
                     return LOOK, taken
             before = taken
             taken, good = record_within(
@@ -312,7 +308,7 @@ def advance(
             if (t_new < bound and (not at[GRID] > 0.0 or on_grid(how, at, t_new))) or jump_kept:
                 if taken > before and at[GRID] > 0.0:  # the signals are those of the grid's last point
                     how[COUNT] += 1
-                    if f(clamped(t_new, at), x, z, p, n, w, out, K[stages]) != 0:
+                    if evaluate(f, clamped(t_new, at), x, z, p, n, w, out, K[stages]) != 0:
                         return LOOK, taken
                 taken = keep(t_new, x, out, columns, taken, how, times, states, signals)
                 how[POINT] += at[GRID] > 0.0

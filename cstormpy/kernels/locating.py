@@ -22,6 +22,7 @@ from cstormpy.kernels.dense import (
     interpolate,
     prepare_dense,
 )
+from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import COUNT, EARLIEST, LATEST, SEARCH, TIME, attempt, clamped
 
 # sides: what is known of each guard; NaN before where it has just fired, and NaN for the time where it does not cross
@@ -29,6 +30,8 @@ BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES 
 
 _LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
 _MOST, _ROOT, _QUESTION, _BEYOND = roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
+#: Not a literal: numba compiles a step again for each literal that it is given.
+_DENSELY = np.bool_(False)
 _begin, _tell = exact_step(roots.begin), exact_step(roots.tell)
 
 
@@ -59,7 +62,7 @@ def seen_at(f, table, how, at, t1, dense, exactly, t, place, x, z, p, n, w, out,
     else:
         interpolate(stages, how[DENSE], (t - t0) / (t1 - t0), t1 - t0, dense, x, K, state)
     how[COUNT] += 1
-    if f(clamped(t, at), state, z, p, n, w, out, K[stages + K_RATE]) != 0:
+    if evaluate(f, clamped(t, at), state, z, p, n, w, out, K[stages + K_RATE]) != 0:
         return np.nan
     return out[place]
 
@@ -91,7 +94,7 @@ def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides
                     )
                     if not ready:
                         return -1
-                value = seen_at(f, table, how, at, t1, dense, False, right, guards[g], x, z, p, n, w, out, K)
+                value = seen_at(f, table, how, at, t1, dense, _DENSELY, right, guards[g], x, z, p, n, w, out, K)
                 if math.isnan(value):
                     return -1
             if crossed(before, value, direction):  # nothing crosses from a side that is not known
@@ -155,17 +158,21 @@ def located(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides):
         left, right, place = sides[LEFT, g], sides[RIGHT, g], guards[g]
         rises = sides[LAST, g] > sides[FIRST, g]
         zero = -_TINY if sides[FIRST, g] == 0.0 else _TINY
-        near = root(f, table, how, at, t1, dense, False, left, right, rises, zero, place, x, z, p, n, w, out, K, search)
-        guess, found = _GUESS * (right - left), np.inf
-        if near < np.inf:
-            a, b = max(left, near - guess), min(right, near + guess)
-            found = root(f, table, how, at, t1, dense, True, a, b, rises, zero, place, x, z, p, n, w, out, K, search)
-        if found == np.inf:
-            found = root(
-                f, table, how, at, t1, dense, True, left, right, rises, zero, place, x, z, p, n, w, out, K, search
-            )
-        if math.isnan(near) or math.isnan(found):
-            return np.nan
+        near = found = np.inf
+        for k in range(3):  # by the dense output, by shorter steps near what that has found, and by these everywhere
+            a, b = left, right
+            if k == 1:
+                if near == np.inf:
+                    continue
+                guess = _GUESS * (right - left)
+                a, b = max(left, near - guess), min(right, near + guess)
+            found = root(f, table, how, at, t1, dense, k > 0, a, b, rises, zero, place, x, z, p, n, w, out, K, search)
+            if math.isnan(found):
+                return np.nan
+            if k == 0:
+                near = found
+            elif found < np.inf:
+                break
         if found == np.inf:
             found = min(near, right)
         sides[CROSSES_AT, g] = found

@@ -22,6 +22,7 @@ from cstormpy.kernels.dense import (
     T_TIMES,
     weigh,
 )
+from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.roots import ROOT
 
 # how: integers, behind STAGES and DENSE of `dense`
@@ -47,22 +48,22 @@ def attempt(f, table, how, at, h, x, z, p, n, w, out, K):
         weigh(K, s, table[s], total)
         for i in range(x.size):
             stage[i] = x[i] + total[i] * h
-        status = f(clamped(t + table[stages + T_TIMES, s] * h, at), stage, z, p, n, w, out, K[s])
+        status = evaluate(f, clamped(t + table[stages + T_TIMES, s] * h, at), stage, z, p, n, w, out, K[s])
         if status != 0:
             return status
     weigh(K, stages, table[stages + T_RESULT], total)
     for i in range(x.size):
         result[i] = x[i] + h * total[i]
     how[COUNT] += stages
-    return f(clamped(t + h, at), result, z, p, n, w, out, K[stages])
+    return evaluate(f, clamped(t + h, at), result, z, p, n, w, out, K[stages])
 
 
 @exact_step
-def squares(table, row, how, at, factor, x, K):
+def squares(weights, how, at, factor, x, K):
     """Return the sum of the squares of an estimate of the error, each as a share of what is tolerated."""
     stages = how[STAGES]
     total = K[stages + K_SCRATCH]
-    weigh(K, stages + 1, table[stages + row], total)
+    weigh(K, stages + 1, weights, total)
     for i in range(x.size):
         scale = at[ATOL] + max(abs(x[i]), abs(K[stages + K_RESULT, i])) * at[RTOL]
         total[i] = total[i] * factor / scale
@@ -72,10 +73,11 @@ def squares(table, row, how, at, factor, x, K):
 @exact_step
 def scaled_error(table, how, at, h, x, K):
     """Return the estimated error as a share of what is tolerated."""
+    weights = table[how[STAGES] + T_ERROR]
     if how[SECOND] == 0:
-        return math.sqrt(squares(table, T_ERROR, how, at, h, x, K)) / float(x.size) ** 0.5
-    first, second = math.sqrt(squares(table, T_ERROR, how, at, 1.0, x, K)), 0.0
-    second = math.sqrt(squares(table, T_SECOND, how, at, 1.0, x, K))
+        return math.sqrt(squares(weights, how, at, h, x, K)) / float(x.size) ** 0.5
+    first = math.sqrt(squares(weights, how, at, 1.0, x, K))
+    second = math.sqrt(squares(table[how[STAGES] + T_SECOND], how, at, 1.0, x, K))
     first, second = first * first, second * second
     if first == 0.0 and second == 0.0:
         return 0.0

@@ -14,7 +14,7 @@ from numba.core.errors import NumbaError
 
 from cstormpy.kernels.compiling import _EXACT, _Kept
 from cstormpy.kernels.diagram_calls import callee
-from cstormpy.kernels.entries_stepping import RATE
+from cstormpy.kernels.diagram_rate import RATE
 
 __all__ = ["Refused", "compiled", "kept_as"]
 

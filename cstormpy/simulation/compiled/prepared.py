@@ -29,6 +29,8 @@ Detectors = list[tuple[Any, Any]]
 _SAME = 1e-9
 #: Where a diagram keeps it.
 _NAME = "_compiled_form"
+#: The steps themselves, as `is_kept` knows them.
+_ADVANCE = "entries_stepping.advance"
 #: For so many ways to run it, room for steps is kept.
 _WAYS = 4
 
@@ -98,6 +100,9 @@ class Prepared:
         """Return the function, compiled or read from disk where that has not been done yet."""
         program = self.program
         if not Compiled.is_ready(program) and not self._is_kept():
+            from cstormpy.kernels.beside import compile_beside
+
+            compile_beside((_ADVANCE,))
             notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
         if self.compiled is None:
             self.compiled = Compiled(program, program.nstates)
@@ -114,7 +119,7 @@ class Prepared:
         from cstormpy.kernels.steppers_generated import kept_as
 
         digest, lasting = self.program.fingerprint
-        names = (kept_as(self.program.source, digest), "entries_stepping.advance", "entries_stepping.trial")
+        names = (kept_as(self.program.source, digest), _ADVANCE, "entries_stepping.trial")
         return lasting and all(map(is_kept, names))
 
     def slices(self, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> Slices:

@@ -58,7 +58,7 @@ class Compiled:
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
         from cstormpy.kernels.compiling import address_of
-        from cstormpy.kernels.entries_stepping import RATE
+        from cstormpy.kernels.diagram_rate import RATE
 
         self.function = self._ready(program)
         self.address = address_of(self.function, RATE)

@@ -236,8 +236,7 @@ def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out
 
 
 @entry(
-    "i8(i8, f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], "
-    "f8[:, ::1])",
+    "i8(i8, f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[:, ::1])",
     nogil=True,
     exact=True,
 )

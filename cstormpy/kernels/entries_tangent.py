@@ -11,9 +11,9 @@ import math
 
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.directional import along_direction
 from cstormpy.kernels.entries_mechanisms import bring, energies, take
-from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.entries_stepping import LOOK, WENT
 from cstormpy.kernels.hybrid import hybrid, node, wrench_place
 from cstormpy.kernels.layout import (

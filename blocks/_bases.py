@@ -33,18 +33,17 @@ class Ported:
 
     def _port_names(self) -> tuple[list[str], list[str]]:
         """Return the names of inputs and outputs, none while the block is being made."""
-        inputs, outputs = (self.__dict__.get(f"_{side}port_names") or [] for side in ("in", "out"))
-        return inputs, outputs
+        own = self.__dict__
+        return own.get("_inport_names") or [], own.get("_outport_names") or []
 
     def __getattr__(self, name: str) -> Any:
         """Return a port by its name."""
         inputs, outputs = self._port_names()
-        try:
-            plug = super().__getattr__(name)  # type: ignore[misc]
-        except AttributeError:
+        if name not in inputs and name not in outputs:
             if name.startswith("_"):
-                raise
-            raise _UnknownPort(self, name, [*inputs, *outputs]) from None
+                raise AttributeError(name)
+            raise _UnknownPort(self, name, [*inputs, *outputs])
+        plug = super().__getattr__(name)  # type: ignore[misc]
         if (name in inputs) != (name in outputs):
             plug.side = "input" if name in inputs else "output"
         return plug

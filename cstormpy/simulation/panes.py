@@ -60,13 +60,13 @@ class Pane:
         self.block, self.kind = block, kind
         self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
         self.name = str(block.name)
-        self.title = str(getattr(block, "title", None) or block.name)
-        self.unit = str(getattr(block, "unit", "") or "")
-        self.mechanism = getattr(block, "mechanism", None)
-        chosen = getattr(block, "vector", None) if kind == "scope" else getattr(block, "indices", None)
+        self.title = str(_own(block, "title") or block.name)
+        self.unit = str(_own(block, "unit") or "")
+        self.mechanism = _own(block, "mechanism")
+        chosen = _own(block, "vector") if kind == "scope" else _own(block, "indices")
         #: Which of the columns are shown, None for all.
         self.chosen = list(chosen) if isinstance(chosen, (list, tuple)) else None
-        self.options = dict(getattr(block, "options", None) or _options_of(block))
+        self.options = dict(_own(block, "options") or _options_of(block))
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the block shows now, input by input, as flat arrays."""
@@ -86,7 +86,7 @@ class Pane:
 
     def labels(self, width: int) -> list[str]:
         """Return a label for each of so many columns."""
-        given = getattr(self.block, "labels", None)
+        given = _own(self.block, "labels")
         if given is not None and len(given) == width:
             return [str(label) for label in given]
         labels = []
@@ -115,14 +115,22 @@ def find_panes(bd: Any) -> list[Pane]:
     return panes
 
 
+def _own(block: Any, name: str) -> Any:
+    """Return an attribute of a block, None if it has none: not a port, which takes long to look for."""
+    try:
+        return object.__getattribute__(block, name)
+    except AttributeError:
+        return None
+
+
 def _options_of(block: Any) -> dict[str, Any]:
     """Return the options of bdsim's own scopes."""
     options: dict[str, Any] = {}
-    scale = getattr(block, "scale", "auto")
-    if not isinstance(scale, str):
+    scale = _own(block, "scale")
+    if scale is not None and not isinstance(scale, str):
         options["scale"] = [float(v) for v in np.asarray(scale).reshape(-1)]
-    if getattr(block, "stairs", False):
+    if _own(block, "stairs"):
         options["stairs"] = True
-    if getattr(block, "aspect", None) == "equal":
+    if _own(block, "aspect") == "equal":
         options["equal"] = True
     return options

@@ -161,7 +161,7 @@ class Run:
     def _segment(self, bound: float, sources: list[Any]) -> bool:
         """Step to a boundary; False where an event or a command ended the segment before."""
         d = self.diagram
-        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
+        self._look_up_to(bound, sources)
         if self._only_ticks:
             self._leap(bound)
             return True
@@ -239,6 +239,11 @@ class Run:
         self._look_beyond(jumped)
         self.stepper.restart(self.t, self.x)
         self.diagram.at(self.t, self.x)
+
+    def _look_up_to(self, bound: float, sources: list[Any]) -> None:
+        """Let blocks see no time at or behind the next jump."""
+        jumps = any(_jumps(s) for s in sources)
+        self.diagram.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if jumps else math.inf
 
     def _look_beyond(self, jumped: bool) -> None:
         """Let blocks see the time behind a jump; clocks that tick there sample what the source jumps to."""
@@ -320,13 +325,14 @@ class Run:
 
     def _states_after(self, states: dict[Any, Any]) -> Array:
         """Return the continuous states that event handlers have left."""
-        for b, _ in self.diagram.continuous:
-            if np.size(states[b]) != b.nstates:
+        parts = [(b, np.asarray(states[b], dtype=float).reshape(-1)) for b, _ in self.diagram.continuous]
+        for b, part in parts:
+            if part.size != b.nstates:
                 raise DiagramError(
-                    f"{describe(b)}: has {b.nstates} states, an event handler left {np.size(states[b])}; "
+                    f"{describe(b)}: has {b.nstates} states, an event handler left {part.size}; "
                     "write into the array, as in states[block][:] = ..."
                 )
-        return np.array(self.diagram.bd.continuous_state_vector(states), dtype=float)
+        return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         handler = getattr(block, "event_handler", None) or getattr(block, "on_event", None)

@@ -87,7 +87,7 @@ class SavedState:
             t=float(t),
             continuous={str(b.name): x[part].tolist() for b, part in diagram.continuous},
             sampled={str(b.name): cell[0].tolist() for b, cell in diagram.cells.items()},
-            memory={str(b.name): b.memory() for b in diagram.bd.blocklist if hasattr(b, "memory")},
+            memory={str(b.name): b.memory() for b in diagram.bd.blocklist if hasattr(type(b), "memory")},
             step=float(step),
         )
 
@@ -100,7 +100,7 @@ class SavedState:
             parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
             simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
         for b in diagram.bd.blocklist:
-            if hasattr(b, "recall") and str(b.name) in self.memory:
+            if hasattr(type(b), "recall") and str(b.name) in self.memory:
                 try:
                     b.recall(self.memory[str(b.name)])
                 except (LookupError, TypeError, ValueError, AttributeError) as error:

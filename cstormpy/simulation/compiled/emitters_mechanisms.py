@@ -196,10 +196,10 @@ def energies(asked: Asked, q: Value, qd: Value) -> Value:
 
 def _welded(mech: Any) -> float:
     """Return the potential energy of the links that are fixed to the base; the kernel sees what moves."""
-    from cstormpy.mechanism.tables import first_moment, tables_of
-
     found: float | None = mech._cache.get("welded energy")
     if found is None:
+        from cstormpy.mechanism.tables import first_moment, tables_of
+
         found = mech._cache["welded energy"] = -float(mech.gravity @ first_moment(tables_of(mech).base_inertia))
     return found
 

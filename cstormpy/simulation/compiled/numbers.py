@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,36 @@ from numpy.typing import NDArray
 __all__ = ["Numbers", "Table"]
 
 
+class _Places:
+    """Places in a table, as an array once that is asked for."""
+
+    def __init__(self) -> None:
+        self._given: list[int] = []
+
+    def add(self, first: int, last: int) -> None:
+        """Add those from the first to before the last."""
+        self._given += range(first, last)
+
+    @cached_property
+    def array(self) -> NDArray[np.intp]:
+        """All of them."""
+        return np.array(self._given, dtype=np.intp)
+
+
 class Table:
     """Numbers one behind the other, some with a function that reads them anew."""
 
     def __init__(self, kind: Any) -> None:
-        self.kind = kind
+        self.kind = np.dtype(kind)
         self.size = 0
         self._parts: list[NDArray[Any]] = []
-        #: Where single numbers stand, and what reads them: together, for there are many.
-        self._places: list[int] = []
+        #: Where single numbers stand, and what reads them; what is read anew is written together, for it is much.
+        self._places = _Places()
         self._single: list[Callable[[], Any]] = []
-        self._arrays: list[_Read] = []
+        #: The same of arrays, with their shapes.
+        self._within = _Places()
+        self._shapes: list[tuple[int, ...]] = []
+        self._arrays: list[tuple[Callable[[], Any], Callable[[Any], NDArray[Any]]]] = []
 
     def keep(
         self, value: Any, reader: Callable[[], Any] | None, convert: Callable[[Any], NDArray[Any]]
@@ -33,10 +52,12 @@ class Table:
         self._parts.append(numbers.ravel().astype(self.kind))
         self.size += numbers.size
         if reader is not None and numbers.shape == ():
-            self._places.append(first)
+            self._places.add(first, self.size)
             self._single.append(reader)
         elif reader is not None:
-            self._arrays.append(_Read(slice(first, self.size), numbers.shape, reader, convert))
+            self._within.add(first, self.size)
+            self._shapes.append(numbers.shape)
+            self._arrays.append((reader, convert))
         return numbers, first
 
     def array(self) -> NDArray[Any]:
@@ -44,39 +65,18 @@ class Table:
         return np.concatenate([np.zeros(0, dtype=self.kind), *self._parts])
 
     def refresh(self, out: NDArray[Any]) -> bool:
-        """Write what the readers give now; return False where something has another shape.
-
-        The array is the same one each time.
-        """
+        """Write what the readers give now; return False where something has another shape."""
         if self._single:
-            out[self._places] = array("d", [reader() for reader in self._single])
-        for read in self._arrays:
-            value = read.reader()
-            if value is read.last:
-                continue
-            # conversion would copy
-            plain = value.__class__ is np.ndarray and value.shape == read.shape and value.dtype == self.kind
-            numbers = value if plain else read.convert(value)
-            if numbers.shape != read.shape:
+            out[self._places.array] = array("d", [read() for read in self._single])
+        if self._arrays:
+            arrays = [
+                value if value.__class__ is np.ndarray and value.dtype is self.kind else convert(value)
+                for value, convert in [(read(), convert) for read, convert in self._arrays]
+            ]
+            if [value.shape for value in arrays] != self._shapes:
                 return False
-            out[read.part] = numbers.ravel()
-            read.last = value if _is_fixed(value) else _NOTHING
+            out[self._within.array] = np.concatenate(arrays, axis=None)
         return True
-
-
-#: What no reader gives.
-_NOTHING = object()
-
-
-@dataclass
-class _Read:
-    """An array of numbers, and what was read last where that can not have changed if it is the same object."""
-
-    part: slice
-    shape: tuple[int, ...]
-    reader: Callable[[], Any]
-    convert: Callable[[Any], NDArray[Any]]
-    last: Any = _NOTHING
 
 
 class Numbers:
@@ -101,13 +101,6 @@ class Numbers:
         if self.baked or not all(_same(reader(), value) for reader, value in self.conditions):
             return False
         return self.floats.refresh(p) and self.whole.refresh(n)
-
-
-def _is_fixed(value: Any) -> bool:
-    """Tell whether an array always holds the numbers that it holds now."""
-    if value.__class__ is not np.ndarray or value.flags.writeable:
-        return False
-    return value.base is None or (isinstance(value.base, np.ndarray) and not value.base.flags.writeable)
 
 
 def _same(now: Any, before: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from cstormpy.simulation.compiled.prepared import Prepared, prepared
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
+from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME, Run
 from cstormpy.simulation.steppers import ExplicitStepper
 
@@ -47,6 +49,8 @@ class CompiledRun(Run):
     _slices: Slices | None = None
     #: Whether the diagram could be translated as the run began, and whether it may have changed since.
     _begun = _stale = False
+    #: Where each signal stands, in its slot and in `out`, and what makes the one of the other; None: not for all.
+    _published: list[tuple[Any, int, int, Callable[[Any], Any]]] | None = None
     #: Time and state at which the signals stand in `out`, None if they stand nowhere.
     _probed: tuple[float, Array] | None = None
 
@@ -82,6 +86,8 @@ class CompiledRun(Run):
         """Take derivative, guards and steps from the compiled function."""
         program = self.program = self._prepared.program
         self._probed = None
+        self._published = _ways_back(self.diagram, program)
+        self.diagram.shortcut = self._publish
         if program.guards is not None:
             self.crossings.detectors = [
                 (_Guard(self, place, detector), b) if whole else (detector, b)
@@ -111,7 +117,7 @@ class CompiledRun(Run):
 
     def _fall_back(self, error: NotTranslated) -> None:
         notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
-        self.program, self._slices = None, None
+        self.program, self._slices, self.diagram.shortcut = None, None, None
         self.crossings.detectors = self.simstate.crossing_detectors
         if isinstance(self.stepper, ExplicitStepper):
             self.stepper.compute_by(self.diagram.derivative)
@@ -142,14 +148,31 @@ class CompiledRun(Run):
             self._probed = (t, x.copy())
         return True
 
+    def _publish(self, t: float, x: Array) -> bool:
+        """Give the blocks their signals by the compiled function, unless one of them may be about to change."""
+        if self._stale or self._published is None or self._asked():
+            return False
+        self._compiled.sample(self.diagram.cells)
+        self._probed = None
+        if not self.probe(t, x):
+            return False
+        out = self._compiled.out
+        for slot, first, last, back in self._published:
+            slot.value = back(out[first:last])
+        return True
+
     # what may have changed the blocks
 
+    def _asked(self) -> bool:
+        """Tell whether a block is to do something at its next evaluation, as a controller that swaps its law."""
+        return self.program is not None and any(pending() for pending in self.program.pending)
+
     def _serve(self, sources: list[Any]) -> None:
-        super()._serve(sources)
         # a block that may be asked for something, as a controller by a signal that jumps, is looked at again
-        asked = self.program is not None and bool(self.program.pending)
+        asked = self._asked()
         changed = any(not isinstance(s, Clock) and (asked or not isinstance(s, Block)) for s in sources)
         self._stale = self._stale or changed
+        super()._serve(sources)
 
     def _commanded(self, jumped: bool = False) -> bool:
         self._stale = self._stale or not self.commands.empty()
@@ -173,11 +196,14 @@ class CompiledRun(Run):
             super()._begin_segment(jumped)
 
     def _renew(self, jumped: bool) -> None:
-        self._stale = False
         self._look_beyond(jumped)
-        self.diagram.at(self.t, self.x)  # a controller carries out what it was asked for
+        if self._asked():
+            self.diagram.at(self.t, self.x)
         if self.program is not None and self._prepared.refresh(self.diagram):
+            self._stale = False
             return
+        self.diagram.at(self.t, self.x)
+        self._stale = False
         try:
             self._prepared.translate(self.diagram, self.simstate.crossing_detectors)
             self._prepared.ready()
@@ -193,13 +219,13 @@ class CompiledRun(Run):
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
             return False
-        if self.diagram.nstates and self.stepper.h <= 0.0:
-            return False
-        return self.simstate.stop is None and not any(pending() for pending in self.program.pending)
+        return self.simstate.stop is None and not self._asked()
 
     def _glide(self) -> bool:
         slices, taken = self._slices, None
         assert slices is not None
+        if self.diagram.nstates and self.stepper.h <= 0.0 and not self._choose_length():
+            return False
         self._arrange(slices)
         try:
             while self._can_glide() and self.commands.empty():
@@ -211,6 +237,20 @@ class CompiledRun(Run):
         if taken is None or not taken.fired:
             return False
         self._event(self.t, self.x, taken.fired)
+        return True
+
+    def _choose_length(self) -> bool:
+        """Choose the length of the first step as if it were taken alone; return whether there is time for one."""
+        stepper = self.stepper
+        if not isinstance(stepper, ExplicitStepper) or not stepper.method.adaptive:
+            return False
+        bound, sources = self._next_boundary()
+        for source in sources:
+            self.simstate.declare_event(source, bound)
+        if bound <= self.t:
+            return False
+        self._look_up_to(bound, sources)
+        stepper.choose_length(bound)
         return True
 
     def _arrange(self, slices: Slices) -> None:
@@ -287,6 +327,34 @@ class CompiledRun(Run):
     def _glance(self) -> None:
         for glance in self.glances:
             self._call("the progress line", glance, self.t, self.x)
+
+
+def _ways_back(diagram: Diagram, program: Program) -> list[tuple[Any, int, int, Callable[[Any], Any]]] | None:
+    """Return how each signal gets from `out` into its slot, as what stands there now; None where one can not.
+
+    That is so of a diagram whose blocks count their evaluations, and of signals that are no numbers.
+    """
+    found: list[tuple[Any, int, int, Callable[[Any], Any]]] = []
+    for b, _, _, outs, _, _ in diagram.order:
+        for port, slot in enumerate(outs):
+            way = _way_back(slot.value)
+            if way is None or (id(b), port) not in program.columns:
+                return None
+            first, shape = program.columns[id(b), port]
+            found.append((slot, first, first + math.prod(shape), way))
+    return None if diagram.resets else found
+
+
+def _way_back(value: Any) -> Callable[[Any], Any] | None:
+    """Return what makes a signal of the kind of a value from its numbers."""
+    kind = value.__class__
+    if kind is np.ndarray:
+        shape = value.shape
+        return (lambda part: part.reshape(shape).copy()) if value.dtype == np.float64 else None
+    if issubclass(kind, (int, np.integer)) and not issubclass(kind, bool):
+        # a constant without a fraction, or a step from one to what has one
+        return lambda part: kind(part[0]) if part[0].is_integer() else float(part[0])
+    return (lambda part: kind(part[0])) if issubclass(kind, (float, bool, np.bool_)) else None
 
 
 class _Guard:

@@ -14,7 +14,7 @@ import pytest
 
 pin = pytest.importorskip("pinocchio")
 
-from interleaved import gain_of_two_processes, interleave  # noqa: E402
+from interleaved import gain, gain_of_two_processes, interleave  # noqa: E402
 from pinocchio_model import Oracle  # noqa: E402
 from random_mechanisms import random_state  # noqa: E402
 
@@ -170,11 +170,13 @@ def test_two_threads(benchmark, record_row, name, what):
     lasting = int(few * LASTING / interleave({"few": short}, rounds=5)["few"])
     mech, *samples = batch(mech, lasting)
     ask = partial(getattr(mech, what), *samples)
-    times = interleave({"one": ask, "two": partial(ask, threads=2)})
-    one, two = times["one"], times["two"]
-    machine = gain_of_two_processes(short)
     record_row(
-        TWO_THREADS, mechanism=name, what=what, samples=lasting, one=one, two=two, gain=one / two, machine=machine
+        TWO_THREADS,
+        mechanism=name,
+        what=what,
+        samples=lasting,
+        gain=gain(ask, partial(ask, threads=2)),
+        machine=gain_of_two_processes(short),
     )
     benchmark(ask, threads=2)
 

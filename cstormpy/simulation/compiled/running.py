@@ -351,10 +351,11 @@ def _way_back(value: Any) -> Callable[[Any], Any] | None:
     if kind is np.ndarray:
         shape = value.shape
         return (lambda part: part.reshape(shape).copy()) if value.dtype == np.float64 else None
-    if issubclass(kind, (int, np.integer)) and not issubclass(kind, bool):
-        # a constant without a fraction, or a step from one to what has one
+    if issubclass(kind, (bool, np.bool_)):
+        return lambda part: kind(part[0]) if part[0] in (0.0, 1.0) else float(part[0])
+    if issubclass(kind, (int, np.integer)):  # a step may go from a whole number to what is none, so may a function
         return lambda part: kind(part[0]) if part[0].is_integer() else float(part[0])
-    return (lambda part: kind(part[0])) if issubclass(kind, (float, bool, np.bool_)) else None
+    return (lambda part: kind(part[0])) if issubclass(kind, float) else None
 
 
 class _Guard:

@@ -104,7 +104,8 @@ class Sweeping:
         cores as far as the runs are compiled: of two cores they make 1.4 to 1.5 in runs of the acrobot, half of whose
         milliseconds are Python. Processes make all of them, after seconds for their start
         (``pytest tests/benchmarks/test_sweep_speed.py``): thousands of runs, diagrams that are run by their blocks, and
-        measures that take long want these. Functions of the diagram and the measure are called by several threads at once.
+        measures that take long want these. Functions of the diagram and the measure are called by several threads at
+        once.
 
         Examples
         --------

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 
+import numba
 import numpy as np
 import pytest
 from test_compiled import behind_a_state, simulation
@@ -44,6 +45,29 @@ def test_a_number_in_a_module_of_ones_own_that_changes_is_seen_by_the_next_run()
     for k in (2.0, 3.0):
         gains.k = k
         assert sim.run(bd, T=1.0).x[-1, 0] == pytest.approx(0.5 * math.exp(-k), rel=1e-5)
+
+
+def test_code_that_numba_has_frozen_is_kept_for_no_other_process():
+    """There the helper would be compiled with the present number, here it stays as it is."""
+    helper = numba.njit(module_with_a_gain(2.0))
+
+    def law(x):
+        return helper(x)
+
+    before = digest_of(law)
+    assert law(1.0) == 2.0 and digest_of(law) == before
+    helper.py_func.__globals__["gain"] = 3.0
+    after, lasting = fingerprint([law])
+    assert law(1.0) == 2.0 and after != before and not lasting
+    helper.py_func.__globals__["gain"] = 2.0
+    assert digest_of(law) == before
+
+
+def module_with_a_gain(gain):
+    """Return a function of a module of its own."""
+    module = types.ModuleType("gain_of_a_helper")
+    exec(f"gain = {gain}\ndef times(x):\n    return gain * x\n", module.__dict__)
+    return module.times
 
 
 READS = """

@@ -94,16 +94,17 @@ class Run:
         self.t, self.x, self.start_time = t, x, t
         self._looked = (0, t)
         self.end = t + self.settings.T
-        self.stepper = self._make_stepper(step)
         self.crossings = Crossings(self.simstate.crossing_detectors)
-        self.diagram.bind_samples(self.simstate)
         nothing_between = not self.diagram.nstates and not self.crossings.detectors and not self.settings.grid
         self._only_ticks = nothing_between and bool(self.diagram.bd.clocklist)
+        self.stepper = self._make_stepper(step)
+        self.diagram.bind_samples(self.simstate)
 
     def _make_stepper(self, step: float) -> Stepper:
         s = self.settings
         if self.diagram.nstates == 0:
-            return make_stepper(self.diagram.derivative, "Euler", s.rtol, s.atol, s.max_step, s.step or s.max_step, {})
+            length = math.inf if self._only_ticks else s.step or s.max_step
+            return make_stepper(self.diagram.derivative, "Euler", s.rtol, s.atol, s.max_step, length, {})
         stepper = make_stepper(self.diagram.derivative, s.solver, s.rtol, s.atol, s.max_step, s.step, s.solver_args)
         if step > 0.0 and s.step is None:
             stepper.h = step

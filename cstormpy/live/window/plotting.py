@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pyqtgraph as pg
@@ -11,7 +12,7 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
 
-__all__ = ["Plot", "curve", "line", "round_step", "rounded_range"]
+__all__ = ["Plot", "curve", "line", "round_step", "rounded_range", "short_number"]
 
 _MARGIN = 0.06
 """Of the height, above and below the curves."""
@@ -43,6 +44,15 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
     return math.floor((low - margin) / step) * step, math.ceil((high + margin) / step) * step
 
 
+def short_number(text: str) -> str:
+    """Return a number as it stands at an axis: with true minus signs, and powers of ten without zeros before them.
+
+    >>> short_number("-5e-05"), short_number("2e+06"), short_number("-0.5")
+    ('−5e−5', '2e6', '−0.5')
+    """
+    return re.sub(r"e[+]?(-?)0*(\d)", r"e\1\2", text).replace("-", "\u2212")
+
+
 class _Axis(pg.AxisItem):
     """An axis that has numbers at its very ends too: pyqtgraph leaves them out where there is a grid."""
 
@@ -51,7 +61,7 @@ class _Axis(pg.AxisItem):
         return super().boundingRect().adjusted(-sideways, -upright, sideways, upright)
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        return [text.replace("-", "\u2212") for text in super().tickStrings(values, scale, spacing)]
+        return [short_number(text) for text in super().tickStrings(values, scale, spacing)]
 
 
 class Plot(pg.PlotWidget):

@@ -10,6 +10,7 @@ import inspect
 import os
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -231,6 +232,8 @@ def _describe(value: Any, parts: list[str], seen: dict[Any, int], names: tuple[s
         return True
     if isinstance(value, type):
         return _describe_class(value, parts, seen)
+    if hasattr(value, "py_func") and hasattr(value, "overloads"):
+        return _describe_compiled(value, parts)
     func = getattr(value, "py_func", value)
     if isinstance(func, types.FunctionType):
         if str(func.__module__).split(".")[0] in ("numpy", "scipy", "math"):
@@ -239,6 +242,19 @@ def _describe(value: Any, parts: list[str], seen: dict[Any, int], names: tuple[s
         parts.append("function")
         return _describe_function(func, parts, seen)
     return _describe_whole(value, parts, seen)
+
+
+#: Functions that users have compiled by numba, as they were when they were met first.
+_met: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def _describe_compiled(value: Any, parts: list[str]) -> bool:
+    """Add a function that a user has compiled: what it reads has become part of it, and stays when that changes."""
+    own: list[str] = []
+    lasting = _describe(value.py_func, own, {})
+    text = "\n".join(own)
+    parts.append(f"compiled {text}")
+    return lasting and (_met.setdefault(value, text) == text or not value.overloads)
 
 
 def _describe_whole(value: Any, parts: list[str], seen: dict[Any, int]) -> bool:

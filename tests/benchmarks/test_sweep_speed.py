@@ -9,17 +9,18 @@ from __future__ import annotations
 import math
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
-from interleaved import gain_of_two_processes, interleave
+from interleaved import gain, gain_of_two_processes
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot
 from cstormpy.simulation.compiled.slices import Slices
 
-RUNS, T, ROUNDS = 400, 10.0, 3
+RUNS, T, ROUNDS = 400, 10.0, 5
 COST = f"a run within a sweep of {RUNS} acrobot runs of 10 s and alone [ms of CPU] (goal: at most 1.3 times)"
 GAIN = f"{RUNS} acrobot runs of 10 s on two cores: how many times as fast as on one (goal: 1.8 of 2 possible)"
 GRID = {
@@ -54,16 +55,10 @@ def test_a_run_in_a_sweep_beside_one_alone(benchmark, record_row, sim, law):
     def swept():
         sweep(sim, law, workers=1)
 
-    used: dict[str, list[float]] = {"alone": [], "swept": []}
-
-    def timed(name, run):
-        begin = time.process_time()
-        run()
-        used[name].append(time.process_time() - begin)
-
-    interleave({"alone": lambda: timed("alone", alone), "swept": lambda: timed("swept", swept)}, ROUNDS, 0.0)
-    a, s = (float(np.median(used[name])) / RUNS * 1e3 for name in ("alone", "swept"))
-    record_row(COST, law=law, alone=a, swept=s, ratio=s / a)
+    ratio = gain(swept, alone, ROUNDS, 0.0, time.process_time)
+    begin = time.process_time()
+    alone()
+    record_row(COST, law=law, alone=(time.process_time() - begin) / RUNS * 1e3, ratio=ratio)
     benchmark.pedantic(swept, rounds=1)
 
 
@@ -72,27 +67,20 @@ def test_two_cores(benchmark, record_row, sim, law, monkeypatch):
     sweep(sim, law, workers=1, grid={name: values[:2] for name, values in GRID.items()})
     with ProcessPoolExecutor(2, get_context("spawn")) as processes:
         sweep(sim, law, executor=processes)  # its workers import and load what is compiled
-        times = interleave(
-            {
-                "one": lambda: sweep(sim, law, workers=1),
-                "threads": lambda: sweep(sim, law, workers=2),
-                "processes": lambda: sweep(sim, law, executor=processes),
-            },
-            ROUNDS,
-            0.0,
-        )
+        one, two = partial(sweep, sim, law, workers=1), partial(sweep, sim, law, workers=2)
+        threads = gain(one, two, ROUNDS, 0.0)
+        gained = gain(one, partial(sweep, sim, law, executor=processes), ROUNDS, 0.0)
     released = share_released(sim, law, monkeypatch)
     bd = acrobot.build(sim, controller=law, kick=False)
     record_row(
         GAIN,
         law=law,
-        one=times["one"] / RUNS * 1e3,
-        threads=times["one"] / times["threads"],
-        processes=times["one"] / times["processes"],
+        threads=threads,
+        processes=gained,
         possible=gain_of_two_processes(lambda: sim.run(bd, T=T)),
         lock_held=f"{1.0 - released:.0%}",
     )
-    benchmark.pedantic(lambda: sweep(sim, law, workers=2), rounds=1)
+    benchmark.pedantic(two, rounds=1)
 
 
 def share_released(sim, law, monkeypatch):

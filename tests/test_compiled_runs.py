@@ -15,6 +15,7 @@ from test_compiled import simulation
 from cstormpy.diagrams import acrobot, acrobot_elbow, pendulum
 from cstormpy.errors import BlockError
 from cstormpy.simulation.compiled import prepared
+from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.steppers import ExplicitStepper
 
 
@@ -101,6 +102,61 @@ def test_events_are_located_by_the_very_same_steps(monkeypatch, options):
     assert len(interpreted[".events"]) == 3 and compiled[".events"] == interpreted[".events"]
     np.testing.assert_array_equal(compiled.t, interpreted.t)
     np.testing.assert_array_equal(compiled.x, interpreted.x)
+
+
+def many_kinds(sim, seen):
+    """Whole numbers, truth values, arrays and what a function makes of them, seen by an event and by a block."""
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=[0.0, 1.0], name="x")
+    two, first = bd.CONSTANT(2, name="two"), bd.INDEX([0], name="first")
+    step = bd.STEP(0.45, off=0, on=1.5, name="step")
+    truth = bd.FUNCTION(lambda a: a > 0.3, name="truth")
+    mixed = bd.FUNCTION(lambda a: a < 0.5 or 0.3 * a, name="mixed")
+    bd.connect(bd.CONSTANT([1.0, -0.5]), x)
+    bd.connect(x, first)
+    for block in (truth, mixed):
+        bd.connect(first, block)
+    rising = bd.SUM("+-", name="rising")
+    bd.connect(first, rising[0])
+    bd.connect(bd.CONSTANT(0.6), rising[1])
+
+    def look(states, at):
+        seen.append([(b.name, *map(describe_value, slots_of(b))) for b in (x, first, two, step, truth, mixed)])
+
+    bd.connect(rising, bd.EVENT("^", look))
+    for block in (two, step, truth, mixed):
+        bd.connect(block, bd.NULL())
+    return bd
+
+
+def slots_of(block):
+    return [slot.value for slot in block._outport_slots]
+
+
+def describe_value(value):
+    return (
+        isinstance(value, np.ndarray),
+        np.asarray(value).dtype.kind,
+        np.shape(value),
+        np.round(np.asarray(value, dtype=float), 9).tolist(),
+    )
+
+
+def test_what_blocks_see_at_an_event_is_as_by_the_blocks_themselves(monkeypatch):
+    """The compiled function gives it: values of the same kinds, the blocks being evaluated at the start alone."""
+    seen, counts = [], []
+    evaluate = Diagram.evaluate
+    for engine in ("interpreted", "compiled"):
+        sim, looks, count = simulation(engine), [], []
+        bd = many_kinds(sim, looks)
+        monkeypatch.setattr(
+            Diagram, "evaluate", lambda self, t, x, count=count: (count.append(t), evaluate(self, t, x))[1]
+        )
+        assert sim.run(bd, T=1.0).status == "finished"
+        seen.append(looks)
+        counts.append(len(count))
+    assert seen[0] == seen[1] and len(seen[0]) == 1
+    assert counts[1] <= 3 < counts[0]
 
 
 def test_two_guards_that_cross_together_fire_together():

@@ -40,7 +40,7 @@ def started(monkeypatch):
     commands = []
     monkeypatch.setattr(beside, "_start", lambda command: commands.append(command[4:]))
     monkeypatch.setattr(beside, "processors", lambda: 2)
-    monkeypatch.setattr(compiling._Lock, "announced", True)
+    monkeypatch.setattr(compiling, "_expected", set())
     return commands
 
 
@@ -68,7 +68,7 @@ def test_one_process_for_each_group_that_lacks_something(tmp_path, monkeypatch, 
     monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiling, "is_kept", lambda name: name.startswith("there"))
     assert beside.compile_beside(("a.b", "there.c", "d.e"), ("there.f",), ()) == 1
-    assert started == [["a.b", "d.e"]] and not compiling._Lock.announced
+    assert started == [["a.b", "d.e"]] and compiling._expected == {"a.b", "d.e"}
 
 
 @compiled_only
@@ -87,7 +87,7 @@ def test_without_what_it_needs_nothing_is_started(tmp_path, monkeypatch, started
 
         monkeypatch.setattr(beside, "_start", refused)
     assert beside.compile_beside(("a.b",)) == 0
-    assert not started and compiling._Lock.announced
+    assert not started and not compiling._expected
 
 
 def test_without_the_compiler_nothing_is_started(monkeypatch, started):

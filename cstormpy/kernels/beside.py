@@ -45,9 +45,8 @@ def compile_beside(*groups: tuple[str, ...]) -> int:
         if missing and compiling.can_keep():
             with contextlib.suppress(OSError):  # no process can be had: this one compiles what it needs
                 _start([sys.executable, "-c", _START, paths, *missing])
+                compiling.wait_silently(missing)
                 started += 1
-    if started:
-        compiling.wait_silently()
     return started
 
 

@@ -331,7 +331,7 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
             found = self._read(target_context)
             if found is None:
                 _make_folder(self._path.parent)
-                self._lock = _Lock(self._path.with_suffix(".lock"))
+                self._lock = _Lock(self._path.with_suffix(".lock"), self._name not in _expected)
                 found = self._read(target_context)
         except OSError as error:
             self._path = None
@@ -404,18 +404,20 @@ def _remove_old_folders(current):
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def wait_silently():
-    """Say no longer that another process compiles what is wanted: this one has started it."""
-    _Lock.announced = False
+#: Kernels that another process compiles for this one, as `Entry.kept_as`: to wait for these is not announced.
+_expected: set[str] = set()
+
+
+def wait_silently(names):
+    """Say no longer that another process compiles some kernels: this one has started it."""
+    _expected.update(names)
 
 
 class _Lock:
     """Held by one process at a time, and let go when that process ends, however it ends."""
 
-    #: Whether to say that one waits: not for the processes that this one has started.
-    announced = True
-
-    def __init__(self, path):
+    def __init__(self, path, announce=True):
+        self._announce = announce
         self._file = path.open("a")
         try:
             import fcntl
@@ -431,7 +433,7 @@ class _Lock:
                 try:
                     return self._flock(self._file, exclusively)
                 except BlockingIOError:
-                    if self.announced:
+                    if self._announce:
                         notice_once("another process is compiling kernels: waiting for it")
                     time.sleep(0.05)
 

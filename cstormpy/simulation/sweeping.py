@@ -101,7 +101,7 @@ class Sweeping:
         Notes
         -----
         Diagrams are run compiled where they can be translated, unless the simulation is interpreted. Threads share the
-        cores as far as the runs are compiled: of two cores they make 1.4 to 1.5 in runs of the acrobot, half of whose
+        cores as far as the runs are compiled: of two cores they make 1.2 to 1.5 in runs of the acrobot, half of whose
         milliseconds are Python. Processes make all of them, after seconds for their start
         (``pytest tests/benchmarks/test_sweep_speed.py``): thousands of runs, diagrams that are run by their blocks, and
         measures that take long want these. Functions of the diagram and the measure are called by several threads at

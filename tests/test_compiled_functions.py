@@ -63,6 +63,33 @@ def test_code_that_numba_has_frozen_is_kept_for_no_other_process():
     assert digest_of(law) == before
 
 
+def test_helpers_that_call_themselves_or_each_other_are_told_apart_by_what_they_read():
+    module = types.ModuleType("helpers_that_call")
+    exec(CALL_EACH_OTHER, module.__dict__)
+    for name in ("down", "even", "odd"):
+        setattr(module, name, numba.njit(getattr(module, name)))
+
+    def law(x):
+        return module.down(3) + module.even(4) + module.odd(5) + x
+
+    before = digest_of(law)
+    assert digest_of(law) == before
+    module.step = 2
+    after, lasting = fingerprint([law])
+    assert after != before and not lasting
+
+
+CALL_EACH_OTHER = """
+step = 1
+def down(n):
+    return 0 if n <= 0 else down(n - step)
+def even(n):
+    return n == 0 or odd(n - step)
+def odd(n):
+    return n != 0 and even(n - step)
+"""
+
+
 def module_with_a_gain(gain):
     """Return a function of a module of its own."""
     module = types.ModuleType("gain_of_a_helper")

@@ -115,9 +115,10 @@ class Diagram:
     def at(self, t: float, x: Array) -> None:
         """Compute all signals unless they stand there already."""
         if self.t != t or self.x is None or not (self.x is x or np.array_equal(self.x, x)):
-            if self.shortcut is None or not self.shortcut(t, x):
+            if self.shortcut is not None and self.shortcut(t, x):
+                self.t, self.x = t, x
+            else:
                 self.evaluate(t, x)
-            self.t, self.x = t, x
 
     def derivative(self, t: float, x: Array) -> Array:
         """Return the rate of the continuous states (nstates,) at a time and a state."""

@@ -23,6 +23,7 @@ from cstormpy.simulation.compiled.slices import Slices
 RUNS, T, ROUNDS = 400, 10.0, 5
 COST = f"a run within a sweep of {RUNS} acrobot runs of 10 s and alone [ms of CPU] (goal: at most 1.3 times)"
 GAIN = f"{RUNS} acrobot runs of 10 s on two cores: how many times as fast as on one (goal: 1.8 of 2 possible)"
+MANY = "10 000 swing-ups of 10 s: seconds on one core, and how many times as fast on two (goal: 1.8)"
 GRID = {
     "plant.shoulder.q": -math.pi / 2 + np.linspace(-0.4, 0.4, RUNS // 2),
     "plant.elbow.q": [-0.2, 0.2],
@@ -81,6 +82,26 @@ def test_two_cores(benchmark, record_row, sim, law, monkeypatch):
         lock_held=f"{1.0 - released:.0%}",
     )
     benchmark.pedantic(two, rounds=1)
+
+
+def test_ten_thousand_runs(benchmark, record_row, sim):
+    """As many as in the goal, each way once and one core before and after, with the start of the processes."""
+    grid = {
+        "plant.shoulder.q": -math.pi / 2 + np.linspace(-0.4, 0.4, 100),
+        "plant.elbow.q": np.linspace(-0.3, 0.3, 100),
+    }
+
+    def seconds(**how):
+        begin = time.perf_counter()
+        sweep(sim, "energy", grid=grid, **how)
+        return time.perf_counter() - begin
+
+    before, threads = seconds(workers=1), seconds(workers=2)
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        processes = seconds(executor=pool)
+    one = 0.5 * (before + seconds(workers=1))
+    record_row(MANY, one=one, threads=one / threads, processes=one / processes)
+    benchmark.pedantic(lambda: sweep(sim, "energy", workers=2), rounds=1)
 
 
 def share_released(sim, law, monkeypatch):

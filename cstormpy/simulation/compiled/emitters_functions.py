@@ -232,29 +232,32 @@ def _describe(value: Any, parts: list[str], seen: dict[Any, int], names: tuple[s
         return True
     if isinstance(value, type):
         return _describe_class(value, parts, seen)
-    if hasattr(value, "py_func") and hasattr(value, "overloads"):
-        return _describe_compiled(value, parts)
-    func = getattr(value, "py_func", value)
-    if isinstance(func, types.FunctionType):
-        if str(func.__module__).split(".")[0] in ("numpy", "scipy", "math"):
-            parts.append(f"{func.__module__}.{func.__qualname__}")
+    if hasattr(value, "py_func"):
+        return _describe_compiled(value, parts, seen)
+    if isinstance(value, types.FunctionType):
+        if str(value.__module__).split(".")[0] in ("numpy", "scipy", "math"):
+            parts.append(f"{value.__module__}.{value.__qualname__}")
             return True
         parts.append("function")
-        return _describe_function(func, parts, seen)
+        return _describe_function(value, parts, seen)
     return _describe_whole(value, parts, seen)
 
 
 #: Functions that users have compiled by numba, as they were when they were met first.
 _met: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+#: Stands among what has been seen where that is within such a function.
+_WITHIN = "within a compiled function"
 
 
-def _describe_compiled(value: Any, parts: list[str]) -> bool:
+def _describe_compiled(value: Any, parts: list[str], seen: dict[Any, int]) -> bool:
     """Add a function that a user has compiled: what it reads has become part of it, and stays when that changes."""
+    parts.append("compiled")
+    if _WITHIN in seen:
+        return _describe(value.py_func, parts, seen)
     own: list[str] = []
-    lasting = _describe(value.py_func, own, {})
-    text = "\n".join(own)
-    parts.append(f"compiled {text}")
-    return lasting and (_met.setdefault(value, text) == text or not value.overloads)
+    lasting = _describe(value.py_func, own, {_WITHIN: 0, id(value): 1})
+    parts += own
+    return lasting and _met.setdefault(value, "\n".join(own)) == "\n".join(own)
 
 
 def _describe_whole(value: Any, parts: list[str], seen: dict[Any, int]) -> bool:

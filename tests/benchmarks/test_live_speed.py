@@ -80,7 +80,7 @@ def test_cpu_of_the_simulating_process(record_row, monkeypatch):
     for name, signal in (("angles", plant[0]), ("torque", controller[0])):
         bd.connect(signal, bd.LIVESCOPE(name=name))
     bd.connect(plant[0], bd.MECHANISMVIEW(MECH, name="robot"))
-    clock, frames = [], []
+    clock, frames, ours, shares = [], [], [0.0], []
 
     class Begun(Showing):  # its window stands before the clock runs, and says how often it has painted at the end
         def _begin(self):
@@ -88,11 +88,18 @@ def test_cpu_of_the_simulating_process(record_row, monkeypatch):
             if self.feed is not None:
                 assert self.feed.wait_until_ready(60.0), self.feed.reason
                 frames.append((drive(self.feed, "look")["frames"], time.monotonic()))
+            ours[0] = 0.0
             clock.append(time.process_time())
+
+        def sample(self, t, x):
+            begun, start = self._begun, time.thread_time()  # the first call makes the window
+            super().sample(t, x)
+            ours[0] += begun * (time.thread_time() - start)
 
         def finish(self):
             clock.append(time.process_time() - clock.pop())
             if self.feed is not None:
+                shares.append(clock[-1] / (clock[-1] - ours[0]))
                 painted, began = frames.pop()
                 frames.append((drive(self.feed, "look")["frames"] - painted) / (time.monotonic() - began))
             super().finish()
@@ -114,6 +121,8 @@ def test_cpu_of_the_simulating_process(record_row, monkeypatch):
         shown.append(run(True))
     ratio = median(b / a for a, b in zip(alone, shown, strict=True))
     record_row(TABLE, what="CPU per step, interpreted, with over without", value=ratio, goal=1.10)
+    # where two processors share a core, the painting one slows the other down: this counts what we do alone
+    record_row(TABLE, what="the same, by the CPU of our own calls", value=median(shares), goal=1.10)
     record_row(TABLE, what="CPU per step without [us]", value=median(alone) * 1e6)
     record_row(TABLE, what="frames per second meanwhile", value=median(frames), goal="about 30")
 

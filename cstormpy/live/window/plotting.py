@@ -45,7 +45,9 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
 
 
 def short_number(text: str) -> str:
-    """Return a number as it stands at an axis: with true minus signs, and powers of ten without zeros before them.
+    """Return a number as it is shown: powers of ten without zeros, and true minus signs.
+
+    These are as wide as a digit, and no place to break a line.
 
     >>> short_number("-5e-05"), short_number("2e+06"), short_number("-0.5")
     ('−5e−5', '2e6', '−0.5')

@@ -11,6 +11,7 @@ from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from cstormpy.live.window.elided import Elided
+from cstormpy.live.window.plotting import short_number
 
 __all__ = ["Tile", "figure", "small_button"]
 
@@ -21,7 +22,7 @@ def figure(value: float, digits: int = 4) -> str:
     """Return a number in few characters, of nearly constant width.
 
     >>> figure(3.14159), figure(-1234567.0), figure(1.2345e-7), figure(0.0)
-    ('3.142', '−1.235e+06', '1.2e−07', '0')
+    ('3.142', '−1.235e6', '1.2e−7', '0')
     """
     size = abs(value)
     if 1e-3 <= size < 1e4:
@@ -30,7 +31,7 @@ def figure(value: float, digits: int = 4) -> str:
         text = f"{value:.{max(1, digits - 3) if size < 1.0 else digits - 1}e}"
     else:
         text = "0"
-    return text.replace("-", "\u2212")  # a true minus: as wide as a digit, and no place to break a line
+    return short_number(text)
 
 
 def small_button(text: str, name: str, tip: str, checkable: bool = True) -> QToolButton:

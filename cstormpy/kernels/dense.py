@@ -5,8 +5,6 @@ A step stands in a table K: the derivatives of its stages, that at its end, then
 
 from __future__ import annotations
 
-import numpy as np
-
 from cstormpy.kernels.compiling import exact_step
 from cstormpy.kernels.diagram_rate import evaluate
 
@@ -25,14 +23,12 @@ D_STAGES, D_TIMES, D_PARTS, D_ROWS = 0, 3, 4, 8
 
 @exact_step
 def weigh(K, count, weights, out):
-    """Fill the sum of the first rows of K times weights, in the order in which NumPy adds."""
-    if out.size == 1:
-        total = 0.0
-        for j in range(count):
-            total += K[j, 0] * weights[j]
-        out[0] = total
-    elif out.size > 1:
-        np.dot(K[:count].T, weights[:count], out)
+    """Fill the sum of the first rows of K times weights, added one after the other."""
+    for i in range(out.size):
+        total = K[0, i] * weights[0]
+        for j in range(1, count):
+            total += K[j, i] * weights[j]
+        out[i] = total
 
 
 @exact_step

@@ -62,12 +62,13 @@ def attempt(f, table, how, at, h, x, z, p, n, w, out, K):
 def squares(weights, how, at, factor, x, K):
     """Return the sum of the squares of an estimate of the error, each as a share of what is tolerated."""
     stages = how[STAGES]
-    total = K[stages + K_SCRATCH]
-    weigh(K, stages + 1, weights, total)
+    estimate, total = K[stages + K_SCRATCH], 0.0
+    weigh(K, stages + 1, weights, estimate)
     for i in range(x.size):
         scale = at[ATOL] + max(abs(x[i]), abs(K[stages + K_RESULT, i])) * at[RTOL]
-        total[i] = total[i] * factor / scale
-    return np.dot(total, total)
+        share = estimate[i] * factor / scale
+        total += share * share
+    return total
 
 
 @exact_step

@@ -79,5 +79,8 @@ def first_step(
 
 
 def norm(x: Array) -> float:
-    """Return the Euclidean norm of a vector."""
-    return math.sqrt(float(x.dot(x)))
+    """Return the Euclidean norm of a vector, its squares added one after the other."""
+    total = 0.0
+    for value in x.tolist():
+        total += value * value
+    return math.sqrt(total)

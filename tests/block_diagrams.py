@@ -93,6 +93,17 @@ def kinematics(bd):
 
 
 @diagram
+def inverse_kinematics(bd):
+    for mech, options in (
+        (cs.library.planar_2r(), {"mask": "position", "tool": [0.5, 0.0, 0.0]}),
+        (cs.library.puma560(), {"follow": False}),
+    ):
+        q, qd = posture(bd, mech)
+        where = fed(bd, bd.KINEMATICS(mech, tool=options.get("tool")), q, qd)
+        fed(bd, bd.IKINE(mech, q0=np.linspace(0.3, -0.4, mech.n), **options), where[0])
+
+
+@diagram
 def wrenches(bd):
     mech = cs.library.branched_acrobot()
     q, qd = posture(bd, mech)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from bdsim.components import ContinuousBlock, FunctionBlock
+from spatialmath import SE3
 from test_compiled import behind_a_state, loop, simulation
 
 import cstormpy as cs
@@ -137,11 +138,10 @@ def test_what_is_in_the_list_says_why():
     state = bd.INTEGRATOR(x0=0.1)
     bd.connect(state, bd.GAIN(-1.0))
     bd.connect(bd.blocklist[-1], state)
-    search = bd.IKINE("puma560", name="search")
-    bd.connect(bd.CONSTANT(np.eye(4)), search)
-    for port in (0, 1):
-        bd.connect(search[port], bd.NULL())
-    with pytest.raises(NotTranslated, match=r"search: there is no emitter for .*IKine: it searches"):
+    turned = bd.POSE_INVERSE(name="turned")
+    bd.connect(bd.CONSTANT(SE3()), turned)
+    bd.connect(turned, bd.NULL())
+    with pytest.raises(NotTranslated, match=r"turned: there is no emitter for .*Pose_inverse: its signals are poses"):
         sim.run(bd, T=0.1)
 
 

@@ -35,6 +35,8 @@ determinant         A, n                           det A; A is overwritten
 singular_values     A, V, rows, columns, s         fills s, the largest first; A (rows >= columns) and V are overwritten
 pseudoinverse       A, V, rows, columns, s,        fills out (columns, rows); A, V and s are overwritten
                     least, out
+python_block        where, given, filled           fills the outputs of a block that computes in Python, given the
+                                                   time and its inputs; 0, or 1 where that failed
 math                                               the module; its sin, cos, tan, sqrt are used, and those of a user
 =================== ============================== ==========================================================
 
@@ -53,6 +55,7 @@ from cstormpy.kernels.entries_curves import piece_of_spline, spline
 from cstormpy.kernels.entries_linear import determinant, pseudoinverse, singular_values, solve
 from cstormpy.kernels.entries_mechanisms import energies, loaded_motion, motion
 from cstormpy.kernels.entries_questions import inertia, kinematics, pushed_motion, sensitivities
+from cstormpy.kernels.python_blocks import python_block
 
 __all__ = ["CALLS", "callee"]
 
@@ -179,7 +182,7 @@ CALLS = {
     function.__name__: function
     for function in (
         wrapped, wrapped_positive, wrapped_colatitude, nearest, within_turn, clipped, stop_torque, repeated,
-        interval, count_below, count_upto, row_before,
+        interval, count_below, count_upto, row_before, python_block,
     )
 }  # fmt: skip
 CALLS |= {

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.simulation.compiled.numbers import Numbers, Table
+from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import Value
 
 __all__ = ["Emitter", "Untranslatable", "named"]
@@ -56,6 +57,8 @@ class Emitter:
         The numbers that the source reads, and how they are read anew.
     foreign : bool
         Whether the emitter that writes is not one of cstormpy's own.
+    python_calls : list of PythonCall
+        Blocks that are called back.
     shared : dict
         What emitters keep for others of the same diagram, as the tables of a mechanism.
     """
@@ -74,6 +77,7 @@ class Emitter:
         self._indent = ""
         self.block = 0
         self.pending: list[Callable[[], bool]] = []
+        self.python_calls: list[PythonCall] = []
         self.shared: dict[Any, Any] = {}
 
     # numbers, which the source reads and never contains
@@ -212,6 +216,30 @@ class Emitter:
     def sum(terms: Sequence[str]) -> str:
         """Return a sum of expressions."""
         return "(" + (" + ".join(terms) or "0.0") + ")"
+
+    def by_python(self, block: Any, inputs: Sequence[Value]) -> list[Value]:
+        """Return the outputs of a block without states, which is asked for them by its own method, in Python.
+
+        That takes as long as it does in any engine. In derivatives it is differenced.
+        """
+        signals = [slot.value for slot in (*block._inport_slots, *block._outport_slots)]
+        if any(np.asarray(value).dtype.kind not in "biuf" or isinstance(value, (list, tuple)) for value in signals):
+            raise Untranslatable("takes or gives a signal that is no number")
+        call = PythonCall(block)
+        self.python_calls.append(call)
+        first = self.scratch(sum(call.sizes))
+        given = self.store([self.time, *inputs], first)
+        last = first + sum(call.sizes)
+        where = self.integers(lambda: [call.address]).partition(":")[0]
+        self.fail_if(f"{self.call('python_block')}({where}], {given}, w[{last - call.sizes[1]}:{last}]) != 0")
+        outputs, k = [], last - call.sizes[1]
+        for slot in block._outport_slots:
+            shape = np.shape(slot.value)
+            part = np.empty(int(np.prod(shape)), dtype=object)
+            part[:] = [f"w[{k + i}]" for i in range(part.size)]
+            outputs.append(part.reshape(shape))
+            k += part.size
+        return outputs
 
     def call(self, name: str) -> str:
         """Return the name of a kernel that the source calls."""

@@ -52,6 +52,11 @@ def _kinematics(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     return [pose, e.product(J, qd), J, pose[:3, 3]]
 
 
+@emits("cstormpy.blocks.kinematics.IKine")
+def _search(e: Emitter, block: Any, u: Values, x: Any) -> Values:
+    return e.by_python(block, u)  # it searches, from answers that it remembers
+
+
 # loads ------------------------------------------------------------------------------------------------------
 
 

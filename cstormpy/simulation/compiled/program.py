@@ -31,6 +31,7 @@ from cstormpy.simulation.compiled import (  # noqa: F401  # they register themse
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.numbers import Numbers
+from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import (
     NotTranslated,
     Value,
@@ -75,6 +76,8 @@ class Program:
         What each variable is.
     pending : list of functions
         Each tells whether somebody has asked a block for something that its guards do not show.
+    python_calls : list of PythonCall
+        Blocks that the function asks in Python.
     numbers : Numbers
         How p and n are read anew.
     clocks : list of (Clock, slice, int)
@@ -105,6 +108,7 @@ class Program:
     fingerprint: tuple[str, bool]
     legend: list[str]
     pending: list[Callable[[], bool]]
+    python_calls: list[PythonCall]
     numbers: Numbers
     clocks: list[tuple[Any, slice, int]]
     checked: int
@@ -118,6 +122,11 @@ class Program:
             return self.numbers.refresh(self.p, self.n)
         except Exception:  # what a reader no longer finds in its block
             return False
+
+    def raise_interrupt(self) -> None:
+        """Raise what has interrupted a block that the function asked in Python."""
+        for call in self.python_calls:
+            call.raise_interrupt()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -201,6 +210,7 @@ class _Translation:
             fingerprint=fingerprint([f for f, _ in e.functions.values()]),
             legend=self.legend,
             pending=e.pending,
+            python_calls=e.python_calls,
             numbers=e.numbers_of,
             clocks=clocks,
             checked=checked,

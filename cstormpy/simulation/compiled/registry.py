@@ -25,6 +25,8 @@ What an emitter has at hand, `e`, is `cstormpy.simulation.compiled.emitter.Emitt
 - ``e.each(form, ...)`` and ``e.product(a, b)`` an expression for each number of a signal, and the matrix product;
 - ``e.let(...)`` a variable for what is used more than once;
 - ``e.call(name)`` a function of `cstormpy.kernels.diagram_calls`, or "math";
+- ``e.by_python(block, u)`` the outputs of a block that no expression can say: compiled code then asks the block's own
+  method `output`, which costs what it does in any engine, while all others stay compiled;
 - ``e.fail_if(condition)`` hands the moment to the block's own methods, which say what is wrong.
 
 A block with continuous states needs `emit_rate` (`emits_rate`) besides, which returns the rate of its states; a

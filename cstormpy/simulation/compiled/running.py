@@ -15,6 +15,7 @@ from cstormpy.errors import BlockError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.prepared import Prepared, prepared
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.python_calls import way_back
 from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
 from cstormpy.simulation.diagram import Diagram
@@ -230,6 +231,7 @@ class CompiledRun(Run):
         try:
             while self._can_glide() and self.commands.empty():
                 taken = self._slice(slices)
+                slices.compiled.program.raise_interrupt()
                 if taken.look or taken.fired or self.t >= slices.bound:
                     break
         finally:
@@ -337,25 +339,12 @@ def _ways_back(diagram: Diagram, program: Program) -> list[tuple[Any, int, int, 
     found: list[tuple[Any, int, int, Callable[[Any], Any]]] = []
     for b, _, _, outs, _, _ in diagram.order:
         for port, slot in enumerate(outs):
-            way = _way_back(slot.value)
+            way = way_back(slot.value)
             if way is None or (id(b), port) not in program.columns:
                 return None
             first, shape = program.columns[id(b), port]
             found.append((slot, first, first + math.prod(shape), way))
     return None if diagram.resets else found
-
-
-def _way_back(value: Any) -> Callable[[Any], Any] | None:
-    """Return what makes a signal of the kind of a value from its numbers."""
-    kind = value.__class__
-    if kind is np.ndarray:
-        shape = value.shape
-        return (lambda part: part.reshape(shape).copy()) if value.dtype == np.float64 else None
-    if issubclass(kind, (bool, np.bool_)):
-        return lambda part: kind(part[0]) if part[0] in (0.0, 1.0) else float(part[0])
-    if issubclass(kind, (int, np.integer)):  # a step may go from a whole number to what is none, so may a function
-        return lambda part: kind(part[0]) if part[0].is_integer() else float(part[0])
-    return (lambda part: kind(part[0])) if issubclass(kind, float) else None
 
 
 class _Guard:

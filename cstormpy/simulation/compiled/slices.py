@@ -76,7 +76,10 @@ class Compiled:
     def rate(self, t: float, x: Array, xd: Array) -> int:
         """Fill the rates and the signals at a time and a state; return 0, or the number of the block that failed."""
         p = self.program
-        return int(self.function(t, x, self.z, p.p, p.n, self.w, self.out, xd))
+        failed = int(self.function(t, x, self.z, p.p, p.n, self.w, self.out, xd))
+        if failed:
+            p.raise_interrupt()
+        return failed
 
     def signal(self, key: tuple[int, int]) -> Array:
         """Return the values of an output after `rate`."""
@@ -216,7 +219,10 @@ class Slices:
         row[at.TIME], row[at.LENGTH], row[at.EARLIEST], row[at.LATEST] = t, h, earliest, latest
         self.x[:], self.K[0] = x, fx
         args = c.address, self.table, self.how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K
-        return None if self._trial(*args) else self.K[self._result].copy()
+        if self._trial(*args):
+            p.raise_interrupt()
+            return None
+        return self.K[self._result].copy()
 
     @property
     def steps(self) -> int:

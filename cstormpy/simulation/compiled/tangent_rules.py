@@ -189,8 +189,11 @@ _MOVED: dict[str, tuple[dict[int, Callable[[int], int]], tuple[int, ...]]] = {
     "solve": ({0: lambda size: size, 1: lambda size: size}, ()),
     "determinant": ({0: lambda size: size}, ()),
     "singular_values": ({0: lambda size: size}, (1, 4)),
+    "python_block": ({1: lambda size: size}, (2,)),
     "pseudoinverse": ({0: lambda size: size}, (1, 4, 6)),
 }
+#: What is said of those whose names say nothing to a user.
+_SAID = {"python_block": "output in Python"}
 
 
 def _count(size: int) -> int:
@@ -201,7 +204,7 @@ def _count(size: int) -> int:
 def _differenced(call: Call) -> str:
     """Write the kernel at both sides of the point; return its call at the point itself."""
     w, inputs, others = call.writer, *_MOVED[call.name]
-    w.differ(call.name)
+    w.differ(_SAID.get(call.name, call.name))
     arrays = [*inputs, *others]
     if not w.compiled:
         moved = [

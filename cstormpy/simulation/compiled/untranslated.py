@@ -1,7 +1,8 @@
 """Which blocks the compiled engine does not translate, and why; a diagram that has one runs interpreted.
 
-All other blocks of bdsim and of cstormpy are translated. Subsystems, DERIV, PID and PID_S among them, are translated by
-their parts; sinks compute nothing, and those that print or draw are called at each point of a run.
+All other blocks of bdsim and of cstormpy are translated, IKINE so that compiled code asks it in Python. Subsystems,
+DERIV, PID and PID_S among them, are translated by their parts; sinks compute nothing, and those that print or draw are
+called at each point of a run.
 
 Of blocks that are translated, these forms are not:
 
@@ -30,7 +31,6 @@ REASONS = {
     "bdsim.blocks.spatial.PoseIntegrator": _POSE,
     "bdsim.blocks.spatial.PoseIntegrator_S": _POSE,
     "bdsim.blocks.spatial.DPoseIntegrator": _POSE,
-    "cstormpy.blocks.kinematics.IKine": "it searches, from answers that it remembers of the times before",
 }
 
 _JOINS = "a method emit(self, e, u, x) joins it, see cstormpy.simulation.compiled.registry"

@@ -1,0 +1,85 @@
+"""Blocks that the compiled function of a diagram has compute their outputs themselves, in Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PythonCall", "way_back"]
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
+
+
+class PythonCall:
+    """What calls the output of a block with signals that stand in memory, the time first.
+
+    Attributes
+    ----------
+    address : int
+        Where compiled code finds it; it holds as long as this object lives.
+    sizes : (int, int)
+        How many numbers go in and come out.
+    """
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+        given, found = ([slot.value for slot in slots] for slots in (block._inport_slots, block._outport_slots))
+        self._inputs, inputs = _places(given, 1)
+        self._outputs, outputs = _places(found, 0)
+        self.sizes = inputs, outputs
+        self._interrupt: BaseException | None = None
+        self._function = _FUNCTION(self._call)
+        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+    def _call(self, given: Any, filled: Any) -> int:
+        """Return 0, or 1 where the block is to be asked again by who hears what it says."""
+        try:
+            numbers, out = (np.ctypeslib.as_array(at, (n,)) for at, n in zip((given, filled), self.sizes, strict=True))
+            values = self._block.output(
+                float(numbers[0]), [back(numbers[first:last]) for first, last, _, back in self._inputs], None
+            )
+            for (first, last, shape, _), value in zip(self._outputs, values, strict=True):
+                if np.shape(value) != shape:
+                    return 1
+                out[first:last] = np.ravel(value)
+        except Exception:
+            return 1
+        except BaseException as interrupt:  # compiled code can not carry it
+            self._interrupt = interrupt
+            return 1
+        return 0
+
+    def raise_interrupt(self) -> None:
+        """Raise what has interrupted a call, as Ctrl-C does."""
+        interrupt, self._interrupt = self._interrupt, None
+        if interrupt is not None:
+            raise interrupt
+
+
+def _places(values: list[Any], first: int) -> tuple[list[tuple[int, int, tuple[int, ...], Callable[[Any], Any]]], int]:
+    """Return where each of some signals stands, its shape, what makes it of its numbers; and where they end."""
+    places = []
+    for value in values:
+        last = first + np.size(value)
+        places.append((first, last, np.shape(value), way_back(value) or _as_array(np.shape(value))))
+        first = last
+    return places, first
+
+
+def _as_array(shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda part: part.reshape(shape).copy()
+
+
+def way_back(value: Any) -> Callable[[Any], Any] | None:
+    """Return what makes a signal of the kind of a value from its numbers; None where it is no number."""
+    kind = value.__class__
+    if kind is np.ndarray:
+        return _as_array(value.shape) if value.dtype == np.float64 else None
+    if issubclass(kind, (bool, np.bool_)):
+        return lambda part: kind(part[0]) if part[0] in (0.0, 1.0) else float(part[0])
+    if issubclass(kind, (int, np.integer)):  # a step may go from a whole number to what is none, so may a function
+        return lambda part: kind(part[0]) if part[0].is_integer() else float(part[0])
+    return (lambda part: kind(part[0])) if issubclass(kind, float) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import subprocess
@@ -413,3 +414,26 @@ def test_a_diagram_wired_anew_is_translated_anew():
     bd.connect(gain, bd.NULL())
     twice = sim.run(bd, T=0.5)
     np.testing.assert_allclose(twice.x[-1], sim.run(other, T=0.5).x[-1])
+
+
+@pytest.mark.parametrize("other", ["a function", "a clock"])
+def test_what_is_due_a_rounding_apart_is_due_together(other):
+    """3 * 0.1 lies one unit in the last place behind 0.3: a tick there, and what only Python does, come at once."""
+    runs, called = [], []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram()
+        ramp, held = bd.INTEGRATOR(x0=0.0), bd.ZOH(bd.clock(0.3, "s"), name="held")
+        bd.connect(bd.CONSTANT(1.0), ramp)
+        bd.connect(ramp, held)
+        call = functools.partial(called.append, engine)
+        at = {k * 0.1: call for k in range(1, 9)} if other == "a function" else None
+        if other == "a clock":  # whose ticks are left to Python
+            summed = bd.INTEGRATOR_S(bd.clock(0.1, "s"), enable=lambda t, u, x: True, name="summed")
+            bd.connect(ramp, summed)
+            bd.connect(summed, bd.NULL())
+        bd.connect(held, bd.NULL())
+        runs.append(sim.run(bd, T=1.0, at=at, watch=["held"]))
+    np.testing.assert_array_equal(runs[1].t, runs[0].t)
+    np.testing.assert_array_equal(runs[1].signal("held"), runs[0].signal("held"))
+    assert called.count("interpreted") == called.count("compiled") == (8 if other == "a function" else 0)

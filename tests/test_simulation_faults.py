@@ -511,3 +511,16 @@ def test_short_steps_that_were_asked_for_are_no_reason_to_say_anything(sim, capl
     sim.run(signed(sim, lambda x: -x), T=0.003, max_step=1e-6)
     sim.run(signed(sim, lambda x: -x), T=0.003, solver="Euler", dt=1e-6)
     assert not [line for line in caplog.messages if line.startswith("steps of ")]
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_fails_just_ahead_of_the_last_step_keeps_what_was_simulated(engine):
+    """A state that runs away until its rate can not be computed: the run says so, and returns how it came there."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    state, rate = bd.INTEGRATOR(x0=0.0, name="state"), bd.FUNCTION(lambda x: math.exp(10.0 * x * x), name="rate")
+    bd.connect(state, rate)
+    bd.connect(rate, state)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and len(out.t) > 20
+    assert "'rate' (FUNCTION), output at t = " in out.message and "OverflowError: math range error" in out.message

@@ -6,10 +6,11 @@ import hashlib
 import linecache
 import os
 import re
-import types
 import uuid
+from types import FunctionType
 
 import numba
+from numba.core import sigutils, types
 from numba.core.errors import NumbaError
 
 from cstormpy.kernels.compiling import _EXACT, _Kept
@@ -93,7 +94,7 @@ def kept_as(source, fingerprint):
 def _copy(function, name):
     """Return a user's function as one of this module, which any process can import that reads the compiled code."""
     code = function.__code__.replace(co_name=name)
-    copy = types.FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
+    copy = FunctionType(code, function.__globals__, name, function.__defaults__, function.__closure__)
     copy.__module__, copy.__qualname__ = __name__, name
     return copy
 
@@ -120,7 +121,7 @@ class _Checking:
 def _check(space, functions):
     for name, (_, arguments) in functions.items():
         try:
-            space[name].compile(f"({arguments},)")
+            space[name].compile(_types(space[name].py_func, arguments))
         except NumbaError as error:
             raise Refused(name, _explained(error, space[name].py_func)) from error
         except Exception as error:  # numba's own faults on code it does not know
@@ -128,6 +129,13 @@ def _check(space, functions):
             code = space[name].py_func.__code__
             where = f"in the function at line {code.co_firstlineno} of {os.path.basename(code.co_filename)}"
             raise Refused(name, f"{said}, {where}") from error
+
+
+def _types(function, arguments):
+    """Return the types of the arguments that are given, and the defaults of the others."""
+    given = sigutils.normalize_signature(f"({arguments},)")[0] if arguments else ()
+    left, defaults = function.__code__.co_argcount - len(given), function.__defaults__ or ()
+    return *given, *(types.Omitted(value) for value in defaults[len(defaults) - min(left, len(defaults)) :])
 
 
 def _explained(error, function):

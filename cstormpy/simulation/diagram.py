@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.displays import Scope
-from bdsim.blocks.functions import Gain
+from bdsim.blocks.functions import Function, Gain
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
@@ -61,7 +61,7 @@ class Diagram:
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
         cells, nothing = {**self.cells, **views}, [None]
         self.order = [
-            (b, b.output, b._inport_slots, b._outport_slots, b.nout, cells.get(b, nothing))
+            (b, _output_of(b), b._inport_slots, b._outport_slots, b.nout, cells.get(b, nothing))
             for group in bd.plan
             for b in group
         ]
@@ -195,7 +195,10 @@ class Diagram:
             if not np.isfinite(rate[part]).all():
                 return BlockError(f"{describe(b)}: the rate of its state is {rate[part]} {where}; the run ends there")
         for ahead in np.geomspace(1.0, 1e8, 9) * shortest_step(t):
-            self.evaluate(t + ahead, x + ahead * rate)
+            try:
+                self.evaluate(t + ahead, x + ahead * rate)
+            except CstormError as error:
+                return error
             bad = self.not_finite()
             if bad is not None:
                 return BlockError(f"{bad} just after t = {t:.9g}; the run ends there")
@@ -223,7 +226,6 @@ class Diagram:
                 last = middle
             else:
                 left, first = left + span, middle
-        self.forget()
         if most and abs(last[most] - first[most]) > 0.5 * abs(after[most] - before[most]):
             return (
                 f"{most} jumps to and fro, as a switch does; give it a hysteresis or a slope, or run with steps of "
@@ -261,6 +263,14 @@ class Diagram:
                 if not finite:
                     return f"{output_name(b, port)} is {_short(value)}"
         return None
+
+
+def _output_of(b: Any) -> Callable[..., Any]:
+    """Return what computes the outputs of a block; a user's function may write into what it is given."""
+    output: Callable[..., Any] = b.output
+    if not isinstance(b, Function):
+        return output
+    return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)
 
 
 def _hint(b: Any) -> str:

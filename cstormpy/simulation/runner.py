@@ -7,6 +7,7 @@ the jump. At the end of a segment all that is due is done, and the next begins w
 
 from __future__ import annotations
 
+import contextlib
 import math
 import queue
 from collections.abc import Callable
@@ -194,8 +195,10 @@ class Run:
         length = (self.t - since) / (self.steps - steps)
         if self.settings.step is None and length < _SHORT * longest:
             self._looked = None
-            why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)
-            notice(f"steps of {length:.2g} s since t = {since:.6g}: {why}")
+            with contextlib.suppress(CstormError):  # what a block can not be asked ahead of time ends no run
+                why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)
+                notice(f"steps of {length:.2g} s since t = {since:.6g}: {why}")
+            self.diagram.forget()
 
     def _can_glide(self) -> bool:
         """Tell whether many steps may be taken at once from where the run stands."""

@@ -62,8 +62,9 @@ def _event(e: Emitter, block: Any, u: Values, detector: Any) -> Value:
 @emits_guard("bdsim.blocks.sinks.Stop")
 def _stop(e: Emitter, block: Any, u: Values, detector: Any) -> Value:
     given = block._inport_slots[0].value
-    found = u[0] if block.stopfunc is None else user_call(e, block.stopfunc, u[:1], [given])[0]
-    sample = given if block.stopfunc is None else block.stopfunc(given)
+    stops = e.depends(lambda: block.stopfunc)
+    found = u[0] if stops is None else user_call(e, stops, u[:1], [given])[0]
+    sample = given if stops is None else stops(given)
     if np.asarray(sample).dtype.kind == "b":
         return e.each("1.0 if {0} != 0.0 else -1.0", found)
     return found
@@ -74,12 +75,16 @@ def _extra(func: Callable[..., Any], count: int, args: Any, kwargs: Any) -> list
     if not kwargs:
         return list(args)
     try:
-        bound = inspect.signature(func).bind(*[0.0] * count, *args, **kwargs)
+        signature = inspect.signature(func)
+        bound = signature.bind(*[0.0] * count, *args, **kwargs)
     except (TypeError, ValueError) as error:
         raise Untranslatable(f"its arguments do not fit: {error}") from error
+    if not bound.kwargs:
+        return list(bound.args[count:])
+    bound.apply_defaults()  # one stands behind another that is not given
     if bound.kwargs:
         raise Untranslatable("takes arguments by keyword only")
-    return list(bound.args[count:])
+    return list(bound.args[count : 1 + max(list(signature.parameters).index(name) for name in kwargs)])
 
 
 def user_call(
@@ -134,6 +139,7 @@ def _parts(text: str, sample: Any) -> Value:
         raise Untranslatable("returns a list within a list")
     # a truth value counts as 1 or 0, and is made a number by a product: numba knows no float(True)
     form = "float(1.0 * {0})" if np.asarray(sample).dtype.kind == "b" else "float({0})" if shape == () else "{0}"
+    text += "[()]" if isinstance(sample, np.ndarray) and shape == () else ""
     if shape == ():
         return named(form.format(text))
     out = np.empty(shape, dtype=object)
@@ -147,7 +153,7 @@ def _plain(
 ) -> tuple[Callable[..., Any], Values, list[Any]]:
     """Return a function that a compiler takes, with the bound arguments among the others."""
     while isinstance(func, functools.partial):
-        arguments, samples = _bound(func, [e.number(v) for v in func.args], arguments, samples, e)
+        arguments, samples = _bound(func, [_number(e, v) for v in func.args], arguments, samples, e)
         func = func.func
     func = getattr(func, "py_func", func)  # what numba has compiled is compiled anew, so that errors are seen
     if isinstance(func, (types.BuiltinFunctionType, np.ufunc)):
@@ -167,15 +173,23 @@ def _bound(
     if not func.keywords:
         found = list(values)
     else:
-        found = []
+        found, keywords = [], dict(func.keywords)
         for name, parameter in inspect.signature(func.func).parameters.items():
             if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
                 raise Untranslatable("takes arguments by keyword only")
-            if name in func.keywords:
-                found.append((e.number(func.keywords[name]), func.keywords[name]))
+            if name in keywords:
+                held = keywords.pop(name)
+                found.append((_number(e, held), held))
             elif (value := next(values, None)) is not None:
                 found.append(value)
+            elif keywords:  # those behind it are given
+                found.append((_number(e, parameter.default), parameter.default))
     return [value for value, _ in found], [sample for _, sample in found]
+
+
+def _number(e: Emitter, value: Any) -> Value:
+    """Return a number or an array, which may be written into later."""
+    return e.number(lambda: value)
 
 
 def _as_function(known: Callable[..., Any], count: int) -> Callable[..., Any]:

@@ -68,6 +68,9 @@ class Prepared:
     def __init__(self, diagram: Diagram, detectors: Detectors) -> None:
         self.translate(diagram, detectors)
 
+    def __deepcopy__(self, memo: object) -> None:
+        """Have a copy of the diagram translated by itself: machine code has no copy."""
+
     def translate(self, diagram: Diagram, detectors: Detectors) -> None:
         """Translate the diagram as it is now."""
         self._name = str(diagram.bd.name)

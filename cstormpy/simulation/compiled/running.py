@@ -232,7 +232,8 @@ class CompiledRun(Run):
             while self._can_glide() and self.commands.empty():
                 taken = self._slice(slices)
                 slices.compiled.program.raise_interrupt()
-                if taken.look or taken.fired or self.t >= slices.bound:
+                close = SAME_TIME * max(1.0, abs(self.t))  # what is due within it is done together, by Python
+                if taken.look or taken.fired or self.t > slices.bound - close:
                     break
         finally:
             self._hand_back(slices)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.functions import MOVED, compiled_function, is_ready, plain_function
 from cstormpy.simulation.analysis.jumps import JumpWatch
+from cstormpy.simulation.analysis.limits import Limit, limits_of
 from cstormpy.simulation.analysis.model import block_places, columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import started
@@ -91,6 +92,9 @@ class _TangentRun(Run):
         """Translate the diagram, and find how its numbers and its start follow the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
         self._engine, self._runs = engine, runs
+        limits = limits_of(self.diagram)
+        self.simstate.crossing_detectors += limits
+        self._limited = frozenset(str(b.name) for _, b in limits)
         self.program = translate(self.diagram, self.simstate.crossing_detectors)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
@@ -139,7 +143,7 @@ class _TangentRun(Run):
                 )
 
     def _warn_of_switches(self, dp: Array) -> None:
-        read = deciding(self.program)
+        read = deciding(self.program, self._limited)
         for entry, row in zip(self.parameters.entries, dp, strict=True):
             if set(np.flatnonzero(row).tolist()) & read:
                 self.notes.append(
@@ -264,14 +268,17 @@ class _TangentRun(Run):
     def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array, Array, str]:
         """Return by how much the parameters delay an event, the rates before it, the state, and whose event it is."""
         s = self.steps_of
-        name = str(self.simstate.crossing_detectors[guard][1].name)
+        detector, block = self.simstate.crossing_detectors[guard]
+        name, reached = str(block.name), x.copy()
+        if isinstance(detector, Limit):  # whose rate has changed with the state, not by what a block does
+            x = detector.inside(x)
         _, rate, _ = s.evaluate(t, x, self.dx)
         place = int(s.guards[guard])
         moves = s.dout[:, place].copy()
         along = float(s.evaluate_along(t, x, rate)[0][place])
         if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
-        return -moves / along, rate, x.copy(), name
+        return -moves / along, rate, reached, name
 
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""

@@ -19,12 +19,13 @@ __all__ = ["deciding"]
 _PICKING = ("count_below", "count_upto")
 
 
-def deciding(program: Program) -> frozenset[int]:
+def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset[int]:
     """Return which numbers of p decide when something jumps: those compared, by way of local variables of a block too.
 
-    Comparisons that only bend a value, as those of a limit or of a ramp, and those that end in a failure do not count.
+    Comparisons that only bend a value, as those of a limit or of a ramp, and those that end in a failure do not count,
+    nor do those of blocks whose jumps are `known` as events.
     """
-    return _deciding(program.source, tuple(program.line_owners))
+    return _deciding(program.source, tuple("" if name in known else name for name in program.line_owners))
 
 
 @functools.lru_cache(maxsize=32)
@@ -39,7 +40,7 @@ def _deciding(source: str, line_owners: tuple[str, ...]) -> frozenset[int]:
         place = node.lineno - 2
         owner = line_owners[place] if place < len(line_owners) else ""
         if isinstance(node, ast.Compare):
-            found |= set() if id(node) in idle else _numbers(node, owner, known)
+            found |= set() if id(node) in idle or not owner else _numbers(node, owner, known)
         elif isinstance(node, ast.Call):
             found |= _numbers(node, owner, known) if ast.unparse(node.func) in _PICKING else set()
         else:

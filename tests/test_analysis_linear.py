@@ -12,7 +12,7 @@ from random_diagrams import KINDS, build
 
 import cstormpy as cs
 from cstormpy import control
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, UnknownName
+from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.simulation.analysis.linear import LinearModel
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 from cstormpy.simulation.analysis.starting import started
@@ -209,6 +209,25 @@ def test_poles_and_responses_of_a_known_oscillator():
         model.step(T=-1.0)
     with pytest.raises(InvalidValue, match="do not fit"):
         LinearModel.of([[1.0]], [[1.0], [2.0]], [[1.0]])
+    with pytest.raises(NonFinite, match="A, B, C, D"):
+        LinearModel.of([[math.nan]], [[1.0]], [[1.0]])
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "says"),
+    [
+        (lambda model: model.step(np.linspace(0.0, 1.0, 5)), InvalidType, r"step: T: .*shape \(5,\); samples="),
+        (lambda model: model.step("a"), InvalidType, "step: T: .*'a'"),
+        (lambda model: model.step(1, samples=2.5), InvalidType, "step: samples: expected a whole number, got 2.5"),
+        (lambda model: model.frequency_response("a"), InvalidType, "frequency_response: omega"),
+        (lambda model: model.frequency_response([1.0, math.nan]), NonFinite, "frequency_response: omega"),
+        (lambda model: model.frequency_response([1.0, 0.0]), InvalidValue, "a pole stands at ω = 0"),
+        (lambda model: model.step(1.0).plot([]), ShapeError, "plot: axes: expected one for each of 1 outputs, got 0"),
+    ],
+)
+def test_what_a_linear_model_can_not_be_asked_is_said(ask, error, says):
+    with pytest.raises(error, match=says):
+        ask(LinearModel.of([[0.0]], [[1.0]], [[1.0]]))
 
 
 def test_python_control_takes_the_model():
@@ -259,8 +278,128 @@ def test_where_there_is_no_operating_point_the_states_are_named(sim, caplog):
     with caplog.at_level("INFO", logger="cstormpy"):
         point = sim.trim(bd)
     assert not point.success and "rate of x" in point.message and "rate of x" in caplog.text
-    with pytest.raises(InvalidValue, match="nothing is free"):
+    with pytest.raises(InvalidValue, match="nothing is free: all states are held"):
         sim.trim(bd, hold=["x", "y"])
+    still = sim.blockdiagram()
+    still.connect(still.CONSTANT(1.0), still.NULL())
+    with pytest.raises(InvalidValue, match="nothing is free: the diagram has no states"):
+        sim.trim(still)
+
+
+def test_the_rate_of_a_state_that_nobody_takes_is_left_out_by_name(sim):
+    """It was called an operating point without a word, while the state ran away."""
+    bd = sim.blockdiagram()
+    push, x = bd.CONSTANT(1.5, name="push"), bd.INTEGRATOR(x0=0.5, name="x")
+    bd.connect(push, x)
+    bd.connect(x, bd.NULL())
+    point = sim.trim(bd)
+    assert point.success and point.left_out == {"x:x_0": 1.5}
+    assert "left out, as no other block takes the state: rate of x:x_0 = 1.5" in point.message
+    asked = sim.trim(bd, inputs=["push"], rates={"x:x_0": 0.0})
+    assert (asked.message, asked.left_out) == ("an operating point", {}) and asked.u == pytest.approx([0.0], abs=1e-12)
+    assert not sim.trim(bd, rates={"x": 0.0}).success
+    any_will_do = sim.trim(bd, rates={"x": None})
+    assert (any_will_do.message, any_will_do.left_out) == ("an operating point", {})
+
+
+def test_an_operating_point_tells_of_sampled_states_that_are_held(sim):
+    """The loop would move at its next tick: the sampled integrator is still given an error of one."""
+    bd = sim.blockdiagram()
+    wanted, error = bd.CONSTANT(1.0), bd.SUM("+-")
+    total = bd.INTEGRATOR_S(bd.clock(10, "Hz"), gain=0.5, name="total")
+    lag = bd.LTI_SISO([1.0], [1.0, 1.0], name="lag")
+    for start, end in ((wanted, error[0]), (lag, error[1]), (error, total), (total, lag)):
+        bd.connect(start, end)
+    point = sim.trim(bd)
+    assert point.success and point.held == ("total",)
+    assert "sampled states being held" in point.message and point.message.endswith(": total")
+    assert abs(sim.run(bd, T=1.0, start=point.x).x[-1, 0] - point.x[0]) > 0.1
+
+
+@pytest.mark.parametrize("inputs", [{}, {"inputs": ["torque"]}])
+@pytest.mark.parametrize("q0", [(0.0, 0.0), (0.1, 0.1)])
+def test_a_point_is_found_where_more_is_free_than_asked_for(sim, inputs, q0):
+    """From zero the first step was as long as the trust region, over the point to another as far from it."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.planar_2r(), name="plant")
+    bd.connect(bd.CONSTANT([0.0, 0.0], name="torque"), plant)
+    point = sim.trim(bd, {"plant": [*q0, 0.0, 0.0]}, rates={"plant": None}, outputs={"plant.q": [0.3, 0.4]}, **inputs)
+    assert point.success
+    np.testing.assert_allclose(point.x[:2], [0.3, 0.4], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("names", "twice"),
+    [(["tau", "tau[0]"], r"tau\[0\]"), (["plant", "plant.qd"], r"plant\.qd"), (["tau", "tau"], "tau")],
+)
+def test_an_input_that_is_named_twice_is_refused(sim, names, twice):
+    """The columns of its first name were zero, silently."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.planar_2r(), name="plant")
+    bd.connect(bd.CONSTANT([0.0, 0.0], name="tau"), plant)
+    with pytest.raises(InvalidValue, match=f"^linearize: inputs: {twice}.* is named twice"):
+        sim.linearize(bd, inputs=names)
+    with pytest.raises(InvalidValue, match=f"^trim: inputs: {twice}.* is named twice"):
+        sim.trim(bd, inputs=names)
+    with pytest.raises(InvalidValue, match=r"^trim: outputs: plant\.q is named twice"):
+        sim.trim(bd, outputs={"plant.q": [0.1, 0.2], "plant[0]": [0.3, 0.4]}, inputs=["tau"])
+    with pytest.raises(InvalidValue, match=r"^linearize: u gives tau\[0\] twice"):
+        sim.linearize(bd, u={"tau": [1.0, 2.0], "tau[0]": [0.0, 0.0]}, inputs=["tau"])
+    model = sim.linearize(bd, inputs=iter(["tau"]), outputs=["plant.q", "plant.q"])
+    assert model.B[2:].all() and len(model.inputs) == 2
+    np.testing.assert_array_equal(model.C[:2], model.C[2:])
+
+
+def tank(sim, root, level):
+    """Return a tank that is fed and runs out through a hole."""
+    bd = sim.blockdiagram()
+    h, outflow, rate = bd.INTEGRATOR(x0=level, name="h"), bd.FUNCTION(root, name="hole"), bd.SUM("+-", name="rate")
+    for start, end in ((bd.CONSTANT(0.5), rate[0]), (h, outflow), (outflow, rate[1]), (rate, h)):
+        bd.connect(start, end)
+    return bd
+
+
+def silent_root(h):
+    with np.errstate(invalid="ignore"):
+        return np.sqrt(h)
+
+
+@pytest.mark.parametrize("ask", ["trim", "linearize"])
+def test_where_a_rate_is_not_finite_the_block_and_the_state_are_named(sim, ask):
+    """scipy complained of residuals, and a linear model was made of NaN."""
+    with pytest.raises(NonFinite, match=rf"^{ask}: .*'hole'.* is nan, .*rate of h:x_0 is not finite, .*h:x_0 = -1;"):
+        getattr(sim, ask)(tank(sim, silent_root, -1.0))
+
+
+@pytest.mark.parametrize("translated", [True, False])
+def test_a_signal_that_is_cut_off_is_not_blamed(sim, translated):
+    bd = tank(sim, silent_root, -1.0)
+    if not translated:
+        bd.connect(bd.blocknames["h"], Cubed(bd=bd, name="cubed"))
+        bd.connect(bd.blocknames["cubed"], bd.NULL())
+    model = sim.linearize(bd, u={"hole": 2.0}, inputs=["hole"])
+    assert model.A[0, 0] == 0.0 and model.B[0, 0] == pytest.approx(-1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("root", [silent_root, math.sqrt, lambda h: math.sqrt(h) if h >= 0.0 else [][0]])
+@pytest.mark.parametrize("level", [1.0, 1e4])
+def test_a_search_that_leaves_the_domain_of_a_block_takes_shorter_steps(sim, root, level):
+    point = sim.trim(tank(sim, lambda h: root(h), level))
+    assert point.success and point.x[0] == pytest.approx(0.25, abs=1e-9)
+
+
+def test_where_a_search_can_not_begin_the_block_is_named(sim):
+    with pytest.raises(BlockError, match=r"block 'hole' .*h'"):
+        sim.trim(tank(sim, lambda h: math.sqrt(h), -1.0))
+
+
+def test_a_slope_that_is_not_finite_is_refused(sim):
+    bd = sim.blockdiagram()
+    h, root = bd.INTEGRATOR(x0=0.0, name="h"), bd.POW(0.5, name="root")
+    bd.connect(h, root)
+    bd.connect(root, h)
+    with pytest.raises(NonFinite, match="linearize: the slope of the rate of h:x_0 is not finite, at t = 0, h:x_0 = 0"):
+        sim.linearize(bd)
 
 
 def test_bad_input_is_named(sim):
@@ -284,6 +423,10 @@ def test_bad_input_is_named(sim):
         sim.linearize(bd, x="abc")
     with pytest.raises(CstormError, match=r"^trim: x: expected shape"):
         sim.trim(bd, x=5.0)
+    for hold in (None, 3):
+        with pytest.raises(InvalidType, match=f"^trim: hold: expected names .*got {hold}"):
+            sim.trim(bd, hold=hold)
+    assert sim.trim(bd, inputs=["wanted"], hold=bd.blocknames["plant"]).success
 
 
 @pytest.mark.parametrize("what", ["rates", "outputs"])

@@ -7,6 +7,7 @@ import enum
 import importlib
 import math
 import os
+import random
 import subprocess
 import sys
 import types
@@ -19,6 +20,7 @@ from test_compiled import behind_a_state, simulation
 from cstormpy.errors import BlockError
 from cstormpy.simulation.compiled import NotTranslated
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.refusals import told
 
 FIXED = {"T": 1.0, "solver": "RK4", "dt": 0.1}
 
@@ -163,6 +165,53 @@ def test_classes_and_defaults_are_told_apart_by_what_they_hold():
     for make in (mode, held, keyword):
         assert digest_of(make(1)) == digest_of(make(1)) != digest_of(make(2))
     assert digest_of(fields("a", "b")) != digest_of(fields("b", "a"))
+
+
+# what it reads and compiled code can not ----------------------------------------------------------------
+
+LIST, TABLE = [1.0, 2.0], {"k": 2.0}
+LISTS = types.ModuleType("lists")
+LISTS.gains = LIST
+
+
+def halved(x):
+    return 0.5 * x
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda v: lambda x: -v[0] * x, "it reads 'v', a list; make it a tuple or an array"),
+        (lambda v: lambda x: -LIST[0] * x, "it reads 'LIST', a list; make it a tuple or an array"),
+        (lambda v: lambda x: -LISTS.gains[0] * x, "it reads 'LISTS.gains', a list; make it a tuple or an array"),
+        (lambda v: lambda x: -TABLE["k"] * x, "it reads 'TABLE', a dict; take out what is needed"),
+        (lambda v: lambda x: -halved(x), "it reads 'halved', a function that is not compiled; put @numba.njit"),
+    ],
+)
+def test_what_a_function_reads_and_numba_refuses_is_named_with_the_remedy(make, says):
+    sim = simulation()
+    with pytest.raises(NotTranslated) as caught:
+        sim.run(behind_a_state(sim, function_of(make([1.0, 2.0]))), **FIXED)
+    told = str(caught.value)
+    assert f"fn: numba does not compile its function: {says}" in told and "engine='interpreted'" in told
+    assert "object at" not in told and "0x" not in told
+
+
+@pytest.mark.parametrize("generator", [np.random.default_rng(1), np.random.RandomState(1), random.Random(1)])
+def test_a_random_generator_is_refused_by_name(generator):
+    sim = simulation()
+    with pytest.raises(
+        NotTranslated, match=r"it reads 'generator', a random generator.*engine='interpreted'"
+    ) as caught:
+        sim.run(behind_a_state(sim, function_of(lambda x: x + generator.uniform(0.0, 1.0))), **FIXED)
+    assert "0x" not in str(caught.value)
+
+
+def test_a_fault_of_numba_without_a_known_cause_bears_no_address():
+    fault = "<numba.core.base.OverloadSelector object at 0x7fee12>, (Odd,), in the function at line 3 of laws.py"
+    assert told(halved, fault) == "it reads what compiled code can not hold; in the function at line 3 of laws.py"
+    assert told(lambda x, v=LIST: v[0] * x, fault).startswith("it reads 'v', a list; make it a tuple or an array; in ")
+    assert told(halved, "no <Thing object at 0x7fee12> here") == "no <Thing object> here"
 
 
 # what it returns --------------------------------------------------------------------------------------

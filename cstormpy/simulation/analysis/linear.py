@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import DiagramError, InvalidValue, unknown_name
+from cstormpy.errors import DiagramError, InvalidValue, NonFinite, unknown_name
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.model import Input, inputs_of, labels, make_model
+from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.starting import numbers, started
 from cstormpy.simulation.recording import find_signals
 
@@ -75,6 +75,8 @@ class LinearModel:
         d = np.zeros((len(c), b.shape[1])) if D is None else np.atleast_2d(np.asarray(D, dtype=float))
         if a.shape != (len(b), len(b)) or c.shape[1] != len(b) or d.shape != (len(c), b.shape[1]):
             raise InvalidValue(f"A, B, C, D: the shapes {a.shape}, {b.shape}, {c.shape}, {d.shape} do not fit")
+        if not all(np.isfinite(part).all() for part in (a, b, c, d)):
+            raise NonFinite("A, B, C, D: all numbers must be finite")
         names = [
             tuple(f"{letter}[{k}]" for k in range(n)) for letter, n in zip("xuy", (len(a), *d.shape[::-1]), strict=True)
         ]
@@ -107,8 +109,13 @@ class LinearModel:
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """Return C (jω − A)⁻¹ B + D at frequencies [rad/s], (k, r, m)."""
-        unit = np.eye(len(self.A))
-        rows = [self.C @ np.linalg.solve(1j * w * unit - self.A, self.B) + self.D for w in np.ravel(omega)]
+        given = numbers(omega, np.size(omega), "frequency_response: omega")
+        unit, rows = np.eye(len(self.A)), []
+        for w in given:
+            try:
+                rows.append(self.C @ np.linalg.solve(1j * w * unit - self.A, self.B) + self.D)
+            except np.linalg.LinAlgError:
+                raise InvalidValue(f"frequency_response: a pole stands at ω = {w:g} rad/s; leave that out") from None
         return np.array(rows, dtype=complex).reshape(-1, len(self.C), self.B.shape[1])
 
     def step(self, T: float | None = None, samples: int = 500) -> Response:
@@ -166,24 +173,23 @@ def linearize(
     """Return the linear model of a diagram; see `Simulation.linearize`."""
     t = float(numbers(t, 1, "linearize: t")[0])
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
-        given = chosen_inputs(bd, inputs, u, opened, "linearize")
+        moved, cut = chosen_inputs(bd, inputs, u, opened, "linearize")
+        given = moved + cut
         watched = find_signals(bd, outputs, "linearize: outputs")
         model = make_model(diagram, given, watched)
         if not model.exact:
             reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
             notice(f"linearize: by differences of fourth order, as the diagram can not be translated: {reasons}")
         values = np.concatenate([*(i.value for i in given), np.zeros(0)])
-        j = model.jacobians(t, state, values)
-        wanted = {s.key for s in find_signals(bd, inputs)}
-        columns = np.repeat([i.signal.key in wanted for i in given], [i.value.size for i in given]).astype(bool)
-        names = [name for i in given for name in labels(i.signal)]
+        j = checked(model, model.jacobians(t, state, values), t, state, values, "linearize")
+        columns = slice(sum(i.value.size for i in moved))
         return LinearModel(
             A=j.A,
             B=j.B[:, columns],
             C=j.C,
             D=j.D[:, columns],
             states=tuple(bd.statenames),
-            inputs=tuple(name for name, kept in zip(names, columns, strict=True) if kept),
+            inputs=tuple(name for i in moved for name in labels(i.signal)),
             outputs=tuple(name for s in watched for name in labels(s)),
             x=state.copy(),
             u=values[columns],
@@ -195,10 +201,14 @@ def linearize(
         )
 
 
-def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> list[Input]:
-    """Return the inputs, those with a value of their own and those that are opened being held."""
-    found = inputs_of(bd, inputs, (), what)
-    held = {s.key for s in find_signals(bd, opened, f"{what}: opened")}
+def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> tuple[list[Input], list[Input]]:
+    """Return the inputs, of which those with a value of their own are held, and what else is opened: held too.
+
+    All inputs are held where `opened` is True.
+    """
+    found = inputs_of(named_once(find_signals(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), False, what)
+    cut = [i.signal for i in found] if opened is True else find_signals(bd, opened, f"{what}: opened")
+    held = {s.key: s for s in cut}
     values = _values(bd, found, u, what)
     for given in found:
         if given.signal.key in held or given.signal.key in values:
@@ -207,8 +217,7 @@ def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> list[
         if given.signal.key in values:
             given.value = values[given.signal.key]
     known = {given.signal.key for given in found}
-    rest = inputs_of(bd, (), opened, what)
-    return found + [given for given in rest if given.signal.key not in known]
+    return found, inputs_of([s for key, s in held.items() if key not in known], True, what)
 
 
 def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, int], Array]:
@@ -220,6 +229,8 @@ def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, 
         for name, value in u.items():
             signals = find_signals(bd, [name], f"{what}: u")
             for s in signals:
+                if s.key in out:
+                    raise InvalidValue(f"{what}: u gives {s.name} twice")
                 match = [i for i in inputs if i.signal.key == s.key]
                 if not match:
                     raise unknown_name(f"{what}: u is given for input", s.name, [i.signal.name for i in inputs])

@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import BlockError, InvalidValue
+from cstormpy.errors import BlockError, InvalidValue, NonFinite
 from cstormpy.simulation.analysis.functions import plain_function
 from cstormpy.simulation.compiled.program import Program, _Translation
 from cstormpy.simulation.compiled.registry import NotTranslated, Value
 from cstormpy.simulation.compiled.tangents import tangent_program
-from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.recording import Signal, find_signals
+from cstormpy.simulation.diagram import Diagram, _short
+from cstormpy.simulation.recording import Signal
+from cstormpy.simulation.wiring import output_name
 
-__all__ = ["Input", "Jacobians", "Model", "block_places", "columns_of", "labels", "make_model"]
+__all__ = ["Input", "Jacobians", "Model", "block_places", "checked", "columns_of", "labels", "make_model", "named_once"]
 
 Array = NDArray[np.float64]
 #: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
@@ -53,6 +54,11 @@ class Jacobians:
     C: Array
     D: Array
 
+    @property
+    def finite(self) -> bool:
+        """Whether all of it is."""
+        return all(_finite(part) for part in vars(self).values())
+
 
 def labels(signal: Signal) -> list[str]:
     """Return the names of the numbers of a signal."""
@@ -71,17 +77,26 @@ def block_places(diagram: Diagram, program: Program) -> dict[int, str]:
     return places
 
 
-def inputs_of(bd: Any, moved: Any, held: Any, what: str) -> list[Input]:
-    """Return the inputs that a user names, those that are held last."""
+def inputs_of(signals: list[Signal], held: bool, what: str) -> list[Input]:
+    """Return the inputs that signals become, moved or held."""
     found: list[Input] = []
-    for names, hold, argument in ((moved, False, "inputs"), (held, True, "opened")):
-        for signal in find_signals(bd, names, f"{what}: {argument}"):
-            value = np.asarray(signal.slot.value)
-            if value.dtype.kind not in "biuf":
-                raise BlockError(f"{what}: {signal.name} carries a {type(signal.slot.value).__name__}, no numbers")
-            start = value.astype(float).ravel() if hold else np.zeros(value.size)
-            found.append(Input(signal, hold, value.shape, start))
+    for signal in signals:
+        value = np.asarray(signal.slot.value)
+        if value.dtype.kind not in "biuf":
+            raise BlockError(f"{what}: {signal.name} carries a {type(signal.slot.value).__name__}, no numbers")
+        start = value.astype(float).ravel() if held else np.zeros(value.size)
+        found.append(Input(signal, held, value.shape, start))
     return found
+
+
+def named_once(signals: list[Signal], what: str) -> list[Signal]:
+    """Return signals after a look at whether one of them was named twice, which is refused."""
+    seen = set()
+    for signal in signals:
+        if signal.key in seen:
+            raise InvalidValue(f"{what}: {signal.name} is named twice; a block's name stands for all of its outputs")
+        seen.add(signal.key)
+    return signals
 
 
 class _WithInputs(_Translation):
@@ -116,6 +131,7 @@ class Model:
         self.function = plain_function(self.program, tangents)
         self.differenced = list(dict.fromkeys(tangents.differenced))
         self.exact = True
+        self._held = {i.signal.key for i in inputs if i.held}
         self._places = [k for i in inputs for k in translation.places[i.signal.key]]
         self._columns = _columns(self.program, outputs)
         self._z = np.zeros(self.program.sampled_size)
@@ -125,6 +141,12 @@ class Model:
 
     def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:
         """Return rates and outputs at a point, with their derivatives."""
+        out, rate, dout, drate = self._evaluated(t, x, u)
+        dy, n, last = dout[self._columns], x.size, x.size + u.size
+        return Jacobians(rate, out[self._columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
+
+    def _evaluated(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array, Array]:
+        """Return the signals and the rates, and their derivatives to states and inputs."""
         p, n = self.program, x.size
         count = max(1, n + u.size)
         numbers, dx, dp = p.p.copy(), np.zeros((n, count)), np.zeros((p.p.size, count))
@@ -143,9 +165,18 @@ class Model:
                 f"block {name!r}: has no derivative at t = {t:.9g} that differences find: beside the point it fails or "
                 "its slope grows without bound; take a point further from the edge of its domain"
             )
-        dy = dout[self._columns]
-        last = n + u.size
-        return Jacobians(rate, out[self._columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
+        return out, rate, dout, drate
+
+    def not_finite(self, t: float, x: Array, u: Array) -> str | None:
+        """Return the first output, in the order of evaluation, that is not finite at a point, or None."""
+        out = self._evaluated(t, x, u)[0]
+        for b, _, _, _, nout, _ in self.diagram.order:
+            for port in range(nout):
+                first, shape = self.program.columns.get((id(b), port), (0, (0,)))
+                value = out[first : first + int(np.prod(shape))].reshape(shape)
+                if (id(b), port) not in self._held and not np.isfinite(value).all():
+                    return f"{output_name(b, port)} is {_short(value if shape else float(value))}"
+        return None
 
 
 class DifferencedModel:
@@ -204,6 +235,11 @@ class DifferencedModel:
         top, bottom = slopes[:n], slopes[n:]
         return Jacobians(rate, y, top[:, :n], top[:, n:], bottom[:, :n], bottom[:, n:])
 
+    def not_finite(self, t: float, x: Array, u: Array) -> str | None:
+        """Return the first output, in the order of evaluation, that is not finite at a point, or None."""
+        self.values(t, x, u)
+        return self.diagram.not_finite()
+
 
 def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
     """Return where the numbers of a signal begin, and its shape."""
@@ -224,3 +260,28 @@ def make_model(diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> 
         return Model(diagram, inputs, outputs)
     except NotTranslated as why:
         return DifferencedModel(diagram, inputs, outputs, why)
+
+
+def checked(model: Model | DifferencedModel, found: Jacobians, t: float, x: Array, u: Array, what: str) -> Jacobians:
+    """Return what was found at a point; refuse it, with the block to blame, where it is not finite."""
+    if found.finite:
+        return found
+    names = list(model.diagram.bd.statenames)
+    rates = [name for name, value in zip(names, found.rate, strict=True) if not np.isfinite(value)]
+    blamed = model.not_finite(t, x, u) if rates or not _finite(found.y) else None
+    bad = [f"the rate of {_listed(rates)} is not finite"] if rates else []
+    if not bad and not blamed:
+        sloped = [name for name, row in zip(names, np.hstack([found.A, found.B]), strict=True) if not _finite(row)]
+        bad = [f"the slope of {f'the rate of {_listed(sloped)}' if sloped else 'an output'} is not finite"]
+    reason = ", so that ".join([blamed, *bad] if blamed else bad)
+    point = ", ".join([f"t = {t:.9g}", *(f"{name} = {value:.6g}" for name, value in zip(names, x, strict=True))][:6])
+    raise NonFinite(f"{what}: {reason}, at {point}; give x= where all of it is finite")
+
+
+def _finite(values: Array) -> bool:
+    return bool(np.isfinite(values).all())
+
+
+def _listed(names: list[str]) -> str:
+    """Return names side by side, the first of many."""
+    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
@@ -44,6 +45,8 @@ class Response:
         if axes is None:
             _, axes = plt.subplots(len(self.outputs), 1, sharex=True, squeeze=False, layout="constrained")
         drawn = np.ravel(axes)
+        if drawn.size != len(self.outputs):
+            raise ShapeError(f"plot: axes: expected one for each of {len(self.outputs)} outputs, got {drawn.size}")
         for i, (panel, name) in enumerate(zip(drawn, self.outputs, strict=True)):
             for j, source in enumerate(self.inputs):
                 panel.plot(self.t, self.y[:, i, j], label=source)
@@ -63,7 +66,9 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
         raise InvalidValue(
             "step: the model has no inputs or no outputs; name them, as linearize(..., inputs=, outputs=)"
         )
-    T = _duration(model) if T is None else float(T)
+    T = _duration(model) if T is None else _given(T)
+    if not isinstance(samples, (int, np.integer)):
+        raise InvalidType(f"step: samples: expected a whole number, got {samples!r}")
     if not (0.0 < T < np.inf and samples > 1):
         raise InvalidValue(f"step: expected a positive time and two samples or more, got {T} and {samples}")
     n, m = model.B.shape
@@ -76,6 +81,14 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
         y[k] = model.C @ x + model.D
         x = over[:n, :n] @ x + over[:n, n:]
     return Response(t, y, model.outputs, model.inputs)
+
+
+def _given(T: Any) -> float:
+    if np.ndim(T) == 0 and not isinstance(T, str):
+        with contextlib.suppress(TypeError, ValueError):
+            return float(T)
+    got = f"the shape {np.shape(T)}" if np.ndim(T) else repr(T)
+    raise InvalidType(f"step: T: expected how long the response is [s], got {got}; samples= gives how many points")
 
 
 def _duration(model: LinearModel) -> float:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from bdsim.block import Block
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import CstormError, InvalidType, InvalidValue
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.linear import chosen_inputs
-from cstormpy.simulation.analysis.model import labels, make_model
+from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.starting import numbers, started, state_places
 from cstormpy.simulation.recording import find_signals
 
@@ -36,12 +37,17 @@ class OperatingPoint:
     states, inputs, names : tuple of str
         Names of the states, of the ports of these signals, and of the numbers in u.
     success : bool
+        Whether nothing remains. Sampled states do not count: they are held, and may change at the next tick.
     message : str
     residual : dict of str to float
         What remains of each condition: the rate of a state, by its name, or an output less its value.
     t : float
     differenced : tuple of (str, str)
         As in `LinearModel`.
+    held : tuple of str
+        Sampled blocks, whose states are held at what they are.
+    left_out : dict of str to float
+        Rates that were left out, as nobody asked for them and no other block takes the state: what they are.
     """
 
     x: Array
@@ -54,6 +60,8 @@ class OperatingPoint:
     residual: dict[str, float]
     t: float
     differenced: tuple[tuple[str, str], ...]
+    held: tuple[str, ...] = ()
+    left_out: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return states, signals and what remains."""
@@ -71,6 +79,11 @@ class _Conditions:
     wanted: Array
     outputs: Array
     names: list[str]
+    left_out: list[int]
+
+    def remaining(self, found: Jacobians) -> Array:
+        """Return what remains of each."""
+        return np.concatenate([found.rate[self.rates] - self.wanted, found.y - self.outputs])
 
 
 def trim(
@@ -93,26 +106,26 @@ def trim(
                 f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {given_values!r}"
             )
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
-        given = chosen_inputs(bd, inputs, u, inputs, "trim")
+        given, _ = chosen_inputs(bd, inputs, u, True, "trim")
         watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]
-        model = make_model(diagram, given, watched)
+        start = np.concatenate([*(i.value for i in given), np.zeros(0)])
+        free = _free(bd, hold, start.size)
+        model = make_model(diagram, given, named_once(watched, "trim: outputs"))
         if not model.exact:
             notice(
                 f"trim: by differences, as {model.differenced[0][0]} can not be translated: {model.differenced[0][1]}"
             )
-        idle = _idle(bd, model, t, state, given)
-        wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle)
-        free = np.ones(state.size, dtype=bool)
-        for name in [hold] if isinstance(hold, str) else hold:
-            free[state_places(bd, name, "trim: hold")] = False
-        start = np.concatenate([*(i.value for i in given), np.zeros(0)])
-        if not free.any() and not start.size:
-            raise InvalidValue("trim: nothing is free: all states are held, and there are no inputs")
-        found, residual, scale = _solve(model, t, state, start, free, wanted)
-        left = {name: float(value) for name, value in zip(wanted.names, residual, strict=True)}
-        worst = max(left, key=lambda name: abs(left[name]), default="")
-        success = not left or abs(left[worst]) <= REACHED * scale
-        message = "an operating point" if success else f"no operating point was found: {_told(left)} remains"
+        first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
+        wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))
+        found, there, reached = _solve(model, t, state, start, free, wanted)
+        remains = wanted.remaining(there)
+        left = {name: float(value) for name, value in zip(wanted.names, remains, strict=True)}
+        left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
+        held = tuple(str(b.name) for b in diagram.cells)
+        success = bool((np.abs(remains) <= reached).all())
+        moves = {name: rate for name, rate in left_out.items() if not abs(rate) <= reached}
+        but = _but(held, moves) if success else ""
+        message = f"an operating point{but}" if success else f"no operating point was found: {_told(left)} remains"
         if not success:
             notice(f"trim: {message}; begin nearer to one, free more inputs, or ask for less")
         return OperatingPoint(
@@ -126,7 +139,35 @@ def trim(
             residual=left,
             t=t,
             differenced=tuple(model.differenced),
+            held=held,
+            left_out=left_out,
         )
+
+
+def _free(bd: Any, hold: Any, inputs: int) -> NDArray[np.bool_]:
+    """Return which states are not held, and refuse where there are none, and no inputs either."""
+    free = np.ones(len(bd.statenames), dtype=bool)
+    names = [hold] if isinstance(hold, (str, Block)) else hold
+    if not isinstance(names, Iterable):
+        raise InvalidType(f"trim: hold: expected names of states or blocks, as ['plant'], got {hold!r}")
+    for name in names:
+        free[state_places(bd, name, "trim: hold")] = False
+    if not free.any() and not inputs:
+        why = "all states are held" if free.size else "the diagram has no states"
+        raise InvalidValue(f"trim: nothing is free: {why}, and there are no inputs; name some, as inputs=['tau']")
+    return free
+
+
+def _but(held: tuple[str, ...], left_out: dict[str, float]) -> str:
+    """Return what an operating point is not."""
+    text = ""
+    if held:
+        text += f", sampled states being held at what they are, which may change at a tick: {', '.join(held)}"
+    if left_out:
+        one = next(iter(left_out))
+        rates = ", ".join(f"rate of {name} = {value:.6g}" for name, value in left_out.items())
+        text += f"; left out, as no other block takes the state: {rates} (rates={{{one!r}: 0.0}} asks for it)"
+    return text
 
 
 def _told(left: dict[str, float]) -> str:
@@ -140,8 +181,10 @@ def _conditions(
     n = len(bd.statenames)
     kept, values = np.ones(n, dtype=bool), np.zeros(n)
     kept[idle] = False
+    left_out = set(idle)
     for name, value in rates.items():
         at = state_places(bd, name, "trim: rates")
+        left_out -= set(at)
         if value is None:
             kept[at] = False
         else:
@@ -154,26 +197,27 @@ def _conditions(
     names = [f"rate of {name}" for name, keep in zip(bd.statenames, kept, strict=True) if keep]
     names += [name for s in watched for name in labels(s)]
     assert sum(sizes) == sum(part.size for part in flat)
-    return _Conditions(np.flatnonzero(kept), values[kept], np.concatenate([*flat, np.zeros(0)]), names)
+    return _Conditions(
+        np.flatnonzero(kept), values[kept], np.concatenate([*flat, np.zeros(0)]), names, sorted(left_out)
+    )
 
 
-def _idle(bd: Any, model: Any, t: float, state: Array, given: list[Any]) -> list[int]:
+def _idle(bd: Any, first: Jacobians) -> list[int]:
     """Return the states that only add up, as that of an EFFORT: no rate and no other block but sinks looks at them."""
-    slopes = model.jacobians(t, state, np.concatenate([*(i.value for i in given), np.zeros(0)])).A
     found = []
     for b in bd.blocklist:
         if b.blockclass == "continuous":
             at = state_places(bd, b, "trim")
             ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
-            if not slopes[:, at].any() and not any(end.nout for end in ends):
+            if not first.A[:, at].any() and not any(end.nout for end in ends):
                 found += at
     return found
 
 
 def _solve(
-    model: Any, t: float, state: Array, start: Array, free: Array, wanted: _Conditions
-) -> tuple[Array, Array, float]:
-    """Return states and inputs, what remains of the conditions, and what they are measured by."""
+    model: Any, t: float, state: Array, start: Array, free: NDArray[np.bool_], wanted: _Conditions
+) -> tuple[Array, Jacobians, float]:
+    """Return states and inputs, the model there, and how much of a condition may remain."""
     from scipy.optimize import least_squares
 
     whole = np.concatenate([state, start])
@@ -187,17 +231,26 @@ def _solve(
             last["at"], last["j"] = v.tobytes(), model.jacobians(t, point[: state.size], point[state.size :])
         return last["j"]
 
-    def residual(v: Array) -> Array:
-        j = look(v)
-        return np.concatenate([j.rate[wanted.rates] - wanted.wanted, j.y - wanted.outputs])
-
     def slope(v: Array) -> Array:
         j = look(v)
         rows = np.vstack([np.hstack([j.A, j.B])[wanted.rates], np.hstack([j.C, j.D])])
         return rows[:, moving]
 
-    begin = whole[moving]
-    scale = 1.0 + float(np.abs(residual(begin)).max(initial=0.0))
-    best = least_squares(residual, begin, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200)
-    whole[moving] = best.x
-    return whole, residual(best.x), scale
+    def residual(v: Array) -> Array:
+        try:
+            remains = wanted.remaining(look(v))
+        except CstormError:  # on the way a block may be asked for what it has no value for: shorter steps are tried
+            return np.full(wanted.rates.size + wanted.outputs.size, np.nan)
+        return remains if np.isfinite(slope(v)).all() else np.full(remains.size, np.nan)
+
+    best = whole[moving]
+    reached = REACHED * (1.0 + float(np.abs(residual(best)).max(initial=0.0)))
+    # where the slopes have not full rank, exact steps are as long as the trust region and may step over a point; those
+    # by lsmr, of two numbers or more, are as long as they have to be
+    for steps in ("exact", "lsmr", "exact") if moving.size > 1 else ("exact",):
+        found = least_squares(residual, best, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200, tr_solver=steps)
+        best = found.x
+        if (np.abs(found.fun) <= reached).all():
+            break
+    whole[moving] = best
+    return whole, look(best), reached

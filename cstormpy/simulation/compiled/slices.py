@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.refusals import told
 from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
@@ -274,7 +275,8 @@ def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:
 def _refusal(program: Program, refused: Any) -> tuple[str, str]:
     """Return the block of which numba refuses something, and what it says."""
     if refused.name:
-        return program.owners[refused.name], f"numba does not compile its function: {refused}"
+        function, _ = program.functions[refused.name]
+        return program.owners[refused.name], f"numba does not compile its function: {told(function, str(refused))}"
     lines = program.line_owners
     name = lines[refused.line - 2] if 2 <= refused.line <= len(lines) + 1 else "the diagram"
     return name, f"numba does not compile what its emitter gives: {refused}"

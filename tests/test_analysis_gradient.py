@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import CstormError, DiagramError, InvalidValue, UnknownName
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName
 from cstormpy.simulation.analysis.gradients import Problem
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.compiled.program import Program
@@ -326,3 +326,146 @@ def test_an_event_that_resets_states_is_refused_with_its_time_and_one_that_does_
     bd, speed = ball(sim, lambda block, states: states[speed].__imul__(-0.5))
     with pytest.raises(DiagramError, match=r"event of ground at t = 0\.4515.* resets states"):
         sim.gradient(bd, "height[0]", ["gravity.value"], **run)
+
+
+# limits of an integrator --------------------------------------------------------------------------------------
+
+
+def filled(sim, K=1.0, low=-1.0, high=0.3, first=0.1):
+    """Two tanks that are filled and emptied until they are full and empty, and the integral of what is in them."""
+    bd = sim.blockdiagram()
+    flow, level = bd.GAIN(K, name="flow"), bd.INTEGRATOR([0.0, first], min=[low, low], max=[high, 0.5], name="level")
+    total = bd.INTEGRATOR([0.0, 0.0], name="total")
+    bd.connect(bd.CONSTANT([1.0, -2.0]), flow)
+    bd.connect(flow, level)
+    bd.connect(level, total)
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_when_an_integrator_gets_to_its_limit_is_in_the_derivative(engine):
+    sim = cs.Simulation(engine=engine)
+    names = ["flow.K", "level.max", "level.min", "level.x0"]
+    found = sim.gradient(filled(sim), lambda out: out.x[-1, 2:], names, T=1.0, rtol=1e-10, atol=1e-12, watch=[])
+    # full at 0.3, empty at 1.1 / 2
+    full = [0.3**2 / 2, 0.7, 0.0, 0.0, 0.0, 0.3, 0.0]
+    empty = [-(1.1**2) / 4, 0.0, 0.0, 0.0, 0.45, 0.0, 0.55]
+    np.testing.assert_allclose(found.gradient, [full, empty], rtol=0, atol=1e-6)
+    assert [name for _, name in found.events] == ["level", "level"] and found.notes == []
+    assert [t for t, _ in found.events] == pytest.approx([0.3, 0.55], abs=1e-6)
+
+
+def decay(sim):
+    """Return ẋ = −x² from 1, which is x₀ / (1 + x₀ t)."""
+    bd = sim.blockdiagram()
+    x, law = bd.INTEGRATOR(x0=1.0, name="x"), bd.FUNCTION(lambda x: -(x**2), name="law")
+    bd.connect(x, law)
+    bd.connect(law, x)
+    return bd
+
+
+@pytest.mark.parametrize("start", [[3.0], {"x": 3.0}, "saved"])
+@pytest.mark.parametrize("solver", [{"solver": "RK4", "dt": 0.01}, {"rtol": 1e-9, "atol": 1e-12}])
+def test_a_state_among_the_parameters_begins_where_the_start_says(sim, start, solver):
+    bd, value = decay(sim), 3.0
+    if start == "saved":
+        start = sim.run(bd, T=1.0).state
+        value = start.continuous["x"][0]
+    found = sim.gradient(bd, "x", ["x"], T=1.0, start=start, **solver)
+    assert found.values[0] == found.out.x[0, 0] == value
+    assert found.cost == pytest.approx(value / (1.0 + value), abs=1e-7)
+    assert found.gradient[0] == pytest.approx(1.0 / (1.0 + value) ** 2, abs=1e-7)
+
+
+def test_from_a_saved_state_the_free_run_begins_at_a_states_parameter(sim):
+    """Its steps are those that an adaptive solver's gradient goes along."""
+    bd = decay(sim)
+    problem = Problem(sim, bd, "x", ["x"], {"T": 1.0, "start": sim.run(bd, T=1.0).state}, "test")
+    problem.parameters.set(np.array([2.0]))
+    out = problem.free_run()
+    assert out.x[0, 0] == 2.0 and out.t[0] == 1.0
+
+
+@pytest.mark.parametrize("name", ["hold.T", "hold.offset", "sum.T", "{clock}.T"])
+def test_what_a_clock_says_is_no_parameter(sim, name):
+    bd = servo(sim, sampled=True)
+    clock = bd.clocklist[0]
+    total = bd.INTEGRATOR_S(clock, x0=0.0, name="sum")
+    bd.connect(bd.blocknames["limit"], total)
+    bd.connect(total, bd.NULL(name="away"))
+    with pytest.raises(InvalidValue, match=r"period and offset are the clock's"):
+        sim.gradient(bd, "cost[0]", [name.format(clock=clock.name)], T=1.0, dt=0.01, solver="RK4")
+    with pytest.raises(UnknownName, match=r"there are 'gain', 'x0'$"):
+        sim.gradient(bd, "cost[0]", ["sum.rate"], T=1.0, dt=0.01, solver="RK4")
+    sim.gradient(bd, "cost[0]", ["sum.gain", "wanted.T"], T=0.1, dt=0.01, solver="RK4")
+
+
+@pytest.mark.parametrize("name", ["hold.ndstates", "hold._id", "hold.id", "plant.nstates"])
+def test_what_the_diagram_keeps_in_a_block_is_no_parameter(sim, name):
+    bd = servo(sim, sampled=True)
+    with pytest.raises(UnknownName, match="tunable number of block"):
+        sim.gradient(bd, "cost[0]", [name], T=0.1, dt=0.01, solver="RK4")
+    compile_diagram(bd)
+    bd.blocknames["gain"].depth = 0.3  # a number of the user's own
+    assert Parameters(bd, ["gain.depth"]).get() == [0.3]
+
+
+def test_one_number_under_two_names_is_refused(sim):
+    run = {"T": 0.1, "dt": 0.01, "solver": "RK4"}
+    with pytest.raises(InvalidValue, match=r"x\.x0\[0\] and x:x_0 are the same number, where x:x_0 starts"):
+        sim.gradient(decay(sim), "x", ["x.x0", "x"], **run)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.planar_2r(), name="plant")
+    bd.connect(bd.CONSTANT([0.0, 0.0], name="hold"), plant)
+    with pytest.raises(InvalidValue, match=r"plant\.q0\[0\] and plant\.shoulder\.q are the same number"):
+        sim.gradient(bd, "plant.elbow.q", ["plant.q0[0]", "plant.shoulder.q"], **run)
+    assert sim.gradient(bd, "plant.elbow.q", ["plant.q0[0]", "plant.elbow.q"], **run).gradient.shape == (2,)
+
+
+def test_where_a_start_is_given_the_blocks_own_has_no_say(sim):
+    run = {"T": 0.1, "dt": 0.01, "solver": "RK4"}
+    with pytest.raises(InvalidValue, match=r"x\.x0\[0\] has no say where start= is given; name the state itself"):
+        sim.gradient(decay(sim), "x", ["x.x0"], start=[3.0], **run)
+    bd = servo(sim, sampled=True)
+    assert sim.gradient(bd, "cost[0]", ["hold.x0"], start={"cost": 0.1}, **run).parameters == ("hold.x0[0]",)
+    with pytest.raises(InvalidValue, match=r"hold\.x0\[0\] has no say: the saved state"):
+        sim.gradient(bd, "cost[0]", ["hold.x0"], start=sim.run(bd, **run).state, **run)
+
+
+def test_a_name_that_is_refused_is_not_suggested(sim):
+    bd = sim.blockdiagram()
+    table, x = bd.INTERPOLATE(x=[-5.0, 0.0, 5.0], y=[-3.0, 0.0, 3.0], name="table"), bd.INTEGRATOR(x0=1.0, name="x")
+    bd.connect(x, table)
+    bd.connect(table, x)
+    for name in ("table.y", "table"):
+        with pytest.raises(UnknownName) as refused:
+            sim.gradient(bd, "x", [name], T=0.1, dt=0.01, solver="RK4")
+        assert "xpts" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("cost", "error", "said"),
+    [
+        (lambda out: None, InvalidType, "the cost returned None; end its function with 'return'"),
+        (lambda out: [], InvalidValue, "the cost is an empty array"),
+        (None, InvalidType, "gradient: cost: expected blocks"),
+    ],
+)
+def test_a_cost_without_a_number_is_named(sim, cost, error, said):
+    with pytest.raises(error, match=said):
+        sim.gradient(decay(sim), cost, ["x"], T=0.1, dt=0.01, solver="RK4")
+
+
+@pytest.mark.parametrize("names", [None, 3])
+def test_parameters_that_are_no_names_are_refused(sim, names):
+    with pytest.raises(InvalidType, match="parameters: expected a list of names"):
+        sim.gradient(decay(sim), "x", names, T=0.1)
+
+
+def test_signals_are_watched_as_in_a_run(sim):
+    bd, run = servo(sim, sampled=True), {"T": 0.5, "dt": 0.01, "solver": "RK4", "watch": "all"}
+    found, out = sim.gradient(bd, "error", ["gain.K"], **run), sim.run(bd, **run)
+    assert found.out.ynames == out.ynames
+    np.testing.assert_allclose(found.out.y[-1], out.y[-1], rtol=0, atol=1e-12)
+    with pytest.raises(InvalidType, match="watch: expected blocks"):
+        sim.gradient(bd, "cost[0]", ["gain.K"], **{**run, "watch": None})

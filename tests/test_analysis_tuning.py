@@ -107,3 +107,147 @@ def test_what_a_search_can_not_take_is_refused_before_a_run(sim, option, error, 
 
     with pytest.raises(error, match=said):
         sim.tune(bd, never, ["gain.K"], **RUN, **option)
+
+
+def near(out):
+    return (out.x[-1, 0] - 0.75) ** 2
+
+
+def unstable(sim):
+    """Return ẋ = k x from 1, which is exp(k) at 1: its negative square has no minimum."""
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(1.0, name="gain")
+    bd.connect(x, gain)
+    bd.connect(gain, x)
+    return bd
+
+
+@pytest.mark.parametrize("cost", [lambda out: -(out.x[-1, 0] ** 2), lambda out: -1.0 - out.x[-1, 0]])
+def test_a_cost_without_a_minimum_is_no_success_and_sets_nothing(sim, cost):
+    bd = unstable(sim)
+    with np.errstate(over="ignore"):
+        tuned = sim.tune(bd, cost, ["gain.K"], **RUN)
+    assert not tuned.success and not tuned.applied and bd.blocknames["gain"].K == 1.0
+    assert "no minimum within reach" in tuned.message and "gain.K" in tuned.message and "bounds={" in tuned.message
+    bounded = sim.tune(bd, cost, ["gain.K"], bounds=(0.0, 2.0), **RUN)
+    assert bounded.success and bounded.after[0] == 2.0
+
+
+@pytest.mark.parametrize(("several", "offset"), [(False, 0.0), (False, -5.0), (True, 0.0)])
+def test_a_run_that_fails_is_no_optimum(sim, several, offset):
+    def miss(out):
+        if out.x[-1, 0] > 0.7:
+            raise ValueError("too far")
+        away = out.x[-1, 0] - 0.75
+        return np.array([away, 0.0]) if several else away**2 + offset
+
+    bd = lag(sim)
+    tuned = sim.tune(bd, miss, ["gain.K"], max_runs=300, **RUN)
+    assert not tuned.success and not tuned.applied and bd.blocknames["gain"].K == 0.5
+    assert "fail" in tuned.message and "too far" in tuned.message
+    assert tuned.out.x[-1, 0] == pytest.approx(0.7, abs=0.01) and tuned.out.x[-1, 0] <= 0.7
+
+
+def test_a_run_that_fails_at_once_is_no_optimum(sim):
+    calls = []
+
+    def once(out):
+        calls.append(1)
+        if len(calls) > 3:
+            raise KeyError("x")
+        return near(out)
+
+    tuned = sim.tune(lag(sim), once, ["gain.K"], **RUN)
+    assert not tuned.success and tuned.cost == tuned.cost_before and "KeyError" in tuned.message
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_costs_of_an_adaptive_solver_are_all_by_the_same_steps(sim, several):
+    """A sum over samples costs what the steps make of it: the last run once had steps of its own."""
+    bd = lag(sim)
+
+    def effort(out):
+        error = out.signal("error").ravel()
+        return error if several else float(np.sum(error**2))
+
+    tuned = sim.tune(bd, effort, ["gain.K"], T=5.0, watch=["error"], bounds=(0.1, 20.0))
+    assert tuned.cost == tuned.history[-1] < tuned.history[0] == tuned.cost_before
+    np.testing.assert_array_equal(tuned.out.t, tuned.out_before.t)
+    assert "by steps of its own the run costs" in tuned.message
+    assert tuned.cost == pytest.approx(np.sum(tuned.out.signal("error") ** 2) * (0.5 if several else 1.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_running_out_of_runs_is_no_success(sim, several):
+    bd = lag(sim)
+
+    def cost(out):
+        return np.array([out.x[-1, 0] - 0.75, 0.0]) if several else near(out)
+
+    tuned = sim.tune(bd, cost, ["gain.K"], max_runs=3, tol=1e-15, **RUN)
+    assert tuned.cost < tuned.cost_before and tuned.runs == 3
+    assert not tuned.success and not tuned.applied and "max_runs = 3" in tuned.message
+    assert bd.blocknames["gain"].K == 0.5
+    tuned = sim.tune(bd, cost, ["gain.K"], max_runs=3, tol=1e-15, apply=True, **RUN)
+    assert tuned.applied and bd.blocknames["gain"].K == tuned.after[0] != 0.5
+
+
+def test_a_cost_that_does_not_follow_its_gradient_is_told_in_our_words(sim):
+    """A cost whose steps are finer than what moves along the gradient: it has a slope, but no way down."""
+
+    def rounded(out):
+        x = out.x[-1, 0]
+        return 1.0 - x if x <= 1.0 - math.exp(-0.5) + 1e-9 else 2.0 + x
+
+    tuned = sim.tune(lag(sim), rounded, ["gain.K"], **RUN)
+    assert not tuned.success and "abnormal" not in tuned.message.lower()
+    assert (
+        tuned.message == "the cost can not be lowered along its gradient: it is not smooth there, or rounding hides it"
+    )
+
+
+def test_a_negative_cost_is_drawn_on_a_linear_axis(sim, recwarn):
+    import matplotlib.pyplot as plt
+
+    tuned = sim.tune(lag(sim), lambda out: near(out) - 5.0, ["gain.K"], **RUN)
+    figure = tuned.plot()
+    panel = figure.axes[0]
+    figure.canvas.draw()
+    assert panel.get_yscale() == "linear" and panel.get_ylim()[0] < -4.9 and not recwarn.list
+    assert sim.tune(lag(sim), near, ["gain.K"], **RUN).plot().axes[0].get_yscale() == "log"
+    plt.close("all")
+
+
+def test_a_state_that_is_tuned_becomes_where_its_block_starts(sim):
+    bd = lag(sim)
+    tuned = sim.tune(bd, near, ["x"], **RUN)
+    assert tuned.applied and tuned.after[0] == pytest.approx(1.0 - 0.25 * math.exp(0.5), abs=1e-5)
+    assert sim.run(bd, **RUN).x[0, 0] == tuned.after[0]
+
+
+def test_where_a_start_is_given_the_message_says_how_to_pass_the_tuned_one(sim):
+    bd = lag(sim)
+    for start in ([0.2], {"x": 0.2}):
+        tuned = sim.tune(bd, near, ["x"], start=start, **RUN)
+        assert tuned.success and not tuned.applied and tuned.before[0] == tuned.out_before.x[0, 0] == 0.2
+        assert "start=tuned.out.x[0]" in tuned.message
+        assert sim.run(bd, **RUN).x[0, 0] == 0.0
+        assert sim.run(bd, start=tuned.out.x[0], **RUN).x[-1, 0] == pytest.approx(0.75, abs=1e-4)
+    saved = sim.run(bd, T=0.5, dt=0.02, solver="RK4").state
+    tuned = sim.tune(bd, near, ["x"], start=saved, **RUN)
+    assert not tuned.applied and f"start.continuous['x'] = [{tuned.after[0]}]" in tuned.message
+    assert tuned.before == pytest.approx(saved.continuous["x"])
+
+
+def test_a_block_without_a_number_for_its_start_is_told_of(sim):
+    bd = lag(sim)
+    bd.blocknames["x"].getstate0 = lambda: np.array([0.1])
+    tuned = sim.tune(bd, near, ["x", "gain.K"], **RUN)
+    assert tuned.success and tuned.applied and bd.blocknames["gain"].K == tuned.after[1]
+    assert "in no block is set x" in tuned.message and bd.blocknames["x"]._x0[0] == 0.0
+
+
+def test_all_signals_may_be_watched(sim):
+    bd = lag(sim)
+    tuned = sim.tune(bd, lambda out: (out.signal("x[0]")[-1] - 0.75) ** 2, ["gain.K"], watch="all", **RUN)
+    assert tuned.success and tuned.out.ynames == sim.run(bd, watch="all", **RUN).ynames

@@ -15,11 +15,11 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.functions import MOVED
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.starting import state_vector
+from cstormpy.simulation.analysis.starting import first_state, saved_with
 from cstormpy.simulation.analysis.trajectories import Trajectory
-from cstormpy.simulation.recording import find_signals, signal_name
+from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
-from cstormpy.simulation.saved_state import opened
+from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.tableaus import EXPLICIT
 from cstormpy.simulation.wiring import compile_diagram
@@ -97,10 +97,11 @@ class Problem:
         compile_diagram(bd)
         self.sim, self.bd, self.what = sim, bd, what
         self.start = opened(options.pop("start", None))
-        watch = options.pop("watch", ())
-        self.watch = [watch] if isinstance(watch, str) else list(watch)
+        self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch"))
         self.settings = _settings(options, what)
-        self.parameters = Parameters(bd, parameters)
+        self.parameters = Parameters(bd, parameters, first_state(bd, self.start, what))
+        if self.start is not None:
+            self.parameters.refuse_ignored(isinstance(self.start, SavedState))
         self.cost, self.signals = self._checked(cost)
         self._told: set[str] = set()
         #: How many runs are still to be expected.
@@ -114,11 +115,12 @@ class Problem:
             return cost, self.watch
         if isinstance(cost, str) and cost in list(self.bd.statenames):
             return (lambda out: out.signal(cost)[-1]), self.watch
-        signal = find_signals(self.bd, [cost])
+        signal = find_signals(self.bd, [cost], f"{self.what}: cost")
         if len(signal) != 1:
             raise InvalidValue(f"{self.what}: cost {cost!r} has {len(signal)} outputs; name one, as in 'effort[0]'")
         name = signal_name(signal[0].block, signal[0].port)
-        return (lambda out: out.signal(name)[-1]), [*self.watch, cost]
+        ports = {signal_name(port.block, port.port): port for port in [*self.watch, *_ports(signal)]}
+        return (lambda out: out.signal(name)[-1]), list(ports.values())
 
     def evaluate(self, values: Array) -> Gradient:
         """Return cost and gradient at values of the parameters, which the blocks keep."""
@@ -143,10 +145,9 @@ class Problem:
     def free_run(self) -> Result:
         """Run the diagram with the parameters as they are, by the stepper of any run."""
         s = self.settings
-        start = self.start
-        if start is None or not hasattr(start, "continuous"):
-            first = state_vector(self.bd, start, np.array(self.bd.getstate0(), dtype=float), self.what)
-            start = self.parameters.start(first)
+        start: Any = self.parameters.start(first_state(self.bd, self.start, self.what))
+        if isinstance(self.start, SavedState):
+            start = saved_with(self.bd, self.start, start)
         out: Result = self.sim.run(
             self.bd, s.T, dt=s.step, max_step=s.max_step, solver=s.solver, rtol=s.rtol, atol=s.atol,
             first_tick=s.first_tick, watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
@@ -171,13 +172,18 @@ class Problem:
 
     def _cost_of(self, out: Result) -> Array:
         try:
-            value = np.asarray(self.cost(out), dtype=float)
+            given = self.cost(out)
+            if given is None:
+                raise InvalidType(f"{self.what}: the cost returned None; end its function with 'return' and a number")
+            value = np.asarray(given, dtype=float)
         except CstormError:
             raise
         except Exception as error:
             raise InvalidValue(f"{self.what}: the cost failed: {type(error).__name__}: {error}") from error
         if value.ndim > 1:
             raise InvalidValue(f"{self.what}: the cost is a number or a vector, got the shape {value.shape}")
+        if not value.size:
+            raise InvalidValue(f"{self.what}: the cost is an empty array; return one number or more")
         if not np.isfinite(value).all():
             raise NonFinite(f"{self.what}: the cost is {value}")
         return value
@@ -198,6 +204,10 @@ class Problem:
 
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
     return [(trajectory.x, trajectory.dx), *zip(trajectory.y, trajectory.dy, strict=True)]
+
+
+def _ports(signals: list[Signal]) -> list[Any]:
+    return [s.block[s.port] for s in signals]
 
 
 def _settings(options: dict[str, Any], what: str) -> Settings:

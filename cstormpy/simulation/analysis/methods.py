@@ -39,7 +39,7 @@ class Analysis:
         signal of an output port, loops staying closed. Where a value u is given for it, or it is among `opened`, it
         takes the place of the signal instead, and the loop is open there: ``inputs=["controller.tau"],
         opened=["controller.tau"]`` gives the plant alone. An output of a port that is opened is what arrives there,
-        one that is disturbed is with the disturbance. Sampled states are held.
+        one that is disturbed is with the disturbance. Sampled states are held: `held` names them.
 
         Parameters
         ----------
@@ -51,12 +51,17 @@ class Analysis:
         t : float
             The time.
         inputs, outputs, opened : list
-            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``.
+            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice.
 
         Returns
         -------
         LinearModel
             A, B, C, D, names, poles, damping, `step`, `to_control`.
+
+        Raises
+        ------
+        NonFinite
+            Where a rate, an output or a slope is not finite at the point; the block is named.
 
         Examples
         --------
@@ -92,6 +97,9 @@ class Analysis:
     ) -> OperatingPoint:
         """Return an operating point: where the states stay as they are, or change and give what is asked for.
 
+        Sampled states are held at what they are, and whether a tick would change them is not looked at; the message and
+        `held` name them.
+
         Parameters
         ----------
         bd : BlockDiagram
@@ -107,7 +115,8 @@ class Analysis:
             States, or blocks, whose values in x are kept.
         rates : dict, optional
             Rates of states, or of blocks, that are not to be zero, None where any will do. Of blocks whose output no
-            other block takes, as an EFFORT's, any will do.
+            other block takes, as an EFFORT's, any will do unless asked for; `left_out` has them, and the message those
+            that are not zero.
         outputs : dict, optional
             Values that ports are to have.
 
@@ -115,6 +124,11 @@ class Analysis:
         -------
         OperatingPoint
             x, u, and what remains of each condition; `success` tells whether that is nothing.
+
+        Raises
+        ------
+        NonFinite
+            Where a rate, an output or a slope is not finite where the search begins; the block is named.
 
         Examples
         --------
@@ -149,7 +163,8 @@ class Analysis:
             watched signals: ``lambda out: np.trapezoid(out.signal("error") ** 2, out.t)``.
         parameters : str or list of str
             ``"block.parameter"`` for a number or all numbers of an array, ``"gain.K[0, 1]"`` for one of them, the name
-            of a state for its value at the start.
+            of a state for its value at the start, which at first is what `start` says. What a clock says, as the
+            period of a ZOH, is no parameter.
         T : float
             How long the run is [s].
         **options
@@ -188,8 +203,9 @@ class Analysis:
         """Lower the cost of a run by other values of parameters, found by its exact gradient.
 
         A cost of one number is lowered by L-BFGS-B, one that is an array, whose squares are summed, by least squares.
-        With an adaptive solver all runs take the steps of the first one, so that their costs can be compared. Ctrl-C
-        ends the search with the best values until then.
+        With an adaptive solver all runs take the steps of the first one, so that their costs can be compared, and the
+        message tells where the last one costs something else by steps of its own. A run that fails is a step too far;
+        Ctrl-C ends the search with the best values until then.
 
         Parameters
         ----------
@@ -198,7 +214,8 @@ class Analysis:
         bounds : dict or pair, optional
             Least and greatest value by the name of a parameter, or of all of them; None for none.
         apply : bool, optional
-            Whether the blocks keep the better values; unless given, where the search came to an end by itself.
+            Whether the blocks keep the better values; unless given, where the search came to an end by itself. That of
+            a state becomes the x0 of its block; where `start` is given the message says how to pass it on.
         max_runs : int
             How many runs are made at most.
         tol : float

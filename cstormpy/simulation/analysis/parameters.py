@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, unknown_name
-from cstormpy.simulation.analysis.starting import state_places
+from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.palette import quiet
 
 __all__ = ["Parameters"]
@@ -21,8 +21,13 @@ Array = NDArray[np.float64]
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9
-#: Numbers of a block that say how it is wired.
+#: Numbers of a block that say how it is wired, and those that the diagram keeps in it under names like _id.
 _BOOKKEEPING = ("nin", "nout")
+_HIDDEN = ("nstates", "ndstates", "id", "pos", "depth", "sequence", "x_view", "output_values")
+#: What a clock says to its blocks.
+_OF_CLOCKS = ("T", "offset")
+#: Methods that a run does not call at its steps: what only they read is a copy of something else.
+_BEFOREHAND = ("__init__", "start", "check", "reset", "done")
 
 
 @dataclass
@@ -46,10 +51,14 @@ class Parameters:
     names : str or list of str
         "block.parameter" (or "block:parameter") of a number, of a whole array, or of an entry of it, as in
         ``"controller.pd.kp"``, ``"gain.K[0, 1]"``; the name of a state stands for its value at the start.
+    x0 : ndarray, optional
+        The state at the start; that of the blocks unless given.
     """
 
-    def __init__(self, bd: Any, names: Any) -> None:
+    def __init__(self, bd: Any, names: Any, x0: Array | None = None) -> None:
         self.bd = bd
+        if not isinstance(names, Iterable):
+            raise InvalidType(f"parameters: expected a list of names, as in ['gain.K'], got {names!r}")
         names = [names] if isinstance(names, str) else list(names)
         if not names:
             raise InvalidValue("parameters: name one or more, as in ['gain.K', 'controller.pd.kp']")
@@ -57,10 +66,9 @@ class Parameters:
         repeated = {e.name for e in self.entries if [f.name for f in self.entries].count(e.name) > 1}
         if repeated:
             raise InvalidValue(f"parameters: {', '.join(sorted(repeated))} is named twice")
-        self._states = {e.state: np.nan for e in self.entries if e.state is not None}
-        for e in self.entries:
-            if e.state is not None:
-                self._states[e.state] = float(np.asarray(bd.getstate0(), dtype=float)[e.state])
+        first = np.asarray(bd.getstate0(), dtype=float) if x0 is None else x0
+        self._states = {e.state: float(first[e.state]) for e in self.entries if e.state is not None}
+        self._refuse_the_same_start()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,6 +90,7 @@ class Parameters:
         match = _INDEXED.match(attribute)
         if match and attribute not in getattr(block, "_parameters", {}):
             attribute, index = match["name"], tuple(int(k) for k in match["index"].split(","))
+        _refuse_clocks(block, attribute, name)
         value = self._read(block, attribute, name)
         label = f"{block.name}.{attribute}"
         if value.ndim == 0 and index is None:
@@ -106,6 +115,9 @@ class Parameters:
         """Return the block whose name begins a name, the longest of them, and the rest."""
         found = [b for b in self.bd.blocknames if name.startswith(b) and name[len(b) : len(b) + 1] in (".", ":")]
         if not found:
+            for clock in self.bd.clocklist:
+                if re.match(rf"{re.escape(clock.name)}[.:]", name):
+                    raise _owned_by(clock, name)
             first = re.split("[.:]", name)[0]
             raise unknown_name("parameters: block or state", first, [*self.bd.blocknames, *self.bd.statenames])
         longest = max(found, key=len)
@@ -115,7 +127,9 @@ class Parameters:
         value = None
         with contextlib.suppress(AttributeError, ValueError, LookupError):
             value = getattr(block, self._attribute(block, attribute))
-        if attribute in _BOOKKEEPING or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
+        kept = attribute in _BOOKKEEPING or (attribute in _HIDDEN and attribute not in vars(block))
+        own = attribute in getattr(block, "_parameters", {}) or not (kept or attribute.startswith("_"))
+        if not own or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
             what = f"parameters: {name!r}; tunable number of block {block.name!r}"
             raise unknown_name(what, attribute, _tunables(block))
         return np.array(value, dtype=float)
@@ -174,6 +188,80 @@ class Parameters:
             text = f"parameters: block {block.name!r} refuses {attribute} = {value}: {type(error).__name__}: {error}"
             raise InvalidValue(text) from error
 
+    # where states start
+
+    def _begins(self, e: _Entry) -> int | str | None:
+        """Return which state begins at a number: a continuous one's place, or of a sampled block its name and index."""
+        if e.state is not None:
+            return e.state
+        if e.block.blockclass not in ("continuous", "sampled"):
+            return None
+        value = self._read(e.block, e.attribute, e.name)
+        at = () if e.index is None else e.index
+        moved = value.copy()
+        moved[at] += _MOVED * max(1.0, abs(value[at]))
+        before = np.array(e.block.getstate0(), dtype=float)
+        try:
+            self._write(e.block, e.attribute, moved if moved.ndim else float(moved))
+            after = np.array(e.block.getstate0(), dtype=float)
+        except CstormError:
+            return None
+        finally:
+            self._write(e.block, e.attribute, value if value.ndim else float(value))
+        changed = np.flatnonzero(before != after).tolist() if before.shape == after.shape else []
+        if len(changed) != 1 or before[changed[0]] != value[at] or after[changed[0]] != moved[at]:
+            return None
+        if e.block.blockclass == "sampled":
+            return f"{e.block.name}[{changed[0]}]"
+        return state_places(self.bd, e.block, "parameters")[changed[0]]
+
+    def _refuse_the_same_start(self) -> None:
+        """Refuse two names of the number that a state begins at."""
+        known: dict[int | str, str] = {}
+        for e in self.entries if len(self.entries) > 1 else []:
+            begins = self._begins(e)
+            if begins is not None and known.setdefault(begins, e.name) != e.name:
+                raise InvalidValue(
+                    f"parameters: {known[begins]} and {e.name} are the same number, where "
+                    f"{self._state_name(begins)} starts; name one of them"
+                )
+
+    def refuse_ignored(self, saved: bool) -> None:
+        """Refuse numbers at which states would begin, but for a start that is given; a saved one has sampled states."""
+        for e in self.entries:
+            begins = self._begins(e) if e.state is None else None
+            if isinstance(begins, str) and saved:
+                raise InvalidValue(
+                    f"parameters: {e.name} has no say: the saved state in start= is where {begins} starts"
+                )
+            if isinstance(begins, int):
+                raise InvalidValue(
+                    f"parameters: {e.name} has no say where start= is given; name the state itself, "
+                    f"{self._state_name(begins)!r}, or leave start= out"
+                )
+
+    def _state_name(self, begins: int | str) -> str:
+        return begins if isinstance(begins, str) else str(self.bd.statenames[begins])
+
+    def states(self) -> dict[str, float]:
+        """Return the states among the parameters, and where they start."""
+        return {str(self.bd.statenames[k]): value for k, value in self._states.items()}
+
+    def put_state(self, name: str) -> bool:
+        """Have a block begin at the value of a state among the parameters; return whether it has a number for that."""
+        place = list(self.bd.statenames).index(name)
+        block, at = next(part for part in continuous_parts(self.bd) if place in part[1])
+        with contextlib.suppress(CstormError):
+            before = self._read(block, "x0", name)
+            if before.shape == (len(at),):
+                after = before.copy()
+                after[at.index(place)] = self._states[place]
+                self._write(block, "x0", after)
+                if np.array_equal(block.getstate0(), after):
+                    return True
+                self._write(block, "x0", before)
+        return False
+
     @contextlib.contextmanager
     def kept(self) -> Iterator[Array]:
         """Give the present values, and set them again at the end."""
@@ -219,12 +307,44 @@ class Parameters:
 
 def _tunables(block: Any) -> list[str]:
     """Return what can be tuned of a block, by the names under which it was given."""
-    kept = vars(block)
-    found = {*getattr(block, "_parameters", {}), *(key for key, value in kept.items() if _tunable(key, value))}
-    return sorted(found | ({"x0"} if np.size(kept.get("_x0", ())) else set()))
+    kept, read = vars(block), _read_in_a_run(type(block))
+    found = {key for key, value in kept.items() if key in read and _tunable(key, value)}
+    if getattr(block, "_clock", None) is not None:
+        found -= set(_OF_CLOCKS)
+    return sorted(found | {*getattr(block, "_parameters", {})} | ({"x0"} if np.size(kept.get("_x0", ())) else set()))
 
 
 def _tunable(key: str, value: Any) -> bool:
     if key.startswith("_") or key in _BOOKKEEPING:
         return False
     return not isinstance(value, bool) and isinstance(value, (int, float, np.ndarray))
+
+
+def _read_in_a_run(kind: type) -> set[str]:
+    """Return the names that methods of a class read, but those that are called before a run only."""
+    codes = [
+        f.__code__
+        for c in kind.__mro__
+        for name, f in vars(c).items()
+        if hasattr(f, "__code__") and name not in _BEFOREHAND
+    ]
+    found: set[str] = set()
+    while codes:
+        code = codes.pop()
+        found.update(code.co_names)
+        codes += [part for part in code.co_consts if hasattr(part, "co_names")]
+    return found
+
+
+def _refuse_clocks(block: Any, attribute: str, name: str) -> None:
+    """Refuse what the clock of a block says."""
+    clock = getattr(block, "_clock", None)
+    if clock is not None and (attribute == "T" or (attribute in _OF_CLOCKS and not hasattr(block, attribute))):
+        raise _owned_by(clock, name)
+
+
+def _owned_by(clock: Any, name: str) -> InvalidValue:
+    return InvalidValue(
+        f"parameters: {name!r}: period and offset are the clock's ({clock.name}) and can not be tuned, as with others "
+        "other steps are taken; sweep over an option of a function that builds the diagram"
+    )

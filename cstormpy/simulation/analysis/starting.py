@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,11 @@ from numpy.typing import NDArray
 from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import RunState
-from cstormpy.simulation.saved_state import initial_state, opened
+from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.starting import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.wiring import compile_diagram
 
-__all__ = ["numbers", "started", "state_places", "state_vector"]
+__all__ = ["continuous_parts", "first_state", "numbers", "saved_with", "started", "state_places", "state_vector"]
 
 Array = NDArray[np.float64]
 
@@ -60,6 +61,34 @@ def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
         at = state_places(bd, name, what)
         state[at] = numbers(value, len(at), f"{what}: x[{name!r}]")
     return state
+
+
+def first_state(bd: Any, start: Any, what: str) -> Array:
+    """Return the state at which a run begins, from what `run` and `state_vector` take, files being opened."""
+    x = np.array(bd.getstate0(), dtype=float)
+    if start is None or isinstance(start, Mapping):
+        return state_vector(bd, start, x, what)
+    if not isinstance(start, SavedState):
+        return numbers(start, x.size, f"{what}: start")
+    for b, at in continuous_parts(bd):
+        values = start.continuous.get(str(b.name), [])
+        if len(values) != len(at):
+            raise ShapeError(
+                f"{what}: start: block {b.name!r} has {len(at)} states, the saved state {len(values)} for it; "
+                "was it saved from another diagram?"
+            )
+        x[at] = values
+    return x
+
+
+def saved_with(bd: Any, start: SavedState, x: Array) -> SavedState:
+    """Return a saved state with other continuous states."""
+    return replace(start, continuous={str(b.name): x[at].tolist() for b, at in continuous_parts(bd)})
+
+
+def continuous_parts(bd: Any) -> list[tuple[Any, list[int]]]:
+    """Return the blocks with continuous states, and where these stand in the state vector."""
+    return [(b, state_places(bd, b, "start")) for b in bd.blocklist if b.blockclass == "continuous"]
 
 
 @contextlib.contextmanager

@@ -222,6 +222,8 @@ class Emitter:
 
         That takes as long as it does in any engine. In derivatives it is differenced.
         """
+        if block.blockclass in ("continuous", "sampled"):
+            raise Untranslatable("has states, and can not be asked in Python")
         signals = [slot.value for slot in (*block._inport_slots, *block._outport_slots)]
         if any(np.asarray(value).dtype.kind not in "biuf" or isinstance(value, (list, tuple)) for value in signals):
             raise Untranslatable("takes or gives a signal that is no number")
@@ -234,11 +236,9 @@ class Emitter:
         self.fail_if(f"{self.call('python_block')}({where}], {given}, w[{last - call.sizes[1]}:{last}]) != 0")
         outputs, k = [], last - call.sizes[1]
         for slot in block._outport_slots:
-            shape = np.shape(slot.value)
-            part = np.empty(int(np.prod(shape)), dtype=object)
-            part[:] = [f"w[{k + i}]" for i in range(part.size)]
-            outputs.append(part.reshape(shape))
-            k += part.size
+            behind = k + np.size(slot.value)
+            outputs.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(np.shape(slot.value)))
+            k = behind
         return outputs
 
     def call(self, name: str) -> str:

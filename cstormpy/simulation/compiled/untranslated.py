@@ -15,9 +15,9 @@ Of blocks that are translated, these forms are not:
   along a reference that is no spline and no plain function;
 - PUSH with more than 64 pulses.
 
-What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as at
-``math.sqrt(-1.0)`` or ``math.exp(1000.0)``, these give nan or inf, which shorten a trial step and end a run where they
-stay; and ``int(nan)`` is some number. Division by zero in a function is an error in both.
+What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as
+at ``math.sqrt(-1.0)`` or ``math.exp(1000.0)``, these give nan or inf, which shorten a trial step and end a run where
+they stay; and ``int(nan)`` is some number. Division by zero in a function is an error in both.
 """
 
 from __future__ import annotations

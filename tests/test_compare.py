@@ -44,9 +44,10 @@ def test_measures_of_a_constant_torque():
 
 def test_effort_where_the_torque_is_found():
     """With a prescribed motion the torque comes from a block that the comparison adds."""
-    found = compare("acrobot_elbow", {"duration": [4.0, 5.0]}, T=4.0)
+    # the comparison has a state more, by which its steps are others
+    found = compare("acrobot_elbow", {"duration": [4.0, 5.0]}, T=4.0, rtol=1e-8)
     sim = cs.Simulation(graphics=False)
-    out = sim.run(diagrams.load("acrobot_elbow").build(sim), T=4.0, watch=["effort", "torques"])
+    out = sim.run(diagrams.load("acrobot_elbow").build(sim), T=4.0, watch=["effort", "torques"], rtol=1e-8)
     row = found.rows[0]
     assert row["effort"] == pytest.approx(out.signal("effort.effort")[-1], rel=1e-4)
     assert row["peak_torque"] == pytest.approx(np.abs(out.signal("torques.torque")).max(), rel=0.01)
@@ -236,6 +237,40 @@ def test_bad_keywords():
         compare(driven_pendulum, {"torque": [1.0]}, goal="upright")
     with pytest.raises(CstormError):
         compare("pendulum", {"damping": [1.0]}, sim="sim")
+
+
+def failing(sim, a):
+    """A builder that fails where a is 0."""
+    return driven_pendulum(sim, torque=1.0 / a)
+
+
+@pytest.mark.parametrize(
+    ("build", "options", "fixed", "error", "match"),
+    [
+        (failing, {"a": [0]}, {}, DiagramError, "compare: the builder failed: ZeroDivisionError"),
+        (failing, {}, {}, DiagramError, "the builder failed: TypeError: .* missing 1 required .* 'a'"),
+        (failing, {"a": [2]}, {"foo": 1}, UnknownName, "option 'foo' does not exist; there are 'a'"),
+        (failing, {"b": [2]}, {"a": 2}, UnknownName, "option 'b' does not exist"),
+        ("acrobot", {"controller": ["pd"]}, {"engine": "compiled"}, UnknownName, "option 'engine' does not exist"),
+        (failing, {"a": [2]}, {"T": 0}, InvalidValue, "T: expected a positive number, got 0"),
+        (failing, {"a": [2]}, {"T": "a"}, InvalidType, "T: expected a positive number, got 'a'"),
+        (failing, {"a": [2]}, {"solver": "RK46"}, UnknownName, "solver 'RK46' does not exist"),
+        (failing, {"a": [2]}, {"rtol": -1.0}, InvalidValue, "rtol: "),
+        (failing, {"a": [2]}, {"max_step": "long"}, InvalidType, "max_step: "),
+        (failing, {"a": [2]}, {"sim": 3}, InvalidType, "sim: expected a cstormpy.Simulation, got a int"),
+    ],
+)
+def test_mistakes_are_named_before_anything_runs(monkeypatch, build, options, fixed, error, match):
+    """They came as Python's own errors, or became a table of failed runs."""
+    monkeypatch.setattr(cs.Simulation, "run", lambda *_, **__: pytest.fail("something ran"))
+    with pytest.raises(error, match=match):
+        compare(build, options, **fixed)
+
+
+def test_a_builder_that_fails_is_recorded_and_the_others_go_on():
+    found = compare(failing, {"a": [0, 2]}, T=0.1)
+    assert [row["status"] for row in found.rows] == ["failed", "finished"]
+    assert "the builder failed: ZeroDivisionError" in str(found)
 
 
 def test_a_compiled_diagram_and_an_open_port_are_refused():

@@ -13,6 +13,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.diagrams import pendulum
+from cstormpy.simulation.sweep.axes import Axes
 
 
 def decay(sim, rate=-1.0, start=1.0, shape=None):
@@ -285,6 +286,17 @@ def test_what_cannot_be_translated_is_run_by_its_blocks(said):
         cs.Simulation(engine="compiled", live=False).sweep(build, {"state:x_0": [1.0]}, final, T=1.0)
 
 
+@pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_an_executor_after_its_with_keeps_what_is_done(sim, said, kind):
+    """The pool's own RuntimeError came out, and the first run was lost."""
+    with kind(1) as executor:
+        pass
+    found = sim.sweep(decay, {"rate:K": [-1.0, -2.0, -3.0]}, final, T=1.0, executor=executor)
+    assert found.status == "interrupted" and found.done.tolist() == [True, False, False]
+    np.testing.assert_allclose(found.value[0], np.exp(-1.0), rtol=1e-5)
+    assert any("the executor broke: cannot schedule new futures after shutdown" in line for line in said())
+
+
 # ---------------------------------------------------------------- Ctrl-C
 
 
@@ -322,7 +334,7 @@ def test_ctrl_c_ends_a_long_run(sim):
         return bd
 
     begin = time.monotonic()
-    found = sim.sweep(build, {"slow": [0.0, 0.05, 0.05]}, interrupted_soon, T=1.0, workers=2, max_step=1e-3)
+    found = sim.sweep(build, {"slow": [0.0, 0.05, 0.06]}, interrupted_soon, T=1.0, workers=2, max_step=1e-3)
     assert time.monotonic() - begin < 15.0
     assert found.done.tolist() == [True, False, False]
 
@@ -367,12 +379,58 @@ def late(slow, x):
         (cs.InvalidType, "executor: ", {"grid": {"rate:K": [1.0]}, "executor": "threads"}),
         (cs.InvalidValue, "T: ", {"grid": {"rate:K": [1.0]}, "T": -1.0}),
         (cs.DiagramError, "unexpected keyword argument 'mass'", {"grid": {"rate:K": [1.0]}, "mass": 2.0}),
+        (cs.UnknownName, "solver 'RK46' does not exist", {"grid": {"rate:K": [1.0]}, "solver": "RK46"}),
+        (cs.InvalidValue, "takes no further options, got 'foo'", {"grid": {"rate:K": [1]}, "solver_args": {"foo": 1}}),
+        (cs.InvalidType, "resume: expected the path of a file, got 3", {"grid": {"rate:K": [1.0]}, "resume": 3}),
+        (cs.InvalidType, "watch: expected names of signals", {"grid": {"rate:K": [1.0]}, "watch": None}),
+        (cs.InvalidType, "names: expected a list", {"samples": np.zeros((4, 3)), "names": 3}),
+        (cs.InvalidValue, "grid 'rate:K': 1.0 is there twice", {"grid": {"rate:K": [1, 2, 1.0]}}),
+        (cs.InvalidValue, "'a' is there twice", {"grid": {"rate": ["a", "b", "a"]}}),
+        (cs.InvalidValue, r"\[0, 1\] is there twice", {"grid": {"start": [[0, 1], [0, 1]]}}),
     ],
 )
 def test_mistakes_are_named_before_anything_runs(sim, monkeypatch, error, text, arguments):
     monkeypatch.setattr(cs.Simulation, "run", lambda *_, **__: pytest.fail("something ran"))
     with pytest.raises(error, match=text):
         sim.sweep(decay, **{"measure": final, "T": 0.1, **arguments})
+
+
+def test_a_solver_that_does_not_exist_leaves_no_file(sim, tmp_path):
+    """Each run of the grid failed, and its failure was written to the file."""
+    with pytest.raises(cs.UnknownName, match="solver 'RK46'"):
+        sim.sweep(decay, {"rate:K": [1.0, 2.0]}, final, T=0.1, solver="RK46", resume=tmp_path / "sweep")
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_that_are_equal_only_at_first_sight_are_run(sim):
+    """A flag is no number, and lists of several lengths are no array."""
+    built = []
+
+    def build(sim, shape):
+        built.append(shape)
+        return decay(sim)
+
+    shapes = [True, 1, [1], [[1]], [[1], [1, 2]], [[1], [2, 1]]]
+    found = sim.sweep(build, {"shape": shapes}, final, T=0.1, workers=1)
+    assert built == shapes == found.axes["shape"].tolist()
+
+
+def test_more_runs_than_any_memory_holds_are_refused(sim, monkeypatch):
+    """The numbers of 9e8 runs were put in a list before the first of them, which ended in a MemoryError."""
+    monkeypatch.setattr(cs.Simulation, "run", lambda *_, **__: pytest.fail("something ran"))
+    many = np.linspace(0.0, 1.0, 100_000)
+    with pytest.raises(cs.InvalidValue, match=r"10000000000 runs \(100000 x 100000\) would take 5000 GB of memory"):
+        sim.sweep(decay, {"rate:K": many, "start": many}, final)
+
+
+def test_the_order_of_a_grid_is_found_without_a_list_of_it():
+    """Runs with the same options come one behind the other, and those of more than fit in memory have no list."""
+    axes = Axes.checked({"a": [0, 1], "law": [2, 3, 4], "b": [5, 6]})
+    for first in (["law"], ["law", "b"], ["a", "b"]):
+        chosen = [axes.names.index(name) for name in first]
+        expected = sorted(range(12), key=lambda k: ([axes.run(k)[i] for i in sorted(chosen)], k))
+        assert list(axes.order(first)) == expected
+    assert axes.order([]) == range(12)
 
 
 def test_the_same_number_is_not_varied_twice(sim):

@@ -81,6 +81,42 @@ def test_values_in_any_order_are_drawn_in_order():
     np.testing.assert_allclose(line.get_xdata(), X)
 
 
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        (np.logspace(-3.0, 1.0, 6), "log"),
+        ([50, 1, 2, 5, 10, 20], "log"),
+        (np.geomspace(1.0, 1e3, 30), "log"),
+        ([1.0, 2.0, 3.0, 4.0], "linear"),
+        ([1.0, 1.01, 1.0201], "linear"),
+        ([0.0, 1.0, 10.0, 100.0], "linear"),
+        ([-1.0, -10.0, -100.0], "linear"),
+        ([0.01, 1.0], "linear"),
+    ],
+)
+def test_values_spaced_by_a_factor_have_a_logarithmic_axis(values, scale):
+    """Of gains from 0.001 to 10 the small ones were a sliver that nobody could read."""
+    line = made(lambda x: x, {"x": values}).plot().axes[0]
+    assert line.get_xscale() == scale
+    plane = made(lambda x, y: x + y, {"x": X, "y": values}).plot().axes[0]
+    assert (plane.get_xscale(), plane.get_yscale()) == ("linear", scale)
+    if scale == "log":
+        heights = np.diff(np.log(plane.collections[0].get_coordinates()[:, 0, 1]))
+        assert heights.min() > 0.7 * heights.max()
+        if len(values) < 8:
+            plane.figure.canvas.draw()
+            ticks = [float(t.get_text()) for t in plane.get_yticklabels()]
+            np.testing.assert_allclose(ticks, values, rtol=5e-3)
+
+
+def test_values_of_a_file_that_are_there_twice_are_drawn_once():
+    """The cells between two equal values have no width, and the whole picture was grey."""
+    axes = Axes(("x", "y"), ([1.0, 1.0, 2.0], [3.0, 4.0, 4.0]), True)
+    records = {k: Record({"value": np.array(float(np.dot(axes.run(k), (1.0, 10.0))))}) for k in range(9)}
+    mesh = cs.Sweep(axes, records, {}).plot().axes[0].collections[0]
+    np.testing.assert_allclose(mesh.get_array(), [[31.0, 32.0], [41.0, 42.0]])
+
+
 def test_yes_and_no_have_two_colours():
     figure = made(lambda x, y: x > y, {"x": X, "y": Y}).plot()
     assert [t.get_text() for t in figure.axes[1].get_yticklabels()] == ["no", "yes"]
@@ -115,6 +151,10 @@ def test_one_value_is_drawn():
         (cs.InvalidValue, "is drawn over", {"axes": "x", "at": {"x": 1.0}}),
         (cs.InvalidValue, "has no numbers", {"axes": ("x", "law")}),
         (cs.InvalidValue, "expected one name or two", {"axes": ()}),
+        (cs.InvalidType, "axes: expected the name of an axis, or of two, got 0", {"axes": 0}),
+        (cs.InvalidType, "labels: expected a dict as .*, got 'x'", {"labels": "x"}),
+        (cs.InvalidType, "at: expected a dict as .*, got 3", {"at": 3}),
+        (cs.InvalidType, "plot: expected the name", {"name": ["value"]}),
     ],
 )
 def test_what_can_not_be_drawn_is_named(error, text, arguments):

@@ -160,6 +160,14 @@ def test_what_is_no_sweep_is_refused(tmp_path, text, content):
         cs.Sweep.read(path)
 
 
+@pytest.mark.parametrize("path", [None, 3, ["sweep"]])
+def test_what_is_no_path_is_refused(sim, path):
+    found = sim.sweep(decay, {"rate:K": [-1.0]}, final, T=0.1)
+    for called in (cs.Sweep.read, found.save):
+        with pytest.raises(cs.InvalidType, match="expected the path of a file, got"):
+            called(path)
+
+
 def test_other_files_are_not_overwritten(sim, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("mine\n")

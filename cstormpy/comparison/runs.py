@@ -16,9 +16,12 @@ from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.control.goal import periods
 from cstormpy.diagrams import Goal
 from cstormpy.diagrams import load as load_diagram
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation import Simulation
+from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.steppers import check_solver
+from cstormpy.simulation.sweep.naming import accepted
 
 __all__ = ["compare"]
 
@@ -67,9 +70,10 @@ def compare(
     Raises
     ------
     UnknownName
-        If an option or a choice does not exist, before anything runs.
+        If an option, a choice or the solver does not exist, before anything runs.
     CstormError
-        If the diagram can be built under none of the options.
+        If the diagram can be built under none of the options; a builder's own exception is the cause of a
+        `DiagramError`.
 
     Examples
     --------
@@ -77,8 +81,12 @@ def compare(
     >>> [row["settled"] for row in found.rows]
     [False, True]
     """
+    check_solver(Settings.checked(T, None, max_step, solver, None, rtol, atol, None, 0, True))
     make = _maker(build)
     combinations = _combinations(options, fixed)
+    _check_options(make, [*options, *fixed])
+    if sim is not None and not isinstance(sim, Simulation):
+        raise InvalidType(f"sim: expected a cstormpy.Simulation, got a {type(sim).__name__}")
     simulation = Simulation(graphics=False, live=False) if sim is None else sim
     settings = {"solver": solver, "rtol": rtol, "atol": atol, "max_step": max_step}
     # all are wired before the first runs, so that a name that is wrong costs nobody a run
@@ -136,12 +144,20 @@ def _combinations(options: Any, fixed: Mapping[str, Any]) -> list[dict[str, Any]
     return found
 
 
+def _check_options(make: Build, names: list[str]) -> None:
+    """Refuse options that a builder does not take."""
+    known, others = accepted(make)
+    for name in names:
+        if name not in known and not others:
+            raise unknown_name("option", name, known)
+
+
 def _wire(
     make: Build, sim: Simulation, options: dict[str, Any], varied: dict[str, Any], goal: Any
 ) -> tuple[Entry, _Probe | CstormError]:
     """Build a diagram and add what measures it; the error of one that can not be stands in its place."""
     try:
-        bd = make(sim, **options)
+        bd = _built(make, sim, options)
         probe = _probe(bd)
     except UnknownName:
         raise
@@ -154,6 +170,15 @@ def _wire(
         raise InvalidValue(f"goal: expected {probe.mech.n} numbers ({', '.join(probe.mech.names)})")
     turn = periods(probe.mech)[0] if aim is not None and aim.wrap else np.zeros(probe.mech.n)
     return Entry(varied, joints=probe.mech.names, motors=probe.mech.actuated, goal=aim, turn=turn), probe
+
+
+def _built(make: Build, sim: Simulation, options: dict[str, Any]) -> Any:
+    try:
+        return make(sim, **options)
+    except CstormError:
+        raise
+    except Exception as error:
+        raise DiagramError(f"compare: the builder failed: {type(error).__name__}: {error}") from error
 
 
 def _probe(bd: Any) -> _Probe:

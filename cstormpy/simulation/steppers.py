@@ -17,10 +17,20 @@ from numpy.typing import NDArray
 from scipy.integrate import BDF, LSODA, OdeSolver, Radau
 
 from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import first_step, norm, shortest_step, shrink, stretch
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
-__all__ = ["SOLVERS", "Derivative", "ExplicitStepper", "ScipyStepper", "StepFailed", "Stepper", "make_stepper"]
+__all__ = [
+    "SOLVERS",
+    "Derivative",
+    "ExplicitStepper",
+    "ScipyStepper",
+    "StepFailed",
+    "Stepper",
+    "check_solver",
+    "make_stepper",
+]
 
 Array = NDArray[np.float64]
 Derivative = Callable[[float, Array], Array]
@@ -321,6 +331,12 @@ class ScipyStepper:
         while solver.status == "running":
             solver.step()
         return np.array(solver.y)
+
+
+def check_solver(settings: Settings) -> None:
+    """Refuse a solver that does not exist, or that does not take its options."""
+    s = settings
+    make_stepper(lambda t, x: x, s.solver, s.rtol, s.atol, s.max_step, s.step, s.solver_args)
 
 
 def make_stepper(

@@ -8,6 +8,7 @@ from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.steppers import check_solver
 
 if TYPE_CHECKING:
     from cstormpy.simulation.sweep import Sweep
@@ -86,12 +87,15 @@ class Sweeping:
         -------
         Sweep
             Results as arrays over the axes. A run that fails is recorded with the reason, and the others go on; after
-            Ctrl-C it holds what was run. Neither the number of workers nor their kind changes a result.
+            Ctrl-C, or where the executor breaks or was shut down, it holds what was run. Neither the number of workers
+            nor their kind changes a result.
 
         Raises
         ------
         UnknownName
-            Where a name does not exist, before anything runs.
+            Where a name does not exist, that of the solver among them, before anything runs.
+        InvalidValue
+            Where an axis of the grid has a value twice, or no memory would hold the results of so many runs.
         DiagramError
             Where a diagram can not be copied for several workers; a builder can make one for each.
         FileFormatError
@@ -123,7 +127,9 @@ class Sweeping:
         from cstormpy.simulation.sweep.axes import Axes
         from cstormpy.simulation.sweep.preparing import How, carry_out
 
-        Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
+        check_solver(
+            Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
+        )
         settings = {
             "T": T, "dt": dt, "max_step": max_step, "solver": solver, "solver_args": solver_args, "rtol": rtol,
             "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite, "watch": watch,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 
-__all__ = ["Axes"]
+__all__ = ["Axes", "check_size"]
+
+#: What the results of a run take at least [bytes]: its record by number, with one number measured.
+_EACH = 500
+#: The memory of a machine where the system does not say it [bytes].
+_USUAL = 16e9
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,9 @@ class Axes:
         if not given:
             raise InvalidValue(f"{what}: is empty; name what varies, as in {{'rate:K': [0.0, 0.1]}}")
         values = tuple(_values(f"{what} {name!r}", one) for name, one in given.items())
+        if grid is not None:
+            for name, one in zip(given, values, strict=True):
+                _check_different(f"grid {name!r}", one)
         counts = {name: len(one) for name, one in zip(given, values, strict=True)}
         if grid is None and len(set(counts.values())) > 1:
             raise ShapeError(f"samples: expected as many values of each name, got {counts}")
@@ -75,15 +83,14 @@ class Axes:
         places = np.unravel_index(k, self.shape)
         return tuple(v[int(i)] for v, i in zip(self.values, places, strict=True))
 
-    def order(self, first: Sequence[str]) -> list[int]:
+    def order(self, first: Sequence[str]) -> Iterable[int]:
         """Return all runs, those with the same values of some names one behind the other."""
         at = [k for k, name in enumerate(self.names) if name in first]
         if not at:
-            return list(range(len(self)))
+            return range(len(self))
         if self.grid:
-            ranges = [range(n) for n in self.shape]
-            places = itertools.product(*ranges)
-            return [k for _, k in sorted((tuple(p[i] for i in at), k) for k, p in enumerate(places))]
+            numbers = np.arange(len(self)).reshape(self.shape)
+            return map(int, np.moveaxis(numbers, at, range(len(at))).flat)
         known: dict[str, int] = {}
         marks = [known.setdefault(repr([self.values[i][k] for i in at]), len(known)) for k in range(len(self))]
         return sorted(range(len(self)), key=marks.__getitem__)
@@ -91,12 +98,39 @@ class Axes:
     def array(self, name: str) -> NDArray[Any]:
         """Return the values of an axis: numbers, texts, or objects where they are neither."""
         values = self.values[self.names.index(name)]
-        kinds = {np.asarray(v).dtype.kind for v in values} if len({np.shape(v) for v in values}) == 1 else {"O"}
+        arrays = [_array(v) for v in values]
+        kinds = {a.dtype.kind for a in arrays} if len({a.shape for a in arrays}) == 1 else {"O"}
         if kinds <= set("biuf") or kinds == {"U"}:
             return np.array(values)
         array = np.empty(len(values), dtype=object)
-        array[:] = values
+        for k, value in enumerate(values):
+            array[k] = value
         return array
+
+
+def check_size(axes: Axes) -> None:
+    """Refuse runs whose results no memory would hold.
+
+    Raises
+    ------
+    InvalidValue
+        Saying how many there are, and what they would take.
+    """
+    need, there = _EACH * len(axes), _memory()
+    if need > there:
+        counts = f" ({' x '.join(map(str, axes.shape))})" if len(axes.shape) > 1 else ""
+        raise InvalidValue(
+            f"sweep: the results of {len(axes)} runs{counts} would take {need / 1e9:.0f} GB of memory or more, and "
+            f"this machine has {there / 1e9:.0f} GB; give fewer values, or a part of them at a time"
+        )
+
+
+def _memory() -> float:
+    """Return how much memory the machine has [bytes]."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):  # Windows has no such function, and not each system these names
+        return _USUAL
 
 
 def _named(samples: Any, names: Sequence[str] | None) -> Any:
@@ -106,6 +140,8 @@ def _named(samples: Any, names: Sequence[str] | None) -> Any:
         return {name: samples[name] for name in fields}
     if names is None:
         return samples
+    if not isinstance(names, Sequence):
+        raise InvalidType(f"names: expected a list of names, one for each column of samples, got {names!r}")
     array = np.asarray(samples)
     if array.ndim != 2 or array.shape[1] != len(names) or len(set(names)) < len(names):
         raise ShapeError(f"samples: expected a column for each of {list(names)}, got the shape {array.shape}")
@@ -119,6 +155,25 @@ def _values(what: str, given: Any) -> list[Any]:
     if not values:
         raise InvalidValue(f"{what}: has no values, so that there is nothing to run")
     for v in values:
-        if np.asarray(v).dtype.kind == "f" and not np.isfinite(v).all():
+        if _array(v).dtype.kind == "f" and not np.isfinite(v).all():
             raise NonFinite(f"{what}: all values must be finite, got {v}")
     return values
+
+
+def _array(value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:  # lists of several lengths
+        return np.asarray(None)
+
+
+def _check_different(what: str, values: list[Any]) -> None:
+    """Refuse values of an axis that are there twice: the same would be run twice, and no image be drawn."""
+    seen = set()
+    for value in values:
+        array = _array(value)
+        plain = array.dtype.kind in "biufU"
+        mark = (array.dtype.kind == "b", array.shape, *array.ravel().tolist()) if plain else id(value)
+        if mark in seen:
+            raise InvalidValue(f"{what}: {value!r} is there twice; leave one out, or give samples={{name: values, …}}")
+        seen.add(mark)

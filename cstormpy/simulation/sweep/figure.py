@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,14 +21,18 @@ __all__ = ["draw"]
 
 #: Width and height of one plot [inches].
 WIDTH, HEIGHT = 6.4, 4.8
-#: Contours in an image, and images in a figure, at most.
-CONTOURS, IMAGES = 8, 6
+#: Contours in an image, images in a figure, and ticks that stand at values of their own, at most.
+CONTOURS, IMAGES, TICKS = 8, 6, 8
+#: Values are taken as spaced by a factor where it varies by less than this, so that 1, 2, 5, 10 are, and their steps
+#: by so much or more.
+_SAME_FACTOR, _OTHER_STEPS = 1.5, 1.9
 
 
 def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], labels: Mapping[str, str]) -> Figure:
     """Return a figure of pyplot's; see `Sweep.plot`."""
     import matplotlib.pyplot as plt
 
+    _check_types(name, over, at, labels)
     if not len(sweep):
         raise InvalidValue("plot: no run has come to a value")
     name = next(iter(sweep)) if name is None else name
@@ -50,12 +55,22 @@ def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], label
         for k, plot in enumerate(plots):
             _plane(figure, plot, sweep, shown, columns[..., k], names[k])
     for plot in plots:
-        plot.set_xlabel(labels.get(shown[0], shown[0]))
-        if len(shown) == 2:
-            plot.set_ylabel(labels.get(shown[1], shown[1]))
+        for n, side in zip(shown, (plot.xaxis, plot.yaxis), strict=False):
+            side.set_label_text(labels.get(n, n))
+            _scale(plot, side, sweep.axes[n])
     if title:
         figure.suptitle(title)
     return figure
+
+
+def _check_types(name: Any, over: Any, at: Any, labels: Any) -> None:
+    if not isinstance(name, (str, NoneType)):
+        raise InvalidType(f"plot: expected the name of what was measured, got {name!r}")
+    if not isinstance(over, (str, Sequence, NoneType)):
+        raise InvalidType(f"axes: expected the name of an axis, or of two, got {over!r}")
+    for what, given, such in (("at", at, "{'rate:K': 0.1}"), ("labels", labels, "{'rate:K': 'rate [1/s]'}")):
+        if not isinstance(given, Mapping):
+            raise InvalidType(f"{what}: expected a dict as {such}, got {given!r}")
 
 
 def _chosen(sweep: Sweep, over: Any) -> list[str]:
@@ -143,8 +158,8 @@ def _plane(figure: Figure, plot: Axes, sweep: Sweep, shown: list[str], values: N
         lost = ~np.isfinite(values)
         plot.plot(x[lost], y[lost], "x", color="0.6", markersize=4)
     else:
-        order = np.ix_(np.argsort(x), np.argsort(y))
-        x, y, values = np.sort(x), np.sort(y), values[order]
+        (x, across), (y, along) = np.unique(x, return_index=True), np.unique(y, return_index=True)
+        values = values[np.ix_(across, along)]
         plot.set_facecolor("0.85")  # where a run failed
         drawn = plot.pcolormesh(_edges(x), _edges(y), values.T, **colours)
         if not yes_or_no and min(values.shape) > 1 and finite.size and np.ptp(finite) > 0.0:
@@ -161,12 +176,44 @@ def _two_colours() -> Any:
     return ListedColormap(["#cfd8e3", "#1f5fa8"])
 
 
+def _scale(plot: Axes, side: Any, values: NDArray[Any]) -> None:
+    """Let an axis whose values are spaced by a factor be logarithmic; few values have their ticks."""
+    if not _by_factor(values):
+        return
+    plot.set(**{f"{side.axis_name}scale": "log"})
+    if len(values) <= TICKS:
+        side.set_ticks(values, [f"{v:.3g}" for v in values])
+        side.set_ticks([], minor=True)
+
+
+def _by_factor(values: NDArray[Any]) -> bool:
+    """Whether values are spaced by a factor, more or less the same.
+
+    >>> [_by_factor(np.array(v)) for v in ([0.1, 1.0, 10.0], [1, 2, 5, 10], [1, 2, 3, 4], [0, 1, 10])]
+    [True, True, False, False]
+    """
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or not (values > 0).all():
+        return False
+    ordered = np.unique(values.astype(float))
+    if len(ordered) < 3:
+        return False
+    factors, steps = np.diff(np.log(ordered)), np.diff(ordered)
+    return bool(factors.max() < _SAME_FACTOR * factors.min() and steps.max() >= _OTHER_STEPS * steps.min())
+
+
 def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the edges of cells about values.
 
     >>> _edges(np.array([0.0, 1.0, 3.0])).tolist()
     [-0.5, 0.5, 2.0, 4.0]
     """
+    if _by_factor(values):
+        return np.exp(_middles(np.log(values)))
+    return _middles(values)
+
+
+def _middles(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what lies half-way between values, and as far beyond the first and the last."""
     if len(values) == 1:
         return np.array([values[0] - 0.5, values[0] + 0.5])
     middle = 0.5 * (values[1:] + values[:-1])

@@ -20,12 +20,19 @@ from cstormpy.json_files import parse
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.workers import Record
 
-__all__ = ["Log", "header", "read_lines"]
+__all__ = ["Log", "check_path", "header", "read_lines"]
 
 _FORMAT = "cstormpy sweep 1"
 #: So many differences are named.
 _NAMED = 4
 _BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
+
+
+def check_path(what: str, path: Any) -> Path:
+    """Return a path, from what a user gave."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidType(f"{what}: expected the path of a file, got {path!r}")
+    return Path(path)
 
 
 def header(axes: Axes, about: Mapping[str, Any]) -> dict[str, Any]:

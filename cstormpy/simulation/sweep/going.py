@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.reporting import Progress
 from cstormpy.simulation.sweep.axes import Axes
+from cstormpy.simulation.sweep.interrupts import Interrupts
 from cstormpy.simulation.sweep.workers import Crew, Job, Record, Worker, work
 
 __all__ = ["Going", "check_executor", "check_pickling", "how_many"]
@@ -20,8 +22,10 @@ __all__ = ["Going", "check_executor", "check_pickling", "how_many"]
 _LARGEST, _TASKS = 50, 8
 #: Tasks of each worker that are handed out at once, so that none waits for the next.
 _AHEAD = 2
-#: Seconds between two looks whether Ctrl-C was pressed, where the system does not tell sooner.
+#: Seconds between two looks whether Ctrl-C was pressed.
 _LOOK = 0.1
+#: Seconds in which an executor's tasks are waited for after Ctrl-C, so that what they have done is kept.
+_GRACE = 1.0
 
 
 def how_many(workers: Any, executor: Executor | None) -> int:
@@ -73,6 +77,8 @@ class Going:
         What is there already; it is added to.
     keep : callable
         Called with the numbers and records of each finished task.
+    interrupts : Interrupts
+        What tells of Ctrl-C.
     """
 
     def __init__(
@@ -81,9 +87,12 @@ class Going:
         axes: Axes,
         records: dict[int, Record],
         keep: Callable[[Sequence[tuple[int, Record]]], None],
+        interrupts: Interrupts,
     ) -> None:
         self.job, self.axes, self.records, self._keep = job, axes, records, keep
         self.message = ""
+        self._interrupts = interrupts
+        self._todo: Iterator[int] = iter(())
         self._backlog: deque[int] = deque()
         self._pending: dict[Future[list[tuple[int, Record]]], list[int]] = {}
 
@@ -95,25 +104,29 @@ class Going:
     def alone(self, worker: Worker, number: int) -> bool:
         """Carry out one run in this thread, which compiles what is to be compiled; return whether it was."""
         try:
+            self._interrupts.release()
             self.take([(number, worker.run(self.axes.run(number)))])
         except KeyboardInterrupt:
             self.message = "interrupted"
         return not self.message
 
-    def go(self, todo: Sequence[int], executor: Executor | None, count: int, first: Worker, progress: bool) -> bool:
+    def go(self, todo: Iterable[int], executor: Executor | None, count: int, first: Worker, progress: bool) -> bool:
         """Carry out runs; return whether all were, and else say in `message` why not.
 
         `first` is a worker that is there already, for one of the threads.
         """
-        self._backlog.extend(todo)
+        self._todo = iter(todo)
         crew = Crew(first) if executor is None else None
-        size = max(1, min(_LARGEST, -(-len(todo) // (count * _TASKS))))
-        begin = len(self.records)
-        with Progress("sweep", begin, begin + len(todo), "runs", enabled=progress) as line:
+        begin, end = len(self.records), len(self.axes)
+        size = max(1, min(_LARGEST, -(-(end - begin) // (count * _TASKS))))
+        self._interrupts.hold()
+        with Progress("sweep", begin, end, "runs", enabled=progress) as line:
             pool = ThreadPoolExecutor(count, "cstormpy-sweep") if executor is None else executor
             try:
-                while self._backlog or self._pending:
+                while not self._interrupts.pressed:
                     self._hand_out(pool, size, count, crew)
+                    if not self._pending:
+                        break
                     self._collect(wait(self._pending, _LOOK, FIRST_COMPLETED).done)
                     line.update(len(self.records))
             except KeyboardInterrupt:
@@ -122,18 +135,35 @@ class Going:
                 self.message = f"the executor broke: {error}"
             finally:
                 self._end(pool, crew)
+        if self._interrupts.pressed:
+            self.message = "interrupted"
         return not self.message
 
     def _hand_out(self, pool: Executor, size: int, count: int, crew: Crew | None) -> None:
-        while self._backlog and len(self._pending) < _AHEAD * count:
+        while len(self._pending) < _AHEAD * count:
             numbers = [self._backlog.popleft() for _ in range(min(size, len(self._backlog)))]
+            numbers = numbers or list(itertools.islice(self._todo, size))
+            if not numbers:
+                return
             tasks = [(k, self.axes.run(k)) for k in numbers]
             arguments = (self.job, tasks) if crew is None else (self.job, tasks, crew)
-            self._pending[pool.submit(work, *arguments)] = numbers
+            self._pending[self._submitted(pool, arguments)] = numbers
+
+    def _submitted(self, pool: Executor, arguments: tuple[Any, ...]) -> Future[list[tuple[int, Record]]]:
+        try:
+            return pool.submit(work, *arguments)
+        except Exception as error:
+            if self._interrupts.pressed:  # by which a process that was to begin has ended
+                raise KeyboardInterrupt from error
+            if isinstance(error, RuntimeError) and "shutdown" in str(error):
+                raise BrokenExecutor(str(error)) from error
+            raise
 
     def _collect(self, done: Sequence[Future[list[tuple[int, Record]]]] | Any) -> None:
         for future in done:
             numbers = self._pending.pop(future)
+            if future.cancelled():
+                raise BrokenExecutor("its tasks were cancelled")
             found = future.result()
             self.take(found)
             if not found:  # Ctrl-C went to the worker
@@ -141,13 +171,15 @@ class Going:
             self._backlog.extendleft(reversed(numbers[len(found) :]))
 
     def _end(self, pool: Executor, crew: Crew | None) -> None:
-        """Let nothing more begin, and take in what is done; threads of our own are waited for."""
-        for future in self._pending:
-            future.cancel()
+        """Let nothing more begin, and take in what is done; threads of our own are waited for, others for a while."""
+        running = [future for future in self._pending if not future.cancel()]
         if crew is not None:
             if self._pending:
                 crew.stop()
             pool.shutdown(wait=True)
+        else:
+            self._interrupts.hold()
+            wait(running, _GRACE)
         for future in self._pending:
             if future.done() and not future.cancelled() and future.exception() is None:
                 self.take(future.result())

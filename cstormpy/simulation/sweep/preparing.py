@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from cstormpy.errors import DiagramError, InvalidType
 from cstormpy.reporting import notice
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.sweep.axes import Axes
+from cstormpy.simulation.sweep.axes import Axes, check_size
 from cstormpy.simulation.sweep.copying import copied
-from cstormpy.simulation.sweep.files import Log, header
+from cstormpy.simulation.sweep.files import Log, check_path, header
 from cstormpy.simulation.sweep.going import Going, check_executor, check_pickling, how_many
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
+from cstormpy.simulation.sweep.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Final, check_measure, described
 from cstormpy.simulation.sweep.naming import accepted, check_twice, meant
 from cstormpy.simulation.sweep.result import Sweep
@@ -41,6 +42,9 @@ def carry_out(
     """Run a diagram under many parameters; see `cstormpy.simulation.Simulation.sweep`."""
     build = _builder(diagram)
     check_executor(how.executor)
+    check_size(axes)
+    if how.resume is not None:
+        check_path("resume", how.resume)
     if build is None and options:
         raise InvalidType(f"sweep: a diagram takes no options ({', '.join(options)}); give the function that builds it")
     make = functools.partial(_simulation, type(sim), tuple(sim.options.setparam))
@@ -114,17 +118,20 @@ def _sweep(job: Job, axes: Axes, count: int, how: How) -> Sweep:
     check_pickling(job, axes, how.executor)
     log = None if how.resume is None else Log(how.resume, header(axes, about))
     records: dict[int, Record] = {} if log is None else log.records
-    going = Going(job, axes, records, (lambda found: None) if log is None else log.append)
-    try:
-        todo = [k for k in axes.order([v.name for v in job.varied if v.kind == "option"]) if k not in records]
-        if todo and going.alone(first, todo[0]):
-            if job.given is not None and how.executor is not None:
-                job.given.put(bd)
-            going.go(todo[1:], how.executor, count, first, how.progress)
-    finally:
-        if log is not None:
-            log.close()
-    found = Sweep(axes, records, about, going.message)
+    with Interrupts() as interrupts:
+        going = Going(job, axes, records, (lambda found: None) if log is None else log.append, interrupts)
+        try:
+            order = axes.order([v.name for v in job.varied if v.kind == "option"])
+            todo = (k for k in order if k not in records)
+            number = next(todo, None)
+            if number is not None and going.alone(first, number):
+                if job.given is not None and how.executor is not None:
+                    job.given.put(bd)
+                going.go(todo, how.executor, count, first, how.progress)
+        finally:
+            if log is not None:
+                log.close()
+        found = Sweep(axes, records, about, going.message)
     if going.message:
         notice(f"sweep: {found.message}")
     elif found.failed.all():
@@ -145,6 +152,8 @@ def _about(job: Job, bd: Any) -> dict[str, Any]:
 def _watch(job: Job, bd: Any) -> None:
     """Find the signals that are to be recorded, which each worker finds again in its own diagram."""
     watch = job.settings["watch"]
+    if not isinstance(watch, Iterable):
+        raise InvalidType(f"watch: expected names of signals, as ['plant.q'], or 'all', got {watch!r}")
     names = [watch] if isinstance(watch, str) and watch != "all" else watch
     if watch != "all" and not all(isinstance(name, str) for name in names):
         raise InvalidType("watch: a sweep runs diagrams of its own; give signals by their names, as ['plant.q']")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.simulation.sweep.axes import Axes
-from cstormpy.simulation.sweep.files import header, line, read_lines
+from cstormpy.simulation.sweep.files import check_path, header, line, read_lines
 from cstormpy.simulation.sweep.measures import VALUE
 from cstormpy.simulation.sweep.workers import Record
 
@@ -134,11 +133,11 @@ class Sweep(Mapping[str, Array]):
         """
         from cstormpy.simulation.sweep.figure import draw
 
-        return draw(self, name, axes, at or {}, labels or {})
+        return draw(self, name, axes, {} if at is None else at, {} if labels is None else labels)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which `read` reads, and from which a sweep goes on (``resume=``)."""
-        target = Path(path)
+        target = check_path("save", path)
         part = target.with_name(f".{target.name}.part")
         lines = [line(k, record) for k, record in self._records.items()]
         try:
@@ -158,7 +157,7 @@ class Sweep(Mapping[str, Array]):
         FileFormatError
             Where it is none.
         """
-        first, records, _ = read_lines(path)
+        first, records, _ = read_lines(check_path("read", path))
         names, values = tuple(first["axes"]), tuple(first["axes"].values())
         axes = Axes(names, values, first["kind"] == "grid")
         if any(not 0 <= k < len(axes) for k in records) or (not axes.grid and len({len(v) for v in values}) > 1):

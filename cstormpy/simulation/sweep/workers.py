@@ -16,6 +16,7 @@ import numpy as np
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.registry import NotTranslated
+from cstormpy.simulation.sweep.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
 from cstormpy.simulation.wiring import compile_diagram
 
@@ -235,16 +236,33 @@ def work(job: Job, tasks: Sequence[tuple[int, tuple[Any, ...]]], crew: Crew | No
 
     It returns early, after at least one run, when that has taken a while, and with what is done where it is stopped.
     """
-    worker = getattr(_here, "worker", None)
-    if worker is None or worker.job.id != job.id:
-        worker = _here.worker = Worker(job) if crew is None else crew.hire(job)
     done: list[tuple[int, Record]] = []
+    interrupts = _interrupts() if crew is None else None
     until = time.monotonic() + _PATIENCE
     try:
+        if interrupts is not None:
+            interrupts.release()
+            if interrupts.just_pressed():
+                return done
+        worker = getattr(_here, "worker", None)
+        if worker is None or worker.job.id != job.id:
+            worker = _here.worker = Worker(job) if crew is None else crew.hire(job)
         for number, values in tasks:
             if (crew is not None and crew.stopped) or (done and time.monotonic() > until):
                 break
             done.append((number, worker.run(values)))
     except (KeyboardInterrupt, Abandoned):
         _here.worker = None
+    finally:
+        if interrupts is not None:
+            interrupts.linger()
     return done
+
+
+def _interrupts() -> Interrupts:
+    """Return what Ctrl-C does in this thread of an executor's process, from its first task of a sweep on."""
+    interrupts: Interrupts | None = getattr(_here, "interrupts", None)
+    if interrupts is None:
+        interrupts = _here.interrupts = Interrupts()
+    interrupts.install()
+    return interrupts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -181,6 +181,18 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         """Begin a run without a push."""
         super().start(simstate)
         self.release()
+
+    def memory(self) -> dict[str, list[float]]:
+        """Return what a continued run needs: the push, as link, point and force, nothing where there is none."""
+        if self._pushed is None:
+            return {}
+        link, point, force = self._pushed
+        return {"push": [float(link), *point.tolist(), *force.tolist()]}
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what ``memory`` returned, where that was anything."""
+        link, *numbers = memory["push"]
+        self.push(int(link), numbers[3:], numbers[:3])
 
     def _wrenches(self, u: list[Any], q: Array) -> Array:
         """Return the wrenches of the port and of the push, (n_links, 6)."""

@@ -56,8 +56,9 @@ class AngleWrap(bases.Ported, FunctionBlock):
     indices given as ``joints``. A number already within its turn stays as it is, bit by bit.
 
     The output jumps by a turn where an angle passes the far side. With ``locate=True`` a run locates these places as
-    events, so that no step of an integration reaches over one; that matters where the output drives a plant, and costs
-    an evaluation of the diagram per step.
+    events, at which steps of an integration end; that matters where the output drives a plant, and costs an evaluation
+    of the diagram per step. The last stage of a step that ends there sees the angle behind the jump: what integrates
+    the output is off by a part of the jump times the length of that step.
 
     Examples::
 

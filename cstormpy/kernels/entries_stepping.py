@@ -21,7 +21,6 @@ from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.locating import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
 from cstormpy.kernels.rungekutta import (
     ADAPTIVE,
-    BEGIN,
     BOUND,
     CHECKED,
     COLUMNS,
@@ -153,7 +152,7 @@ def pass_on(how, at, clocks, jumps):
 @exact_step
 def grid_time(how, at):
     """Return the time of the next point of the grid."""
-    return at[BEGIN] + how[POINT] * at[GRID] if how[POINT] > 0 else at[BEGIN]
+    return how[POINT] * at[GRID]
 
 
 @exact_step

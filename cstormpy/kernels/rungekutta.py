@@ -29,7 +29,7 @@ from cstormpy.kernels.roots import ROOT
 ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, HOW = range(2, 15)
 # at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
 TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
-SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, BEGIN, SAME_TIME, JUMP_WIDTH, SEARCH = range(10, 18)
+SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, SEARCH = range(10, 17)
 #: How many: room for a search of `roots` stands at the end.
 AT = SEARCH + ROOT
 

@@ -83,8 +83,10 @@ class Run:
         self.error: CstormError | None = None
         self.events: list[tuple[float, str]] = []
         self.steps = 0
+        #: Whether it goes on from where another run stood, which has done what was due there.
+        self.resumed = False
         self._graphics_at = -math.inf
-        self._grid = 0
+        self._grid = self._first_point = 0
         #: How many steps had been taken, and when it was, when their length was looked at last.
         self._looked: tuple[int, float] | None = (0, 0.0)
 
@@ -93,6 +95,8 @@ class Run:
     def begin(self, t: float, x: Array, step: float) -> None:
         """Stand at the start, with all that is due there done."""
         self.t, self.x, self.start_time = t, x, t
+        # points of the grid are multiples of its width also where a run goes on; the start is the first one in any case
+        self._grid = self._first_point = int(t / self.settings.grid + 1e-9) if self.settings.grid else 0
         self._looked = (0, t)
         self.end = t + self.settings.T
         self.crossings = Crossings(self.simstate.crossing_detectors)
@@ -140,7 +144,7 @@ class Run:
         due = self._due(self.t)
         self._serve(due)
         self._begin_segment(any(_jumps(s) for s in due))
-        self.crossings.start(self.t, self.x, resumed=self.t > 0.0)
+        self.crossings.start(self.t, self.x, self.resumed or self.t > 0.0)
         self._observe(at_boundary=True)
         self._commanded()
         while self.t < self.end and self.simstate.stop is None:
@@ -379,7 +383,7 @@ class Run:
         return last or abs(self._grid_time(self._grid) - t) <= SAME_TIME * max(1.0, abs(t))
 
     def _grid_time(self, k: int) -> float:
-        return self.start_time + k * (self.settings.grid or math.inf) if k else self.start_time
+        return k * (self.settings.grid or math.inf) if k > self._first_point else self.start_time
 
     def _grid_points(self, until: float, bound: float) -> None:
         """Record the points of the grid within the last step, up to a time; the end of the segment is seen later."""

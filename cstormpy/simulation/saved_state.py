@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from dataclasses import asdict, dataclass, field
@@ -9,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bdsim.blocks.functions import Function
 from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, NonFinite, ShapeError
+from cstormpy.reporting import notice_once
 
 __all__ = ["SavedState", "initial_state", "opened"]
 
@@ -44,7 +47,14 @@ class SavedState:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON."""
-        text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1)
+        for name, memory in self.memory.items():
+            try:
+                json.dumps(memory, default=_plain)
+            except (TypeError, ValueError) as error:
+                raise FileFormatError(
+                    f"{path}: what block {name!r} remembers can not be written: {error}; keep numbers, texts, lists"
+                ) from error
+        text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain)
         try:
             Path(path).write_text(text, encoding="utf-8")
         except OSError as error:
@@ -87,7 +97,7 @@ class SavedState:
             t=float(t),
             continuous={str(b.name): x[part].tolist() for b, part in diagram.continuous},
             sampled={str(b.name): cell[0].tolist() for b, cell in diagram.cells.items()},
-            memory={str(b.name): b.memory() for b in diagram.bd.blocklist if hasattr(type(b), "memory")},
+            memory={str(b.name): m for b in diagram.bd.blocklist if (m := _memory(b))},
             step=float(step),
         )
 
@@ -100,9 +110,9 @@ class SavedState:
             parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
             simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
         for b in diagram.bd.blocklist:
-            if hasattr(type(b), "recall") and str(b.name) in self.memory:
+            if str(b.name) in self.memory:
                 try:
-                    b.recall(self.memory[str(b.name)])
+                    _recall(b, self.memory[str(b.name)])
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     raise DiagramError(f"{what}: the saved state does not fit block {b.name!r}: {error}") from error
         return x
@@ -116,6 +126,35 @@ class SavedState:
                 f"{'has none of that name' if value is None else len(value)}; was it saved from another diagram?"
             )
         return value
+
+
+def _memory(b: Any) -> dict[str, Any]:
+    """Return what a block remembers besides its states."""
+    if hasattr(type(b), "memory"):
+        memory: dict[str, Any] = b.memory()
+        return memory
+    if not isinstance(b, Function) or b.userdata is None:  # without persistent=True
+        return {}
+    try:
+        return copy.deepcopy(dict(b.userdata))
+    except Exception as error:
+        notice_once(f"block {b.name!r} remembers what can not be copied; a run that goes on begins without: {error}")
+        return {}
+
+
+def _recall(b: Any, memory: dict[str, Any]) -> None:
+    if hasattr(type(b), "recall"):
+        b.recall(memory)
+    elif isinstance(b, Function) and b.userdata is not None:
+        b.userdata.clear()
+        b.userdata.update(copy.deepcopy(memory))
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of NumPy as what JSON knows."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__} is neither number nor text")
 
 
 def opened(start: Any, what: str = "start") -> Any:

@@ -27,7 +27,7 @@ from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
-from cstormpy.simulation.saved_state import initial_state, opened
+from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.showing import Showing, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
@@ -349,7 +349,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         simstate.max_step = settings.max_step
         with failures_named():
             self.update_parameters(bd)
-            start_clocks(bd, simstate, settings.first_tick, begin)
+            start_clocks(bd, simstate, settings.first_tick, begin, isinstance(start, SavedState))
             start_blocks(bd, simstate)
         watched = {s.key: s for s in find_signals(bd, watch) + find_signals(bd, simstate.watchlist)}
         panes = find_panes(bd)
@@ -365,6 +365,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         )
         schedule(at, simstate)
         t, x, step = initial_state(start, diagram, simstate)
+        run.resumed = isinstance(start, SavedState)
         run.begin(t, x, step)
         return run
 

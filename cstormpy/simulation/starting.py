@@ -53,13 +53,13 @@ def _declare_corners(wave: Any, simstate: Any) -> None:
                 simstate.declare_event(wave, t)
 
 
-def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float) -> None:
-    """Declare the ticks of all clocks from a time on."""
+def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, resumed: bool) -> None:
+    """Declare the ticks of all clocks from a time on, without those at it where a run is resumed that has done them."""
     for clock in bd.clocklist:
         clock._ensure_runtime(simstate)
         state = simstate.clock_states[clock]
         state.tick = 0 if first_tick == 0 else 1
-        if begin > 0.0:
+        if resumed or begin > 0.0:
             state.tick = max(state.tick, int(np.floor((begin - clock.offset) / clock.T + 1e-9)) + 1)
         clock.start(simstate)
 

@@ -99,7 +99,7 @@ def test_one_evaluation(benchmark, record_row, engines):
     run, x = begun[-1], np.array(bd2.getstate0(), dtype=float)
     stepper = make_stepper(run._derivative, "Euler", 1e-6, 1e-9, 1e-7, 1e-7, {})
     slices = Slices(run._compiled, stepper.method, [], True)
-    slices.limit(stepper, SAME_TIME, JUMP_WIDTH, 0.0, 0.0)
+    slices.limit(stepper, SAME_TIME, JUMP_WIDTH, 0.0)
     run.diagram.earliest, run.diagram.latest = -math.inf, math.inf
 
     assert run.probe(0.5, x)

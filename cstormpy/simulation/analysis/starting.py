@@ -123,7 +123,7 @@ def started(
     with sim._in_context(bd, simstate, options, True):
         with failures_named():
             sim.update_parameters(bd)
-            start_clocks(bd, simstate, first_tick, t)
+            start_clocks(bd, simstate, first_tick, t, saved is not None)
             start_blocks(bd, simstate)
         if saved is not None:
             _, state, _ = initial_state(saved, diagram, simstate, f"{what}: x")

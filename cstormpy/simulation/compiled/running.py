@@ -277,7 +277,7 @@ class CompiledRun(Run):
         # the number of a tick is one behind that of the next to be scheduled
         due = [(ticks[clock], self.simstate.clock_states[clock].tick - 1) for clock in clocks]
         slices.schedule(self.end if last else max(bound, self.t), last, due, np.array(jumps, dtype=float))
-        slices.limit(self.stepper, SAME_TIME, JUMP_WIDTH, self.settings.grid or 0.0, self.start_time)
+        slices.limit(self.stepper, SAME_TIME, JUMP_WIDTH, self.settings.grid or 0.0)
 
     def _hand_back(self, slices: Slices) -> None:
         """Schedule what is still ahead, as Python knows it."""

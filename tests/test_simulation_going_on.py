@@ -1,0 +1,109 @@
+"""A run that goes on from where another stood is the run in one: what blocks remember, ticks at the start, the grid."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import FileFormatError
+from cstormpy.simulation.saved_state import SavedState
+
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def sim(request):
+    return cs.Simulation(engine=request.param)
+
+
+def test_a_push_by_hand_goes_on(sim, tmp_path):
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.0, 0.2], actuated=[], name="plant")
+    fine = {"rtol": 1e-9, "atol": 1e-11}
+
+    def push():
+        plant.push("forearm", [5.0, 0.0, 0.0], [0.1, 0.0, 0.0])
+
+    whole = sim.run(bd, T=1.5, at={0.3: push, 0.8: plant.release}, **fine)
+    first = sim.run(bd, T=0.5, at={0.3: push}, **fine)
+    first.state.save(tmp_path / "state.json")
+    second = sim.run(bd, T=1.0, start=tmp_path / "state.json", at={0.8: plant.release}, **fine)
+    np.testing.assert_allclose(second.x[-1], whole.x[-1], rtol=0, atol=1e-7)
+    assert sim.run(bd, T=0.1).state.memory == {}
+
+
+def counted(sim, stops):
+    bd = sim.blockdiagram()
+    one, count = bd.CONSTANT(1.0), bd.INTEGRATOR_S(bd.clock(0.1, "s"), name="count")
+    bd.connect(one, count, clock := bd.INTEGRATOR(name="clock"))
+    bd.connect(count, bd.NULL())
+    bd.connect(clock, bd.NULL())
+    if stops:
+        bd.connect(one, bd.STOP(lambda v: v > 0.0))
+    return bd
+
+
+def test_clocks_that_have_ticked_at_zero_do_not_tick_again(sim):
+    stopped = sim.run(counted(sim, True), T=1.0)
+    assert stopped.t[-1] == 0.0
+    whole = sim.run(counted(sim, False), T=0.25, watch=["count"])
+    second = sim.run(counted(sim, False), T=0.25, watch=["count"], start=stopped.state)
+    assert second.signal("count")[-1] == whole.signal("count")[-1] == pytest.approx(0.3)
+
+
+def peak(u, memory):
+    memory["most"] = max(memory.get("most", np.float64(-9.0)), u)
+    return memory["most"]
+
+
+def remembering(sim, function):
+    bd = sim.blockdiagram()
+    wave, most = bd.WAVEFORM("sine", freq=1.0), bd.FUNCTION(function, persistent=True, name="peak")
+    bd.connect(wave, most)
+    bd.connect(most, sums := bd.INTEGRATOR(name="sums"))
+    bd.connect(sums, bd.NULL())
+    return bd
+
+
+def test_what_a_function_remembers_goes_on(tmp_path):
+    sim = cs.Simulation(engine="interpreted")
+    whole = sim.run(remembering(sim, peak), T=1.0, solver="RK4", dt=0.01)
+    first = sim.run(remembering(sim, peak), T=0.5, solver="RK4", dt=0.01)
+    first.state.save(tmp_path / "state.json")
+    for start in (first.state, tmp_path / "state.json"):
+        second = sim.run(remembering(sim, peak), T=0.5, solver="RK4", dt=0.01, start=start)
+        np.testing.assert_allclose(second.x[-1], whole.x[-1], rtol=1e-12)
+    assert whole.x[-1, 0] > 0.8
+
+
+def test_what_can_not_be_copied_or_written_is_said(tmp_path, caplog):
+    sim = cs.Simulation(engine="interpreted")
+
+    def locked(u, memory):
+        memory["lock"] = threading.Lock()
+        return u
+
+    out = sim.run(remembering(sim, locked), T=0.1)
+    assert out.status == "finished" and out.state.memory == {}
+    assert "block 'peak' remembers what can not be copied" in caplog.text
+
+    def odd(u, memory):
+        memory["key"] = {1, 2}
+        return u
+
+    with pytest.raises(FileFormatError, match=r"what block 'peak' remembers can not be written: a set"):
+        sim.run(remembering(sim, odd), T=0.1).state.save(tmp_path / "state.json")
+    assert not (tmp_path / "state.json").exists()
+
+
+@pytest.mark.parametrize("options", [{"log_dt": 0.05}, {"dt": 0.05}], ids=str)
+def test_points_of_the_grid_are_the_same(sim, options):
+    whole = sim.run(counted(sim, False), T=0.6, **options)
+    first = sim.run(counted(sim, False), T=0.31, **options)
+    second = sim.run(counted(sim, False), T=0.29, start=first.state, **options)
+    np.testing.assert_allclose(first.t, [*whole.t[:7], 0.31])
+    np.testing.assert_allclose(second.t, [0.31, *whole.t[7:]])
+    np.testing.assert_allclose(second.x[1:], whole.x[7:], rtol=1e-9)
+    on_grid = SavedState(t=0.3, continuous={"clock": [0.3]}, sampled={"count": [0.4]})
+    np.testing.assert_allclose(sim.run(counted(sim, False), T=0.3, start=on_grid, **options).t, whole.t[6:])

@@ -67,7 +67,8 @@ def data_of(page):
 
 
 def unpacked(packed):
-    return packed["offset"] + np.frombuffer(base64.b64decode(packed["base64"]), "<f4").astype(float)
+    sums = packed["offset"] + np.frombuffer(base64.b64decode(packed["base64"]), "<f4").astype(float)
+    return packed.get("scale", 1.0) * sums
 
 
 # ---------------------------------------------------------------- the diagram
@@ -182,6 +183,56 @@ def test_subsystems_are_framed_and_their_ports_left_out(sim):
     assert 'class="group"' in svg
 
 
+def doubled(sim, bd, name, block="double"):
+    """Connect a constant to a subsystem with one gain in it, and that to a scope."""
+    inner = sim.blockdiagram("inner")
+    inport, gain, outport = inner.INPORT(1), inner.GAIN(2, name=block), inner.OUTPORT(1)
+    inner.connect(inport, gain)
+    inner.connect(gain, outport)
+    subsystem = bd.SUBSYSTEM(inner, name=name)
+    bd.connect(bd.CONSTANT(1.0), subsystem)
+    bd.connect(subsystem, bd.SCOPE())
+
+
+def test_a_slash_in_a_name_makes_no_subsystem(sim):
+    """A block "q/qd" was once framed as the part "qd" of a subsystem "q"."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0, name="q/qd"), gain := bd.GAIN(2, name="N/m"))
+    bd.connect(gain, bd.SCOPE(name="</script>"))
+    doubled(sim, bd, "in/ner", "m/s")
+    for _ in range(2):  # a diagram that is run again is compiled again
+        sim.run(bd, T=0.1)
+        found = [(node.group, node.name) for node in read_graph(bd).nodes]
+        assert found[:3] == [("", "q/qd"), ("", "N/m"), ("", "</script>")]
+        assert [pair for pair in found if pair[0]] == [("in/ner", "m/s")]
+    svg = ElementTree.fromstring(diagram_svg(bd))
+    assert len([r for r in svg.iter("rect") if r.get("class") == "group"]) == 1
+    assert {"q/qd", "N/m", "in/ner", "m/s"} <= {t.text for t in svg.iter("text")}
+
+
+def test_names_above_frames_are_inside_the_picture(sim):
+    """The name of the topmost frame was once cut off, and that of a frame further down stood in the part above."""
+    bd = sim.blockdiagram()
+    names = ["first", "a second one, whose name is far longer than it and all the other blocks are wide"]
+    for name in names:
+        doubled(sim, bd, name)
+    sim.run(bd, T=0.1)
+    svg = ElementTree.fromstring(diagram_svg(bd))
+    left, top, width, height = map(float, svg.get("viewBox").split())
+    ends = []
+    for part in (svg, *svg.findall("g")):
+        moved = float((re.findall(r"translate\(0 (.*)\)", part.get("transform", "")) or [0])[0])
+        frames = [r for r in part.findall("rect") if r.get("class") == "group"]
+        for frame, label in zip(frames, part.findall("text"), strict=True):
+            x, y = float(label.get("x")), float(label.get("y")) + moved
+            assert top + 6 <= y - 5 and x >= left  # its letters are 10 high
+            assert x + 4.5 * len(label.text) <= left + width
+            ends.append((y - 5, float(frame.get("y")) + float(frame.get("height")) + moved))
+    assert len(ends) == 2
+    assert ends[1][0] > ends[0][1]
+    assert ends[1][1] <= top + height
+
+
 def test_what_is_not_connected_is_drawn_below(sim):
     bd = sim.blockdiagram()
     for k in range(3):
@@ -244,6 +295,32 @@ def test_few_samples_are_all_kept_and_packed_exactly_enough():
     values = 1e6 + np.linspace(0, 1, 100)
     np.testing.assert_allclose(unpacked(pack(values)), values, atol=1e-7)
     assert np.isnan(unpacked(pack([1.0, np.nan, 2.0]))).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-60, 1e-30, 1.0, 1e37, 1e39, 1e300, 1.7e308])
+def test_values_of_any_size_are_kept(size):
+    """What 32-bit floats do not hold was once stored as infinite, and the scope stayed empty."""
+    values = size * np.array([0.0, 1.0, -1.0, 0.25, np.nan])
+    packed = pack(values)
+    np.testing.assert_allclose(unpacked(packed), values, rtol=1e-3 if size < 1e-308 else 1e-6)
+    assert ("scale" in packed) == (size not in (1e-30, 1.0, 1e37))
+    json.dumps(packed, allow_nan=False)
+
+
+def test_growth_over_many_orders_keeps_its_beginning():
+    values = np.exp(50 * np.linspace(0, 2, 201))
+    np.testing.assert_allclose(unpacked(pack(values)), values, rtol=1e-6)
+
+
+def test_a_gap_survives_decimation():
+    t = np.linspace(0, 1, 50_000)
+    y = np.sin(t)
+    y[20_000:30_000] = np.nan
+    y[25_000] = 1.0
+    kept = kept_samples(t, y[:, None], 2000)
+    at = kept.tolist().index(25_000)
+    assert np.isnan(y[kept[at - 1]]) and np.isnan(y[kept[at + 1]])
+    assert len(kept) <= 2002
 
 
 def test_a_run_of_60_s_stays_below_5_MB():
@@ -313,6 +390,11 @@ def test_page_says_what_was_run(sim):
     assert os.uname().nodename not in page if hasattr(os, "uname") else True
     assert not re.search(r'(src|href)="?(https?:)?//', page)
     assert "http" not in re.sub(r"http-equiv", "", page)
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, ", 1 sample<"), (2, ", 2 samples<")])
+def test_samples_are_counted(count, said):
+    assert said in report.html(None, outcome(pane(t=np.linspace(0, 1, count))))
 
 
 def test_controllers_show_laws_and_gains(sim):
@@ -441,6 +523,18 @@ def test_figures(tmp_path):
         assert path.parent == tmp_path / "new" / "folder"
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert len(list(paths[0].parent.iterdir())) == 4
+
+
+@pytest.mark.parametrize("kind", ["scope", "xy"])
+def test_single_samples_are_dots_in_figures(kind):
+    from cstormpy.report.figures import _figure
+
+    y = np.array([0.0, 1.0, np.nan, 3.0, np.nan, 5.0, 6.0])
+    figure = _figure(pane(kind, np.arange(7.0), np.column_stack([y, y])))
+    dots = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert dots[0].get_ydata().tolist() == [3.0]
+    (one,) = _figure(pane("scope", np.zeros(1), np.full((1, 1), 2.0))).axes[0].lines[1:]
+    assert (one.get_marker(), one.get_ydata().tolist()) == ("o", [2.0])
 
 
 def test_figures_without_a_place(tmp_path):

@@ -108,6 +108,48 @@ def test_cursor_zoom_and_clock(tmp_path):
     assert found["drawn"]
 
 
+_COLOURED = """(plot => {
+      plot.now();
+      const { x, y, w, h } = plot.inside;
+      const p = plot.canvas.getContext('2d').getImageData(x, y, w, h).data;
+      const columns = new Set();
+      for (let k = 0; k < p.length; k += 4) {
+        const colours = [p[k], p[k + 1], p[k + 2]];
+        if (p[k + 3] > 128 && Math.max(...colours) - Math.min(...colours) > 80) columns.add((k / 4) % Math.floor(w));
+      }
+      return columns.size / Math.floor(w);
+    })"""
+"""Part of a plot's columns in which there is colour: the axes are grey."""
+
+
+def test_single_samples_are_dots(tmp_path):
+    """A run stopped at its first sample once had empty plots."""
+    one, t = np.zeros(1), np.linspace(0, 1, 9)
+    y = np.where(np.arange(9) == 4, 2.0, np.nan)[:, None]
+    for name, times, values in (("stopped", one, np.full((1, 1), 2.0)), ("between gaps", t, y)):
+        panes = [pane(t=times, y=values), pane(t=times, y=values, options={"stairs": True})]
+        page = report.html(None, outcome(*panes, pane("xy", times, np.column_stack([values, values]), "xy")))
+        (tmp_path / name).mkdir()
+        script = f"[report.panes.map({_COLOURED}), (report.clock.set(0.5), report.panes[1].now(), "
+        script += "document.querySelector('#pane-1 output').textContent)]"
+        parts, value = in_browser(tmp_path / name, page, script)
+        assert all(0.0 < part < 0.05 for part in parts), (name, parts)
+        assert value == "2"
+
+
+def test_values_of_any_size_are_drawn(tmp_path):
+    """A scope of a run that grew beyond 3.4e38 was once blank, and its legend said nothing."""
+    t = np.linspace(0, 2, 401)
+    motions = [np.exp(50 * t), 1e300 * t, 1.7e308 * np.cos(5 * t), np.finfo(float).max * (t - 1), 1e-60 * np.sin(t), t]
+    panes = [pane(t=t, y=y[:, None], name=f"s{k}") for k, y in enumerate(motions)]
+    panes.append(pane("xy", t, np.column_stack([motions[2], motions[3]]), "xy", options={"equal": True}))
+    script = f"[report.panes.map({_COLOURED}), [...document.querySelectorAll('output')].map(o => o.textContent)]"
+    parts, values = in_browser(tmp_path, report.html(None, outcome(*panes)), script)
+    assert all(part > 0.85 for part in parts[1:]), parts
+    assert parts[0] > 0.4
+    assert values[1:7] == ["1", "0", "1.700e+308", "−1.798e+308", "0", "0"]
+
+
 def test_a_notebooks_frame_works_by_itself(tmp_path):
     inner = report.inline(outcome(pane()))
     page = f"<!DOCTYPE html><html><body>{inner}</body></html>"

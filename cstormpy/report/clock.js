@@ -41,15 +41,21 @@ class Clock {
   }
 }
 
-// An array as it was packed: 32-bit floats, to be added to an offset.
+// An array as it was packed: 32-bit floats, to be added to an offset, and scaled where they would be too large.
 function unpack(packed) {
   const text = atob(packed.base64);
   const bytes = new Uint8Array(text.length);
   for (let k = 0; k < text.length; k++) bytes[k] = text.charCodeAt(k);
   const view = new DataView(bytes.buffer);
   const values = new Float64Array(packed.n);
-  for (let k = 0; k < packed.n; k++) values[k] = packed.offset + view.getFloat32(4 * k, true);
+  const scale = packed.scale || 1;
+  for (let k = 0; k < packed.n; k++) values[k] = bounded(scale * (packed.offset + view.getFloat32(4 * k, true)));
   return values;
+}
+
+// A number that did not overflow in the last bit.
+function bounded(value) {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value));
 }
 
 // The last index whose time is not after t, or -1.

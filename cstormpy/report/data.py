@@ -2,7 +2,8 @@
 
 A trace of N samples is cut into equal spans of time, and of each the least and the greatest value stay, at their own
 times: however a plot is drawn, its outline is that of all samples. Each array is stored as the difference from its
-first value, so that 32 bits (a ten-millionth of its range) are enough.
+first value, so that 32 bits (a ten-millionth of its range) are enough; one whose range a 32-bit float can not hold is
+divided by a power of two.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ FRAMES_PER_SECOND = 30.0
 _FRAMES_AT_LEAST = 50
 ALL_NUMBERS = 250_000
 """Coordinates of all frames of all mechanisms together."""
+_LARGEST_POWER, _LEAST_POWER = 126, -100
+"""Ranges up to and from these powers of two are stored as they are: 32-bit floats go from 2^-126 to 2^128."""
 _DENSE = 4
 """With so many samples a frame, straight lines between them do."""
 
@@ -93,12 +96,14 @@ def _width(pane: Any) -> int:
 def kept_samples(t: Array, columns: Array, points: int) -> NDArray[np.intp]:
     """Return the indices of the samples to keep: the first, the last, and each span's extremes of each column.
 
+    Of a column's samples that are NaN, each span's first is kept too, so that a gap remains one.
+
     Parameters
     ----------
     t : ndarray (N,)
         Times, which do not decrease.
     columns : ndarray (N, m)
-        Values; NaN is left out.
+        Values.
     points : int
         About how many.
     """
@@ -116,17 +121,33 @@ def kept_samples(t: Array, columns: Array, points: int) -> NDArray[np.intp]:
             extreme = least.reduceat(column, starts)
             hits = np.flatnonzero(column == extreme[number])
             kept.append(hits[np.unique(number[hits], return_index=True)[1]])
+        gaps = np.flatnonzero(np.isnan(column))
+        kept.append(gaps[np.unique(number[gaps], return_index=True)[1]])
     return np.unique(np.concatenate(kept))
 
 
 def pack(values: Array) -> dict[str, Any]:
-    """Return an array as text: its first finite value, and the 32-bit floats to be added to it."""
+    """Return an array as text: its first finite value, and the 32-bit floats to be added to it.
+
+    If there is a "scale", the sum is to be multiplied by it.
+    """
     values = np.asarray(values, dtype=float).reshape(-1)
+    power = _scale_power(values[np.isfinite(values)])
+    values = np.ldexp(np.where(np.isfinite(values), values, np.nan), -power)
     finite = values[np.isfinite(values)]
     offset = float(finite[0]) if len(finite) else 0.0
-    with np.errstate(over="ignore", invalid="ignore"):
-        small = (values - offset).astype("<f4")
-    return {"n": len(values), "offset": offset, "base64": base64.b64encode(small.tobytes()).decode("ascii")}
+    text = base64.b64encode((values - offset).astype("<f4").tobytes()).decode("ascii")
+    packed = {"n": len(values), "offset": offset, "base64": text}
+    return {**packed, "scale": 2.0**power} if power else packed
+
+
+def _scale_power(finite: Array) -> int:
+    """Return the power of two by which to divide, 0 for what 32-bit floats hold."""
+    half = float(finite.max() / 2 - finite.min() / 2) if len(finite) else 0.0  # the whole may be too large for 64 bits
+    power = int(np.frexp(half)[1]) + 1
+    if half == 0.0 or _LEAST_POWER <= power <= _LARGEST_POWER:
+        return 0
+    return max(power - _LARGEST_POWER, -1022)  # so that the factor itself is a normal number
 
 
 def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from cstormpy.report.graph import Graph, parts, read_graph
 from cstormpy.report.layout import Box, Layout, arrange
 from cstormpy.report.routing import Routes, route
-from cstormpy.report.svg import escape, number, tag, text
+from cstormpy.report.svg import escape, number, tag, text, text_width
 
 __all__ = ["diagram_svg"]
 
@@ -26,6 +26,8 @@ _CORNER = 6.0
 _ARROW = 7.0
 _FRAME = 9.0
 """Distance of the frame of a subsystem from its blocks."""
+_LABEL_SIZE, _LABEL_RISE = 10.5, 5.0
+"""Size of the name above a frame, and how high its middle stands."""
 
 
 def diagram_svg(bd: Any) -> str:
@@ -39,15 +41,16 @@ def diagram_svg(bd: Any) -> str:
     graph = read_graph(bd)
     if not graph.nodes:
         return tag("svg", text(100, 20, "no blocks"), class_="diagram", viewBox="0 0 200 40")
-    drawn, width, height = "", 0.0, 0.0
+    drawn, low, high, height = "", 0.0, 0.0, 0.0
     for part in parts(graph):
         layout = arrange(part)
         routes = route(layout)
-        body = _frames(part, layout, routes) + _wires(part, layout, routes)
+        frames, (a, above, b, below) = _frames(part, layout, routes)
+        body = frames + _wires(part, layout, routes)
         body += "".join(_block(part, box, routes) for box in layout.boxes)
-        drawn += tag("g", body, transform=f"translate(0 {number(height)})") if height else body
-        width, height = max(width, routes.width), height + routes.height + _BETWEEN
-    left, top, right, bottom = -_EDGE, -_EDGE, width + _EDGE, height - _BETWEEN + _EDGE
+        drawn += tag("g", body, transform=f"translate(0 {number(height - above)})") if height - above else body
+        low, high, height = min(low, a), max(high, b), height + below - above + _BETWEEN
+    left, top, right, bottom = low - _EDGE, -_EDGE, high + _EDGE, height - _BETWEEN + _EDGE
     narrowest = f"min-width:{round(_SMALLEST * (right - left))}px"
     size = {"style": narrowest, "width": round(right - left), "height": round(bottom - top)}
     view = " ".join(number(v) for v in (left, top, right - left, bottom - top))
@@ -109,9 +112,10 @@ def _towards(a: Point, b: Point, distance: float) -> Point:
     return a[0] + (b[0] - a[0]) * distance / length, a[1] + (b[1] - a[1]) * distance / length
 
 
-def _frames(graph: Graph, layout: Layout, routes: Routes) -> str:
-    """Return a frame around the blocks of each subsystem that no other block stands in."""
+def _frames(graph: Graph, layout: Layout, routes: Routes) -> tuple[str, _Extent]:
+    """Return a frame around the blocks of each subsystem that no other block stands in, and the extent of it all."""
     drawn = ""
+    extents: list[_Extent] = [(0.0, 0.0, routes.width, routes.height)]
     for group in sorted({node.group for node in graph.nodes if node.group}):
         inside: list[_Extent] = []
         outside: list[_Extent] = []
@@ -123,8 +127,11 @@ def _frames(graph: Graph, layout: Layout, routes: Routes) -> str:
         if any(a < right and left < c and b < bottom and top < d for a, b, c, d in outside):
             continue
         frame = tag("rect", x=left, y=top, width=right - left, height=bottom - top, rx=8, class_="group")
-        drawn += frame + text(left + 8.0, top - 5.0, group, "n", "start")
-    return drawn
+        drawn += frame + text(left + 8.0, top - _LABEL_RISE, group, "n", "start")
+        end = left + 8.0 + text_width(group, _LABEL_SIZE)
+        extents.append((left, top - _LABEL_RISE - _LABEL_SIZE / 2, max(right, end), bottom))
+    lefts, tops, rights, bottoms = zip(*extents, strict=True)
+    return drawn, (min(lefts), min(tops), max(rights), max(bottoms))
 
 
 def _extent(box: Box, routes: Routes) -> _Extent:

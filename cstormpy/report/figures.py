@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError
 from cstormpy.mechanism.skeleton import Skeleton
@@ -88,7 +89,9 @@ def _scope(figure: Figure, pane: Any) -> Axes:
         kept = kept_samples(t, np.where(np.isfinite(values), values, np.nan)[:, None], _POINTS)
         label = _plain(pane.labels[k] if k < len(pane.labels) else k)
         stairs = "steps-post" if pane.options.get("stairs") else "default"
-        axes.plot(t[kept], values[kept], linewidth=1.2, drawstyle=stairs, label=label.lstrip("_") or " ")
+        (line,) = axes.plot(t[kept], values[kept], linewidth=1.2, drawstyle=stairs, label=label.lstrip("_") or " ")
+        alone = kept[_alone(np.isfinite(values[kept]))]
+        axes.plot(t[alone], values[alone], "o", markersize=4, color=line.get_color())
     axes.set_xlabel("time [s]")
     if pane.unit:
         axes.set_ylabel(_plain(f"[{pane.unit}]"))
@@ -103,7 +106,9 @@ def _xy(figure: Figure, pane: Any) -> Axes:
     axes = figure.add_subplot()
     y = np.asarray(pane.y, dtype=float)
     y = y[kept_samples(np.asarray(pane.t), np.where(np.isfinite(y), y, np.nan)[:, :2], _POINTS)]
-    axes.plot(y[:, 0], y[:, 1], linewidth=1.2)
+    (line,) = axes.plot(y[:, 0], y[:, 1], linewidth=1.2)
+    alone = _alone(np.isfinite(y[:, :2]).all(axis=1))
+    axes.plot(y[alone, 0], y[alone, 1], "o", markersize=4, color=line.get_color())
     axes.plot(y[-1:, 0], y[-1:, 1], "o", markersize=5)
     axes.set_xlabel(_plain(pane.labels[0] if pane.labels else "x"))
     axes.set_ylabel(_plain(pane.labels[1] if len(pane.labels) > 1 else "y"))
@@ -111,6 +116,13 @@ def _xy(figure: Figure, pane: Any) -> Axes:
         axes.set_aspect("equal", "datalim")
     _finish(axes, pane)
     return axes
+
+
+def _alone(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return which samples have no neighbour that a line could be drawn to."""
+    before, after = np.append(False, present[:-1]), np.append(present[1:], False)
+    alone: NDArray[np.bool_] = present & ~before & ~after
+    return alone
 
 
 def _finish(axes: Axes, pane: Any) -> None:

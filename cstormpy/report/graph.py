@@ -124,7 +124,7 @@ def _without_passages(graph: Graph) -> Graph:
 
 
 def _node(block: Any) -> Node:
-    group, _, name = str(block.name).rpartition("/")
+    group, name = _standing(block)
     role = {"source": "source", "sink": "sink", "graphics": "sink"}.get(str(block.blockclass), "function")
     if block.nin and not block.nout:
         role = "sink"
@@ -142,6 +142,21 @@ def _node(block: Any) -> Node:
         role=role,
         ours=type(block).__module__.startswith("cstormpy."),
     )
+
+
+def _standing(block: Any) -> tuple[str, str]:
+    """Return the path of the subsystem in which a block stood, and the name that it has there.
+
+    bdsim puts the path before the name, and a name may have a "/" itself. But the diagram in which the block was made
+    still knows it by its own name.
+    """
+    words = str(block.name).split("/")
+    known = getattr(getattr(block, "bd", None), "blocknames", {})
+    for k in range(len(words)):
+        name = "/".join(words[k:])
+        if known.get(name) is block:
+            return "/".join(words[:k]), name
+    return "", str(block.name)
 
 
 def _names(block: Any, attribute: str, count: int) -> list[str]:

@@ -109,9 +109,13 @@ def _head(heading: str, out: Any) -> str:
     known = status if status in ("finished", "stopped", "interrupted", "failed") else ""
     said = "" if message.strip().lower() in ("", status.lower()) else f"{escape(message)} "
     t = np.asarray(getattr(out, "t", []), dtype=float)
-    length = f"· {t[-1] - t[0]:.6g} s simulated, {len(t)} samples" if len(t) else "· nothing was recorded"
+    length = f"· {t[-1] - t[0]:.6g} s simulated, {_samples(len(t))}" if len(t) else "· nothing was recorded"
     badge = f'<span class="badge {known}">{escape(status)}</span>'
     return f'<h1>{escape(heading)}</h1><p class="ending">{badge}{said}{length}</p>\n'
+
+
+def _samples(count: int) -> str:
+    return "1 sample" if count == 1 else f"{count} samples"
 
 
 def _panes(panes: list[Any]) -> str:

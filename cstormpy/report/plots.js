@@ -9,7 +9,7 @@ function roundStep(rough) {
 }
 
 function ticks(low, high, most) {
-  const step = roundStep((high - low) / Math.max(most, 1));
+  const step = roundStep(high / Math.max(most, 1) - low / Math.max(most, 1));
   const found = [];
   if (!isFinite(step) || step <= 0) return { step: 1, found };
   for (let k = Math.ceil(low / step - 1e-9); k <= high / step + 1e-9 && found.length < 100; k++) found.push(k * step);
@@ -37,11 +37,33 @@ function valueLabel(value) {
   return text.replace("-", "−");
 }
 
+// The range of an axis. As elsewhere here, low and high may be further apart than the largest number.
 function padded(low, high) {
   if (!(low <= high)) return [0, 1];
   const size = Math.max(Math.abs(low), Math.abs(high));
-  if (high - low <= 1e-12 * size || high === low) return [low - (0.1 * size || 0.5), high + (0.1 * size || 0.5)];
-  return [low - 0.06 * (high - low), high + 0.06 * (high - low)];
+  const flat = high - low <= 1e-12 * size || high === low;
+  const more = flat ? 0.1 * size || 0.5 : 0.06 * high - 0.06 * low;
+  return [bounded(low - more), bounded(high + more)];
+}
+
+// The value at a part of the way from a to b.
+function between(a, b, part) {
+  return part === 0 ? a : a * (1 - part) + b * part;
+}
+
+// How far v is on the way from a to b.
+function partOf(a, b, v) {
+  return (v / 2 - a / 2) / (b / 2 - a / 2);
+}
+
+// Samples without a neighbour that a line could be drawn to.
+function dots(pen, points) {
+  pen.fillStyle = pen.strokeStyle;
+  for (const [x, y] of points) {
+    pen.beginPath();
+    pen.arc(x, y, 2.5, 0, 7);
+    pen.fill();
+  }
 }
 
 class Plot extends Surface {
@@ -68,17 +90,17 @@ class Plot extends Surface {
 
   px(x) {
     const { x: left, w } = this.inside;
-    return left + (w * (x - this.x[0])) / (this.x[1] - this.x[0]);
+    return left + w * partOf(this.x[0], this.x[1], x);
   }
 
   py(y) {
     const { y: top, h } = this.inside;
-    return top + (h * (this.y[1] - y)) / (this.y[1] - this.y[0]);
+    return top + h * partOf(this.y[1], this.y[0], y);
   }
 
   values(px, py) {
     const { x, y, w, h } = this.inside;
-    return [this.x[0] + ((px - x) / w) * (this.x[1] - this.x[0]), this.y[1] - ((py - y) / h) * (this.y[1] - this.y[0])];
+    return [between(...this.x, (px - x) / w), between(this.y[1], this.y[0], (py - y) / h)];
   }
 
   down(event) {
@@ -112,8 +134,8 @@ class Plot extends Surface {
   click() {}
 
   zoomed(range, factor, about) {
-    const next = [about + (range[0] - about) * factor, about + (range[1] - about) * factor];
-    return next[1] - next[0] > 1e-9 * Math.max(Math.abs(next[0]), Math.abs(next[1]), 1e-12) ? next : range;
+    const next = range.map((end) => between(about, end, factor));
+    return next.every(isFinite) && next[1] - next[0] > 1e-9 * Math.max(Math.abs(next[0]), Math.abs(next[1]), 1e-12) ? next : range;
   }
 
   axes(pen, xName, yName) {
@@ -205,8 +227,13 @@ class Scope extends Plot {
       return made;
     });
     this.y = this.whole();
-    this.x = [clock.begin, clock.end > clock.begin ? clock.end : clock.begin + 1];
+    this.x = this.span();
     clock.listeners.push(() => this.redraw());
+  }
+
+  span() {
+    const { begin, end } = this.clock;
+    return end > begin ? [begin, end] : [begin - 0.5, begin + 0.5];
   }
 
   whole() {
@@ -224,8 +251,7 @@ class Scope extends Plot {
   valueAt(trace, t) {
     const k = indexBefore(trace.t, t);
     if (k < 0 || k >= trace.t.length - 1 || this.pane.options.stairs) return k < 0 ? NaN : trace.y[k];
-    const part = (t - trace.t[k]) / (trace.t[k + 1] - trace.t[k]);
-    return trace.y[k] + part * (trace.y[k + 1] - trace.y[k]);
+    return between(trace.y[k], trace.y[k + 1], (t - trace.t[k]) / (trace.t[k + 1] - trace.t[k]));
   }
 
   share(x) {
@@ -246,7 +272,7 @@ class Scope extends Plot {
   reset() {
     this.chosen = false;
     this.y = this.whole();
-    this.share([this.clock.begin, this.clock.end > this.clock.begin ? this.clock.end : this.clock.begin + 1]);
+    this.share(this.span());
   }
 
   hover(event) {
@@ -281,11 +307,14 @@ class Scope extends Plot {
   curve(pen, trace) {
     const first = Math.max(0, indexBefore(trace.t, this.x[0]));
     const last = Math.min(trace.t.length - 1, indexBefore(trace.t, this.x[1]) + 1);
+    const missing = (k) => !(k >= 0 && k < trace.t.length) || Number.isNaN(trace.y[k]);
+    const alone = [];
     let broken = true;
     pen.beginPath();
     for (let k = first; k <= last; k++) {
-      if (Number.isNaN(trace.y[k])) { broken = true; continue; }
+      if (missing(k)) { broken = true; continue; }
       const px = this.px(trace.t[k]);
+      if (missing(k - 1) && missing(k + 1)) alone.push([px, this.py(trace.y[k])]);
       if (broken) pen.moveTo(px, this.py(trace.y[k]));
       else {
         if (this.pane.options.stairs) pen.lineTo(px, this.py(trace.y[k - 1]));
@@ -294,6 +323,7 @@ class Scope extends Plot {
       broken = false;
     }
     pen.stroke();
+    dots(pen, alone);
   }
 
   cursor(pen, top, height) {
@@ -351,11 +381,11 @@ class XYPlot extends Plot {
 
   equalise() {
     const { w, h } = this.inside;
-    const unit = Math.max((this.x[1] - this.x[0]) / w, (this.y[1] - this.y[0]) / h);
+    const unit = Math.max(this.x[1] / w - this.x[0] / w, this.y[1] / h - this.y[0] / h);
     for (const [range, size] of [[this.x, w], [this.y, h]]) {
-      const middle = (range[0] + range[1]) / 2;
-      range[0] = middle - (unit * size) / 2;
-      range[1] = middle + (unit * size) / 2;
+      const middle = range[0] / 2 + range[1] / 2;
+      range[0] = bounded(middle - (unit / 2) * size);
+      range[1] = bounded(middle + (unit / 2) * size);
     }
   }
 
@@ -390,17 +420,21 @@ class XYPlot extends Plot {
     if (k < 0) return [this.xs[0], this.ys[0]];
     if (k >= this.t.length - 1) return [this.xs[k], this.ys[k]];
     const part = (t - this.t[k]) / (this.t[k + 1] - this.t[k]);
-    return [this.xs, this.ys].map((v) => v[k] + part * (v[k + 1] - v[k]));
+    return [this.xs, this.ys].map((v) => between(v[k], v[k + 1], part));
   }
 
   curve(pen, last) {
+    const missing = (k) => !(k >= 0 && k < this.t.length) || Number.isNaN(this.xs[k]) || Number.isNaN(this.ys[k]);
+    const alone = [];
     let broken = true;
     pen.beginPath();
     for (let k = 0; k <= last; k++) {
-      if (Number.isNaN(this.xs[k]) || Number.isNaN(this.ys[k])) { broken = true; continue; }
+      if (missing(k)) { broken = true; continue; }
+      if (missing(k - 1) && missing(k + 1)) alone.push([this.px(this.xs[k]), this.py(this.ys[k])]);
       pen[broken ? "moveTo" : "lineTo"](this.px(this.xs[k]), this.py(this.ys[k]));
       broken = false;
     }
     pen.stroke();
+    dots(pen, alone);
   }
 }

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, unknown_name
 from cstormpy.simulation import results
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array, one_of, positive, real_number, whole_number
@@ -222,7 +222,8 @@ class FromData(bases.Ported, SourceBlock):
     ) -> None:
         """Create the source.
 
-        :param data: file saved by a run (npz, csv or mat), or what a run returned; not given where t and y are
+        :param data: file saved by a run (npz, csv or mat), or what a run returned; not given where t and y are; of
+            either, a matrix is played as the row of its numbers
         :type data: path or Result, optional
         :param signal: name of the signal in the data, as in "plant.q"; needed where there are several
         :type signal: str, optional
@@ -378,11 +379,14 @@ def _samples(data: Any, signal: Any, t: Any, y: Any) -> tuple[Array, Array]:
     elif t is not None or y is not None:
         raise InvalidValue("t, y: the samples come from the data; give either of them")
     else:
-        t, y = _recorded(data, signal)
+        signal, t, y = _recorded(data, signal)
+    what = "y" if signal is None else f"signal {signal!r}"
     times = finite_array(t, "t", (None,))
-    values = finite_array(y, "y", (None,) if len(_shape(y)) == 1 else (None, None), "one row per time")
+    values = finite_array(y, what, (None,) if len(_shape(y)) == 1 else (None, None), "one row per time")
     if not values.size or len(values) != len(times):
-        raise ShapeError(f"y: expected one sample for each of {len(times)} times, at least one, got {values.shape}")
+        raise ShapeError(
+            f"{what}: expected one sample for each of {len(times)} times, at least one, got {values.shape}"
+        )
     if (np.diff(times) < 0.0).any():
         k = int(np.argmax(np.diff(times) < 0.0))
         raise InvalidValue(f"t: must not decrease, but {times[k + 1]:g} follows {times[k]:g} at index {k + 1}")
@@ -396,17 +400,22 @@ def _shape(value: Any) -> tuple[int, ...]:
         return ()
 
 
-def _recorded(data: Any, signal: str | None) -> tuple[Any, Any]:
-    """Return times and samples of a signal from a file, or from what a run returned."""
+def _recorded(data: Any, signal: str | None) -> tuple[str, Array, Array]:
+    """Return name, times and samples of a signal from a file, or from what a run returned: both are read alike."""
     if isinstance(data, (str, os.PathLike)):
-        record: Any = results.read(data)
-        names = sorted({name.partition("[")[0] for name in record.columns})
+        record = results.read(data)
+        names = sorted(record.signals)
     elif isinstance(data, results.Result):
-        record, names = data, list(data.data.get("ynames", []))
+        record, names = data.recorded(), list(data.data.get("ynames", []))
     else:
         raise InvalidType(f"data: expected the path of a file or what a run returned, got {ports.brief(data)}")
     if signal is None:
         if len(names) != 1:
             raise InvalidValue(f"signal: the data hold several; name one of {', '.join(names[:12]) or 'none'}")
         signal = names[0]
-    return record.t, record.signal(signal)
+    try:
+        return signal, record.t, record.signal(signal)
+    except UnknownName:
+        if isinstance(data, results.Result) and data.signal(signal) is not None:  # or it says what was not watched
+            raise InvalidType(f"signal {signal!r}: expected numbers of one shape; name another") from None
+        raise

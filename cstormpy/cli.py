@@ -25,6 +25,8 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 #: How long a diagram runs unless that is said, by the user or by the diagram [s].
 DURATION = 10.0
 _HINT = " (--debug shows where)"
+#: Numbers that Python has no literal for.
+_NO_LITERALS = ("nan", "inf", "+inf", "-inf")
 #: Kernels that most of the ready diagrams want: one that takes as long as all others is compiled in another process.
 _BESIDE = ("entries_sensitivity.sensitivity_one",)
 _HERE = ("entries_hybrid.hybrid_one", "entries_kinematics.inertial_one", "entries_mechanisms.energies")
@@ -134,14 +136,14 @@ def _pace(text: str) -> float | str | None:
 
 
 def _options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return options from name=value, values read as literals where they are."""
+    """Return options from name=value, values read as literals where they are, and nan, inf and -inf as numbers."""
     options = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
             raise InvalidValue(f"--set: expected NAME=VALUE, got {pair!r}")
         try:
-            options[name] = ast.literal_eval(text)
+            options[name] = float(text) if text.strip().lower() in _NO_LITERALS else ast.literal_eval(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             options[name] = text
     return options
@@ -225,12 +227,14 @@ def _script(path: Path) -> Iterator[None]:
     sys.path.insert(0, folder)
     try:
         yield
-    except SyntaxError as error:
-        raise DiagramError(f"{error.filename}, line {error.lineno}: SyntaxError: {error.msg}") from error
     except Exception as error:
+        if isinstance(error, SyntaxError) and error.filename and os.path.isfile(error.filename):
+            line = f", line {error.lineno}" if error.lineno else ""
+            raise DiagramError(f"{error.filename}{line}: SyntaxError: {error.msg}") from error
         kind = "" if isinstance(error, CstormError) else f"{type(error).__name__}: "
         frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if os.path.dirname(os.path.realpath(f.filename)) == folder]
+        files = [f for f in frames if os.path.isfile(f.filename)]  # a frozen module would seem to be of this folder
+        own = [f for f in files if os.path.dirname(os.path.realpath(f.filename)) == folder]
         where = f"{os.path.basename(own[-1].filename)}, line {own[-1].lineno}" if own else str(path)
         raise DiagramError(f"{where}: {kind}{error}") from error
     finally:

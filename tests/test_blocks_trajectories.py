@@ -266,6 +266,86 @@ def test_a_saved_run_plays_back(tmp_path, kind):
             FromData(data)
 
 
+def signals_of_all_shapes():
+    """Return a run that has watched numbers, rows of one number and of several, and a matrix, and its diagram."""
+    sim, bd = ours()
+    row, matrix = np.array([5.0]), np.array([[1.0, 2.0], [3.0, 4.0]])
+    clock = bd.TIME(name="time")
+    for block in (
+        bd.GAIN(2.0),  # its name is gain.0, which looks like a block's and its port's
+        bd.GAIN(3.0, name="thrice"),
+        bd.FUNCTION(lambda t: t * row, name="arm", onames=("q",)),
+        bd.FUNCTION(lambda t: t * row, name="row"),
+        bd.FUNCTION(lambda t: t * matrix, name="matrix"),
+        bd.FUNCTION(lambda t: t * matrix, name="k", onames=("jacobian",)),
+        bd.FUNCTION(lambda t: [t, 2 * t], nout=2, name="two"),
+        bd.FUNCTION(lambda t: [t, 2 * t], nout=2, name="pair", onames=("a", "b")),
+        bd.FUNCTION(lambda t: "text", name="words"),
+    ):
+        bd.connect(clock, block)
+    return sim.run(bd, T=1.0, max_step=0.25, watch="all", on_error="raise")
+
+
+SIGNALS = {
+    "gain.0": 2.0,
+    "gain.0[0]": 2.0,
+    "thrice": 3.0,
+    "thrice[0]": 3.0,
+    "arm": [5.0],
+    "arm.q": [5.0],
+    "arm.q[0]": 5.0,
+    "row[0]": [5.0],
+    "matrix": [1.0, 2.0, 3.0, 4.0],
+    "matrix[0]": [1.0, 2.0, 3.0, 4.0],
+    "matrix[0][2]": 3.0,
+    "k": [1.0, 2.0, 3.0, 4.0],
+    "k.jacobian": [1.0, 2.0, 3.0, 4.0],
+    "two": [1.0, 2.0],
+    "two[1]": 2.0,
+    "pair.b": 2.0,
+}
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv", "mat", None])
+def test_a_signal_has_one_shape_from_a_run_and_from_its_files(tmp_path, kind):
+    """A matrix was played from a file only, and the same number was a number from the run, a row from its file."""
+    data = out = signals_of_all_shapes()
+    if kind is not None:
+        data = tmp_path / f"run.{kind}"
+        out.save(data)
+    for signal, factor in SIGNALS.items():
+        for between in ("linear", "cubic"):
+            (y,) = FromData(data, signal, interpolation=between).test_output(t=0.375)
+            assert np.shape(y) == np.shape(factor), signal
+            assert y == pytest.approx(0.375 * np.array(factor), abs=1e-12), signal
+    with pytest.raises(UnknownName, match=r"signal 'pair' is one of several: pair\.a, pair\.b"):
+        FromData(data, "pair")
+    with pytest.raises(UnknownName, match=r"'matrx' does not exist; did you mean 'matrix"):
+        FromData(data, "matrx")
+
+
+def test_a_matrix_from_a_run_is_played_by_the_compiled_engine_too():
+    data = signals_of_all_shapes()
+    sim, bd = ours()
+    bd.connect(bd.FROMDATA(data, "k.jacobian", name="again"), bd.NULL())
+    out = sim.run(bd, T=1.0, max_step=0.3, watch=["again"], on_error="raise")
+    assert out.signal("again") == pytest.approx(np.outer(out.t, [1.0, 2.0, 3.0, 4.0]), abs=1e-12)
+
+
+def test_what_can_not_be_played_from_a_run_is_named():
+    data = signals_of_all_shapes()
+    with pytest.raises(InvalidType, match=r"^signal 'words\[0\]': expected numbers"):
+        FromData(data, "words[0]")
+    sim, bd = ours()
+    bd.connect(bd.TIME(name="time"), bd.INTEGRATOR(name="x"))
+    out = sim.run(bd, T=0.1)
+    with pytest.raises(UnknownName, match=r"'time' was not watched.*watch=\['time'\]"):
+        FromData(out, "time")
+    out.data["x"][1, 0] = np.nan
+    with pytest.raises(NonFinite, match=r"^signal 'x:x_0': entry \[1\] is nan"):
+        FromData(out, "x:x_0")
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [

@@ -226,6 +226,8 @@ BAD_SCRIPTS = [
     ("def build(sim):\n    x = 0\n    return 1 / x", "mine.py, line 3: ZeroDivisionError: division by zero"),
     ("import json\n\njson.loads('{')", "mine.py, line 3: JSONDecodeError: Expecting property name"),
     ("def build(sim)\n    pass", "mine.py, line 1: SyntaxError: "),
+    ("x = 1\0", "cstorm: mine.py: SyntaxError: source code"),  # Python names neither the file nor the line
+    ("\nx = compile('1 +', '<text>', 'eval')", "mine.py, line 2: SyntaxError: invalid syntax (<text>, line 1)"),
     ("import no_such_module", "mine.py, line 1: ModuleNotFoundError: No module named 'no_such_module'"),
     (BUILD.replace('kind="GAIN"', 'kind="GIAN"'), "mine.py, line 4: block 'GIAN' does not exist; did you mean 'GAIN'?"),
     (BUILD.replace("x0=1.0, name", "x0=1.0, nam"), "mine.py, line 4: "),
@@ -281,6 +283,67 @@ def test_a_bd_file_that_is_none(cstorm):
     Path("it.bd").write_text("{", encoding="utf-8")
     status, _, errors = cstorm("run", "it.bd")
     assert status == 1 and len(errors) == 1 and "is not a diagram of bdedit" in errors[0]
+
+
+SOCKET = {"id": 1, "index": 0}
+BLOCK = {"block_type": "CONSTANT", "title": "one", "inputs": [], "outputs": [SOCKET], "parameters": {}}
+CONNECTOR = {"block_type": "CONNECTOR", "inputs": [{"id": 2}], "outputs": [{"id": 3}]}
+
+
+def _without(part, name):
+    return {key: value for key, value in part.items() if key != name}
+
+
+FOREIGN = [
+    ([], "the file, which is to hold 'blocks' and 'wires': expected an object in braces, got []"),
+    ({"wires": []}, "the file has no 'blocks'"),
+    ({"blocks": []}, "the file has no 'wires'"),
+    ({"blocks": {}, "wires": []}, "the file: 'blocks': expected a list, got {}"),
+    ([{}], "block 1 of 1 has no 'block_type'"),
+    ([BLOCK, 3], "block 2 of 2: expected an object in braces, got 3"),
+    ([{**BLOCK, "block_type": None}], "block 1 of 1: 'block_type': expected a text, got None"),
+    ([_without(BLOCK, "title")], "block 1 of 1 has no 'title'"),
+    ([_without(BLOCK, "inputs")], "block 'one' has no 'inputs'"),
+    ([{**BLOCK, "outputs": [{"id": 1}]}], "block 'one', outputs has no 'index'"),
+    ([{**BLOCK, "inputs": [{"index": 0}]}], "block 'one', inputs has no 'id'"),
+    ([{**BLOCK, "inputs": [{"index": 0, "id": []}]}], "block 'one', inputs: 'id': expected a whole number or a text"),
+    (
+        [{**BLOCK, "parameters": "value"}],
+        "block 'one': 'parameters': expected pairs of a name and a value, got 'value'",
+    ),
+    ([{**BLOCK, "parameters": [["value"]]}], "block 'one': 'parameters': expected pairs of a name and a value"),
+    ([{**BLOCK, "parameters": {"blockargs": "pos"}}], "block 'one': 'blockargs': expected pairs of a name and a value"),
+    ([{**CONNECTOR, "inputs": []}], "block 1 of 1: 'inputs' holds no socket; a connector has one"),
+    ({"blocks": [BLOCK], "wires": [{"start_socket": 1}]}, "wire 1 of 1 has no 'end_socket'"),
+    (
+        {
+            "blocks": [CONNECTOR, {**BLOCK, "block_type": "NULL", "inputs": [{"id": 4, "index": 0}], "outputs": []}],
+            "wires": [{"start_socket": 3, "end_socket": 2}, {"start_socket": 3, "end_socket": 4}],
+        },
+        "the connectors with socket 3 feed each other",
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "message"), FOREIGN)
+def test_what_a_foreign_bd_file_lacks_is_named(cstorm, model, message):
+    """It was said as "KeyError: 'block_type'"."""
+    model = {"blocks": model, "wires": []} if model and isinstance(model, list) else model
+    Path("it.bd").write_text(json.dumps(model), encoding="utf-8")
+    status, said, errors = cstorm("run", "it.bd", "-T", 0.1)
+    assert (status, said, len(errors)) == (1, [], 1)
+    assert errors[0].startswith("cstorm: it.bd: ") and message in errors[0]
+    assert "Error" not in errors[0] and "--debug" not in errors[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("nan", "nan"), ("inf", "inf"), ("-inf", "-inf"), ("+Inf", "inf"), ("'nan'", "'nan'"), ("info", "'info'")],
+)
+def test_numbers_without_a_literal_reach_the_diagram_as_numbers(cstorm, text, value):
+    """They came as texts, of which some block complained later."""
+    name = script("def build(sim, k):\n    raise ValueError(f'k is {k!r}')")
+    assert f"ValueError: k is {value} " in cstorm("run", name, "--set", f"k={text}")[2][0]
 
 
 # ---------------------------------------------------------------- runs that fail or are ended

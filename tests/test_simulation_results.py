@@ -307,6 +307,32 @@ def test_saved_and_read(result, suffix, tmp_path):
     result.save(str(path))  # over what is there
 
 
+@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
+def test_the_name_of_a_block_means_the_same_in_a_file(sim, suffix, tmp_path):
+    """A number watched as "gain.0" was (N,) in the run, and (N, 1) in its file."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(2.0, name="two"), gain := bd.GAIN(3.0))
+    bd.connect(gain, bd.NULL())
+    bd.connect(bd.CONSTANT([4.0], name="row"), row := bd.FUNCTION(lambda u: u, name="arm", onames=("q",)))
+    bd.connect(row, bd.INTEGRATOR(x0=[0.0], name="x"))
+    out = sim.run(bd, 0.1, watch="all")
+    out.save(tmp_path / f"run.{suffix}")
+    for back in (read(tmp_path / f"run.{suffix}"), out.recorded()):
+        for name in ("two", "gain.0", "gain.0[0]", "arm", "arm.q", "row[0]", "x[0]", "x:x_0"):
+            np.testing.assert_array_equal(back.signal(name), out.signal(name), strict=True)
+
+
+def test_a_file_of_others_has_its_signals_by_name(tmp_path):
+    (tmp_path / "run.csv").write_text("time,arm.tau,w[1],w[0],leg.q,leg.qd\n0,1,2,3,4,5\n")
+    back = read(tmp_path / "run.csv")
+    assert back.signals == {"arm.tau": ["arm.tau"], "w": ["w[0]", "w[1]"], "leg.q": ["leg.q"], "leg.qd": ["leg.qd"]}
+    assert back.signal("w").tolist() == [[3.0, 2.0]] and back.signal("arm").tolist() == [1.0]
+    with pytest.raises(cs.UnknownName, match=r"'leg' is one of several: leg\.q, leg\.qd"):
+        back.signal("leg")
+    with pytest.raises(cs.UnknownName, match="'' does not exist"):
+        back.signal("")
+
+
 def test_what_can_not_be_saved(result, tmp_path):
     with pytest.raises(cs.InvalidValue, match=r"ends in \.npz, \.csv or \.mat"):
         result.save(tmp_path / "run.txt")

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.errors import CstormError, DiagramError, FileFormatError, unknown_name
+from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidType, unknown_name
 
 __all__ = ["load_bd"]
 
 _NAMESPACE = {"np": np, "math": math, "pi": math.pi}
+_CALLED = {dict: "an object in braces", list: "a list", str: "a text", int: "a whole number"}
+_Kind = type | tuple[type, ...]
 
 
 def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False) -> Any:
@@ -38,48 +40,122 @@ def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False) -> Any:
         Where the file is no diagram, or holds an expression and is not trusted.
     """
     source = Path(path)
-    try:
-        model = json.loads(source.read_text(encoding="utf-8"))
-        descriptions, wires = model["blocks"], model["wires"]
-        kinds = [d["block_type"] for d in descriptions]
-    except OSError as error:
-        raise FileFormatError(f"{source}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise FileFormatError(f"{source}: is not a diagram of bdedit: {type(error).__name__}: {error}") from error
+    descriptions, wires = _read(source)
     outputs: dict[Any, Any] = {}
     through: dict[Any, Any] = {}
+    made: list[tuple[Any, dict[str, Any]]] = []
     try:
-        for kind, description in zip(kinds, descriptions, strict=True):
-            if kind == "CONNECTOR":
+        for description in descriptions:
+            if description["block_type"] == "CONNECTOR":
                 through[description["outputs"][0]["id"]] = description["inputs"][0]["id"]
-            elif kind != "MAIN":
+            elif description["block_type"] != "MAIN":
                 block = _make(bd, source, description, trust)
-                description["block"] = block
+                made.append((block, description))
                 for socket in description["outputs"]:
                     outputs[socket["id"]] = (block, socket["index"])
         starts = {wire["end_socket"]: wire["start_socket"] for wire in wires}
-        for description in descriptions:
-            for socket in description["inputs"] if "block" in description else ():
-                start = starts.get(socket["id"])
-                while start in through:
-                    start = starts.get(through[start])
+        for fed, description in made:
+            for socket in description["inputs"]:
+                start = _start(source, socket["id"], starts, through)
                 if start not in outputs:
                     continue  # an open input; compiling names it
                 block, port = outputs[start]
-                bd.connect(block[port], description["block"][socket["index"]])
+                bd.connect(block[port], fed[socket["index"]])
     except (KeyError, TypeError, IndexError, AssertionError) as error:
         raise FileFormatError(f"{source}: is damaged: {type(error).__name__}: {error}") from error
     return bd
 
 
+def _start(source: Path, socket: Any, starts: dict[Any, Any], through: dict[Any, Any]) -> Any:
+    """Return the output that feeds an input, through all connectors between them."""
+    start, passed = starts.get(socket), set()
+    while start in through:
+        if start in passed:
+            raise FileFormatError(f"{source}: is damaged: the connectors with socket {start!r} feed each other")
+        passed.add(start)
+        start = starts.get(through[start])
+    return start
+
+
+# ---------------------------------------------------------------- what stands in a file
+
+
+def _read(source: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the blocks and the wires of a file, looked at: each has all that a diagram is made from."""
+    try:
+        model = json.loads(source.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileFormatError(f"{source}: cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{source}: is not a diagram of bdedit: {type(error).__name__}: {error}") from error
+    try:
+        _expect(model, "the file, which is to hold 'blocks' and 'wires'", dict)
+        blocks, wires = _entry(model, "blocks", "the file", list), _entry(model, "wires", "the file", list)
+        for number, block in enumerate(blocks, start=1):
+            _check_block(block, f"block {number} of {len(blocks)}")
+        for number, wire in enumerate(wires, start=1):
+            for end in ("start_socket", "end_socket"):
+                _entry(wire, end, f"wire {number} of {len(wires)}", (int, str))
+    except InvalidType as error:
+        raise FileFormatError(f"{source}: is not a diagram of bdedit: {error}") from None
+    return blocks, wires
+
+
+def _check_block(block: Any, what: str) -> None:
+    kind = _entry(block, "block_type", what, str)
+    if kind == "MAIN":
+        return
+    if kind != "CONNECTOR":
+        what = f"block {_entry(block, 'title', what, str)!r}"
+        _named(block.get("parameters"), f"{what}: 'parameters'")
+    for side in ("inputs", "outputs"):
+        sockets = _entry(block, side, what, list)
+        if kind == "CONNECTOR" and not sockets:
+            raise InvalidType(f"{what}: {side!r} holds no socket; a connector has one")
+        for socket in sockets:
+            _entry(socket, "id", f"{what}, {side}", (int, str))
+            if kind != "CONNECTOR":
+                _entry(socket, "index", f"{what}, {side}", int)
+
+
+def _entry(holder: Any, name: str, what: str, kind: _Kind) -> Any:
+    """Return an entry of a part of the file, which must be there and of that kind."""
+    _expect(holder, what, dict)
+    if name not in holder:
+        raise InvalidType(f"{what} has no {name!r}")
+    return _expect(holder[name], f"{what}: {name!r}", kind)
+
+
+def _expect(value: Any, what: str, kind: _Kind) -> Any:
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise InvalidType(f"{what}: expected {' or '.join(_CALLED[k] for k in kinds)}, got {repr(value)[:40]}")
+    return value
+
+
+def _named(values: Any, what: str) -> dict[str, Any]:
+    """Return values by their names, from an object or, as bdedit writes them, from a list of pairs."""
+    if not values:
+        return {}
+    pairs = list(values.items()) if isinstance(values, dict) else values
+    if not isinstance(pairs, (list, tuple)) or not all(
+        isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+    ):
+        raise InvalidType(f"{what}: expected pairs of a name and a value, got {repr(values)[:40]}")
+    return dict(pairs)
+
+
 def _make(bd: Any, source: Path, description: dict[str, Any], trust: bool) -> Any:
-    kind, title = str(description["block_type"]), str(description["title"])
+    kind, title = description["block_type"], description["title"]
     make = bd.__dict__.get(kind)
     if not callable(make) or not kind.isupper():
         raise unknown_name(f"{source}: block {title!r} of type", kind, (k for k in bd.__dict__ if k.isupper()))
-    values = {k: _value(source, title, k, v, trust) for k, v in dict(description.get("parameters") or {}).items()}
+    values = {k: _value(source, title, k, v, trust) for k, v in _named(description.get("parameters"), title).items()}
     values = {k: v for k, v in values.items() if v is not None}
-    values.update(values.pop("blockargs", None) or {})
+    try:
+        values.update(_named(values.pop("blockargs", None), f"block {title!r}: 'blockargs'"))
+    except InvalidType as error:
+        raise FileFormatError(f"{source}: {error}") from None
     if kind == "SCOPE":
         values.setdefault("nin", description.get("inputsNum", 1))
     try:

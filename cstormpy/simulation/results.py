@@ -87,6 +87,10 @@ class Result(BDStruct):
             raise UnknownName(f"signal {name!r} was not watched; name it, as in sim.run(bd, watch=[{name!r}])")
         raise unknown_name("signal", name, found)
 
+    def recorded(self) -> Recorded:
+        """Return what a file of this run would hold."""
+        return Recorded(np.asarray(self.data["t"]), self.columns())
+
     def columns(self) -> dict[str, Array]:
         """Return all states and watched signals as named columns (N,)."""
         out: dict[str, Array] = {}
@@ -128,6 +132,12 @@ def _owner(name: str) -> str:
     """Return the block of a port's name, or what a state belongs to: "gain.0" of "gain.0[0]", "plant" of "plant.q"."""
     match = _INDEXED.match(name)
     return match["name"] if match else name.rpartition(".")[0]
+
+
+def _is_port(name: str) -> bool:
+    """Return whether a name reads as that of a port, "plant.q" or "gain[0]", and not of a block, "gain" or "gain.0"."""
+    _, point, last = name.rpartition(".")
+    return _INDEXED.match(name) is not None or (point != "" and last.isidentifier())
 
 
 def _path(path: Any) -> Path:
@@ -182,14 +192,34 @@ class Recorded:
     t: Array
     columns: dict[str, Array] = field(default_factory=dict)
 
+    @property
+    def signals(self) -> dict[str, list[str]]:
+        """The columns of each signal, in the order of their indices."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for key in self.columns:
+            match = _INDEXED.match(key)
+            name, index = (match["name"], int(match["index"])) if match else (key, -1)
+            found.setdefault(name, []).append((index, key))
+        return {name: [key for _, key in sorted(columns)] for name, columns in found.items()}
+
     def signal(self, name: str) -> Array:
-        """Return a column (N,), or all that carry a name with an index, side by side (N, width)."""
+        """Return a column (N,), or all that carry a name with an index, side by side (N, width).
+
+        The name of a block stands for the one signal that it has. Where that is a single column, as ``gain.0[0]`` of
+        the block ``gain.0``, it is (N,), as in the run; that of a port, as ``plant.q[0]``, is a row of one number.
+        """
         if name in self.columns:
             return self.columns[name]
-        wide = [(int(m["index"]), key) for key in self.columns if (m := _INDEXED.match(key)) and m["name"] == name]
-        if not wide:
-            raise unknown_name("signal", name, dict.fromkeys(_INDEXED.sub(r"\g<name>", key) for key in self.columns))
-        return np.column_stack([self.columns[key] for _, key in sorted(wide)])
+        signals = self.signals
+        wanted = [name] if name in signals else [key for key in signals if _is_port(key) and _owner(key) == name]
+        if not wanted:
+            raise unknown_name("signal", name, signals)
+        if len(wanted) > 1:
+            raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
+        columns = [self.columns[key] for key in signals[wanted[0]]]
+        if len(columns) == 1 and (wanted[0] in self.columns or not _is_port(wanted[0])):
+            return columns[0]
+        return np.column_stack(columns)
 
 
 def read(path: str | os.PathLike[str]) -> Recorded:

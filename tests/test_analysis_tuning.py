@@ -251,3 +251,15 @@ def test_all_signals_may_be_watched(sim):
     bd = lag(sim)
     tuned = sim.tune(bd, lambda out: (out.signal("x[0]")[-1] - 0.75) ** 2, ["gain.K"], watch="all", **RUN)
     assert tuned.success and tuned.out.ynames == sim.run(bd, watch="all", **RUN).ynames
+
+
+def test_a_bound_that_ends_the_search_is_named():
+    sim = cs.Simulation(engine="interpreted", progress=False)
+    bd = sim.blockdiagram()
+    state, gain, sign = bd.INTEGRATOR(x0=1.0, name="state"), bd.GAIN(1.0, name="gain"), bd.GAIN(-1.0)
+    bd.connect(state, gain)
+    bd.connect(gain, sign)
+    bd.connect(sign, state)
+    found = sim.tune(bd, "state:x_0", ["gain.K"], T=1.0, bounds={"gain.K": (0.1, 5.0)}, solver="RK4", dt=0.01)
+    assert found.success and found.after[0] == 5.0
+    assert found.message == "the gradient has vanished, but for gain.K at a bound"

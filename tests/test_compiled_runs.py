@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from bdsim_examples import EXAMPLES
+from bdsim_examples import EXAMPLES, TIGHT
 from test_compiled import simulation
 
 from cstormpy.diagrams import acrobot, acrobot_elbow, pendulum
@@ -55,6 +55,15 @@ def test_examples_with_fixed_steps(name, solver, dt):
 @pytest.mark.parametrize("name", ["feedback", "van der pol", "bouncing ball", "feedback held", "steered bicycle"])
 def test_examples_with_controlled_steps(name, solver):
     assert_same_runs(*both(EXAMPLES[name].wire, T=5.0, solver=solver), tolerance=1e-8)
+
+
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.rate])
+def test_examples_as_scipy_solves_them(name):
+    sim = simulation()
+    out = sim.run(EXAMPLES[name].wire(sim)[0], T=2.0, **TIGHT)
+    times, first = np.unique(out.t, return_index=True)
+    assert len(times) >= 20
+    np.testing.assert_allclose(out.x[first], EXAMPLES[name].by_scipy(times), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"dt": 0.03}, {"log_dt": 0.1}])

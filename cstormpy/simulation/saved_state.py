@@ -103,9 +103,7 @@ class SavedState:
 
     def restore(self, diagram: Any, simstate: Any, what: str = "start") -> NDArray[np.float64]:
         """Put sampled states and memories of a diagram back, and return its continuous state."""
-        x = np.empty(diagram.nstates)
-        for b, part in diagram.continuous:
-            x[part] = self._of(self.continuous, b, b.nstates, what)
+        x = self.vector(diagram.continuous, what)
         for clock in diagram.bd.clocklist:
             parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
             simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
@@ -115,6 +113,13 @@ class SavedState:
                     _recall(b, self.memory[str(b.name)])
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     raise DiagramError(f"{what}: the saved state does not fit block {b.name!r}: {error}") from error
+        return x
+
+    def vector(self, parts: list[tuple[Any, Any]], what: str = "start") -> NDArray[np.float64]:
+        """Return the continuous state of blocks, each given with where its own stands."""
+        x = np.empty(sum(b.nstates for b, _ in parts))
+        for b, part in parts:
+            x[part] = self._of(self.continuous, b, b.nstates, what)
         return x
 
     @staticmethod

@@ -25,7 +25,7 @@ _CLOSE = 1e-3
 _KEPT = 4
 #: Seconds between two looks of the progress line.
 _EVERY = 0.2
-_VANISHED, _NO_GAIN, INTERRUPTED = "the gradient has vanished", "nothing more is gained", "interrupted"
+_NO_GAIN, INTERRUPTED = "nothing more is gained", "interrupted"
 
 
 def single(cost: float | Array) -> float:
@@ -102,12 +102,20 @@ class Search:
         slope = found.gradient if np.ndim(found.cost) == 0 else np.asarray(found.cost) @ found.gradient
         return np.asarray(slope) * self.scale
 
-    def _steepness(self) -> float:
-        """Return how steep the cost is at the best, but for directions in which a bound is reached."""
+    def _held(self) -> NDArray[np.bool_]:
+        """Return which parameters of the best are at a bound beyond which the cost would fall."""
         slope, values = self._slope(self.best), self.best.values
         low, high = (np.isclose(values, limit, rtol=1e-9, atol=0.0) for limit in self.limits)
-        free = ~((low & (slope > 0.0)) | (high & (slope < 0.0)))
-        return float(np.abs(slope[free]).max(initial=0.0)) / self._size()
+        held: NDArray[np.bool_] = (low & (slope > 0.0)) | (high & (slope < 0.0))
+        return held
+
+    def _steepness(self) -> float:
+        """Return how steep the cost is at the best, but for directions in which a bound is reached."""
+        return float(np.abs(self._slope(self.best)[~self._held()]).max(initial=0.0)) / self._size()
+
+    def _vanished(self) -> str:
+        held = [name for name, at in zip(self.problem.parameters.names, self._held(), strict=True) if at]
+        return "the gradient has vanished" + (f", but for {', '.join(held)} at a bound" if held else "")
 
     def _descent(self, tol: float) -> tuple[bool, str]:
         from scipy.optimize import minimize
@@ -137,7 +145,7 @@ class Search:
             raise self._exhausted()
         if answer.status == 2:
             return False, "the cost can not be lowered along its gradient: it is not smooth there, or rounding hides it"
-        return True, _VANISHED if "GRADIENT" in str(answer.message).upper() else _NO_GAIN
+        return True, self._vanished() if "GRADIENT" in str(answer.message).upper() else _NO_GAIN
 
     def _squares(self, tol: float) -> tuple[bool, str]:
         from scipy.optimize import least_squares
@@ -159,7 +167,7 @@ class Search:
         )  # fmt: skip
         if answer.status == 0:
             raise self._exhausted()
-        return True, _VANISHED if answer.status == 1 else _NO_GAIN
+        return True, self._vanished() if answer.status == 1 else _NO_GAIN
 
     def _attempt(self, v: Array) -> Gradient | None:
         """Return what a run gives, None where it fails; the last ones are not run again."""

@@ -68,17 +68,9 @@ def first_state(bd: Any, start: Any, what: str) -> Array:
     x = np.array(bd.getstate0(), dtype=float)
     if start is None or isinstance(start, Mapping):
         return state_vector(bd, start, x, what)
-    if not isinstance(start, SavedState):
-        return numbers(start, x.size, f"{what}: start")
-    for b, at in continuous_parts(bd):
-        values = start.continuous.get(str(b.name), [])
-        if len(values) != len(at):
-            raise ShapeError(
-                f"{what}: start: block {b.name!r} has {len(at)} states, the saved state {len(values)} for it; "
-                "was it saved from another diagram?"
-            )
-        x[at] = values
-    return x
+    if isinstance(start, SavedState):
+        return start.vector(continuous_parts(bd), f"{what}: start")
+    return numbers(start, x.size, f"{what}: start")
 
 
 def saved_with(bd: Any, start: SavedState, x: Array) -> SavedState:

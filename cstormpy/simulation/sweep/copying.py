@@ -11,7 +11,6 @@ import numpy as np
 
 from cstormpy.errors import DiagramError
 from cstormpy.mechanism import Mechanism
-from cstormpy.simulation.compiled.prepared import Prepared
 
 __all__ = ["copied"]
 
@@ -35,10 +34,8 @@ def copied(bd: Any, make: Callable[[], Any]) -> Any:
             raise DiagramError(
                 f"sweep: the diagram cannot be copied for several workers: block {b.name!r} {shared}; {advice}"
             )
-    # the copy has a simulation of its own, and nothing of the compiled form, which no copy can be made of
-    memo: dict[int, Any] = {id(kept): () for kept in vars(bd).values() if isinstance(kept, Prepared)}
-    if hasattr(bd, "runtime"):
-        memo[id(bd.runtime)] = make()
+    # the copy has a simulation of its own
+    memo: dict[int, Any] = {id(bd.runtime): make()} if hasattr(bd, "runtime") else {}
     try:
         return copy.deepcopy(bd, memo)
     except Exception as error:

@@ -10,6 +10,7 @@ __all__ = [
     "CstormError",
     "DiagramError",
     "FileFormatError",
+    "FileWriteError",
     "InvalidType",
     "InvalidValue",
     "NonFinite",
@@ -39,6 +40,10 @@ class NonFinite(InvalidValue):
 
 class FileFormatError(InvalidValue):
     """A file whose content is not what its reader expects."""
+
+
+class FileWriteError(FileFormatError, OSError):
+    """A file that cannot be written: no such folder, no space, no permission. What was there before is still there."""
 
 
 class InvalidType(CstormError, TypeError):

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from cstormpy.errors import FileFormatError, InvalidType
+from cstormpy.errors import FileFormatError
+from cstormpy.file_writer import file_path, write_text
 
 __all__ = ["MAX_BYTES", "brief", "json_text", "list_of", "parse", "read", "write"]
 
@@ -35,7 +33,7 @@ def read(path: str | os.PathLike[str], make: Callable[[Any], Made]) -> Made:
     OSError
         As `open` raises it: FileNotFoundError, PermissionError.
     """
-    name = _path_name(path)
+    name = file_path(path)
     with open(name, "rb") as file:
         raw = file.read(MAX_BYTES + 1)
     try:
@@ -47,24 +45,8 @@ def read(path: str | os.PathLike[str], make: Callable[[Any], Made]) -> Made:
 
 
 def write(path: str | os.PathLike[str], content: Any) -> None:
-    """Write a JSON file beside the target and move it there, so that no reader meets half a file."""
-    target = Path(os.path.realpath(_path_name(path)))
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        with open(draft, "x", encoding="utf-8") as file:
-            file.write(json_text(content) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    finally:
-        with suppress(OSError):  # moved away, or never made
-            draft.unlink()
-
-
-def _path_name(path: object) -> str:
-    if not isinstance(path, (str, bytes, os.PathLike)):
-        raise InvalidType(f"path: expected a path, got a {type(path).__name__}")
-    return os.fsdecode(path)
+    """Write a JSON file, whole or not at all; raises as `file_writer.atomic_file` does."""
+    write_text(path, json_text(content) + "\n")
 
 
 def json_text(value: Any, indent: str = "") -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from cstormpy import control, diagrams
 from cstormpy.diagrams import acrobot, acrobot_elbow, branched_acrobot, two_link_arm
 from cstormpy.errors import DiagramError
+from cstormpy.file_writer import write_text
 from cstormpy.simulation import Simulation
 
 __all__ = ["FILES", "path", "text"]
@@ -198,8 +199,7 @@ def _wire(number: int, start: int, end: int) -> dict[str, Any]:
 
 def _main() -> None:
     for name in FILES:
-        with open(path(name), "w", encoding="utf-8") as file:
-            file.write(text(name))
+        write_text(path(name), text(name))
 
 
 if __name__ == "__main__":

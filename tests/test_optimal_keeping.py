@@ -156,7 +156,7 @@ def test_a_place_where_nothing_can_be_kept_is_told_and_does_no_harm(folder, monk
     ask = Question()
     with caplog.at_level("INFO", "cstormpy"):
         assert not ask()[1]
-    assert "the answer can not be kept" in capsys.readouterr().err + caplog.text
+    assert "the answer cannot be kept" in capsys.readouterr().err + caplog.text
 
     def nowhere():
         raise OSError("no home")

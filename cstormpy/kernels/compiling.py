@@ -20,7 +20,6 @@ import shutil
 import sys
 import threading
 import time
-import uuid
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -35,6 +34,7 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
+from cstormpy.file_writer import write_bytes
 from cstormpy.reporting import notice_once
 
 __all__ = [
@@ -346,13 +346,9 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
         if self._path is None or data.library.has_dynamic_globals:
             return
         content = dumps(data._reduce())
-        begun = self._path.with_suffix(f".{uuid.uuid4().hex[:12]}.tmp")
         try:
-            begun.write_bytes(hashlib.sha256(content).digest() + content)
-            begun.replace(self._path)
+            write_bytes(self._path, hashlib.sha256(content).digest() + content, durable=False)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                begun.unlink()
             _say_not_kept(error)
 
     def __exit__(self, *exc):
@@ -385,7 +381,7 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
 def _say_not_kept(error):
     reason = str(error)
     if error.errno is not None:
-        reason = f"{_root()}: {error.strerror}; set CSTORMPY_CACHE_DIR to a folder that can be written"
+        reason = f"{_root()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
     notice_once(f"compiling kernels (some seconds each) that can not be kept: {reason}")
 
 

@@ -181,4 +181,4 @@ def _keep(made_by: Mapping[str, Any], found: Sequence[Solution]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         json_files.write(path, written(made_by, found))
     except OSError as error:
-        notice(f"the answer can not be kept: {error.strerror or error}")
+        notice(f"the answer cannot be kept: {error.strerror or error}")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import secrets
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cstormpy.errors import FileFormatError, InvalidType, InvalidValue
+from cstormpy.file_writer import file_path, write_text
 from cstormpy.report.figures import figures
 
 __all__ = ["figures", "html", "inline", "write"]
@@ -61,26 +59,9 @@ def write(path: str | os.PathLike[str], bd: Any, out: Any, *, title: str | None 
 
     Raises
     ------
-    FileFormatError
-        If the file can not be written: no such folder, no space, no permission.
+    FileWriteError
+        If the file cannot be written: no such folder, no space, no permission.
     """
-    try:
-        target = Path(os.fsdecode(path))
-    except TypeError:
-        raise InvalidType(f"report: expected the path of a file, got a {type(path).__name__}") from None
-    if not target.name or "\0" in str(target):
-        raise InvalidValue(f"report: {str(target)!r} is not the name of a file")
-    content = html(bd, out, title=title).encode("utf-8", "replace")
-    draft = target.with_name(f".{target.name[:40]}.{secrets.token_hex(4)}")
-    try:
-        if target.exists() and not (target.is_file() or target.is_dir()):
-            raise FileFormatError(f"{target}: is no file, and will not be replaced by one")
-        with open(draft, "xb") as file:
-            file.write(content)
-        os.replace(draft, target)
-    except OSError as error:
-        raise FileFormatError(f"{target}: the report cannot be written: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):  # moved away, or never made
-            draft.unlink()
+    target = file_path(path, "report")
+    write_text(target, html(bd, out, title=title))
     return target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import FileFormatError
+from cstormpy.errors import FileWriteError
+from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.mechanism.skeleton import Skeleton
 from cstormpy.report.data import bones_of, kept_samples, panes_of
 
@@ -38,32 +40,25 @@ def figures(out: Any, folder: str | os.PathLike[str]) -> list[Path]:
 
     Raises
     ------
-    FileFormatError
-        If a picture can not be written.
+    FileWriteError
+        If a picture cannot be written.
     """
     paths = []
-    target = Path(folder)
+    target = file_path(folder, "folder")
     try:
         target.mkdir(parents=True, exist_ok=True)
-        for k, pane in enumerate(panes_of(out), start=1):
-            if not len(pane.t):
-                continue
-            name = re.sub(r"[^\w.-]+", "_", str(pane.name))[:_NAME_LENGTH].strip("._") or pane.kind
-            path = target / f"{k}-{name}.png"
-            _save(_figure(pane), path)
-            paths.append(path)
     except OSError as error:
-        raise FileFormatError(f"{target}: the figures cannot be written: {error.strerror or error}") from error
+        raise FileWriteError(f"{target}: the folder cannot be made: {error.strerror or error}") from error
+    for k, pane in enumerate(panes_of(out), start=1):
+        if not len(pane.t):
+            continue
+        name = re.sub(r"[^\w.-]+", "_", str(pane.name))[:_NAME_LENGTH].strip("._") or pane.kind
+        path = target / f"{k}-{name}.png"
+        picture = io.BytesIO()  # which Pillow does not write to past us
+        _figure(pane).savefig(picture, format="png", dpi=130)
+        write_bytes(path, picture.getvalue())
+        paths.append(path)
     return paths
-
-
-def _save(figure: Figure, path: Path) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        figure.savefig(part, format="png", dpi=130)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _figure(pane: Any) -> Figure:

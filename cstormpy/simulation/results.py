@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import csv
 import html
+import io
 import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from bdsim.block import Block
@@ -21,7 +22,8 @@ from bdsim.connect import Plug
 from numpy.typing import NDArray
 
 from cstormpy import report
-from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.simulation.recording import signal_name
 
 __all__ = ["Recorded", "Result", "read"]
@@ -111,21 +113,13 @@ class Result(BDStruct):
 
         The file appears whole or not at all.
         """
-        target = _path(path)
+        target = file_path(path)
         writer = _WRITERS.get(target.suffix.lower())
         if writer is None:
             raise InvalidValue(f"{target}: expected a name that ends in .npz, .csv or .mat")
         columns = {"t": np.asarray(self.data["t"]), **self.columns()}
-        part = target.with_name(f".{target.name}.part")
-        try:
-            if target.exists() and not (target.is_file() or target.is_dir()):
-                raise FileFormatError(f"{target}: is no file, and will not be replaced by one")
-            writer(part, columns)
-            os.replace(part, target)
-        except OSError as error:
-            raise FileFormatError(f"{target}: cannot be written: {error.strerror or error}") from error
-        finally:
-            part.unlink(missing_ok=True)
+        with atomic_file(target) as file:
+            writer(file, columns)
 
 
 def _owner(name: str) -> str:
@@ -140,13 +134,6 @@ def _is_port(name: str) -> bool:
     return _INDEXED.match(name) is not None or (point != "" and last.isidentifier())
 
 
-def _path(path: Any) -> Path:
-    try:
-        return Path(path)
-    except TypeError:
-        raise InvalidType(f"path: expected the name of a file, got {type(path).__name__}") from None
-
-
 def _columns(name: str, values: Any) -> dict[str, Array]:
     array = np.asarray(values)
     if array.dtype.kind not in "biufc":
@@ -159,27 +146,24 @@ def _columns(name: str, values: Any) -> dict[str, Array]:
     return {f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
 
 
-def _write_npz(path: Path, columns: dict[str, Array]) -> None:
+def _write_npz(file: BinaryIO, columns: dict[str, Array]) -> None:
     names = np.array(list(columns))
-    with open(path, "wb") as file:
-        np.savez_compressed(file, names=names, data=np.column_stack(list(columns.values())))
+    np.savez_compressed(file, names=names, data=np.column_stack(list(columns.values())))
 
 
-def _write_csv(path: Path, columns: dict[str, Array]) -> None:
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows([repr(float(v)) for v in row] for row in zip(*columns.values(), strict=True))
+def _write_csv(file: BinaryIO, columns: dict[str, Array]) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text)
+    writer.writerow(columns)
+    writer.writerows([repr(float(v)) for v in row] for row in zip(*columns.values(), strict=True))
+    text.detach()  # which flushes it; it would close the file with itself
 
 
-def _write_mat(path: Path, columns: dict[str, Array]) -> None:
+def _write_mat(file: BinaryIO, columns: dict[str, Array]) -> None:
     from scipy.io import savemat
 
-    names = np.array(list(columns), dtype=object)
-    with open(path, "wb") as file:
-        savemat(
-            file, {"t": columns["t"], "names": names, "data": np.column_stack(list(columns.values()))}, oned_as="column"
-        )
+    names, data = np.array(list(columns), dtype=object), np.column_stack(list(columns.values()))
+    savemat(file, {"t": columns["t"], "names": names, "data": data}, oned_as="column")
 
 
 _WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
@@ -224,7 +208,7 @@ class Recorded:
 
 def read(path: str | os.PathLike[str]) -> Recorded:
     """Read a file that `Result.save` wrote, or a CSV whose first row holds names and whose first column the times."""
-    source = _path(path)
+    source = file_path(path)
     reader = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}.get(source.suffix.lower())
     if reader is None:
         raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")

@@ -14,6 +14,7 @@ from bdsim.blocks.functions import Function
 from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, NonFinite, ShapeError
+from cstormpy.file_writer import file_path, write_text
 from cstormpy.reporting import notice_once
 
 __all__ = ["SavedState", "initial_state", "opened"]
@@ -46,7 +47,8 @@ class SavedState:
     step: float = 0.0
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON."""
+        """Write it as JSON: the file is replaced whole, or stays as it is."""
+        path = file_path(path)
         for name, memory in self.memory.items():
             try:
                 json.dumps(memory, default=_plain)
@@ -55,10 +57,7 @@ class SavedState:
                     f"{path}: what block {name!r} remembers can not be written: {error}; keep numbers, texts, lists"
                 ) from error
         text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain)
-        try:
-            Path(path).write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise FileFormatError(f"{path}: cannot be written: {error.strerror or error}") from error
+        write_text(path, text)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedState:

@@ -10,12 +10,14 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cstormpy.errors import FileFormatError, InvalidType
+from cstormpy.errors import FileFormatError, FileWriteError, InvalidType
+from cstormpy.file_writer import file_path
 from cstormpy.json_files import parse
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.workers import Record
@@ -30,9 +32,7 @@ _BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
 
 def check_path(what: str, path: Any) -> Path:
     """Return a path, from what a user gave."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidType(f"{what}: expected the path of a file, got {path!r}")
-    return Path(path)
+    return file_path(path, what)
 
 
 def header(axes: Axes, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,12 +60,14 @@ def _plain(name: str, value: Any) -> Any:
 
 
 class Log:
-    """A file to which the results of a sweep are appended.
+    """A file to which the results of a sweep are appended; it always ends in a whole line.
 
     Raises
     ------
     FileFormatError
-        Where it can not be written, or belongs to another sweep.
+        Where it belongs to another sweep.
+    FileWriteError
+        Where it cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str], first: Mapping[str, Any]) -> None:
@@ -76,11 +78,11 @@ class Log:
             there, self.records, begin = read_lines(self.path)
             _compare(self.path, there, json.loads(json.dumps(first)))
         try:
-            self._file = open(self.path, "r+b" if begin else "wb")  # closed by `close`
+            self._file = open(self.path, "r+b" if begin else "wb", buffering=0)  # closed by `close`
             self._file.truncate(begin)
             self._file.seek(begin)
         except OSError as error:
-            raise FileFormatError(f"{path}: cannot be written: {error.strerror or error}") from error
+            raise FileWriteError(f"{path}: cannot be written: {error.strerror or error}") from error
         if not begin:
             self._write([json.dumps(first)])
 
@@ -89,11 +91,15 @@ class Log:
         self._write([line(number, record) for number, record in found])
 
     def _write(self, lines: Sequence[str]) -> None:
+        content = memoryview("".join(f"{one}\n" for one in lines).encode())
+        end = self._file.tell()
         try:
-            self._file.write("".join(f"{one}\n" for one in lines).encode())
-            self._file.flush()
+            while len(content):
+                content = content[self._file.write(content) :]
         except OSError as error:
-            raise FileFormatError(f"{self.path}: cannot be written: {error.strerror or error}") from error
+            with suppress(OSError):
+                self._file.truncate(end)
+            raise FileWriteError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Let go of the file."""
@@ -102,8 +108,11 @@ class Log:
 
 def _just_begun(path: Path) -> bool:
     """Whether a file holds no more than a part of the first line, or nothing."""
-    with open(path, "rb") as file:
-        start = file.readline()
+    try:
+        with open(path, "rb") as file:
+            start = file.readline()
+    except OSError as error:
+        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}") from error
     return start == b"" or (start.startswith(_BEGINNING) and not start.endswith(b"\n"))
 
 

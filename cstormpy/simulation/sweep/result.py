@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, unknown_name
+from cstormpy.file_writer import write_text
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.files import check_path, header, line, read_lines
 from cstormpy.simulation.sweep.measures import VALUE
@@ -138,15 +139,8 @@ class Sweep(Mapping[str, Array]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which `read` reads, and from which a sweep goes on (``resume=``)."""
         target = check_path("save", path)
-        part = target.with_name(f".{target.name}.part")
         lines = [line(k, record) for k, record in self._records.items()]
-        try:
-            part.write_text("\n".join([json.dumps(header(self._axes, self._about)), *lines, ""]), encoding="utf-8")
-            os.replace(part, target)
-        except OSError as error:
-            raise FileFormatError(f"{target}: cannot be written: {error.strerror or error}") from error
-        finally:
-            part.unlink(missing_ok=True)
+        write_text(target, "\n".join([json.dumps(header(self._axes, self._about)), *lines, ""]))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Sweep:

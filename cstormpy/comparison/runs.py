@@ -19,6 +19,7 @@ from cstormpy.diagrams import load as load_diagram
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation import Simulation
+from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.steppers import check_solver
 from cstormpy.simulation.sweep.naming import accepted
@@ -95,12 +96,14 @@ def compare(
     if len(errors) == len(probes):
         raise errors[0]
     entries = []
-    for entry, probe in probes:
-        if isinstance(probe, _Probe):
-            _run(simulation, probe, entry, T, settings)
-        entries.append(entry)
-        if entry.status == "interrupted":
-            break
+    with Interrupts() as interrupts:
+        interrupts.hold()
+        for entry, probe in probes:
+            if isinstance(probe, _Probe):
+                _run(simulation, probe, entry, T, settings)
+            entries.append(entry)
+            if entry.status == "interrupted" or interrupts.pressed:
+                break
     return Comparison(entries)
 
 

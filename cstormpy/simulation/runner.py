@@ -24,6 +24,7 @@ from cstormpy.errors import BlockError, CstormError, DiagramError
 from cstormpy.reporting import notice
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Recording
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
@@ -83,6 +84,8 @@ class Run:
         self.error: CstormError | None = None
         self.events: list[tuple[float, str]] = []
         self.steps = 0
+        #: What Ctrl-C does.
+        self.interrupts = Interrupts()
         #: Whether it goes on from where another run stood, which has done what was due there.
         self.resumed = False
         self._graphics_at = -math.inf
@@ -116,11 +119,21 @@ class Run:
         return stepper
 
     def go(self) -> None:
-        """Run to the end, or until a block, an error or the user ends it; the data until then is kept."""
+        """Run to the end, or until a block, an error or the user ends it; the data until then is kept.
+
+        From its end on Ctrl-C is held.
+        """
+        try:
+            self._go_or_fail()
+            self.interrupts.hold()
+        except KeyboardInterrupt:
+            self.interrupts.hold()
+            if self.error is None:
+                self.status, self.message = "interrupted", f"interrupted at t = {self.t:.6g}"
+
+    def _go_or_fail(self) -> None:
         try:
             self._go()
-        except KeyboardInterrupt:
-            self.status, self.message = "interrupted", f"interrupted at t = {self.t:.6g}"
         except StepFailed as failure:
             self.t, self.x = self.stepper.t, self.stepper.x
             self._fail(self.diagram.why_no_step(self.t, self.x, failure, self.settings.atol))

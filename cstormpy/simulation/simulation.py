@@ -21,6 +21,7 @@ from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -213,41 +214,40 @@ class Simulation(Analysis, Sweeping, BDSim):
         if not isinstance(debug, str):
             raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
         del minstepsize
-        feed = self._window(bd, self.live if live is None else live, threaded)
         options = self._make_run_options(threaded=threaded)
         options.debug += debug
         options.progress = bool(options.progress and not options.quiet and not threaded)
         began = time.perf_counter()
+        out: Result | None = None
         try:
-            compile_diagram(bd)
-            diagram = Diagram(bd)
-            simstate = RunState(diagram)
-            simstate.options = options
-            with self._in_context(bd, simstate, options, threaded):
-                run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
-                show = Showing(feed, bd, run, run.recording.panes, pace)
-                if feed is not None or show.pace is not None:
-                    run.watchers.append(show.sample)
-                with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
-                    getattr(run, "glances", run.watchers).append(lambda t, _x: progress.update(t))
-                    run.go()
-                show.finish()
-                out = result_of(bd, run)
-                out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
-                self._last = (bd, out)
-                self._finish(bd, run, options, block)
-            if report is not None and len(out.t):
-                self._report(report, out)
-            self._show_result(feed, out, bd, options.hold if block is None else block)
-        finally:
-            if feed is not None:
-                feed.close()
-        if run.error is not None and (on_error == "raise" or not len(out.t)):
-            run.error.result = out  # type: ignore[attr-defined]
-            raise run.error
-        if run.error is not None or run.status == "interrupted":
-            notice(f"{run.message}; {len(out.t)} samples until then are returned")
-        return out
+            with Interrupts() as interrupts, self._feed(bd, self.live if live is None else live, threaded) as feed:
+                compile_diagram(bd)
+                diagram = Diagram(bd)
+                simstate = RunState(diagram)
+                simstate.options = options
+                with self._in_context(bd, simstate, options, threaded):
+                    run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
+                    run.interrupts = interrupts
+                    show = Showing(feed, bd, run, run.recording.panes, pace)
+                    if feed is not None or show.pace is not None:
+                        run.watchers.append(show.sample)
+                    with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
+                        getattr(run, "glances", run.watchers).append(lambda t, _x: progress.update(t))
+                        run.go()
+                    show.finish()
+                    out = result_of(bd, run)
+                    out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
+                    self._last = (bd, out)
+                    self._finish(bd, run, options, block, interrupts)
+                if report is not None and len(out.t):
+                    self._report(report, out)
+                self._show_result(feed, out, bd, options.hold if block is None else block, interrupts)
+                self._tell(run, out, on_error)
+            return out
+        except KeyboardInterrupt:
+            if out is None:
+                raise
+            return out  # Ctrl-C came after the last step
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write a report on the last run: one file of HTML that holds everything and needs no server.
@@ -286,8 +286,28 @@ class Simulation(Analysis, Sweeping, BDSim):
             live = wants_window(bd) and not is_off()
         return LiveFeed(str(bd.name)) if live and not threaded else None
 
+    @contextlib.contextmanager
+    def _feed(self, bd: Any, live: bool | str, threaded: bool) -> Iterator[LiveFeed | None]:
+        feed = self._window(bd, live, threaded)
+        try:
+            yield feed
+        finally:
+            if feed is not None:
+                feed.close()
+
     @staticmethod
-    def _show_result(feed: LiveFeed | None, out: Result, bd: Any, hold: bool) -> None:
+    def _tell(run: Run, out: Result, on_error: str) -> None:
+        """Raise or say why a run did not end as it was to."""
+        if run.error is not None and (on_error == "raise" or not len(out.t)):
+            run.error.result = out  # type: ignore[attr-defined]
+            raise run.error
+        if run.error is not None or run.status == "interrupted":
+            notice(f"{run.message}; {len(out.t)} samples until then are returned")
+        elif run.interrupts.pressed:
+            notice(f"Ctrl-C came after the last step: the run is {run.status}, and its result is returned")
+
+    @staticmethod
+    def _show_result(feed: LiveFeed | None, out: Result, bd: Any, hold: bool, interrupts: Interrupts) -> None:
         """Leave the window to the user, or write the figures where there could not be one."""
         if feed is None:
             return
@@ -296,7 +316,7 @@ class Simulation(Analysis, Sweeping, BDSim):
             files = report.figures(out, folder)
             notice(f"the figures are in {folder}{os.sep}: {', '.join(file.name for file in files)}")
         elif hold:
-            feed.hold()
+            interrupts.end_wait(feed.hold)
 
     @contextlib.contextmanager
     def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
@@ -369,12 +389,12 @@ class Simulation(Analysis, Sweeping, BDSim):
         run.begin(t, x, step)
         return run
 
-    def _finish(self, bd: Any, run: Run, options: Any, block: bool | None) -> None:
+    def _finish(self, bd: Any, run: Run, options: Any, block: bool | None, interrupts: Interrupts) -> None:
         """Leave the blocks as bdsim would: outputs to look at, plots drawn."""
         run.diagram.publish()
         if options.graphics and any(getattr(b, "isgraphics", False) for b in bd.blocklist):
             options.hold = options.hold if block is None else block
-            self.done(bd, block=options.hold)
+            interrupts.end_wait(lambda: self.done(bd, block=options.hold))
 
 
 def _can_draw() -> bool:

@@ -12,8 +12,8 @@ from typing import Any
 
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.reporting import Progress
+from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.axes import Axes
-from cstormpy.simulation.sweep.interrupts import Interrupts
 from cstormpy.simulation.sweep.workers import Crew, Job, Record, Worker, work
 
 __all__ = ["Going", "check_executor", "check_pickling", "how_many"]

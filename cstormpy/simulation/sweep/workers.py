@@ -16,7 +16,7 @@ import numpy as np
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.registry import NotTranslated
-from cstormpy.simulation.sweep.interrupts import Interrupts
+from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
 from cstormpy.simulation.wiring import compile_diagram
 

@@ -1,8 +1,9 @@
-"""Ctrl-C, kept from tearing what other threads and processes wait for.
+"""Ctrl-C, kept from losing what has been computed, and from tearing what other threads and processes wait for.
 
-A KeyboardInterrupt comes between any two instructions. Between those by which a pool hands work out and takes results
-in it may leave a lock taken, for which another thread or process then waits for ever. While a sweep goes on Ctrl-C is
-therefore held there: noted, and looked at. It raises where a run is simulated, and where it is pressed once more.
+A KeyboardInterrupt comes between any two instructions. Between the last step of a run and its return it would lose the
+result; between those by which a pool hands work out and takes results in it may leave a lock taken, for which another
+thread or process then waits for ever. There Ctrl-C is held: noted, and looked at. It raises where a run is simulated,
+and where it is pressed once more.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -51,6 +53,15 @@ class Interrupts:
         """Let it raise KeyboardInterrupt."""
         self._held_until = -math.inf
 
+    def end_wait(self, wait: Callable[[], object]) -> None:
+        """Call a function that waits for the user, and let Ctrl-C end it; it is held before and after."""
+        try:
+            self.release()
+            wait()
+            self.hold()
+        except KeyboardInterrupt:
+            self.hold()
+
     def install(self) -> None:
         """Take the place of Python's own handler, and of one of these that another process has left by its fork."""
         if threading.current_thread() is not threading.main_thread():
@@ -79,5 +90,8 @@ class Interrupts:
     ) -> None:
         while time.monotonic() < self._at + _REPEATED:
             time.sleep(_REPEATED / 10.0)
+        around = getattr(self._before, "__self__", None)
+        if self.pressed and isinstance(around, Interrupts):  # a sweep ends with the run that was interrupted
+            around._at = max(around._at, self._at)
         if self._before is not None and getattr(signal.getsignal(signal.SIGINT), "__self__", None) is self:
             signal.signal(signal.SIGINT, self._before)

@@ -1,4 +1,4 @@
-"""Ctrl-C during a sweep: where it raises, where it is held, and that no process is left waiting for another."""
+"""Ctrl-C during runs and sweeps: where it raises, where it is held; no result is lost, no process left waiting."""
 
 import os
 import signal
@@ -7,11 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.simulation.sweep import interrupts as module
-from cstormpy.simulation.sweep.interrupts import Interrupts
+from cstormpy.simulation import interrupts as module
+from cstormpy.simulation.interrupts import Interrupts
+from cstormpy.simulation.runner import Run
+
+PACKAGE = str(Path(cs.__file__).parent)
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +111,82 @@ def test_one_within_another_gives_back_the_place():
         assert outer.pressed
 
 
+def test_one_within_another_is_told_of(clock):
+    with Interrupts() as outer:
+        outer.hold()
+        with Interrupts() as inner:
+            inner.hold()
+            press()
+        assert outer.pressed
+
+
+def test_a_wait_ends_by_it(clock):
+    with Interrupts() as interrupts:
+        interrupts.hold()
+        interrupts.end_wait(press)
+        assert interrupts.pressed
+        clock.now += 5.0
+        press()  # held again
+
+
+class PressAt:
+    """A trace that presses Ctrl-C at the k-th line of the package behind the last step of a run."""
+
+    def __init__(self, k):
+        self.k, self.lines, self.ended = k, 0, False
+
+    def __call__(self, frame, event, arg):
+        return self.line if frame.f_code.co_filename.startswith(PACKAGE) else None
+
+    def line(self, frame, event, arg):
+        if event == "return" and frame.f_code is Run._go.__code__:
+            self.ended = True
+        if self.ended and event == "line":
+            self.lines += 1
+            if self.lines == self.k:
+                press()
+        return self.line
+
+
+@pytest.mark.parametrize(("engine", "stride"), [("interpreted", 1), ("compiled", 7), ("with a report", 151)])
+def test_behind_the_last_step_it_loses_no_run(tmp_path, monkeypatch, engine, stride):
+    """A run of an hour was gone where Ctrl-C came between its last step and its return: one time in twelve."""
+    monkeypatch.setattr(module, "_REPEATED", 0.0)
+    options = {"report": tmp_path / "run.html"} if engine == "with a report" else {}
+    sim = cs.Simulation(engine="compiled" if engine == "compiled" else "interpreted", live=False)
+    bd = decay(sim)
+    expected = sim.run(bd, 0.2, watch="all", **options)
+    pressed, k, before = 0, 1, sys.gettrace()
+    while True:
+        press_at = PressAt(k)
+        sys.settrace(press_at)
+        try:
+            out = sim.run(bd, 0.2, watch="all", **options)
+        finally:
+            sys.settrace(before)
+        np.testing.assert_array_equal(out.x, expected.x)
+        np.testing.assert_array_equal(out.y, expected.y)
+        assert out.status in ("finished", "interrupted") and out.t[-1] == 0.2
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if press_at.lines < k:
+            break
+        pressed, k = pressed + 1, k + stride
+    assert pressed > 20
+
+
+def test_a_comparison_ends_with_the_run_that_had_it_behind_its_last_step(monkeypatch):
+    monkeypatch.setattr(module, "_REPEATED", 0.0)
+    go = Run.go
+
+    def go_and_press(run):
+        go(run)
+        press()
+
+    monkeypatch.setattr(Run, "go", go_and_press)
+    found = cs.compare("pendulum", {"damping": [0.5, 1.0, 2.0]}, T=0.1)
+    assert [row["status"] for row in found.rows] == ["finished"]
+
+
 def test_a_sweep_gives_back_the_handler():
     sim = cs.Simulation(engine="interpreted", live=False)
     found = sim.sweep(decay, {"state:x_0": [1.0, 2.0, 3.0]}, pressed_in_the_measure, T=0.1)
@@ -137,7 +217,7 @@ sys.path.insert(0, {tests!r})
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context, parent_process
 import cstormpy as cs
-from test_sweep_interrupts import decay
+from test_interrupts import decay
 
 def final(out):
     if parent_process() is None:  # the first run is carried out there

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from cstormpy.arrays import describe
 from cstormpy.errors import FileWriteError, InvalidType, InvalidValue
 
 __all__ = ["atomic_file", "file_path", "write_bytes", "write_text"]
@@ -30,7 +31,7 @@ def file_path(path: object, what: str = "path") -> Path:
     'run.npz'
     """
     if not isinstance(path, (str, bytes, os.PathLike)):
-        raise InvalidType(f"{what}: expected the path of a file, got a {type(path).__name__}")
+        raise InvalidType(f"{what}: expected the path of a file, got {describe(path)}")
     name = os.fsdecode(path)
     if not name or "\0" in name:
         raise InvalidValue(f"{what}: {name!r} is not the name of a file")

@@ -227,7 +227,7 @@ def test_a_protected_file_stays(tmp_path):
 def test_paths():
     assert file_path(b"run.npz") == file_path(Path("run.npz")) == Path("run.npz")
     for path in (None, 3, ["run"]):
-        with pytest.raises(InvalidType, match=r"^report: expected the path of a file, got a"):
+        with pytest.raises(InvalidType, match=r"^report: expected the path of a file, got (None|an int|a list)$"):
             file_path(path, "report")
     for path in ("", "a\0b"):
         with pytest.raises(InvalidValue, match="is not the name of a file"):

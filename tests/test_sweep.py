@@ -381,7 +381,7 @@ def late(slow, x):
         (cs.DiagramError, "unexpected keyword argument 'mass'", {"grid": {"rate:K": [1.0]}, "mass": 2.0}),
         (cs.UnknownName, "solver 'RK46' does not exist", {"grid": {"rate:K": [1.0]}, "solver": "RK46"}),
         (cs.InvalidValue, "takes no further options, got 'foo'", {"grid": {"rate:K": [1]}, "solver_args": {"foo": 1}}),
-        (cs.InvalidType, "resume: expected the path of a file, got 3", {"grid": {"rate:K": [1.0]}, "resume": 3}),
+        (cs.InvalidType, "resume: expected the path of a file, got an int", {"grid": {"rate:K": [1.0]}, "resume": 3}),
         (cs.InvalidType, "watch: expected names of signals", {"grid": {"rate:K": [1.0]}, "watch": None}),
         (cs.InvalidType, "names: expected a list", {"samples": np.zeros((4, 3)), "names": 3}),
         (cs.InvalidValue, "grid 'rate:K': 1.0 is there twice", {"grid": {"rate:K": [1, 2, 1.0]}}),

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from cstormpy import report
 from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
+from cstormpy.simulation.mat_files import read_mat
 from cstormpy.simulation.recording import signal_name
 
 __all__ = ["Recorded", "Result", "read"]
@@ -245,11 +246,14 @@ def _read_csv(path: Path) -> tuple[list[str], Array]:
 
 
 def _read_mat(path: Path) -> tuple[list[str], Array]:
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
     try:
-        content = loadmat(path)
-    except MatReadError as error:
-        raise FileFormatError(f"{path}: is not a .mat file: {error}") from error
-    return [str(np.asarray(name).item()) for name in content["names"].ravel()], np.asarray(content["data"], dtype=float)
+        content = read_mat(path, ("names", "data"))
+    except FileFormatError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+    names, data = content.get("names"), content.get("data")
+    names = [names] if isinstance(names, str) else names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise FileFormatError(f"{path}: has no variable 'names', a cell array of texts")
+    if not isinstance(data, np.ndarray):
+        raise FileFormatError(f"{path}: has no variable 'data', a matrix of a column for each name")
+    return names, data

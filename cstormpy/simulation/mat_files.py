@@ -1,10 +1,10 @@
 """Reader of MATLAB's level 5 .mat files, of numbers and text, which no damaged file can crash.
 
-The layout is that of "MAT-File Format" (The MathWorks). A file is a header of 128 bytes and elements, each a tag of type
-and number of bytes, and data padded to 8 bytes; data of up to 4 bytes may stand in the tag. A variable is an element of
-type 14, possibly within a compressed one: flags, dimensions, name, and the numbers, the text or the cells. Of numbers
-only the real parts are read. scipy's own reader trusts what stands in a file, and takes the interpreter with it where
-that is wrong.
+The layout is that of "MAT-File Format" (The MathWorks). A file is a header of 128 bytes and elements, each a tag of
+type and number of bytes, and data padded to 8 bytes; data of up to 4 bytes may stand in the tag. A variable is an
+element of type 14, possibly within a compressed one: flags, dimensions, name, and the numbers, the text or the cells.
+Of numbers only the real parts are read. scipy's own reader trusts what stands in a file, and takes the interpreter with
+it where that is wrong.
 """
 
 from __future__ import annotations

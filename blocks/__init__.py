@@ -10,6 +10,8 @@ if __name__ != "cstormpy.blocks":
         f"the blocks are imported as cstormpy.blocks, not as {__name__!r}: import cstormpy.blocks", name=__name__
     )
 
+import cstormpy.simulation  # noqa: F401  loads bdsim, and silences what its dependencies have Python warn of
+
 url = "https://doi.org/10.1115/1.1376121"
 """What bdedit opens for help on a block: Sohl and Bobrow's paper, whose algorithms and letters these are.
 

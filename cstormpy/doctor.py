@@ -6,11 +6,12 @@ import os
 import shlex
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 
-__all__ = ["NEEDED", "QT", "Finding", "look", "version"]
+__all__ = ["LIVE", "NEEDED", "Finding", "look", "version"]
 
 #: The lowest versions that do; a test compares them with what the package asks for.
 NEEDED = {
@@ -19,13 +20,9 @@ NEEDED = {
     "numba": "0.63",
     "bdsim": "1.4",
     "matplotlib": "3.9",
-    "pyqtgraph": "0.13.7",
 }
-QT = "PySide6-Essentials>=6.8,!=6.12.0"
-
-
-#: These can not be loaded without Qt, nor should they be in a process that simulates.
-_NEED_QT = ("pyqtgraph",)
+#: What the extra "live" brings, for windows; a process that simulates loads neither.
+LIVE = ("PySide6-Essentials>=6.8,!=6.12.0", "pyqtgraph>=0.13.7")
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,8 @@ def _package(name: str, lowest: str) -> Finding:
         return Finding(name, "is not installed", False, mend=mend)
     if _numbers(found) < _numbers(lowest):
         return Finding(name, f"{found} is too old", False, mend=mend)
-    if name not in _NEED_QT:
+    with warnings.catch_warnings():  # of its own code, where it is compiled at its first import
+        warnings.filterwarnings("ignore", message=".*invalid escape sequence")
         __import__(name)
     return Finding(name, found, True)
 
@@ -156,7 +154,7 @@ def _qt() -> Finding:
             return Finding("Qt", f"{name} {metadata.version(name)}", True, True)
         except metadata.PackageNotFoundError:
             continue
-    return Finding("Qt", "PySide6-Essentials is not installed", False, True, _pip(QT))
+    return Finding("Qt", "PySide6-Essentials is not installed", False, True, _pip(*LIVE))
 
 
 def _live() -> Finding:
@@ -168,5 +166,5 @@ def _live() -> Finding:
         return Finding("live windows", "can be shown" + (f" on display {screen}" if screen else ""), True, True)
     state, _, mend = reason.partition("; ")
     if mend.startswith("pip install"):
-        mend = _pip(QT) if "PySide6" in state else _pip("pyqtgraph")
+        mend = _pip(*LIVE)
     return Finding("live windows", f"no: {state}", False, True, mend)

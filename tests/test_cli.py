@@ -549,8 +549,9 @@ def test_the_doctor_asks_for_what_the_package_asks_for():
         wanted = [Requirement(text) for text in project["dependencies"] + project["optional-dependencies"]["live"]]
     needed = {w.name: str(w.specifier) for w in wanted if not w.marker}
     assert {name: f">={lowest}" for name, lowest in doctor.NEEDED.items()}.items() <= needed.items()
-    live_wants = next(w for w in wanted if w.name == "PySide6-Essentials")
-    assert Requirement(doctor.QT).specifier == live_wants.specifier
+    live_wants = {w.name: w.specifier for w in wanted}
+    assert all(live_wants[r.name] == r.specifier for r in map(Requirement, doctor.LIVE))
+    assert {r.name for r in map(Requirement, doctor.LIVE)}.isdisjoint(doctor.NEEDED)
 
 
 def test_the_doctor_says_what_mends_what_is_missing(monkeypatch):
@@ -569,7 +570,9 @@ def test_the_doctor_says_what_mends_what_is_missing(monkeypatch):
         "                       '/opt/my python/bin/python' -m pip install --upgrade 'bdsim>=1.4'"
     )
     assert found["numpy"].state == "1.9.1 is too old" and found["numpy"].mend.endswith("'numpy>=2.0'")
-    assert found["Qt"].optional and found["Qt"].mend.endswith("-m pip install 'PySide6-Essentials>=6.8,!=6.12.0'")
+    assert found["Qt"].optional and found["Qt"].mend.endswith(
+        "-m pip install 'PySide6-Essentials>=6.8,!=6.12.0' 'pyqtgraph>=0.13.7'"
+    )
     assert found["scipy"].well and str(found["scipy"]).startswith("ok scipy")
 
 
@@ -579,7 +582,7 @@ def test_the_doctor_says_what_mends_what_is_missing(monkeypatch):
         ("there is no display (DISPLAY is not set); log in with a desktop", "no: there is no display", "log in with"),
         ("Qt needs libEGL.so.1; apt install libegl1", "no: Qt needs libEGL.so.1", "apt install libegl1"),
         ("PySide6 is not installed; pip install 'cstormpy[live]'", "no: PySide6 is not", "PySide6-Essentials>=6.8"),
-        ("pyqtgraph is not installed; pip install 'cstormpy[live]'", "no: pyqtgraph is not", "pip install pyqtgraph"),
+        ("pyqtgraph is not installed; pip install 'cstormpy[live]'", "no: pyqtgraph is not", "'pyqtgraph>=0.13.7'"),
     ],
 )
 def test_the_doctor_on_live_windows(monkeypatch, reason, state, mend):

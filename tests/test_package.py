@@ -7,8 +7,11 @@ import importlib.util
 import os
 import pickle
 import re
+import shutil
 import subprocess
 import sys
+import tarfile
+from email.parser import HeaderParser
 from pathlib import Path
 
 import pytest
@@ -135,6 +138,85 @@ def test_wheel_installs_one_top_level_name_and_the_license():
     assert importlib.metadata.version("cstormpy") == cstormpy.__version__
 
 
+# --- the source distribution, and what a package index shows
+
+
+@pytest.fixture(scope="module")
+def source_distribution(tmp_path_factory):
+    """Build the source distribution from a copy of the checkout, and unpack it elsewhere."""
+    pytest.importorskip("setuptools")
+    folder = tmp_path_factory.mktemp("sdist")
+    unwanted = shutil.ignore_patterns(".*", "*.egg-info", "__pycache__", "build", "dist")
+    shutil.copytree(ROOT, folder / "checkout", ignore=unwanted)
+    code = f"from setuptools.build_meta import build_sdist; build_sdist({str(folder)!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder / "checkout", capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with tarfile.open(folder / f"cstormpy-{cstormpy.__version__}.tar.gz") as archive:
+        archive.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    shutil.rmtree(folder / "checkout")
+    return folder / f"cstormpy-{cstormpy.__version__}"
+
+
+@only_checkout
+@pytest.mark.slow
+def test_the_suite_collects_and_runs_from_the_source_distribution(source_distribution):
+    """Nine support modules of the tests were missing from it, and the examples, the changelog and the citation."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PYTHONPATH"))}
+
+    def pytest_there(*arguments):
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
+        done = subprocess.run(command, cwd=source_distribution, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+        return done.stdout
+
+    assert re.search(r"^\d{3,} tests collected", pytest_there("--collect-only", "tests"), flags=re.MULTILINE)
+    said = pytest_there("tests/test_trajectory_files.py", "tests/test_readme.py", "tests/test_mechanism_json.py")
+    assert re.search(r"^\d{2,} passed", said, flags=re.MULTILINE), said
+    assert (source_distribution / "CHANGELOG.md").is_file() and (source_distribution / "CITATION.cff").is_file()
+
+
+@only_checkout
+def test_a_package_index_is_shown_nothing_that_it_cannot_resolve(source_distribution):
+    """The pictures of the README have relative paths, which show in the repository only."""
+    information = HeaderParser().parsestr((source_distribution / "PKG-INFO").read_text(encoding="utf-8"))
+    description = information.get_payload()
+    assert description.lstrip().startswith("# cstormpy") and "## Where things are" in description
+    assert [target for target in re.findall(r"\]\(([^)\s]+)\)", description) if "://" not in target] == []
+    assert "![" not in description and "[CHANGELOG.md]" not in description and "CHANGELOG.md" in description
+    (url,) = information.get_all("Project-URL")
+    doi = re.search(r"doi: (.+)", (ROOT / "CITATION.cff").read_text(encoding="utf-8")).group(1)
+    assert url.endswith(f", https://doi.org/{doi}")
+
+
+def test_the_base_install_needs_no_library_of_windows():
+    """Without Qt pyqtgraph cannot even be imported; both come with the extra "live"."""
+    project = SETTINGS["project"]
+    named = [re.match(r"[\w-]+", requirement).group() for requirement in project["dependencies"]]
+    assert not {"pyqtgraph", "PySide6-Essentials"} & set(named)
+    live = [re.match(r"[\w-]+", requirement).group() for requirement in project["optional-dependencies"]["live"]]
+    assert sorted(live) == ["PySide6-Essentials", "pyqtgraph"]
+
+
+def test_the_first_import_is_silent_about_the_code_of_others(tmp_path):
+    """Python 3.12 and later warn of escapes in a dependency, when they compile it at the first import."""
+    package = tmp_path / "bdsim_with_escapes"
+    package.mkdir()
+    find = importlib.util.find_spec("bdsim").submodule_search_locations[0]
+    (package / "bdsim").mkdir()
+    source = Path(find, "__init__.py").read_text(encoding="utf-8")
+    (package / "bdsim" / "__init__.py").write_text(
+        f"__path__.append({str(find)!r})\nimport warnings\n"
+        f"warnings.warn('invalid escape sequence', SyntaxWarning, stacklevel=1)\n{source}"
+    )
+    code = f"import sys; sys.path.insert(0, {str(package)!r}); import cstormpy; cstormpy.Simulation; import bdsim"
+    done = start("-W", "always", "-c", f"{code}; print(bdsim.__file__)")
+    assert str(package) in done.stdout, done.stderr
+    assert "SyntaxWarning" not in done.stderr
+    assert (
+        "SyntaxWarning" not in start("-W", "always", "-c", f"{code}; from cstormpy.doctor import look; look()").stderr
+    )
+
+
 # --- blocks and diagrams: beside the package in a checkout, inside it once installed
 
 
@@ -233,12 +315,14 @@ def test_new_processes_find_the_blocks(tmp_path):
 
 
 def make_checkout(folder):
-    """Write the least that is a checkout: the package's __init__.py, the two folders beside it, pyproject.toml."""
+    """Write the least that is a checkout: two packages' __init__.py, the two folders beside it, pyproject.toml."""
     (folder / "cstormpy").mkdir(parents=True)
     (folder / "cstormpy" / "__init__.py").write_bytes((PACKAGE / "__init__.py").read_bytes())
     for name in cstormpy._BESIDE:
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_bytes((ROOT / name / "__init__.py").read_bytes())
+    (folder / "cstormpy" / "simulation").mkdir()
+    (folder / "cstormpy" / "simulation" / "__init__.py").touch()
     (folder / "pyproject.toml").write_text("")
     return folder
 

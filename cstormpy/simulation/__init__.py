@@ -1,5 +1,12 @@
 """Runs diagrams: a bdsim whose diagrams have our blocks, with a runner of its own."""
 
+import warnings
+
+with warnings.catch_warnings():
+    # bdsim loads spatialmath, in whose docstrings Python 3.12 and later find escapes to warn of, when they compile it.
+    warnings.filterwarnings("ignore", message=".*invalid escape sequence")
+    import bdsim  # noqa: F401
+
 from cstormpy.simulation.simulation import Simulation
 
 __all__ = ["Simulation"]

@@ -469,3 +469,51 @@ def test_signals_are_watched_as_in_a_run(sim):
     np.testing.assert_allclose(found.out.y[-1], out.y[-1], rtol=0, atol=1e-12)
     with pytest.raises(InvalidType, match="watch: expected blocks"):
         sim.gradient(bd, "cost[0]", ["gain.K"], **{**run, "watch": None})
+
+
+class Damper(cs.control.Law):
+    """A law of one's own, without a compiled form."""
+
+    def __init__(self, mech, damping):
+        super().__init__(mech)
+        self.damping = damping
+
+    def torque(self, t, q, qd, reference=None):
+        return -self.damping * qd
+
+
+class DamperWithForm(Damper):
+    """The same, with the method that the message asks for."""
+
+    def emit(self, e, t, q, qd, reference):
+        return e.each("-{0} * {1}", e.number(lambda: self.damping), qd)
+
+
+def damped(sim, law):
+    bd = sim.blockdiagram()
+    mech = cs.library.pendulum()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.4], name="plant")
+    controller = bd.CONTROLLER(mech, law(mech, 0.3), name="controller")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    return bd
+
+
+@pytest.mark.parametrize("ask", ["gradient", "tune"])
+def test_what_helps_a_law_without_a_compiled_form_is_said(sim, ask):
+    """An interpreted simulation was advised to "run it with engine='interpreted'"."""
+    bd = damped(sim, Damper)
+    with pytest.raises(DiagramError) as caught:
+        getattr(sim, ask)(bd, lambda out: out.x[-1, 0], ["plant"], T=0.2, solver="RK4", dt=0.02)
+    told = str(caught.value)
+    assert "engine='interpreted'" not in told
+    assert "controller" in told and "Damper" in told
+    assert f"{ask}: derivatives of a run come from the compiled form, with any engine" in told
+    assert "a method emit(self, e, t, q, qd, reference) joins it" in told and "differences of sim.run" in told
+
+
+def test_a_law_with_a_compiled_form_has_a_gradient(sim):
+    bd, options = damped(sim, DamperWithForm), {"T": 0.2, "solver": "RK4", "dt": 0.02}
+    found = sim.gradient(bd, lambda out: out.x[-1, 0], ["plant"], **options)
+    _, slopes = by_differences(sim, bd, lambda out: out.x[-1, 0], ["plant"], **options)
+    np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-7)

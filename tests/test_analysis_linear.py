@@ -238,6 +238,84 @@ def test_python_control_takes_the_model():
     np.testing.assert_allclose(np.sort(taken.poles().real), [-2.0, -1.0])
 
 
+@pytest.mark.parametrize("kind", ["inputs", "outputs"])
+def test_a_model_that_python_control_has_no_form_for_is_said(kind):
+    """Its own error spoke of the dimensions of a matrix D that nobody gave."""
+    sizes = {"inputs": ((2, 0), (1, 2)), "outputs": ((2, 1), (0, 2))}[kind]
+    model = LinearModel.of(-np.eye(2), *map(np.zeros, sizes))
+    with pytest.raises(cs.DiagramError, match=rf"to_control: the model has no {kind}.*name some, as in sim\.linearize"):
+        model.to_control()
+
+
+class Untranslated(FunctionBlock):
+    """Passes on its input; the compiled engine does not know it."""
+
+    nin = nout = 1
+
+    def output(self, t, u, x):
+        return [u[0]]
+
+
+def two_plants(sim, translated):
+    """Return a diagram in which one signal drives two arms."""
+    bd = sim.blockdiagram()
+    drive = bd.CONSTANT([0.5, 0.25], name="drive")
+    arms = [cs.library.planar_2r().with_gravity((0, 0, 0)) for _ in range(2)]
+    first, second = (bd.HYBRIDDYNAMICS(arm, name=name) for arm, name in zip(arms, ("first", "second"), strict=True))
+    look = bd.GAIN(1.0, name="look") if translated else Untranslated(bd=bd, name="look")
+    bd.connect(drive, first.tau, second.tau)
+    bd.connect(first.q, look)
+    return bd
+
+
+@pytest.mark.parametrize("translated", [True, False])
+def test_an_input_port_is_an_input_of_its_block_alone(sim, translated):
+    """Everybody says inputs=["plant.tau"]; it was refused, and plant.tau as an object was taken for output 0."""
+    bd = two_plants(sim, translated)
+    by_name = sim.linearize(bd, inputs=["first.tau"], outputs=["look"])
+    assert by_name.inputs == ("first.tau[0]", "first.tau[1]")
+    both = sim.linearize(bd, inputs=["drive"], outputs=["look"])
+    np.testing.assert_allclose(by_name.B[:4], both.B[:4], rtol=0, atol=1e-8)
+    assert np.abs(by_name.B[:4]).max() > 0.1 and np.abs(both.B[4:]).max() > 0.1
+    np.testing.assert_array_equal(by_name.B[4:], 0.0)
+    np.testing.assert_allclose(by_name.A, both.A, rtol=0, atol=1e-8)
+    by_plug = sim.linearize(bd, inputs=[bd["first"].tau])
+    np.testing.assert_allclose(by_plug.B, by_name.B, rtol=0, atol=1e-12)
+    point = {"first.tau": [2.0, -1.0]}
+    held = sim.linearize(bd, u=point, inputs=["first.tau"])
+    by_source = sim.linearize(bd, u={"drive": point["first.tau"]}, inputs=["drive"])
+    np.testing.assert_allclose(held.rate[:4], by_source.rate[:4], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(held.rate[4:], by_name.rate[4:], rtol=0, atol=1e-9)
+    assert not np.allclose(held.rate[:4], by_name.rate[:4])
+    assert sim.run(bd, T=0.1).message == "reached the end"  # the wiring is as it was
+
+
+def test_an_input_port_may_be_opened_and_a_loop_through_it_is_open(sim):
+    bd = sim.blockdiagram()
+    mech = cs.library.pendulum()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.3], name="plant")
+    law = bd.GAIN(-4.0, name="law")
+    bd.connect(plant.q, law)
+    bd.connect(law, plant.tau)
+    closed, alone = (sim.linearize(bd, inputs=["plant.tau"], opened=cut) for cut in ((), ["plant.tau"]))
+    by_source = sim.linearize(bd, inputs=["law"], opened=["law"])
+    np.testing.assert_allclose(alone.A, by_source.A, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(alone.B, by_source.B, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(closed.A, alone.A + alone.B @ [[-4.0, 0.0]], rtol=1e-12)
+
+
+def test_an_operating_point_frees_an_input_port(sim):
+    mech = cs.library.planar_2r().with_gravity((0.0, -9.81, 0.0))
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT([0.0, 0.0], name="torque"), bd.HYBRIDDYNAMICS(mech, name="plant").tau)
+    point = sim.trim(bd, {"plant": [0.3, -0.8, 0.0, 0.0]}, inputs=["plant.tau"], hold=["plant"])
+    assert point.success and point.inputs == ("plant.tau",)
+    np.testing.assert_allclose(point.u, mech.inverse_dynamics([0.3, -0.8], [0, 0], [0, 0]), rtol=0, atol=1e-12)
+    assert np.abs(sim.linearize(bd, point.x, point.u, inputs=point.inputs).rate).max() < 1e-12
+    with pytest.raises(UnknownName, match=r"trim: inputs: port of block 'plant' 'tua' does not exist; .*'tau'"):
+        sim.trim(bd, inputs=["plant.tua"])
+
+
 def test_an_operating_point_holds_the_arm_against_gravity(sim):
     mech = cs.library.planar_2r().with_gravity((0.0, -9.81, 0.0))
     bd = sim.blockdiagram()

@@ -343,12 +343,15 @@ class Simulation(Analysis, Sweeping, BDSim):
         NotTranslated
             Naming the blocks that it can not translate, and why.
         """
-        from cstormpy.simulation.compiled import source_of
+        from cstormpy.simulation.compiled import NotTranslated, source_of
 
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"source: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         compile_diagram(bd)
-        return source_of(bd)
+        try:
+            return source_of(bd)
+        except NotTranslated as why:
+            raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from why
 
     def _prepare(
         self,

@@ -17,6 +17,7 @@ from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import first_state, saved_with
 from cstormpy.simulation.analysis.trajectories import Trajectory
+from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -30,6 +31,11 @@ Array = NDArray[np.float64]
 Cost = Any
 #: The options of `run` that are heeded, beside T.
 _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")
+#: What helps where the diagram has no compiled form.
+_WITHOUT = (
+    "derivatives of a run come from the compiled form, with any engine; without it take differences of sim.run between "
+    "two values of a parameter, or search by scipy.optimize.minimize(method='Nelder-Mead')"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,9 +133,12 @@ class Problem:
         self.parameters.set(values)
         if self.settings.step is None and self.times is None:
             self.times = self.free_run().t
-        trajectory = follow(
-            self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times, self.runs
-        )
+        try:
+            trajectory = follow(
+                self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times, self.runs
+            )
+        except NotTranslated as why:
+            raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         for note in trajectory.notes:
             about, _, _ = note.partition(" at t = ")
             if about not in self._told:  # the time is another one in each run of a search

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.errors import DiagramError, InvalidValue, NonFinite, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
+from cstormpy.simulation.analysis.ports import find_ports
 from cstormpy.simulation.analysis.starting import numbers, started
 from cstormpy.simulation.recording import find_signals
 
@@ -132,7 +133,19 @@ class LinearModel:
         return step_response(self, T, samples)
 
     def to_control(self) -> Any:
-        """Return the model as a `control.StateSpace` of python-control, which has to be installed."""
+        """Return the model as a `control.StateSpace` of python-control, which has to be installed.
+
+        Raises
+        ------
+        DiagramError
+            Where it is not installed, or the model has no inputs or no outputs.
+        """
+        for kind, names in (("inputs", self.inputs), ("outputs", self.outputs)):
+            if not names:
+                raise DiagramError(
+                    f"to_control: the model has no {kind}, which python-control wants; name some, as in "
+                    "sim.linearize(bd, inputs=['plant.tau'], outputs=['plant.q'])"
+                )
         try:
             control = import_module("control")
         except ImportError:
@@ -206,8 +219,8 @@ def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> tuple
 
     All inputs are held where `opened` is True.
     """
-    found = inputs_of(named_once(find_signals(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), False, what)
-    cut = [i.signal for i in found] if opened is True else find_signals(bd, opened, f"{what}: opened")
+    found = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), False, what)
+    cut = [i.signal for i in found] if opened is True else find_ports(bd, opened, f"{what}: opened")
     held = {s.key: s for s in cut}
     values = _values(bd, found, u, what)
     for given in found:
@@ -227,7 +240,7 @@ def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, 
     if isinstance(u, Mapping):
         out = {}
         for name, value in u.items():
-            signals = find_signals(bd, [name], f"{what}: u")
+            signals = find_ports(bd, [name], f"{what}: u")
             for s in signals:
                 if s.key in out:
                     raise InvalidValue(f"{what}: u gives {s.name} twice")

@@ -36,7 +36,8 @@ class Analysis:
         """Return the linear model of a diagram about a point.
 
         A is that of the diagram as it is wired, with its loops closed. An input is a disturbance that is added to the
-        signal of an output port, loops staying closed. Where a value u is given for it, or it is among `opened`, it
+        signal of an output port, or to what arrives at an input port as ``"plant.tau"`` (there alone, wherever else the
+        signal goes), loops staying closed. Where a value u is given for it, or it is among `opened`, it
         takes the place of the signal instead, and the loop is open there: ``inputs=["controller.tau"],
         opened=["controller.tau"]`` gives the plant alone. An output of a port that is opened is what arrives there,
         one that is disturbed is with the disturbance. Sampled states are held: `held` names them.
@@ -51,7 +52,8 @@ class Analysis:
         t : float
             The time.
         inputs, outputs, opened : list
-            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice.
+            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. Inputs and
+            what is opened may be input ports too, by name.
 
         Returns
         -------
@@ -108,7 +110,8 @@ class Analysis:
         t : float
             The time.
         inputs : list
-            Ports whose signals are found too, in place of what the diagram gives there.
+            Ports whose signals are found too, in place of what the diagram gives there: outputs, as ``"torque"``, or
+            inputs, as ``"plant.tau"``.
         u : array or dict, optional
             Where the search begins with them; what the diagram gives there unless said.
         hold : list of str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, InvalidValue, NonFinite
 from cstormpy.simulation.analysis.functions import plain_function
+from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort
 from cstormpy.simulation.compiled.program import Program, _Translation
 from cstormpy.simulation.compiled.registry import NotTranslated, Value
 from cstormpy.simulation.compiled.tangents import tangent_program
@@ -100,12 +103,37 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
 
 
 class _WithInputs(_Translation):
-    """A translation in which some outputs are moved by numbers, or replaced by them, on the way to other blocks."""
+    """A translation in which some signals are moved by numbers, or replaced by them, on the way to other blocks.
+
+    An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
+    """
 
     def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
         super().__init__(diagram, [])
         self.inputs = {i.signal.key: i for i in inputs}
         self.places: dict[tuple[int, int], list[int]] = {}
+        self._entries = _entries(inputs)
+
+    def _outputs(self, b: Any) -> None:
+        with self._entered(b):
+            super()._outputs(b)
+
+    def _rates(self, b: Any, part: slice) -> None:
+        with self._entered(b):
+            super()._rates(b, part)
+
+    @contextlib.contextmanager
+    def _entered(self, b: Any) -> Iterator[None]:
+        """Have a block see what enters its ports; signals that are not computed yet are left as they are."""
+        wired = b._inport_slots
+        for key, entry in self._entries.items():
+            if key[0] == id(b) and id(entry) not in self.signals and id(entry.slot) in self.signals:
+                self.signals[id(entry)] = self.e.let(self._moved(self.inputs[key], self.signals[id(entry.slot)]))
+        b._inport_slots = _entering(b, wired, self._entries)
+        try:
+            yield
+        finally:
+            b._inport_slots = wired
 
     def _output(self, b: Any, port: int, slot: Any, value: Any) -> None:
         given = self.inputs.get((id(b), port))
@@ -119,6 +147,16 @@ class _WithInputs(_Translation):
         number = self.e.number(given.value.reshape(given.shape))
         self.places[given.signal.key] = [int(text[2:-1]) for text in number.ravel()]
         return self.e.each("{1}" if given.held else "{0} + {1}", value, number)
+
+
+def _entries(inputs: list[Input]) -> dict[tuple[int, int], EnteringSlot]:
+    """Return what stands before the input ports that are among the inputs."""
+    return {i.signal.key: EnteringSlot(i.signal.slot, i.held) for i in inputs if isinstance(i.signal, InputPort)}
+
+
+def _entering(b: Any, slots: list[Any], entries: dict[tuple[int, int], EnteringSlot]) -> list[Any]:
+    """Return the slots at the inputs of a block, with what stands before some of them."""
+    return [entries.get((id(b), ~port), slot) for port, slot in enumerate(slots)]
 
 
 class Model:
@@ -189,14 +227,17 @@ class DifferencedModel:
         self.differenced = [(name, reason) for name, reason in why.reasons]
         self._u: dict[tuple[int, int], Array] = {}
         self._seen: dict[tuple[int, int], Any] = {}
+        self._entries = _entries(inputs)
         self._instrument({i.signal.key: i for i in inputs})
 
     def _instrument(self, inputs: dict[tuple[int, int], Input]) -> None:
-        order = self.diagram.order
+        order, rates = self.diagram.order, self.diagram.rates
+        for k, (b, deriv, ins, *rest) in enumerate(rates):
+            rates[k] = (b, deriv, _entering(b, ins, self._entries), *rest)
         for k, (b, output, ins, outs, nout, cell) in enumerate(order):
             mine = {port: inputs[id(b), port] for port in range(nout) if (id(b), port) in inputs}
-            if mine:
-                order[k] = (b, self._moving(output, mine), ins, outs, nout, cell)
+            output = self._moving(output, mine) if mine else output
+            order[k] = (b, output, _entering(b, ins, self._entries), outs, nout, cell)
 
     def _moving(self, output: Any, mine: dict[int, Input]) -> Any:
         def moved(*arguments: Any) -> list[Any]:
@@ -214,7 +255,10 @@ class DifferencedModel:
         """Return rates and outputs at a point."""
         first = 0
         for given in self.inputs:
-            self._u[given.signal.key] = u[first : first + given.value.size]
+            number = self._u[given.signal.key] = u[first : first + given.value.size]
+            if given.signal.key in self._entries:
+                shaped = number.reshape(given.shape) if given.shape else float(number[0])
+                self._entries[given.signal.key].number = shaped
             first += given.value.size
         rate = self.diagram.derivative(t, x)
         parts = [np.ravel(self._seen.get(s.key, s.slot.value)).astype(float) for s in self.outputs]

@@ -26,6 +26,7 @@ from cstormpy.simulation.compiled.tables import Rows, index
 __all__ = ["Moment", "is_ready", "law_torque", "limited", "margin_of"]
 
 Values = list[Value]
+_JOINS = "a method emit(self, e, t, q, qd, reference) joins it, see cstormpy.simulation.compiled.emitters_laws"
 
 
 @dataclass
@@ -68,7 +69,7 @@ def _emitter_of(law: Any) -> Torque:
             return _by_itself
         if "torque" in vars(base):
             break
-    raise Untranslatable(f"there is no emitter for the law {kind.__module__}.{kind.__qualname__}")
+    raise Untranslatable(f"there is no emitter for the law {kind.__module__}.{kind.__qualname__}: {_JOINS}")
 
 
 def _by_itself(now: Moment, law: Any) -> Value:

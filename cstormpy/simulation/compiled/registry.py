@@ -80,12 +80,22 @@ class NotTranslated(DiagramError):
     ----------
     reasons
         Pairs of the block's name and what is said about it.
+
+    Parameters
+    ----------
+    reasons
+    remedy : str
+        What a user may do about it.
     """
 
-    def __init__(self, reasons: list[tuple[str, str]]) -> None:
+    def __init__(self, reasons: list[tuple[str, str]], remedy: str = "run it with engine='interpreted'") -> None:
         self.reasons = reasons
-        told = "; ".join(f"{name}: {why}" for name, why in reasons)
-        super().__init__(f"the diagram cannot be compiled: {told}; run it with engine='interpreted'")
+        super().__init__(self.told(remedy))
+
+    def told(self, remedy: str) -> str:
+        """Return what is wrong, and what is done about it."""
+        reasons = "; ".join(f"{name}: {why}" for name, why in self.reasons)
+        return f"the diagram cannot be compiled: {reasons}; {remedy}"
 
 
 def emits(*classes: str) -> Callable[[Emit], Emit]:

@@ -117,7 +117,7 @@ class CompiledRun(Run):
         return trial
 
     def _fall_back(self, error: NotTranslated) -> None:
-        notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
+        notice_once(error.told("it runs interpreted"))
         self.program, self._slices, self.diagram.shortcut = None, None, None
         self.crossings.detectors = self.simstate.crossing_detectors
         if isinstance(self.stepper, ExplicitStepper):

@@ -142,7 +142,7 @@ class Worker:
         except NotTranslated as error:
             if self.job.engine == "compiled":
                 raise
-            notice_once(str(error).replace("; run it with engine='interpreted'", "; it runs interpreted"))
+            notice_once(error.told("it runs interpreted"))
             self._interpreted.add(id(bd))
             return self._simulate(bd, states)
 

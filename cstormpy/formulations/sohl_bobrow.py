@@ -47,13 +47,14 @@ than to refuse it, so that the imaginary part of f(x + ih) / h is an exact deriv
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
+from cstormpy.errors import InvalidType, InvalidValue, SingularInertia
+from cstormpy.formulations.reading import TERMS, Array, by_link, depth_first, vector, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -68,7 +69,6 @@ __all__ = [
     "mass_matrix",
 ]
 
-Array: TypeAlias = NDArray[Any]  # float64, or complex128 when an argument is complex
 Base: TypeAlias = "tuple[ArrayLike, ArrayLike] | None"
 
 
@@ -90,7 +90,7 @@ def exp(S: Array, q: Any) -> Array:
     """Return e^{S q}, 4 x 4, for S = (ω, v) with ω of length 1, or 0 for a translation."""
     w, v = cross_matrix(S[:3]), S[3:]
     versine = 2 * np.sin(q / 2) ** 2  # 1 - cos q without cancellation
-    X = np.eye(4, dtype=np.result_type(S, q))
+    X = np.eye(4, dtype=np.result_type(S, np.asarray(q)))
     X[:3, :3] += np.sin(q) * w + versine * (w @ w)  # (5), φ = q
     X[:3, 3] = q * v + versine * (w @ v) + (q - np.sin(q)) * (w @ (w @ v))  # (6)
     return X
@@ -139,10 +139,6 @@ class Chain(NamedTuple):
     terms: dict[str, Array]
 
 
-WRENCH_HINT = "one row (moment, force) per link, in the link's frame"
-TERMS = ("armature", "damping", "friction", "friction_velocity", "stiffness", "rest")
-
-
 def read_mechanism(mech: Mechanism) -> Chain:
     """Return the mechanism in the paper's letters."""
     links, P = mech.links, [int(p) for p in mech.parents]
@@ -173,42 +169,9 @@ def read_mechanism(mech: Mechanism) -> Chain:
     )
 
 
-def depth_first(P: list[int], C: list[list[int]]) -> list[int]:
-    """Return all links, every parent before its children, one branch to its end before the next."""
-    order, stack = [], [i for i, p in enumerate(P) if p < 0][::-1]
-    while stack:
-        order.append(i := stack.pop())
-        stack += C[i][::-1]
-    return order
-
-
-def vector(name: str, value: ArrayLike, shape: tuple[int, ...], hint: str) -> Array:
-    """Return an argument as a float or complex array of this shape, or refuse it."""
-    try:
-        x = np.asarray(value)
-    except ValueError as error:  # rows of different lengths
-        raise ShapeError(f"{name}: expected shape {shape}, got no array: {error}") from None
-    if x.dtype.kind not in "iufc":
-        raise InvalidType(f"{name}: expected numbers, got an array of {x.dtype}")
-    if x.shape != shape:
-        raise ShapeError(f"{name}: expected shape {shape}, got {x.shape}; {hint}")
-    if not np.isfinite(x).all():
-        raise NonFinite(f"{name}: expected finite numbers, got {x}")
-    return x.astype(np.result_type(x, np.float64))
-
-
-def by_link(chain: Chain, name: str, value: ArrayLike) -> Array:
-    """Return an argument of one number per joint as one number per link, 0 at fixed joints."""
-    x = vector(name, value, chain.joint_links.shape, "one number per joint")
-    out = np.zeros(len(chain.P), dtype=x.dtype)
-    out[chain.joint_links] = x
-    return out
-
-
 def loads(chain: Chain, wrench: ArrayLike | None, base: Base) -> tuple[Array, Array, Array]:
     """Return F_ext (n_links, 6), V_0 and V̇_0 (gravity included), each (6,)."""
-    shape = (len(chain.P), 6)
-    F_ext = np.zeros(shape) if wrench is None else vector("wrench", wrench, shape, WRENCH_HINT)
+    F_ext = wrenches(chain, wrench)
     V0, dV0 = (np.zeros(6), np.zeros(6)) if base is None else base_motion("base", base)
     return F_ext, V0, dV0 - np.concatenate([np.zeros(3), chain.gravity])
 
@@ -219,11 +182,6 @@ def base_motion(name: str, base: Any) -> tuple[Array, Array]:
         raise InvalidValue(f"{name}: expected a pair (V0, dV0), got {base!r}")
     V0, dV0 = (vector(f"{name}[{k}]", x, (6,), "(ω, v) in the base frame") for k, x in enumerate(base))
     return V0, dV0
-
-
-def zeros(kind: Any, *shapes: tuple[int, ...]) -> Iterator[Array]:
-    """Yield an array of zeros of each shape, all of this type."""
-    return (np.zeros(shape, kind) for shape in shapes)
 
 
 def extra_torque(chain: Chain, q: Array, qd: Array) -> Array:

@@ -36,21 +36,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.formulations.reading import WRENCH_HINT, Array, by_link, vector, zeros
 from cstormpy.formulations.sohl_bobrow import (
-    WRENCH_HINT,
     Ad,
-    Array,
     Base,
     Chain,
     Hybrid,
     ad,
     base_motion,
-    by_link,
     hybrid_sweep,
     loads,
     read_mechanism,
-    vector,
-    zeros,
 )
 
 if TYPE_CHECKING:

@@ -1,0 +1,106 @@
+"""Inverse dynamics by Hollerbach's recursive Lagrangian with 4 x 4 matrices.
+
+J. M. Hollerbach, "A Recursive Lagrangian Formulation of Manipulator Dynamics and a Comparative Study of Dynamics
+Formulation Complexity", IEEE Trans. Systems, Man, and Cybernetics SMC-10(11), 1980, pp. 730-736, as described by
+Silver 1981, 1.4; with 3 x 3 matrices it is in `hollerbach_3x3`. We derive it here from Silver's (1.2) and have not
+seen the original; Xiang, Arora and Abdel-Malek 2008 print the same recursions as (12)-(18), and their numbers stand
+at the lines' ends.
+
+Derivation. W_i = W_P T_i, P the link's parent, and T_i is a function of q_i alone, so that
+
+    Ẇ_i = Ẇ_P T_i + W_P T_i' q̇_i,
+    Ẅ_i = Ẅ_P T_i + 2 Ẇ_P T_i' q̇_i + W_P (T_i'' q̇_i² + T_i' q̈_i)
+
+take the motion outward, a fixed number of products a link: no double sum over joints. Inward, each link j that
+joint i carries has W_j = W_i X_ij, where X_ij does not depend on q_i, so that in (1.2)
+
+    τ_i = Σ_j tr(∂W_j/∂q_i J_j Ẅ_j') = tr(∂W_i/∂q_i D_i),    D_i = Σ_j X_ij J_j Ẅ_j',
+
+and since X_ij = T_c X_cj for the child c of i on the way to j, the sums follow from those of the children:
+
+    D_i = J_i Ẅ_i' + Σ_c T_c D_c.
+
+So all torques take a number of operations proportional to the number of links.
+
+================  ==================  ==================================================================
+here              Silver, Xiang       meaning
+================  ==================  ==================================================================
+T, dT, ddT        T_j, ∂T_j/∂q_j, …   pose of link i in its parent's frame, and its derivatives to q_i
+W, Wd, Wdd        W, Ẇ, Ẅ; A, B, C    pose of link i in the base's frame, and its rates
+J, D              J_j, D_i            inertia matrix, and the sum above
+================  ==================  ==================================================================
+
+Gravity accelerates the base by -g (Silver 1981, 3.2). Branches, and so marked wrenches, the terms of the joints
+themselves, and screw joints, are extensions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cstormpy.formulations.homogeneous import Frames, frames, load_matrices, trace
+from cstormpy.formulations.reading import Array, Tree, admit, by_link, joint_torque, read_tree
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+__all__ = ["inverse_dynamics"]
+
+KINDS = ("revolute", "prismatic", "screw", "fixed")
+BRANCHED = True
+
+
+def inverse_dynamics(
+    mech: Mechanism, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, wrench: ArrayLike | None = None
+) -> Array:
+    """Return the motor torques of a given motion, by two recursions of 4 x 4 matrices.
+
+    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
+    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
+    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
+    array([9.81])
+    """
+    tree = read_tree(mech)
+    admit(tree, "Hollerbach's formulation", KINDS)
+    q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
+    body, Psi = frames(tree), load_matrices(tree, wrench)
+    kind = np.result_type(q, qd, qdd, *([] if Psi is None else [Psi]))
+    T, dT = np.zeros((2, len(q), 4, 4), kind)
+    for i in tree.outward:
+        T[i], dT[i] = body.T(i, q[i]), body.T(i, q[i], 1)
+    W, Wdd = outward(tree, body, T, dT, q, qd, qdd)
+    D, tau = np.zeros((len(q), 4, 4), kind), np.zeros(len(q), kind)
+    for i in reversed(tree.outward):
+        D[i] = body.J[i] @ Wdd[i].T  # (17)
+        if Psi is not None:
+            D[i] = D[i] - Psi[i] @ W[i].T  # extension
+        for c in tree.C[i]:
+            D[i] = D[i] + T[c] @ D[c]  # (17)
+        if tree.kinds[i] != "fixed":
+            tau[i] = trace(W[tree.P[i]] @ dT[i], D[i])  # (16)
+            tau[i] = tau[i] + joint_torque(tree, i, q[i], qd[i], qdd[i])  # extension
+    return tau[tree.joint_links]
+
+
+def outward(tree: Tree, body: Frames, T: Array, dT: Array, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array]:
+    """Return W and Ẅ by link, gravity included; the last row is the base's."""
+    W, Wd, Wdd = np.zeros((3, len(q) + 1, 4, 4), np.result_type(T, qd, qdd))
+    W[-1] = np.eye(4)
+    Wdd[-1, :, 3] = -body.g
+    for i in tree.outward:
+        P = tree.P[i]
+        W[i] = W[P] @ T[i]  # (12)
+        Wd[i] = Wd[P] @ T[i]  # (13)
+        Wdd[i] = Wdd[P] @ T[i]  # (14)
+        if tree.kinds[i] != "fixed":
+            rate = body.T(i, q[i], 2) * (qd[i] * qd[i]) + dT[i] * qdd[i]
+            Wd[i] = Wd[i] + W[P] @ dT[i] * qd[i]  # (13)
+            Wdd[i] = Wdd[i] + Wd[P] @ dT[i] * (2 * qd[i]) + W[P] @ rate  # (14)
+    return W, Wdd

@@ -1,0 +1,156 @@
+"""The Lagrangian formulations: each an independent witness of the kernels' inverse dynamics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closeness import assert_close
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_mechanisms import in_a_row, random_loads, random_mechanism, random_state
+
+from cstormpy.errors import CstormError, InvalidValue, NonFinite, ShapeError
+from cstormpy.formulations import hollerbach, hollerbach_3x3, luh_walker_paul, silver, uicker_kahn
+from cstormpy.formulations.counting import counted
+from cstormpy.mechanism import library
+
+FORMULATIONS = [uicker_kahn, hollerbach, hollerbach_3x3, silver]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def named(module):
+    """Return the name of a module without its packages."""
+    return module.__name__.rpartition(".")[2]
+
+
+def admitted(rng, module, links=6):
+    """Return a random mechanism of the joints that a formulation admits, without branches if it takes none."""
+    mech = random_mechanism(rng, links=links, kinds=module.KINDS)
+    return mech if module.BRANCHED else in_a_row(mech)
+
+
+# ---------------------------------------------------------------- agreement with the kernels
+@pytest.mark.parametrize("module", FORMULATIONS, ids=named)
+@settings(max_examples=10)
+@given(seed=seeds)
+def test_torques_are_those_of_the_kernels(module, seed):
+    rng = np.random.default_rng(seed)
+    mech = admitted(rng, module)
+    q, qd, qdd = random_state(rng, mech)
+    wrench = random_loads(rng, mech, base=False)["wrench"]
+    assert_close(module.inverse_dynamics(mech, q, qd, qdd), mech.inverse_dynamics(q, qd, qdd), 1e-10)
+    loaded = module.inverse_dynamics(mech, q, qd, qdd, wrench)
+    assert_close(loaded, mech.inverse_dynamics(q, qd, qdd, wrench), 1e-10)
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "screw"])
+@pytest.mark.parametrize("module", FORMULATIONS, ids=named)
+def test_each_kind_of_joint_is_right_or_refused_by_name(module, kind):
+    """A mechanism all of one kind, so that no joint of another kind hides what that one lacks."""
+    rng = np.random.default_rng(5)
+    mech = random_mechanism(rng, links=4, kinds=(kind,), branching=0.0, shuffled=False)
+    mech = mech if module.BRANCHED else in_a_row(mech)
+    q, qd, qdd = random_state(rng, mech)
+    if kind in module.KINDS:
+        assert_close(module.inverse_dynamics(mech, q, qd, qdd), mech.inverse_dynamics(q, qd, qdd), 1e-10)
+    else:
+        with pytest.raises(InvalidValue, match=f"joint 'link0': is a {kind} joint"):
+            module.inverse_dynamics(mech, q, qd, qdd)
+
+
+@pytest.mark.parametrize("module", FORMULATIONS, ids=named)
+def test_wrong_arguments_are_refused(module):
+    mech = library.xiang_two_link()
+    still = [0.0, 0.0]
+    for arguments, error, message in (
+        (([0.0], still, still), ShapeError, r"q: expected shape \(2,\), got \(1,\)"),
+        ((still, still, [0.0, np.nan]), NonFinite, "qdd: expected finite numbers"),
+        ((still, still, still, np.zeros(6)), ShapeError, r"wrench: expected shape \(2, 6\)"),
+    ):
+        with pytest.raises(error, match=message) as caught:
+            module.inverse_dynamics(mech, *arguments)
+        assert isinstance(caught.value, CstormError)
+
+
+# ---------------------------------------------------------------- other numbers than floats
+@pytest.mark.parametrize("module", FORMULATIONS, ids=named)
+def test_counting_numbers_give_the_same_torques(module):
+    """What is counted must be what is computed: the counting numbers go all the way to the torques."""
+    rng = np.random.default_rng(3)
+    mech = admitted(rng, module, links=4)
+    q, qd, qdd = random_state(rng, mech)
+    wrench = random_loads(rng, mech, base=False)["wrench"]
+    want = module.inverse_dynamics(mech, q, qd, qdd, wrench)
+    for fold in (False, True):
+        torque, tally = counted(module.inverse_dynamics, mech, q, qd, qdd, wrench, fold=fold)
+        assert_close(torque, want, 1e-13)
+        assert tally.multiplications > 100
+
+
+@pytest.mark.parametrize("module", FORMULATIONS, ids=named)
+def test_complex_numbers_give_exact_derivatives(module):
+    rng = np.random.default_rng(4)
+    mech = admitted(rng, module, links=5)
+    q, qd, qdd = random_state(rng, mech)
+    step = rng.normal(size=mech.n)
+    got = module.inverse_dynamics(mech, q + 1e-30j * step, qd, qdd).imag / 1e-30
+    assert_close(got, mech.inverse_sensitivity(q, qd, qdd).dy_dq @ step, 1e-10)
+
+
+def operations(module, n, fold=True):
+    """Return multiplications and additions of the inverse dynamics of a chain of n hinges in space."""
+    rng = np.random.default_rng(n)
+    mech = in_a_row(random_mechanism(rng, links=n, kinds=("revolute",), terms=False, shuffled=False))
+    _, tally = counted(module.inverse_dynamics, mech, *random_state(rng, mech), fold=fold)
+    return tally.multiplications + tally.additions
+
+
+def test_uicker_and_kahn_take_well_over_100000_operations_for_six_links():
+    """Silver (1981), 1.2: "for 6 links well over 100,000 adds and multiplies would be needed"."""
+    assert 100_000 < operations(uicker_kahn, 6, fold=False) < 200_000
+
+
+@pytest.mark.parametrize("module", [hollerbach, hollerbach_3x3, silver], ids=named)
+def test_recursions_take_the_same_number_of_operations_for_each_further_link(module):
+    few, more, most = (operations(module, n) for n in (8, 9, 10))
+    assert most - more == more - few
+
+
+def test_uicker_and_kahn_grow_with_the_fourth_power():
+    """The fourth differences of a polynomial of the fourth degree are constant, its fifth are 0."""
+    counts = [operations(uicker_kahn, n, fold=False) for n in range(2, 8)]
+    assert np.diff(counts, 4).min() > 0
+    assert not np.diff(counts, 5).any()
+
+
+# ---------------------------------------------------------------- Silver
+@pytest.mark.parametrize("fold", [False, True])
+def test_silver_takes_exactly_the_operations_of_luh_walker_and_paul(fold):
+    """Silver (1981), 3.2: "this is exactly the computation specified by Luh"."""
+    rng = np.random.default_rng(8)
+    for kinds in (("revolute",), ("prismatic",), luh_walker_paul.KINDS):
+        mech = random_mechanism(rng, kinds=kinds)
+        state = random_state(rng, mech)
+        (one, ours), (other, luh) = (
+            counted(m.inverse_dynamics, mech, *state, fold=fold) for m in (silver, luh_walker_paul)
+        )
+        assert_close(one, other, 1e-13)
+        assert (ours.multiplications, ours.additions) == (luh.multiplications, luh.additions)
+
+
+@pytest.mark.parametrize(("mass", "inertia"), [(1.0, 1.0), (0.01, 7.0), (300.0, 0.2)])
+def test_load_as_one_more_link_is_the_wrench_whatever_its_mass(mass, inertia):
+    rng = np.random.default_rng(6)
+    mech = random_mechanism(rng, kinds=silver.KINDS)
+    q, qd, qdd = random_state(rng, mech)
+    wrench = np.zeros((len(mech.links), 6))
+    tip = mech.link_index("link5")
+    wrench[tip] = rng.normal(size=6)
+    got = silver.with_load_as_link(mech, q, qd, qdd, "link5", wrench[tip], mass, inertia)
+    assert_close(got, mech.inverse_dynamics(q, qd, qdd, wrench), 1e-10)
+
+
+def test_load_as_a_link_without_mass_is_refused():
+    mech = library.xiang_two_link()
+    with pytest.raises(InvalidValue, match="needs a mass"):
+        silver.with_load_as_link(mech, [0, 0], [0, 0], [0, 0], "forearm", np.ones(6), mass=0.0)

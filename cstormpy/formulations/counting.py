@@ -100,6 +100,8 @@ class Count:
             return NotImplemented  # NumPy goes through its entries
         elif other == 0 and self.tally.fold:
             return self
+        else:
+            other = float(other)
         self.tally.additions += 1
         return Count(self.value + other, self.tally)
 
@@ -112,6 +114,8 @@ class Count:
             return NotImplemented  # NumPy goes through its entries
         elif other == 0 and self.tally.fold:
             return self
+        else:
+            other = float(other)
         self.tally.additions += 1
         return Count(self.value - other, self.tally)
 
@@ -119,7 +123,7 @@ class Count:
         if other == 0 and self.tally.fold:
             return -self
         self.tally.additions += 1
-        return Count(other - self.value, self.tally)
+        return Count(float(other) - self.value, self.tally)
 
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Count):
@@ -128,6 +132,8 @@ class Count:
             return NotImplemented  # NumPy goes through its entries
         elif self.tally.fold and other in (0, 1, -1):
             return 0.0 if other == 0 else self if other == 1 else -self
+        else:
+            other = float(other)
         self.tally.multiplications += 1
         return Count(self.value * other, self.tally)
 
@@ -140,6 +146,8 @@ class Count:
             return NotImplemented  # NumPy goes through its entries
         elif self.tally.fold and other in (1, -1):
             return self if other == 1 else -self
+        else:
+            other = float(other)
         self.tally.divisions += 1
         return Count(self.value / other, self.tally)
 
@@ -147,7 +155,7 @@ class Count:
         if other == 0 and self.tally.fold:
             return 0.0
         self.tally.divisions += 1
-        return Count(other / self.value, self.tally)
+        return Count(float(other) / self.value, self.tally)
 
     def __pow__(self, power: int) -> Any:
         """Return a whole power, by multiplications."""

@@ -147,9 +147,7 @@ def admit(tree: Tree, whose: str, kinds: Sequence[str]) -> None:
     for joint, kind in zip(tree.joints, tree.kinds, strict=True):
         if kind not in kinds:
             known = " and ".join(k for k in kinds if k != "fixed")
-            raise InvalidValue(
-                f"joint {joint!r}: is a {kind} joint; {whose} knows {known} joints; formulations.kim does"
-            )
+            raise InvalidValue(f"joint {joint!r}: is a {kind} joint; {whose} admits {known} joints only")
 
 
 def joint_torque(tree: Tree, i: int, q: Any, qd: Any, qdd: Any = 0) -> Any:

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from random_mechanisms import in_a_row, random_loads, random_mechanism, random_state
 
 from cstormpy.errors import CstormError, InvalidValue, NonFinite, ShapeError
-from cstormpy.formulations import hollerbach, hollerbach_3x3, luh_walker_paul, silver, uicker_kahn
+from cstormpy.formulations import hollerbach, hollerbach_3x3, lagrange, luh_walker_paul, silver, uicker_kahn
 from cstormpy.formulations.counting import counted
+from cstormpy.formulations.dual import Dual
 from cstormpy.mechanism import library
 
-FORMULATIONS = [uicker_kahn, hollerbach, hollerbach_3x3, silver]
+FORMULATIONS = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver]
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -121,6 +122,32 @@ def test_uicker_and_kahn_grow_with_the_fourth_power():
     counts = [operations(uicker_kahn, n, fold=False) for n in range(2, 8)]
     assert np.diff(counts, 4).min() > 0
     assert not np.diff(counts, 5).any()
+
+
+# ---------------------------------------------------------------- Lagrange's equation itself
+@settings(max_examples=5)
+@given(seed=seeds)
+def test_energies_and_mass_matrix_are_those_of_the_kernels(seed):
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links=5)
+    q, qd, _ = random_state(rng, mech)
+    assert_close(lagrange.energy(mech, q, qd), np.array(mech.energy(q, qd)), 1e-10)
+    assert_close(lagrange.mass_matrix(mech, q), mech.mass_matrix(q), 1e-10)
+
+
+def test_dual_numbers_differentiate_what_numpy_computes():
+    x = Dual(Dual(0.3, 1.0), Dual(1.0, 0.0))  # of two ε, for d²/dx²
+    A = np.array([[1.0, 2.0], [3.0, 4.0]])
+    turned = A * np.sin(x) - A.T * np.cos(x)
+    assert_close(turned.b.b, -A * np.sin(0.3) + A.T * np.cos(0.3), 1e-15)
+    product = (A @ turned).trace() + (turned @ A).sum() + (2.0 - x) * x
+    want = np.trace(A @ turned.b.b) + (turned.b.b @ A).sum() - 2
+    assert_close(product.b.b, want, 1e-14)
+
+
+def test_dual_numbers_refuse_functions_that_they_do_not_know():
+    with pytest.raises(TypeError):
+        np.arctan(Dual(1.0, 1.0))
 
 
 # ---------------------------------------------------------------- Silver

@@ -46,13 +46,16 @@ class Crossings:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there."""
         self.rearm(t, x, [])
         if resumed:
-            self.before = [value or None for value in self.before]
+            self.before = [
+                value if _decided(detector) else value or None
+                for value, (detector, _) in zip(self.before, self.detectors, strict=True)
+            ]
 
     def rearm(self, t: float, x: Array, fired: list[int]) -> None:
         """Note the values anew after states or outputs have changed; those that just fired are to be seen later."""
         for i, (detector, _) in enumerate(self.detectors):
             # those that fired just before are looked at here: what another event has changed may drive them back
-            self.before[i] = None if i in fired else float(detector(t, x))
+            self.before[i] = None if i in fired and not _decided(detector) else float(detector(t, x))
             if i in fired:
                 self.fired_at[i] = t
 
@@ -163,6 +166,11 @@ class _Bracket:
 
 def _direction(detector: Detector) -> float:
     return float(getattr(detector, "direction", 0.0))
+
+
+def _decided(detector: Detector) -> bool:
+    """Tell whether a detector's side is decided where it fires, so that its value counts at once."""
+    return bool(getattr(detector, "decided", False))
 
 
 def _crosses(before: float, after: float, direction: float) -> bool:

@@ -17,6 +17,7 @@ from bdsim.blocks.functions import Function, Gain
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
@@ -37,6 +38,8 @@ class Diagram:
     ----------
     continuous
         Pairs of block and slice of the state vector, in the order of that vector.
+    bounds : Bounds
+        The states that have bounds.
     sinks
         The sink blocks.
     t, x
@@ -57,6 +60,7 @@ class Diagram:
                 self.continuous.append((b, slice(begin, begin + b.nstates)))
                 begin += b.nstates
         self.nstates = begin
+        self.bounds = Bounds(self.continuous)
         self.cells: dict[Any, list[Any]] = {b: [None] for b in bd.blocklist if b.blockclass == "sampled"}
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
         cells, nothing = {**self.cells, **views}, [None]
@@ -66,7 +70,7 @@ class Diagram:
             for b in group
         ]
         self.views = [(views[b], part) for b, part in self.continuous]
-        self.rates = [(b, b.deriv, b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
+        self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
         self.sinks = [b for b in bd.blocklist if isinstance(b, SinkBlock)]
         self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
         self.earliest, self.latest = -math.inf, math.inf
@@ -271,6 +275,21 @@ def _output_of(b: Any) -> Callable[..., Any]:
     if not isinstance(b, Function):
         return output
     return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)
+
+
+def _rate_of(b: Any) -> Callable[..., Any]:
+    """Return what computes the rate of a block's states, those that are held standing still."""
+    if not is_bounded(b):
+        deriv: Callable[..., Any] = b.deriv
+        return deriv
+
+    def rate(t: float, u: list[Any], x: Array) -> Array:
+        free, sides = rate_of_integrator(b, u), side_of(b)
+        if free.size == sides.size:
+            free[sides != 0.0] *= 0.0  # which leaves what is not a number as it is
+        return free
+
+    return rate
 
 
 def _hint(b: Any) -> str:

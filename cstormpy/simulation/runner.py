@@ -21,7 +21,8 @@ from bdsim.run_sim import BDSimState
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
-from cstormpy.reporting import notice
+from cstormpy.reporting import notice, notice_once
+from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
@@ -97,7 +98,7 @@ class Run:
 
     def begin(self, t: float, x: Array, step: float) -> None:
         """Stand at the start, with all that is due there done."""
-        self.t, self.x, self.start_time = t, x, t
+        self.t, self.x, self.start_time = t, self._within_bounds(x), t
         # points of the grid are multiples of its width also where a run goes on; the start is the first one in any case
         self._grid = self._first_point = int(t / self.settings.grid + 1e-9) if self.settings.grid else 0
         self._looked = (0, t)
@@ -107,6 +108,16 @@ class Run:
         self._only_ticks = nothing_between and bool(self.diagram.bd.clocklist)
         self.stepper = self._make_stepper(step)
         self.diagram.bind_samples(self.simstate)
+
+    def _within_bounds(self, x: Array) -> Array:
+        """Return the state at the start within its bounds, and say where it was not."""
+        inside = self.diagram.bounds.within(x)
+        for bound in self.diagram.bounds:
+            k = bound.place
+            if inside[k] != x[k]:
+                name = self.diagram.bd.statenames[k]
+                notice_once(f"state {name!r} begins at its limit, {inside[k]:g}, not beyond it at {x[k]:g}")
+        return inside
 
     def _make_stepper(self, step: float) -> Stepper:
         s = self.settings
@@ -258,8 +269,22 @@ class Run:
     def _begin_segment(self, jumped: bool) -> None:
         """Compute the derivative anew where the run stands."""
         self._look_beyond(jumped)
+        self._hold_or_free()
         self.stepper.restart(self.t, self.x)
         self.diagram.at(self.t, self.x)
+
+    def _hold_or_free(self) -> bool:
+        """Put states within their bounds, and decide which are held there; return whether that changes any rate."""
+        bounds = self.diagram.bounds
+        if not bounds:
+            return False
+        self.x = bounds.within(self.x)
+        self.diagram.at(self.t, self.x)
+        changed = False
+        for i, (bound, _) in enumerate(self.simstate.crossing_detectors):
+            if isinstance(bound, Bound) and bound.decide(self.x):
+                self.crossings.before[i], changed = bound(self.t, self.x), True
+        return changed
 
     def _look_up_to(self, bound: float, sources: list[Any]) -> None:
         """Let blocks see no time at or behind the next jump."""
@@ -322,14 +347,16 @@ class Run:
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at a zero crossing, let the blocks handle it, and begin anew behind it."""
         d, simstate = self.diagram, self.simstate
+        x = self._arrived(x, fired)
         self.t, self.x = t, x
         self._look_beyond(jumped)
         d.at(t, x)
         states = d.bd.state_map(x.copy(), simstate)
         for i in fired:
-            block = simstate.crossing_detectors[i][1]
+            detector, block = simstate.crossing_detectors[i]
             self.events.append((t, str(block.name)))
-            self._handle(block, t, x, states)
+            if not isinstance(detector, Bound):
+                self._handle(block, t, x, states)
         after = self._states_after(states)
         if not np.array_equal(after, x) and not self.settings.grid:
             self._observe(at_boundary=True)
@@ -343,6 +370,17 @@ class Run:
         self._begin_segment(jumped)
         self.crossings.rearm(self.t, self.x, fired)
         self._observe(at_boundary=True)
+
+    def _arrived(self, x: Array, fired: list[int]) -> Array:
+        """Return a state in which those that have just reached a bound stand exactly there."""
+        bounds = [self.simstate.crossing_detectors[i][0] for i in fired]
+        reached = [bound for bound in bounds if isinstance(bound, Bound) and not bound.side]
+        if not reached:
+            return x
+        out = x.copy()
+        for bound in reached:
+            out[bound.place] = bound.nearest(float(x[bound.place]))
+        return out
 
     def _states_after(self, states: dict[Any, Any]) -> Array:
         """Return the continuous states that event handlers have left."""

@@ -49,7 +49,9 @@ class Simulation(Analysis, Sweeping, BDSim):
 
     It is a `bdsim.BDSim`: everything that bdsim offers works on it. Its diagrams have the blocks of cstormpy besides,
     it leaves the command line alone, and it runs with its own runner: sinks are served as time advances, clocks tick
-    at 0, T, 2T, jumps of sources are hit exactly, zero crossings are located to the accuracy of the integration.
+    at 0, T, 2T, jumps of sources are hit exactly, zero crossings are located to the accuracy of the integration. An
+    INTEGRATOR with limits, as that of PID(I_limit=), stays at a limit as long as its rate points outwards: when it gets
+    there and when it leaves is located, and among the events of the result. A plain bdsim never lets it leave.
 
     Parameters
     ----------

@@ -35,6 +35,7 @@ def start_blocks(bd: Any, simstate: Any) -> None:
         else:
             b.start_safe(simstate)
         b.validate_start_safe()
+    simstate.diagram.bounds.declare(simstate)
 
 
 def _declare_corners(wave: Any, simstate: Any) -> None:

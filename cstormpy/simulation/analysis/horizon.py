@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.functions import MOVED, compiled_function, is_ready, plain_function
 from cstormpy.simulation.analysis.jumps import JumpWatch
-from cstormpy.simulation.analysis.limits import Limit, limits_of
 from cstormpy.simulation.analysis.model import block_places, columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
 from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
+from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.program import Program, translate
 from cstormpy.simulation.compiled.tangents import TangentProgram, tangent_program
 from cstormpy.simulation.recording import Recording, Signal, find_signals
@@ -71,7 +71,9 @@ def follow(
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
         run.prepare(parameters, find_signals(bd, watch), start is None, sim.engine, times, runs)
-        run.begin(t, parameters.start(x), 0.0)
+        first = parameters.start(x)
+        run.begin(t, first, 0.0)
+        run.stand_at_bounds(first)
         run.crossings.before = [None] * len(run.crossings.detectors)
         run._go()
         return run.trajectory()
@@ -92,9 +94,7 @@ class _TangentRun(Run):
         """Translate the diagram, and find how its numbers and its start follow the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
         self._engine, self._runs = engine, runs
-        limits = limits_of(self.diagram)
-        self.simstate.crossing_detectors += limits
-        self._limited = frozenset(str(b.name) for _, b in limits)
+        self._limited = frozenset(str(bound.block.name) for bound in self.diagram.bounds)
         self.program = translate(self.diagram, self.simstate.crossing_detectors)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
@@ -113,15 +113,25 @@ class _TangentRun(Run):
                 return np.zeros(0)
             x0 = parameters.start(np.array(bd.getstate0(), dtype=float) if from_blocks else np.zeros(bd.nstates))
             z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in self.program.sampled]
-            return np.concatenate([self.program.p, x0, *z0])
+            ends = [value if np.isfinite(value) else 0.0 for b in self.diagram.bounds for value in (b.low, b.high)]
+            return np.concatenate([self.program.p, x0, ends, *z0])
 
         slopes = parameters.slopes(read)
         self._reread()
         self._refuse_idle(slopes)
-        dp, self.dx, dz = (np.ascontiguousarray(part) for part in np.split(slopes, [size, size + bd.nstates], axis=1))
+        cuts = np.cumsum([size, bd.nstates, 2 * len(self.diagram.bounds.all)])
+        dp, self.dx, dends, dz = (np.ascontiguousarray(part) for part in np.split(slopes, cuts, axis=1))
+        #: How the least and the greatest value of each bounded state follow the parameters.
+        self.dends = dends.reshape(len(slopes), -1, 2)
         self._warn_of_switches(dp)
         self._make(dp)
         self.steps_of.dz[:] = dz
+
+    def stand_at_bounds(self, first: Array) -> None:
+        """Let states that begin beyond their bounds, and therefore at them, follow these."""
+        for k, bound in enumerate(self.diagram.bounds):
+            if first[bound.place] != self.x[bound.place]:
+                self.dx[:, bound.place] = self.dends[:, k, int(self.x[bound.place] == bound.high)]
 
     def _reread(self) -> bool:
         """Read the numbers of the blocks anew; return False where the diagram has taken another form."""
@@ -256,6 +266,7 @@ class _TangentRun(Run):
         s, c = self.steps_of, self.columns
         self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
         self.dx = dx
+        x = self._arrived(x, fired)
         self._salt = self._shift(high, x, fired[0])
         self._event(high, x, fired)
 
@@ -265,20 +276,23 @@ class _TangentRun(Run):
         taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns)
         return taken == 1
 
-    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array, Array, str]:
-        """Return by how much the parameters delay an event, the rates before it, the state, and whose event it is."""
+    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array, Array, str] | None:
+        """Return by how much the parameters delay an event, the rates before it, the state, and whose event it is.
+
+        None where a held state is free again: the rates are the same before and after.
+        """
         s = self.steps_of
         detector, block = self.simstate.crossing_detectors[guard]
-        name, reached = str(block.name), x.copy()
-        if isinstance(detector, Limit):  # whose rate has changed with the state, not by what a block does
-            x = detector.inside(x)
+        name = str(block.name)
+        if isinstance(detector, Bound) and detector.side:
+            return None
         _, rate, _ = s.evaluate(t, x, self.dx)
         place = int(s.guards[guard])
         moves = s.dout[:, place].copy()
         along = float(s.evaluate_along(t, x, rate)[0][place])
         if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
-        return -moves / along, rate, reached, name
+        return -moves / along, rate, x, name
 
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
@@ -287,6 +301,8 @@ class _TangentRun(Run):
 
     def _begin_segment(self, jumped: bool) -> None:
         self._look_beyond(jumped)
+        sides = [bound.side for bound in self.diagram.bounds]
+        self._stale = self._hold_or_free() or self._stale
         self.diagram.at(self.t, self.x)
         self._renew()
         self._bounds()
@@ -299,6 +315,9 @@ class _TangentRun(Run):
                 )
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx + delay[:, None] * (rate - after)
+        for k, bound in enumerate(self.diagram.bounds):
+            if bound.side not in (0.0, sides[k]):  # it stands at its bound from now on
+                self.dx[:, bound.place] = self.dends[:, k, int(bound.side > 0.0)]
 
     def _renew(self) -> None:
         """Take the numbers and sampled states that the blocks have now."""

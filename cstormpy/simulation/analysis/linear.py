@@ -186,6 +186,7 @@ def linearize(
     """Return the linear model of a diagram; see `Simulation.linearize`."""
     t = float(numbers(t, 1, "linearize: t")[0])
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
+        diagram.bounds.hold(state)
         moved, cut = chosen_inputs(bd, inputs, u, opened, "linearize")
         given = moved + cut
         watched = find_signals(bd, outputs, "linearize: outputs")

@@ -106,6 +106,7 @@ def trim(
                 f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {given_values!r}"
             )
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
+        diagram.bounds.hold(state)
         given, _ = chosen_inputs(bd, inputs, u, True, "trim")
         watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]
         start = np.concatenate([*(i.value for i in given), np.zeros(0)])
@@ -122,10 +123,14 @@ def trim(
         left = {name: float(value) for name, value in zip(wanted.names, remains, strict=True)}
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
-        success = bool((np.abs(remains) <= reached).all())
+        beyond = np.flatnonzero(diagram.bounds.within(found[: state.size]) != found[: state.size])
+        success = bool((np.abs(remains) <= reached).all()) and not beyond.size
         moves = {name: rate for name, rate in left_out.items() if not abs(rate) <= reached}
         but = _but(held, moves) if success else ""
         message = f"an operating point{but}" if success else f"no operating point was found: {_told(left)} remains"
+        if beyond.size:
+            name, value = bd.statenames[beyond[0]], found[beyond[0]]
+            message = f"no operating point was found: state {name!r} would be {value:.6g}, beyond its limit"
         if not success:
             notice(f"trim: {message}; begin nearer to one, free more inputs, or ask for less")
         return OperatingPoint(

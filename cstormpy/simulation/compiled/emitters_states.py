@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.simulation.bounds import Bound, bounded_states, is_bounded, side_of
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
-from cstormpy.simulation.compiled.registry import Value, emits, emits_next, emits_rate
+from cstormpy.simulation.compiled.registry import Value, emits, emits_guard, emits_next, emits_rate
 
 __all__: list[str] = []
 
@@ -26,17 +27,27 @@ def _state(e: Emitter, block: Any, u: Values, x: Value) -> Values:
 # continuous -------------------------------------------------------------------------------------------------
 
 
+def _integrated(e: Emitter, block: Any, u: Values, x: Value) -> Value:
+    return e.each("{0} * {1}", e.number(lambda: block.gain), _as_wide(u[0], x))
+
+
 @emits_rate("bdsim.blocks.continuous.Integrator")
 def _integrator_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
-    rate = _as_wide(u[0], x)
-    low, high = e.depends(lambda: (block.min is not None, block.max is not None))
-    if low or high:
-        rate = e.let(rate)
-    if low:
-        rate = e.each("0.0 if {0} < {1} else {2}", x, e.number(lambda: block.min), rate)
-    if high:
-        rate = e.each("0.0 if {0} > {1} else {2}", x, e.number(lambda: block.max), rate)
-    return e.each("{0} * {1}", e.number(lambda: block.gain), rate)
+    rate = _integrated(e, block, u, x)
+    if not e.depends(lambda: is_bounded(block)):
+        return rate
+    return e.each("{1} if {0} == 0.0 else 0.0 * {1}", e.number(lambda: side_of(block)), e.let(rate))
+
+
+@emits_guard("bdsim.blocks.continuous.Integrator")
+def _bound(e: Emitter, block: Any, u: Values, detector: Bound) -> Value:
+    k, x = detector.entry, f"x[{detector.place}]"
+    has_low, has_high = e.depends(lambda: bounded_states(block)[k])
+    ways = [e.each("{1} - {0}", x, e.number(lambda: detector.high))] if has_high else []
+    ways += [e.each("{0} - {1}", x, e.number(lambda: detector.low))] if has_low else []
+    room = ways[0] if len(ways) == 1 else e.each("min({0}, {1})", *ways)
+    rate = _integrated(e, block, u, named([""] * block.nstates))[k]
+    return e.each("{2} if {0} == 0.0 else {0} * {1}", e.number(lambda: detector.side), rate, room)
 
 
 def _as_wide(value: Value, x: Value) -> Value:

@@ -185,6 +185,9 @@ class CompiledRun(Run):
 
     def _begin_segment(self, jumped: bool) -> None:
         """Compute the derivative anew where the run stands, with the numbers that the blocks have now."""
+        if self.diagram.bounds:
+            self._look_beyond(jumped)
+            self._stale = self._hold_or_free() or self._stale
         renewed = self._begun and self._stale
         if renewed:
             self._renew(jumped)
@@ -354,6 +357,7 @@ class _Guard:
     def __init__(self, run: CompiledRun, place: int, detector: Any) -> None:
         self._run, self._place, self._detector = run, place, detector
         self.direction = float(getattr(detector, "direction", 0.0))
+        self.decided = bool(getattr(detector, "decided", False))
 
     def __call__(self, t: float, x: Array) -> float:
         """Return the quantity at a time and a state; what fails is asked of the block."""

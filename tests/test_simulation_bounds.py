@@ -1,0 +1,229 @@
+"""Limits of INTEGRATOR: reached and left at the right times, in both engines, by every solver, and in derivatives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import InvalidValue, NonFinite
+
+ENGINES = ["interpreted", "compiled"]
+SOLVERS = [
+    {"rtol": 1e-10, "atol": 1e-12},
+    {"solver": "DOP853", "rtol": 1e-10, "atol": 1e-12},
+    {"solver": "Radau", "rtol": 1e-9, "atol": 1e-11},
+    {"solver": "RK4", "dt": 0.01},
+    {"dt": 0.05, "rtol": 1e-10, "atol": 1e-12},
+]
+
+
+@pytest.fixture(params=ENGINES)
+def sim(request):
+    return cs.Simulation(engine=request.param, live=False)
+
+
+def of_time(bd, f, name="u"):
+    """Return a FUNCTION of the time."""
+    block = bd.FUNCTION(f, name=name)
+    bd.connect(bd.TIME(), block)
+    return block
+
+
+def limited(sim, f, **limits):
+    """Return a diagram with an INTEGRATOR of a function of the time."""
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(name="I", **limits)
+    bd.connect(of_time(bd, f), state)
+    return bd
+
+
+def cosine(t):
+    return np.cos(t)
+
+
+def saturated(f, times, x=0.0, low=-0.5, high=0.5):
+    """Return the limited integral at times, from its exact increments in short steps: the witness."""
+    steps = np.union1d(np.linspace(0.0, times[-1], 100001), times)
+    values = [x]
+    for before, after in itertools.pairwise(f(steps).tolist()):
+        values.append(min(high, max(low, values[-1] + after - before)))
+    return np.array(values)[np.searchsorted(steps, times)]
+
+
+@pytest.mark.parametrize("how", SOLVERS, ids=str)
+def test_an_integrator_of_cosine_leaves_its_limits_as_soon_as_its_input_turns(sim, how):
+    # it stayed at 0.5 for ever
+    out = sim.run(limited(sim, cosine, min=-0.5, max=0.5), T=10.0, **how)
+    np.testing.assert_allclose(out.x[:, 0], saturated(np.sin, out.t), rtol=0, atol=2e-7)
+    assert out.x.max() == 0.5 and out.x.min() == -0.5  # never beyond, not by rounding either
+    turns = [math.pi / 2 + k * math.pi for k in range(3)]
+    reached = [math.pi / 6, *(math.pi * k for k in (1, 2, 3))]
+    assert [t for t, _ in out.events] == pytest.approx(sorted(turns + reached), abs=2e-7)
+    assert {name for _, name in out.events} == {"I"}
+
+
+def test_pid_with_a_limited_integrator_comes_down_with_its_reference(sim):
+    # P = I = 1, plant 1/(s + 1): it ended at 0.150 instead of -0.200
+    bd = sim.blockdiagram()
+    pid, plant = bd.PID(P=1.0, I=1.0, I_limit=0.5), bd.LTI_SISO(1, [1, 1], name="plant")
+    reference = bd.PIECEWISE((0, 2.0), (10, -0.2))
+    bd.connect(plant, pid[0])
+    bd.connect(reference, pid[1])
+    bd.connect(pid, plant)
+    out = sim.run(bd, T=20.0, rtol=1e-10, atol=1e-12)
+    # until 10 the integrator is full, and x = 2.5/2; then x'' + 2 x' + x = -0.2, from x = 1.25 and x' = -2.2
+    y, slope = 1.25 + 0.2, -2.2
+    expected = -0.2 + (y + (slope + y) * 10.0) * math.exp(-10.0)
+    assert out.x[-1, 1] == pytest.approx(expected, abs=1e-7)
+
+
+def test_limits_hold_for_each_state_by_itself(sim):
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR([0.0, 0.3, 0.0], min=[-5.0, -0.2, -np.inf], max=[0.4, 5.0, np.inf], gain=2.0, name="I")
+    bd.connect(of_time(bd, lambda t: np.array([1.0, -1.0, 1.0]) * np.cos(t)), state)
+    out = sim.run(bd, T=4.0, rtol=1e-10, atol=1e-12)
+    wanted = [
+        saturated(lambda t: 2 * np.sin(t), out.t, 0.0, -5.0, 0.4),
+        saturated(lambda t: -2 * np.sin(t), out.t, 0.3, -0.2, 5.0),
+        2.0 * np.sin(out.t),
+    ]
+    for k in range(3):
+        np.testing.assert_allclose(out.x[:, k], wanted[k], rtol=0, atol=1e-7)
+
+
+def test_a_negative_gain_is_limited_where_its_rate_points(sim):
+    out = sim.run(limited(sim, cosine, gain=-1.0, min=-0.5, max=0.5), T=4.0, rtol=1e-10, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(min(0.5, -0.5 - (math.sin(4.0) - 1.0)), abs=1e-8)
+
+
+@pytest.mark.parametrize("first", [0.5, -0.5])
+def test_a_limit_where_the_state_begins_is_held_or_left_from_the_start(sim, first):
+    out = sim.run(limited(sim, cosine, x0=first, min=-0.5, max=0.5), T=2.0, rtol=1e-10, atol=1e-12)
+    wanted = saturated(np.sin, out.t, first)
+    np.testing.assert_allclose(out.x[:, 0], wanted, rtol=0, atol=1e-8)
+
+
+def test_an_input_that_grows_from_zero_at_the_limit_holds_it_there(sim):
+    out = sim.run(limited(sim, lambda t: t * (1.0 - t), x0=0.5, max=0.5), T=2.0, rtol=1e-10, atol=1e-12)
+    assert out.x.max() == 0.5
+    assert out.x[-1, 0] == pytest.approx(0.5 - 5.0 / 6.0, abs=1e-8)  # free from t = 1 on
+
+
+def test_a_start_beyond_a_limit_is_one_at_it_and(sim):
+    out = sim.run(limited(sim, lambda t: -1.0 + 0.0 * t, x0=2.0, max=0.5), T=1.0)
+    assert out.x[0, 0] == 0.5 and out.x[-1, 0] == pytest.approx(-0.5, abs=1e-9)
+    out = sim.run(limited(sim, lambda t: 1.0 + 0.0 * t, min=0.25), T=1.0, start=[-3.0])
+    assert out.x[0, 0] == 0.25 and out.x[-1, 0] == pytest.approx(1.25, abs=1e-9)
+
+
+def test_a_saved_state_at_the_limit_goes_on_as_if_nothing_had_been(sim):
+    bd = limited(sim, cosine, min=-0.5, max=0.5)
+    first = sim.run(bd, T=1.0, rtol=1e-10, atol=1e-12)
+    assert first.x[-1, 0] == 0.5
+    out = sim.run(bd, T=1.0, start=first.state, rtol=1e-10, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(0.5 + math.sin(2.0) - 1.0, abs=1e-8)
+    # an input that is exactly zero there
+    bd = limited(sim, lambda t: 1.0 - t, max=0.5)
+    first = sim.run(bd, T=1.0, rtol=1e-10, atol=1e-12)
+    out = sim.run(bd, T=1.0, start=first.state, rtol=1e-10, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize("source", ["step", "sampled", "wave"])
+def test_an_input_that_jumps_back_frees_the_integrator_at_once(sim, source):
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(max=0.5, name="I")
+    if source == "step":
+        bd.connect(bd.STEP(T=1.0, off=1.0, on=-1.0), state)
+    elif source == "sampled":
+        hold = bd.ZOH(bd.clock(0.25, "s"), x0=1.0)
+        bd.connect(of_time(bd, lambda t: 1.0 if t < 0.99 else -1.0), hold)
+        bd.connect(hold, state)
+    else:
+        bd.connect(bd.WAVEFORM("square", freq=0.5), state)
+    out = sim.run(bd, T=2.0, max_step=0.3)
+    assert out.x[-1, 0] == pytest.approx(-0.5, abs=1e-9)
+    assert out.x[:, 0].max() == 0.5
+
+
+def test_an_input_that_is_no_number_ends_the_run_with_its_name(sim):
+    bd = limited(sim, lambda t: 1.0 if t < 1.0 else math.nan, max=0.5)
+    out = sim.run(bd, T=2.0)
+    assert out.status == "failed" and "'u'" in out.message and out.t[-1] == pytest.approx(1.0, abs=0.03)
+
+
+def test_limits_that_cannot_be_are_refused(sim):
+    with pytest.raises(InvalidValue, match=r"block 'I': min must not be greater than max"):
+        sim.run(limited(sim, cosine, min=1.0, max=-1.0), T=1.0)
+    with pytest.raises(NonFinite, match=r"block 'I': min and max must be numbers"):
+        sim.run(limited(sim, cosine, max=math.nan), T=1.0)
+    out = sim.run(limited(sim, cosine, x0=0.2, min=0.2, max=0.2), T=4.0)
+    assert np.all(out.x == 0.2)
+
+
+def test_derivatives_go_through_reaching_and_leaving_a_limit(sim):
+    """A tank that is filled by a cos t from x0 up to m, and emptied again after π/2; its content and its integral."""
+    bd = sim.blockdiagram()
+    flow, level = bd.GAIN(1.0, name="flow"), bd.INTEGRATOR(0.1, max=0.5, name="level")
+    total = bd.INTEGRATOR(name="total")
+    bd.connect(of_time(bd, cosine), flow)
+    bd.connect(flow, level)
+    bd.connect(level, total)
+    names = ["flow.K", "level.max", "level.x0"]
+    found = sim.gradient(bd, lambda out: out.x[-1], names, T=2.5, rtol=1e-10, atol=1e-12)
+    a, m, x0, T = 1.0, 0.5, 0.1, 2.5
+    full = math.asin((m - x0) / a)
+
+    def ends(a, m, x0):
+        full = math.asin((m - x0) / a)
+        first = x0 * full + a * (1.0 - math.cos(full))
+        after = m * (T - math.pi / 2) + a * (-math.cos(T) - (T - math.pi / 2))
+        return np.array([m + a * (math.sin(T) - 1.0), first + m * (math.pi / 2 - full) + after])
+
+    values = np.array([a, m, x0])
+    slopes = [(ends(*(values + h)) - ends(*(values - h))) / 2e-5 for h in np.eye(3) * 1e-5]
+    np.testing.assert_allclose(found.cost, ends(a, m, x0), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(found.gradient, np.transpose(slopes), rtol=0, atol=1e-6)
+    assert found.events[0][0] == pytest.approx(full, abs=1e-8) and found.notes == []
+
+
+@pytest.mark.parametrize("first", [0.5, 0.7])
+def test_a_start_at_a_limit_follows_the_limit(sim, first):
+    bd = limited(sim, cosine, x0=first, max=0.5)
+    found = sim.gradient(bd, "I[0]", ["I.max", "I.x0"], T=2.0, rtol=1e-9, atol=1e-11)
+    assert found.gradient == pytest.approx([1.0, 0.0], abs=1e-9)
+
+
+def test_linear_models_hold_a_state_at_its_limit(sim):
+    bd = sim.blockdiagram()
+    state, u = bd.INTEGRATOR(0.5, max=0.5, name="I"), bd.CONSTANT(1.0, name="u")
+    bd.connect(u, state)
+    assert sim.linearize(bd, inputs=["u"]).B[0, 0] == 0.0
+    assert sim.linearize(bd, x=[0.4], inputs=["u"]).B[0, 0] == 1.0
+
+
+def test_a_trim_beyond_a_limit_is_no_operating_point(sim):
+    bd = sim.blockdiagram()
+    state, gain, total = bd.INTEGRATOR(0.0, max=0.5, name="I"), bd.GAIN(-1.0), bd.SUM("++")
+    bd.connect(state, gain)
+    bd.connect(gain, total[0])
+    bd.connect(bd.CONSTANT(2.0), total[1])
+    bd.connect(total, state)
+    point = sim.trim(bd)
+    assert not point.success and "beyond its limit" in point.message
+
+
+def test_on_a_plain_bdsim_its_own_limits_hold():
+    """What bdsim does by itself is left alone: beyond a limit its rate is zero for good."""
+    import bdsim
+
+    plain = bdsim.BDSim(sysargs=False, graphics=False, progress=False, banner=False)
+    bd = plain.blockdiagram()
+    state = bd.INTEGRATOR(min=-0.5, max=0.5)
+    bd.connect(of_time(bd, cosine), state)
+    bd.compile()
+    assert plain.run(bd, T=4.0, max_step=0.05).x[-1, 0] > 0.49

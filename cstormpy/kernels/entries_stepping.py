@@ -45,9 +45,10 @@ from cstormpy.kernels.rungekutta import (
     fixed_step,
 )
 
-# clocks: numbers of each, that of the next tick first; parts: where its states stand in z, how many, and in out the new
+# clocks: numbers of each, that of the next tick first; parts: where its states stand in z (and behind them the outputs
+# that its blocks hold), how many, in out the new, and where in z stands whether such outputs are computed now (or -1)
 NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
-Z_FIRST, Z_COUNT, OUT_FIRST, PART = range(4)
+Z_FIRST, Z_COUNT, OUT_FIRST, FLAG, PART = range(5)
 #: What `advance` returns: it went on, something is to be looked at in the next step, or guards have crossed zero.
 WENT, LOOK, CROSSED = range(3)
 
@@ -110,8 +111,13 @@ def tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts
     at[EARLIEST] = t + at[JUMP_WIDTH] * (np.nextafter(t, np.inf) - t) if jumped else -np.inf
     at[LATEST] = np.inf
     tolerance = at[SAME_TIME] * max(1.0, abs(t))
+    for c in range(clocks.shape[0]):
+        if parts[c, FLAG] >= 0 and clocks[c, NEXT] < t + tolerance:
+            z[parts[c, FLAG]] = 1.0
     good = evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
     for c in range(clocks.shape[0]):
+        if parts[c, FLAG] >= 0:
+            z[parts[c, FLAG]] = 0.0
         if good and clocks[c, NEXT] < t + tolerance:
             row = ticked[how[TICKED]]
             row[0], row[1] = t, float(c)

@@ -17,7 +17,9 @@ from bdsim.blocks.functions import Function, Gain
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.bdsim_blocks import output_of
 from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
+from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
@@ -40,6 +42,8 @@ class Diagram:
         Pairs of block and slice of the state vector, in the order of that vector.
     bounds : Bounds
         The states that have bounds.
+    holds : dict of Block to Hold
+        What holds the outputs of sampled blocks with feedthrough between their ticks.
     sinks
         The sink blocks.
     t, x
@@ -63,9 +67,17 @@ class Diagram:
         self.bounds = Bounds(self.continuous)
         self.cells: dict[Any, list[Any]] = {b: [None] for b in bd.blocklist if b.blockclass == "sampled"}
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
+        self.holds: dict[Any, Hold] = holds_of(bd)
         cells, nothing = {**self.cells, **views}, [None]
         self.order = [
-            (b, _output_of(b), b._inport_slots, b._outport_slots, b.nout, cells.get(b, nothing))
+            (
+                b,
+                self.holds[b].output if b in self.holds else _output_of(b),
+                b._inport_slots,
+                b._outport_slots,
+                b.nout,
+                cells.get(b, nothing),
+            )
             for group in bd.plan
             for b in group
         ]
@@ -91,6 +103,19 @@ class Diagram:
                 self.cells[b][0] = state[begin : begin + b.ndstates]
                 begin += b.ndstates
         self.forget()
+
+    def sample(self, clocks: list[Any], t: float, x: Array) -> None:
+        """Compute all signals where clocks tick: those that their blocks hold between ticks anew."""
+        for hold in self.holds.values():
+            if hold.block._clock in clocks:
+                hold.live = True
+                self.forget()
+        self.at(t, x)
+
+    def freeze(self) -> None:
+        """Hold from now on what was computed at the ticks."""
+        for hold in self.holds.values():
+            hold.live = False
 
     def evaluate(self, t: float, x: Array) -> None:
         """Compute all signals at a time and a state."""
@@ -271,7 +296,7 @@ class Diagram:
 
 def _output_of(b: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block; a user's function may write into what it is given."""
-    output: Callable[..., Any] = b.output
+    output = output_of(b)
     if not isinstance(b, Function):
         return output
     return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)

@@ -166,7 +166,10 @@ class Run:
 
     def _go(self) -> None:
         due = self._due(self.t)
+        if self.diagram.holds:
+            self.diagram.at(self.t, self.x)
         self._serve(due)
+        self.diagram.freeze()
         self._begin_segment(any(_jumps(s) for s in due))
         self.crossings.start(self.t, self.x, self.resumed or self.t > 0.0)
         self._observe(at_boundary=True)
@@ -322,11 +325,12 @@ class Run:
         d, simstate = self.diagram, self.simstate
         clocks = [s for s in sources if isinstance(s, Clock)]
         if clocks:
-            d.at(self.t, self.x)
+            d.sample(clocks, self.t, self.x)
             updates = [(clock, d.next_state(clock, self.t)) for clock in clocks]
             for clock, state in updates:
                 clock.savestate(self.t, simstate, x=state)
                 clock.next_event(simstate)
+            d.freeze()
             d.bind_samples(simstate)
         for source in sources:
             if callable(source) and not isinstance(source, (Clock, Block)):

@@ -34,6 +34,8 @@ class SavedState:
         State of each continuous block by its name.
     sampled
         State of each sampled block by its name.
+    held
+        What sampled blocks with feedthrough hold at each of their outputs, by the name of the block.
     memory
         What blocks remember besides their states, by the name of the block.
     step
@@ -45,6 +47,7 @@ class SavedState:
     sampled: dict[str, list[float]] = field(default_factory=dict)
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
     step: float = 0.0
+    held: dict[str, list[Any]] = field(default_factory=dict)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON: the file is replaced whole, or stays as it is."""
@@ -81,10 +84,12 @@ class SavedState:
             for name, values in states.items():
                 states[name] = [float(value) for value in values]
         self.memory.items()
+        held = [np.asarray(value, dtype=float).ravel() for values in self.held.values() for value in values]
         numbers = [
             self.t,
             self.step,
             *(v for part in (self.continuous, self.sampled) for vs in part.values() for v in vs),
+            *(v for values in held for v in values),
         ]
         if not np.isfinite(numbers).all() or self.t < 0.0:
             raise ValueError("holds numbers that are not finite, or a time before zero")
@@ -98,6 +103,7 @@ class SavedState:
             sampled={str(b.name): cell[0].tolist() for b, cell in diagram.cells.items()},
             memory={str(b.name): m for b in diagram.bd.blocklist if (m := _memory(b))},
             step=float(step),
+            held={str(b.name): hold.saved() for b, hold in diagram.holds.items()},
         )
 
     def restore(self, diagram: Any, simstate: Any, what: str = "start") -> NDArray[np.float64]:
@@ -106,6 +112,9 @@ class SavedState:
         for clock in diagram.bd.clocklist:
             parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
             simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
+        for b, hold in diagram.holds.items():
+            if str(b.name) in self.held:  # not in states that were saved before they were kept
+                hold.restore(self.held[str(b.name)], what)
         for b in diagram.bd.blocklist:
             if str(b.name) in self.memory:
                 try:

@@ -21,6 +21,7 @@ from cstormpy.simulation.analysis.switches import deciding
 from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.tangents import TangentProgram, tangent_program
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
@@ -321,8 +322,7 @@ class _TangentRun(Run):
 
     def _renew(self) -> None:
         """Take the numbers and sampled states that the blocks have now."""
-        for b, part in self.program.sampled:
-            self.steps_of.z[part] = self.diagram.cells[b][0]
+        fill_samples(self.steps_of.z, self.program, self.diagram)
         if not self._stale:
             return
         self._stale = False
@@ -335,16 +335,25 @@ class _TangentRun(Run):
 
     def _serve(self, sources: list[Any]) -> None:
         clocks = [s for s in sources if isinstance(s, Clock)]
-        if clocks:
-            self.diagram.at(self.t, self.x)
+        if clocks or any(hold.live for hold in self.diagram.holds.values()):
+            self.diagram.sample(clocks, self.t, self.x)
             self._bounds()
+            fill_samples(self.steps_of.z, self.program, self.diagram)
             self.steps_of.evaluate(self.t, self.x, self.dx)
             ticking = {b for clock in clocks for b in clock.blocklist}
             updates = [(part, self._next_tangents(b, part)) for b, part in self.program.sampled if b in ticking]
             for part, tangents in updates:
                 self.steps_of.dz[:, part] = tangents
+            self._hold_tangents()
         self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not _jumps(s) for s in sources)
         super()._serve(sources)
+
+    def _hold_tangents(self) -> None:
+        """Keep the derivatives of the outputs that are held from now on, after they were computed."""
+        for b, part in self.program.held:
+            if self.diagram.holds[b].live:
+                tangents = [self._tangent_of(slot) for slot in b._outport_slots]
+                self.steps_of.dz[:, part] = np.concatenate(tangents, axis=1)
 
     def _next_tangents(self, b: Any, part: slice) -> Array:
         """Return the derivatives (k, nz) of the next state of a sampled block, by central differences."""

@@ -187,6 +187,7 @@ def linearize(
     t = float(numbers(t, 1, "linearize: t")[0])
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
         diagram.bounds.hold(state)
+        diagram.freeze()
         moved, cut = chosen_inputs(bd, inputs, u, opened, "linearize")
         given = moved + cut
         watched = find_signals(bd, outputs, "linearize: outputs")

@@ -15,6 +15,7 @@ from cstormpy.simulation.analysis.functions import plain_function
 from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort
 from cstormpy.simulation.compiled.program import Program, _Translation
 from cstormpy.simulation.compiled.registry import NotTranslated, Value
+from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.tangents import tangent_program
 from cstormpy.simulation.diagram import Diagram, _short
 from cstormpy.simulation.recording import Signal
@@ -173,8 +174,7 @@ class Model:
         self._places = [k for i in inputs for k in translation.places[i.signal.key]]
         self._columns = _columns(self.program, outputs)
         self._z = np.zeros(self.program.sampled_size)
-        for b, part in self.program.sampled:
-            self._z[part] = diagram.cells[b][0]
+        fill_samples(self._z, self.program, diagram)
         self._w = np.zeros(tangents.scratch)
 
     def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:

@@ -107,6 +107,7 @@ def trim(
             )
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
         diagram.bounds.hold(state)
+        diagram.freeze()
         given, _ = chosen_inputs(bd, inputs, u, True, "trim")
         watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]
         start = np.concatenate([*(i.value for i in given), np.zeros(0)])

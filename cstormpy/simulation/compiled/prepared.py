@@ -140,7 +140,7 @@ class Prepared:
         if self._same:
             return
         c = self.ready()
-        c.sample(diagram.cells)
+        c.sample(diagram)
         compiled, interpreted = np.zeros(diagram.nstates), diagram.derivative(t, x)
         failed = c.rate(t, np.ascontiguousarray(x, dtype=float), compiled)
         if failed:

@@ -64,6 +64,10 @@ class Program:
         Where in out an output stands, and its shape, by id of the block and port.
     sampled : list
         Blocks with sampled states, and where in z theirs stand.
+    held : list of (Block, slice)
+        Where in z stands what sampled blocks hold at their outputs.
+    flags : dict of Clock to int
+        Where in z stands whether the outputs that are held by a clock's ticks are computed now.
     guards : list of (int, float, bool) or None
         Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
         all it looks at; None where there is one that is not translated.
@@ -81,7 +85,8 @@ class Program:
     numbers : Numbers
         How p and n are read anew.
     clocks : list of (Clock, slice, int)
-        Clocks whose ticks are translated: where in z the states of their blocks stand, and in out the new ones.
+        Clocks whose ticks are translated: where in z the states of their blocks stand, and what these hold, and in out
+        the new ones.
     checked : int
         How many of out are signals and guards.
     nstates : int
@@ -100,6 +105,8 @@ class Program:
     columns: dict[tuple[int, int], tuple[int, tuple[int, ...]]]
     sampled: list[tuple[Any, slice]]
     sampled_size: int
+    held: list[tuple[Any, slice]]
+    flags: dict[Any, int]
     guards: list[tuple[int, float, bool]] | None
     loud: list[str]
     calls: tuple[str, ...]
@@ -174,6 +181,8 @@ class _Translation:
         self.width = 0
         self.sampled: list[tuple[Any, slice]] = []
         self.sampled_size = 0
+        self.held: list[tuple[Any, slice]] = []
+        self.flags: dict[Any, int] = {}
         self.states: dict[Any, Value] = {}
         self.legend: list[str] = []
 
@@ -202,6 +211,8 @@ class _Translation:
             columns=self.columns,
             sampled=self.sampled,
             sampled_size=self.sampled_size,
+            held=self.held,
+            flags=self.flags,
             guards=guards,
             loud=[str(b.name) for b in self.diagram.sinks if not is_silent(b)],
             calls=tuple(sorted(e.calls)),
@@ -235,6 +246,16 @@ class _Translation:
                 self.states[b] = named([f"z[{k}]" for k in range(part.start, part.stop)])
                 self.sampled.append((b, part))
                 self.sampled_size = part.stop
+            for b in clock.blocklist:
+                if b in self.diagram.holds:
+                    size = sum(np.size(slot.value) for slot in b._outport_slots)
+                    part = slice(self.sampled_size, self.sampled_size + size)
+                    self.held.append((b, part))
+                    self.flags.setdefault(clock, -1)
+                    self.sampled_size = part.stop
+        for clock in self.flags:
+            self.flags[clock] = self.sampled_size
+            self.sampled_size += 1
 
     def _attempt(self, b: Any, emit: Any) -> None:
         functions = len(self.e.functions)
@@ -272,8 +293,21 @@ class _Translation:
         values = self._emitted(emit, b, self._inputs(b) if inputs is None else inputs, x)
         if len(values) != b.nout:
             raise Untranslatable(f"its emitter gives {len(values)} values for {b.nout} outputs")
+        values = self._as_held(b, values)
         for port, (slot, value) in enumerate(zip(b._outport_slots, values, strict=True)):
             self._output(b, port, slot, value)
+
+    def _as_held(self, b: Any, values: list[Value]) -> list[Value]:
+        """Return outputs as they are between ticks too, if the block holds them."""
+        first = next((part.start for held, part in self.held if held is b), None)
+        if first is None:
+            return values
+        found, flag = [], f"z[{self.flags[b._clock]}]"
+        for value in values:
+            names = named([f"z[{k}]" for k in range(first, first + value.size)]).reshape(value.shape)
+            found.append(self.e.each("{0} if {1} != 0.0 else {2}", value, flag, names))
+            first += value.size
+        return found
 
     def _output(self, b: Any, port: int, slot: Any, value: Value | dict[str, Value]) -> None:
         if isinstance(value, dict):  # signals side by side, of which blocks behind take single ones: it has no column
@@ -335,6 +369,7 @@ class _Translation:
         for clock in self.diagram.bd.clocklist:
             lines, first, before = len(self.e.lines), self.width, self.e.block
             if clock.blocklist and all(self._next(b) for b in clock.blocklist):
+                self._hold(clock)
                 begin = where[clock.blocklist[0]].start
                 found.append((clock, slice(begin, begin + self.width - first), first))
             else:
@@ -342,6 +377,15 @@ class _Translation:
                 del self.e.lines[lines:], self.e.written_by[lines:]
                 self.width = first
         return found
+
+    def _hold(self, clock: Any) -> None:
+        """Write what the blocks of a clock hold after a tick into out, behind their states."""
+        for b, _ in self.held:
+            if b._clock is clock:
+                for slot in b._outport_slots:
+                    for item in self.signals[id(slot)].ravel():
+                        self.e.line(f"out[{self.width}] = {item}")
+                        self.width += 1
 
     def _next(self, b: Any) -> bool:
         """Write the states of a sampled block after a tick into out; return whether that can be done."""

@@ -153,13 +153,15 @@ class CompiledRun(Run):
         """Give the blocks their signals by the compiled function, unless one of them may be about to change."""
         if self._stale or self._published is None or self._asked():
             return False
-        self._compiled.sample(self.diagram.cells)
+        self._compiled.sample(self.diagram)
         self._probed = None
         if not self.probe(t, x):
             return False
         out = self._compiled.out
         for slot, first, last, back in self._published:
             slot.value = back(out[first:last])
+        for hold in self.diagram.holds.values():
+            hold.take()
         return True
 
     # what may have changed the blocks
@@ -192,7 +194,7 @@ class CompiledRun(Run):
         if renewed:
             self._renew(jumped)
         if self._begun:
-            self._compiled.sample(self.diagram.cells)
+            self._compiled.sample(self.diagram)
             self._probed = None
         if renewed and self.program is not None:  # the signals have just been evaluated
             self.stepper.restart(self.t, self.x)
@@ -318,12 +320,14 @@ class CompiledRun(Run):
         if not len(ticks):
             return
         for k, (clock, part, _) in enumerate(slices.compiled.program.clocks):
-            rows = ticks[ticks[:, 1] == k]
-            states = rows[:, 2 : 2 + part.stop - part.start].copy()
+            rows, size = ticks[ticks[:, 1] == k], sum(b.ndstates for b in clock.blocklist)
+            states = rows[:, 2 : 2 + size].copy()
             log = self.simstate.clock_states[clock]
             log.tlog.extend(rows[:, 0].tolist())
             log.xlog.extend(states)
-            log.state = self._compiled.z[part].copy()
+            log.state = self._compiled.z[part.start : part.start + size].copy()
+        for b, part in slices.compiled.program.held:
+            self.diagram.holds[b].put(self._compiled.z[part])
         self.diagram.bind_samples(self.simstate)
 
     def _observe(self, at_boundary: bool = False) -> None:

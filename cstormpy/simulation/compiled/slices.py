@@ -14,7 +14,7 @@ from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
-__all__ = ["Compiled", "Slices", "Taken"]
+__all__ = ["Compiled", "Slices", "Taken", "fill_samples"]
 
 Array = NDArray[np.float64]
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
@@ -69,10 +69,9 @@ class Compiled:
         if self.out.size != program.width:
             self.out = np.zeros(program.width)
 
-    def sample(self, cells: dict[Any, list[Any]]) -> None:
-        """Take over the states of the sampled blocks."""
-        for b, part in self.program.sampled:
-            self.z[part] = cells[b][0]
+    def sample(self, diagram: Any) -> None:
+        """Take over the states of the sampled blocks, and what they hold."""
+        fill_samples(self.z, self.program, diagram)
 
     def rate(self, t: float, x: Array, xd: Array) -> int:
         """Fill the rates and the signals at a time and a state; return 0, or the number of the block that failed."""
@@ -86,6 +85,16 @@ class Compiled:
         """Return the values of an output after `rate`."""
         first, shape = self.program.columns[key]
         return self.out[first : first + int(np.prod(shape))].reshape(shape)
+
+
+def fill_samples(z: Array, program: Program, diagram: Any) -> None:
+    """Fill z with the states of a diagram's sampled blocks, what they hold, and whether that is computed now."""
+    for b, part in program.sampled:
+        z[part] = diagram.cells[b][0]
+    for b, part in program.held:
+        hold = diagram.holds[b]
+        z[part] = hold.flat() if hold.values is not None else 0.0
+        z[program.flags[b._clock]] = hold.live
 
 
 class Taken:
@@ -161,7 +170,8 @@ class Slices:
         self._fired_at, self._crosses_at = self.sides[locating.FIRED_AT], self.sides[locating.CROSSES_AT]
         self.how[[at.COLUMNS, at.CHECKED]] = self.columns.size, program.checked
         clocks = program.clocks
-        parts = [(part.start, part.stop - part.start, first) for _, part, first in clocks]
+        flags = program.flags
+        parts = [(part.start, part.stop - part.start, first, flags.get(clock, -1)) for clock, part, first in clocks]
         self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), entries_stepping.PART)
         self.clocks = np.zeros((len(clocks), entries_stepping.CLOCK))
         widest = int(self.parts[:, entries_stepping.Z_COUNT].max()) if clocks else 0

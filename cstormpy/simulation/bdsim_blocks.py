@@ -1,0 +1,79 @@
+"""Corrections of bdsim's own blocks, where these cannot run as their documentation says.
+
+LTI_SS and LTI_SS_S have a port for each input and output, but give all outputs as one array, so that none with several
+could run; they ask numbers for their shape, as in the ``LTI_SS(A=-2, B=1, C=-1)`` of their documentation. PID and PID_S
+leave out a limit that is a whole number or a list.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from bdsim.blocks.continuous import LTI_SS
+from bdsim.blocks.sampled import LTI_SS_S
+
+from cstormpy.errors import InvalidType, ShapeError
+
+__all__ = ["arguments_of", "output_of"]
+
+
+def output_of(block: Any) -> Callable[..., Any]:
+    """Return what computes the outputs of a block."""
+    output: Callable[..., Any] = block.output
+    if type(block).output in (LTI_SS.output, LTI_SS_S.output):
+        return lambda t, u, x: _linear(block, u, x)
+    return output
+
+
+def _linear(block: Any, u: list[Any], x: Any) -> list[float]:
+    y = block.C @ x
+    if block.D is not None:
+        y = y + block.D @ np.concatenate([np.ravel(value) for value in u])
+    found: list[float] = y.tolist()
+    return found
+
+
+def arguments_of(kind: str, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a block by name, as its class can take them."""
+    change = _CHANGES.get(kind)
+    if change is None or getattr(made, "__module__", "").partition(".")[0] != "bdsim":
+        return kwargs
+    known = [name for name in inspect.signature(made).parameters if name != "self"]
+    if len(args) > len(known) or set(known[: len(args)]) & kwargs.keys():
+        return kwargs  # which Python refuses
+    return change({**dict(zip(known, args, strict=False)), **kwargs})
+
+
+def _matrices(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the matrices of a linear system as arrays; numbers are those of one state, input or output."""
+    for name, least in (("A", 2), ("B", 1), ("C", 1), ("D", 1)):
+        if given.get(name) is not None:
+            try:
+                value = np.array(given[name], dtype=float)
+            except (TypeError, ValueError):
+                raise InvalidType(f"{name}: expected a matrix of numbers, got {given[name]!r}") from None
+            given[name] = value.reshape((1,) * (least - value.ndim) + value.shape)
+    x0, A = given.get("x0"), given.get("A")
+    if x0 is not None and A is not None and np.size(x0) != len(A):
+        raise ShapeError(f"x0: expected {len(A)} numbers, as A has rows, got {np.size(x0)}")
+    return given
+
+
+def _limit(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the limit of an integrator as the number or the pair that bdsim heeds."""
+    limit = given.get("I_limit")
+    if limit is not None:
+        try:
+            value = np.array(limit, dtype=float)
+        except (TypeError, ValueError):
+            value = np.zeros(0)
+        if value.size not in (1, 2):
+            raise InvalidType(f"I_limit: expected a number, or the least and the greatest value, got {limit!r}")
+        given["I_limit"] = float(value.ravel()[0]) if value.size == 1 else (float(value[0]), float(value[1]))
+    return given
+
+
+_CHANGES = {"LTI_SS": _matrices, "LTI_SS_S": _matrices, "PID": _limit, "PID_S": _limit}

@@ -16,6 +16,7 @@ from bdsim.block import Block
 from bdsim.connect import EndPlug, Plug, StartPlug, Wire
 
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.wiring import describe, written
 
 __all__ = ["WiredDiagram"]
@@ -49,7 +50,9 @@ class WiredDiagram(BlockDiagram):
         def make(*args: Any, **kwargs: Any) -> Any:
             blocks, wires = len(self.blocklist), len(self.wirelist)
             try:
-                return resolve(kind)(*args, bd=self, **kwargs)
+                made = resolve(kind)
+                changed = arguments_of(kind, made, args, kwargs)
+                return made(*(args if changed is kwargs else ()), bd=self, **changed)
             except CstormError:
                 self._forget(blocks, wires)
                 raise

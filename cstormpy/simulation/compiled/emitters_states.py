@@ -66,7 +66,7 @@ def _linear(e: Emitter, block: Any, u: Values, x: Value) -> Values:
     y = e.product(e.number(lambda: block.C), x)
     if e.depends(lambda: block.D is not None):
         y = e.each("{0} + {1}", y, e.product(e.number(lambda: block.D), _stacked(u)))
-    return [_number_or_vector(np.atleast_1d(y))]
+    return [named(item) for item in np.atleast_1d(y)]
 
 
 @emits_rate("bdsim.blocks.continuous.LTI_SS")

@@ -8,7 +8,7 @@ from typing import Any
 from bdsim.components import Block, Plug
 
 from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
-from cstormpy.errors import InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 __all__ = ["Mechanical", "Ported"]
@@ -52,6 +52,9 @@ class Ported:
         """Wire an input port, or set an attribute, which a block or a port cannot be."""
         if isinstance(value, (Block, Plug)) and not name.startswith("_") and name not in self._port_names()[0]:
             raise unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
+        inputs, outputs = self._port_names()
+        if name in outputs and name not in inputs:
+            raise InvalidType(f"block {label(self)!r}: {name!r} is an output, which cannot be set")
         super().__setattr__(name, value)
 
     def set_param(self, name: str, newvalue: Any) -> None:

@@ -17,7 +17,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.control import Law
 from cstormpy.control.blend import LawSet, laws_by_name
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidValue, UnknownAttribute
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 Array = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Controller(bases.Ported, FunctionBlock):
     :blockname:`CONTROLLER`
 
     :inputs: 2 to 6
-    :outputs: 2
+    :outputs: 3
     :states: 0
 
     .. list-table::
@@ -68,9 +68,13 @@ class Controller(bases.Ported, FunctionBlock):
             - ndarray
             - motor torques of the joints that are actuated and not active [N m, N]
         *   - Output
-            - mode
+            - law
             - float
-            - number of the active law, and its phase in the first decimal: 2.1 is phase 1 of law 2
+            - number of the active law, counted from 0 in the order given; ``law_names`` holds their names
+        *   - Output
+            - phase
+            - float
+            - number of the phase that the active law is in, among ``phase_names``, those of all laws
 
     The torque is that of the active law, :math:`\tau = \tau_k(t, q, \dot{q})`. A swap to another law, at
     :math:`t_s`, continues the state; the step in torque :math:`d = \tau_{old} - \tau_{new}(t_s)` is given back over
@@ -97,7 +101,7 @@ class Controller(bases.Ported, FunctionBlock):
     jump there, since a late catch is a miss.
 
     The gains of the laws are tunable as "<law>.<gain>", as in ``controller.set_param("energy.ke", 3.0)``, beside
-    "blend" and "law".
+    "blend" and "active_law". Scopes and reports show the outputs ``law`` and ``phase`` by their names.
 
     Examples::
 
@@ -109,9 +113,9 @@ class Controller(bases.Ported, FunctionBlock):
     """
 
     nin = 2
-    nout = 2
+    nout = 3
     inlabels = ("q", "qd")
-    outlabels = ("tau", "mode")
+    outlabels = ("tau", "law", "phase")
     kernel: ClassVar[str] = "control.blend.blended"
 
     def __init__(
@@ -166,7 +170,7 @@ class Controller(bases.Ported, FunctionBlock):
             for gain in each.gains:
                 self.add_param(f"{name}.{gain}", _tune)
         self.add_param("blend", _tune)
-        self.add_param("law", _tune)
+        self.add_param("active_law", _tune)
 
     @property
     def mech(self) -> Mechanism:
@@ -188,23 +192,38 @@ class Controller(bases.Ported, FunctionBlock):
         self._laws.blend = duration
 
     @property
-    def law(self) -> str:
+    def active_law(self) -> str:
         """Name of the active law, or of the one that is asked for and will be active at once."""
         return self._laws.names[self._laws.active if self._request is None else self._request]
 
-    @law.setter
-    def law(self, name: str) -> None:
+    @active_law.setter
+    def active_law(self, name: str) -> None:
         self._select(name)
 
     @property
-    def mode_names(self) -> dict[float, str]:
-        """What each value of the output ``mode`` means."""
-        return self._laws.mode_names
+    def law_names(self) -> tuple[str, ...]:
+        """Names of the laws: what the values 0, 1, … of the output ``law`` mean."""
+        return self._laws.names
+
+    @property
+    def phase_names(self) -> tuple[str, ...]:
+        """Names of the phases of all laws: what the values of the output ``phase`` mean; "" where a law has but one."""
+        return self._laws.phase_names
+
+    @property
+    def value_names(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Names of the values 0, 1, … at the output ports, as scopes show them; None at ports of quantities."""
+        return None, self.law_names, tuple(name or "\u2013" for name in self.phase_names)
 
     def __getattr__(self, name: str) -> Any:
         """Return the port or the method `select`, the value of a parameter as "energy.ke", or what bdsim knows."""
         if name == "select" and not self.__dict__.get("_by_signal"):
             return self._select
+        if name == "mode" and "mode" not in (*self._port_names()[0], *self._port_names()[1]):
+            raise UnknownAttribute(
+                f"block {ports.label(self)!r}: has no output 'mode'; its outputs 'law' and 'phase' hold the number of "
+                "the active law and that of its phase, and law_names and phase_names what they mean"
+            )
         if "." in name and name in self.__dict__.get("_parameters", ()):
             law, _, gain = name.partition(".")
             return self._laws.laws[law].gains[gain]
@@ -263,12 +282,12 @@ class Controller(bases.Ported, FunctionBlock):
         return (n, n, *[1] * self._by_signal, *[target] * (3 if self._targets else 0))
 
     @property
-    def outwidths(self) -> tuple[int, int]:
+    def outwidths(self) -> tuple[int, int, int]:
         """Widths of the output ports."""
-        return int(np.count_nonzero(self._mech.actuated_mask & ~self._mech.active_mask)), 1
+        return int(np.count_nonzero(self._mech.actuated_mask & ~self._mech.active_mask)), 1, 1
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
-        """Return torque and mode."""
+        """Return the torque, the number of the active law, and that of its phase."""
         q, qd, target = self._state(u)
         if self._begins:
             self._begin(t, q, qd, u)
@@ -280,7 +299,7 @@ class Controller(bases.Ported, FunctionBlock):
         if self._running and not self._located:
             self._step_phase(t, q, qd)
         tau = self._laws(t, q, qd, target)
-        return [tau[self._commanded], self._laws.mode]
+        return [tau[self._commanded], float(self._laws.active), float(self._laws.phase)]
 
     def _state(self, u: Sequence[Any]) -> tuple[Array, Array, tuple[Array, Array, Array] | None]:
         n, names = self._mech.n, self._mech.names
@@ -394,7 +413,7 @@ class Controller(bases.Ported, FunctionBlock):
 
     def memory(self) -> dict[str, Any]:
         """Return what a continued run needs beside the states."""
-        return {"request": self.law if self._request is not None else "", **self._laws.memory()}
+        return {"request": self.active_law if self._request is not None else "", **self._laws.memory()}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
         """Go on from what ``memory`` returned; to be called after ``start``."""
@@ -423,7 +442,7 @@ def _commanded(mech: Mechanism) -> slice | NDArray[np.int64]:
 
 def _tune(block: Controller, name: str, value: Any) -> None:
     """Change a parameter: that of the block itself, or a gain of one of its laws."""
-    if name in ("blend", "law"):
+    if name in ("blend", "active_law"):
         setattr(block, name, value)
         return
     law, _, gain = name.partition(".")

@@ -63,7 +63,8 @@ FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
         "view": (_view("acrobot", "Acrobot"), 1, -2),
         "scope_q": (_scope(JOINTS, "Angles", "rad"), 1, -1),
         "scope_tau": (_scope(["elbow"], "Torque", "N m"), 3, 1),
-        "scope_mode": (_scope(["law.phase"], "Law and its phase", stairs=True), 2, 0),
+        "scope_law": (_scope(["law"], "Law", stairs=True), 2, -1),
+        "scope_phase": (_scope(["phase"], "Phase", stairs=True), 2, 0),
         "scope_effort": (EFFORT, 4, 2),
     },
     "acrobot_elbow": {

@@ -6,8 +6,8 @@
                             |
     plant --q,qd--> controller --tau--> torque --+--> plant
       |                 |                        +--> scope_tau
-      +--> scope_q      +--mode--> scope_mode    +--> effort --> scope_effort
-      +--> view
+      +--> scope_q      |                        +--> effort --> scope_effort
+      +--> view         +--law, phase--> scope_law, scope_phase
 
 The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against but
 rounding. Without it `controller` drives `plant` itself. The law "spline" needs none: it follows a motion that was found
@@ -80,7 +80,8 @@ def build(
     view(bd, mech, plant, "Acrobot")
     scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
     scope(bd, "scope_tau", torque, ["elbow"], "Torque", "N m")
-    scope(bd, "scope_mode", laws[1], ["law.phase"], "Law and its phase", stairs=True)
+    scope(bd, "scope_law", laws[1], ["law"], "Law", stairs=True)
+    scope(bd, "scope_phase", laws[2], ["phase"], "Phase", stairs=True)
     scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
     bd.goal, bd.duration = Goal(UPRIGHT), DURATION
     return bd

@@ -15,7 +15,7 @@ what the mechanism is beside the motion, and then balances it, or does not::
         |   |                         +--> error --> scope_error
         |   |              motion --q-------^
         |   +--> scope_tau, effort --> scope_effort
-        +--mode--> scope_mode
+        +--law, phase--> scope_law, scope_phase
 
 The motion is that of Sohl and Bobrow (2001), section 5.3: least effort from rest to upright, in one of two different
 ways, each the best near to it.

@@ -5,7 +5,7 @@
     motion --q,qd,qdd--> controller --tau--+--> plant --q,qd--+--> controller, scope_q, view
                              |             |                  +--> hand --position--> scope_hand
                              |             +--> effort --> scope_effort
-                             +--mode--> scope_mode
+                             +--law--> scope_law
 
 The controller holds three laws: "computed torque", "pd with gravity" (what holds the arm at rest is added) and "pd".
 Only the first follows the motion; the second lags behind it, and the third hangs below it.
@@ -82,7 +82,7 @@ def build(
     view(bd, mech, plant, "Arm")
     scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
     scope(bd, "scope_hand", hand[3], ["x", "y", "z"], "Position of the hand", "m")
-    scope(bd, "scope_mode", command[1], ["law.phase"], "Law", stairs=True)
+    scope(bd, "scope_law", command[1], ["law"], "Law", stairs=True)
     scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
     bd.goal = Goal(curve.evaluate(curve.t1)[0])
     return bd

@@ -7,7 +7,7 @@
         |   |             |   motion --q-----^
         |   |             +--- load <-- weight, and q of the plant
         |   +--> scope_tau, effort --> scope_effort
-        +--mode--> scope_mode
+        +--law, phase--> scope_law, scope_phase
 
 The second example of Xiang, Arora and Abdel-Malek (2008), section 6.4: 10 N pull the tip down, and u T + (1 - u) times
 the effort is least for u = 0.01; they print 0.520 s. "open loop" gives the torques that were found, whatever the arm

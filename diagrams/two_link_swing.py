@@ -6,7 +6,7 @@
         |   |                         +--> error --> scope_error
         |   |              motion --q-------^
         |   +--> scope_tau, effort --> scope_effort
-        +--mode--> scope_mode
+        +--law, phase--> scope_law, scope_phase
 
 The arm of Sohl and Bobrow (2001), section 5.1, from the horizontal to the vertical. The guess, straight from one to the
 other, costs 73.57 N²m²s, as in the paper; the motion found lets the arm fall, folds the forearm and swings up for 9.9.

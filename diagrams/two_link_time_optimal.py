@@ -6,7 +6,7 @@
         |   |                         +--> error --> scope_error
         |   |              motion --q-------^
         |   +--> scope_tau, effort --> scope_effort
-        +--mode--> scope_mode
+        +--law, phase--> scope_law, scope_phase
 
 The first example of Xiang, Arora and Abdel-Malek (2008), section 6.3: no gravity, 10 N m in each joint; they print
 0.3934 s. "open loop" gives the torques that were found, whatever the arm does; "tvlqr" also feeds back what it is

@@ -4,6 +4,8 @@
 shows the run: turn the gains, swap the law, pull at a link with the mouse. The report is written in either case.
 """
 
+import numpy as np
+
 import cstormpy as cs
 
 
@@ -14,10 +16,11 @@ def main(T=8.0, law="energy"):
     out = sim.run(bd, T=T, watch=["plant", "controller"])
     sim.report("acrobot.html")
     print(f"{out.status} at t = {out.t[-1]:g} s, q = {out.signal('plant.q')[-1].round(4)}")
-    names = bd.blocknames["controller"].mode_names
+    names = bd.blocknames["controller"].phase_names
     for when, who in out.events:
         print(f"  {when:7.4f} s: {who} changes its phase")
-    print("modes:", {mode: names[mode] for mode in sorted(set(out.signal("controller.mode").tolist()))})
+    phases = out.signal("controller.phase").astype(int)
+    print("phases:", ", then ".join(names[k] for k in phases[np.flatnonzero(np.diff(phases, prepend=-1))]))
     cs.compare("acrobot", {"controller": [law]}, T=T).plot().savefig("acrobot.png")
     return out
 

@@ -16,7 +16,8 @@ def build(sim):
     controller = bd.CONTROLLER("acrobot", ["none", "energy", "pd"], blend=0.1, name="controller")
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(controller.tau, plant.tau, bd.LIVESCOPE(labels=["elbow"], units="N m", title="Torque"))
-    bd.connect(controller.mode, bd.LIVESCOPE(labels=["law.phase"], stairs=True, title="Law and its phase"))
+    bd.connect(controller.law, bd.LIVESCOPE(labels=["law"], stairs=True, title="Law"))
+    bd.connect(controller.phase, bd.LIVESCOPE(labels=["phase"], stairs=True, title="Phase"))
     bd.connect(plant.q, bd.MECHANISMVIEW("acrobot", title="Acrobot"))
     return bd
 
@@ -27,11 +28,11 @@ def main(T=14.0):
     controller = bd.blocknames["controller"]
     commands = {2.0: lambda: controller.select("energy"), 10.0: lambda: controller.select("pd")}
     out = sim.run(bd, T=T, watch=["plant", "controller"], at=commands)
-    tau, mode = out.signal("controller.tau")[:, 0], out.signal("controller.mode")
+    tau, law = out.signal("controller.tau")[:, 0], out.signal("controller.law").astype(int)
     for when in (when for when in commands if when < T):
         at = np.searchsorted(out.t, when, side="right") - 1  # the last sample of that time stands after the swap
-        law = controller.mode_names[mode[at]]
-        print(f"{when:g} s: {law}, torque {tau[at - 2]:.4f}, {tau[at]:.4f}, then {tau[at + 2]:.4f} N m")
+        name = controller.law_names[law[at]]
+        print(f"{when:g} s: {name}, torque {tau[at - 2]:.4f}, {tau[at]:.4f}, then {tau[at + 2]:.4f} N m")
     print(
         f"upright at {min(T, 10.0):g} s: {abs(np.sin(np.interp(min(T, 10.0), out.t, out.signal('plant.q')[:, 0]))):.4f}"
     )

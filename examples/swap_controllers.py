@@ -11,7 +11,7 @@ def build(sim, law):
     controller = bd.CONTROLLER("acrobot", law)
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(controller.tau, plant.tau, bd.LIVESCOPE(labels=["elbow"], units="N m", title="Torque"))
-    bd.connect(controller.mode, bd.LIVESCOPE(labels=["phase"], stairs=True, title="Phase of the law"))
+    bd.connect(controller.phase, bd.LIVESCOPE(labels=["phase"], stairs=True, title="Phase of the law"))
     angles = bd.LIVESCOPE(labels=["shoulder", "elbow"], units="rad", title="Angles")
     bd.connect(plant.q, angles, bd.MECHANISMVIEW("acrobot", title="Acrobot"))
     return bd

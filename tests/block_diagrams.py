@@ -181,7 +181,8 @@ def controlled(bd, mech, laws, law, q0=(0.1, 0.2), **options):
     plant, controller = bd.HYBRIDDYNAMICS(mech, q0=q0), bd.CONTROLLER(mech, laws, law=law, **options)
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(controller.tau, plant.tau)
-    bd.connect(controller.mode, bd.NULL())
+    bd.connect(controller.law, bd.NULL())
+    bd.connect(controller.phase, bd.NULL())
     return controller
 
 

@@ -84,10 +84,10 @@ def running(controller):
 
 def test_blend_is_the_formula():
     controller = running(Controller(MECH, steady(1.0, 5.0), blend=0.2))
-    assert controller.test_output(HANGING, REST, t=1.0) == [1.0, 0.0]
+    assert controller.test_output(HANGING, REST, t=1.0) == [1.0, 0.0, 0.0]
     controller.select("l1")
     for t, tau in ((2.0, 1.0), (2.05, 2.0), (2.15, 4.0), (2.2, 5.0), (3.0, 5.0)):
-        assert controller.test_output(HANGING, REST, t=t) == [pytest.approx(tau), 1.0]
+        assert controller.test_output(HANGING, REST, t=t) == [pytest.approx(tau), 1.0, 0.0]
     assert controller.laws.laws["l1"].started == [(2.0, pytest.approx(HANGING))]
 
 
@@ -98,7 +98,7 @@ def test_a_swap_within_a_blend_goes_on_from_the_torque_that_is_there():
     controller.test_output(HANGING, REST, t=1.0)
     assert controller.test_output(HANGING, REST, t=1.1)[0] == pytest.approx(4.0)
     controller.select("l2")
-    assert controller.test_output(HANGING, REST, t=1.1) == [pytest.approx(4.0), 2.0]
+    assert controller.test_output(HANGING, REST, t=1.1) == [pytest.approx(4.0), 2.0, 0.0]
     assert controller.test_output(HANGING, REST, t=1.2)[0] == pytest.approx(1.0)
 
 
@@ -119,9 +119,9 @@ def test_select_before_a_run_begins_with_that_law_without_a_blend():
     controller = Controller(MECH, steady(1.0, 5.0))
     controller.select("l1")
     controller.test_output(HANGING, REST)  # as compiling does: that is no run yet
-    assert controller.law == "l1"
+    assert controller.active_law == "l1"
     running(controller)
-    assert controller.test_output(HANGING, REST) == [5.0, 1.0]
+    assert controller.test_output(HANGING, REST) == [5.0, 1.0, 0.0]
 
 
 def test_each_run_begins_with_the_same_law():
@@ -130,14 +130,46 @@ def test_each_run_begins_with_the_same_law():
     controller.select("l0")
     controller.test_output(HANGING, REST, t=1.0)
     running(controller)
-    assert controller.test_output(HANGING, REST) == [7.0, 2.0]
+    assert controller.test_output(HANGING, REST) == [7.0, 2.0, 0.0]
 
 
-def test_mode_says_law_and_phase():
-    controller = Controller(MECH, {"a": Steady(0.0), "b": Phased(MECH)}, law="b")
-    assert controller.mode_names == {0.0: "a", 1.0: "b: above", 1.1: "b: below"}
+class Stepwise(Law):
+    """Has twelve phases."""
+
+    modes = tuple(f"step {k}" for k in range(1, 13))
+
+    def torque(self, t, q, qd, reference=None):
+        return np.zeros(1)
+
+
+def test_law_and_phase_are_told_apart_by_their_names():
+    """Both were in one number, law + phase/10: phase 10 of law "a" read as law "b", and scopes showed "0.100"."""
+    controller = Controller(MECH, {"a": Stepwise(MECH), "b": Phased(MECH), "c": Steady(0.0)})
+    controller.laws.laws["a"].mode = 10
+    _, law, phase = controller.test_output(HANGING, REST)
+    assert (controller.law_names[int(law)], controller.phase_names[int(phase)]) == ("a", "step 11")
+    controller.laws.active = 1
     controller.laws.laws["b"].mode = 1
-    assert controller.mode_names[controller.test_output(HANGING, REST)[1]] == "b: below"
+    _, law, phase = controller.test_output(HANGING, REST)
+    assert (controller.law_names[int(law)], controller.phase_names[int(phase)]) == ("b", "below")
+    assert controller.phase_names == (*Stepwise.modes, "above", "below", "")
+    assert controller.value_names == (None, ("a", "b", "c"), (*Stepwise.modes, "above", "below", "\u2013"))
+
+
+def test_the_former_output_mode_names_the_two_in_its_place():
+    controller = Controller(MECH, ["energy", "pd"])
+    with pytest.raises(AttributeError, match="has no output 'mode'; its outputs 'law' and 'phase'") as caught:
+        controller.mode  # noqa: B018
+    assert isinstance(caught.value, CstormError)
+
+
+def test_an_output_cannot_be_set():
+    """`controller.law = "pd"` swapped the law; now it would hide the port in silence."""
+    controller = Controller(MECH, ["energy", "pd"])
+    with pytest.raises(CstormError, match="'law' is an output, which cannot be set"):
+        controller.law = "pd"
+    controller.active_law = "pd"
+    assert controller.active_law == "pd"
 
 
 def test_gains_blend_and_law_are_tunable(capsys):
@@ -146,13 +178,13 @@ def test_gains_blend_and_law_are_tunable(capsys):
     controller.set_param("energy.ke", 3.5)
     assert controller.laws.laws["energy"].gains["ke"] == getattr(controller, "energy.ke") == 3.5
     controller.set_param("blend", 0.2)
-    controller.set_param("law", "pd")
-    assert (controller.blend, controller.law) == (0.2, "pd")
+    controller.set_param("active_law", "pd")
+    assert (controller.blend, controller.active_law) == (0.2, "pd")
     assert controller.test_output(HANGING, REST)[1] == 1.0
     with pytest.raises(InvalidValue, match="blend"):
         controller.set_param("blend", -1.0)
     with pytest.raises(UnknownName, match="did you mean 'pd'"):
-        controller.set_param("law", "pdd")
+        controller.set_param("active_law", "pdd")
     with pytest.raises(CstormError):
         controller.set_param("energy.ke", "much")
     assert controller.blend == 0.2
@@ -175,7 +207,7 @@ def test_memory_carries_a_run_on_within_a_blend():
 def test_reference_ports_reach_the_law():
     controller = Controller(MECH, {"f": Follows(MECH)}, reference=True)
     assert controller._inport_names == ["q", "qd", "q_ref", "qd_ref", "qdd_ref"]
-    assert controller.inwidths == (2, 2, 2, 2, 2) and controller.outwidths == (1, 1)
+    assert controller.inwidths == (2, 2, 2, 2, 2) and controller.outwidths == (1, 1, 1)
     assert controller.test_output(HANGING, REST, [0, 1], [0, 20], [0, 300])[0] == [321.0]
 
 
@@ -206,23 +238,23 @@ def test_select_between_runs_of_a_diagram_that_is_compiled_again():
     controller.compile()
     assert controller.test_output(HANGING, REST)[1] == 0.0  # compiling evaluates, but that is no point of a run
     running(controller)
-    assert controller.test_output(HANGING, REST) == [5.0, 1.0]
+    assert controller.test_output(HANGING, REST) == [5.0, 1.0, 0.0]
 
 
 def test_a_look_at_a_time_before_a_jump_finds_the_law_of_before():
     controller = running(Controller(MECH, steady(1.0, 5.0), select=True, blend=0.1))
     after = np.nextafter(1.0, 2.0)
     for _ in range(2):
-        assert controller.test_output(HANGING, REST, 0, t=1.0) == [1.0, 0.0]
-        assert controller.test_output(HANGING, REST, 1, t=after) == [1.0, 1.0]
+        assert controller.test_output(HANGING, REST, 0, t=1.0) == [1.0, 0.0, 0.0]
+        assert controller.test_output(HANGING, REST, 1, t=after) == [1.0, 1.0, 0.0]
         assert controller.test_output(HANGING, REST, 1, t=1.05)[0] == pytest.approx(3.0)
-        assert controller.test_output(HANGING, REST, 0, t=0.9) == [1.0, 0.0]
+        assert controller.test_output(HANGING, REST, 0, t=0.9) == [1.0, 0.0, 0.0]
 
 
 def test_motors_of_active_joints_are_not_commanded():
     both = library.acrobot().with_drive(actuated=["shoulder", "elbow"])
     controller = Controller(both.with_drive(active=["elbow"]), {"pd": law("pd", both, goal=REST)})
-    assert controller.outwidths == (1, 1)
+    assert controller.outwidths == (1, 1, 1)
     assert controller.test_output([0.3, 0.7], REST)[0] == pytest.approx(
         law("pd", both, goal=REST)(0, [0.3, 0.7], REST)[:1]
     )
@@ -310,7 +342,7 @@ def run(sim, bd, T=1.0, **options):
 
 def swaps(out, column=1):
     """Return where the law changed: time before and after."""
-    where = np.flatnonzero(np.diff(np.floor(out.y[:, column] + 1e-9)))
+    where = np.flatnonzero(np.diff(out.y[:, column]))
     return np.column_stack([out.t[where], out.t[where + 1]])
 
 
@@ -406,10 +438,10 @@ def test_a_signal_that_passes_the_border_swaps_there_and_not_in_a_trial_stage(ma
 def test_phases_change_at_the_crossing_of_their_margin(make):
     sim, bd = make()
     _, controller = wired(bd, {"laws": Phased(MECH)}, q0=np.array([-1.15, 0.0]))
-    out = run(sim, bd, T=0.6, watch=[controller[0], controller[1]])
+    out = run(sim, bd, T=0.6, watch=[controller[0], controller[2]])
     t, q = controller.laws.laws["phased"].switched
     assert q[0] == pytest.approx(-1.2, abs=1e-7)
-    assert set(out.y[:, 1]) == {0.0, 0.1} and out.y[-1, 0] == 0.5
+    assert set(out.y[:, 1]) == {0.0, 1.0} and out.y[-1, 0] == 0.5
     away = abs(out.t - t) > 2e-9
     assert np.array_equal(out.y[away, 1] > 0, out.t[away] > t)
 

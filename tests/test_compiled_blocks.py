@@ -60,7 +60,7 @@ def swinging(bd):
     bd.connect(plant[0:2], hand[0:2], energy[0:2])
     bd.connect(hand.tau, plant.tau, effort, gain)
     bd.connect(plant.q, push)
-    for output in (gain, push, effort, hand.mode, *(energy[k] for k in range(3))):
+    for output in (gain, push, effort, hand.law, hand.phase, *(energy[k] for k in range(3))):
         bd.connect(output, bd.NULL())
 
 
@@ -121,7 +121,8 @@ def test_a_law_chosen_by_a_signal_is_swapped_at_the_same_times(runs, signal):
         bd.connect(plant[0:2], hand[0:2])
         bd.connect(hand.tau, plant.tau)
         bd.connect(SIGNALS[signal](bd), hand[2])
-        bd.connect(hand.mode, bd.NULL())
+        bd.connect(hand.law, bd.NULL())
+        bd.connect(hand.phase, bd.NULL())
         found.append(sim.run(bd, T=1.0, solver="RK4", dt=0.01, observer=lambda t, x: None))
     assert found[0][".events"] and found[1][".events"] == found[0][".events"]
     np.testing.assert_allclose(found[1].x, found[0].x, rtol=1e-8, atol=1e-8)

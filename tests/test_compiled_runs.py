@@ -293,8 +293,8 @@ def test_laws_are_swapped_within_a_run():
         out = sim.run(bd, T=1.5, solver="RK4", dt=0.005, at={0.8: lambda c=controller: c.select("pd")}, watch="all")
         found.append(out)
     assert_same_runs(*found, tolerance=1e-9)
-    mode = found[1].signal("controller.mode")
-    assert mode[0] == 0.0 and mode[-1] > 0.0
+    law = found[1].signal("controller.law")
+    assert law[0] == 0.0 and law[-1] > 0.0
 
 
 def test_a_push_moves_the_plant_as_by_the_blocks():

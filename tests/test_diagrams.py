@@ -202,9 +202,9 @@ def test_the_acrobots_law_can_be_swapped_for_any_other(sim):
     laws = bd.blocknames["controller"]
     assert tuple(laws.laws.names) == control.names()
     out = sim.run(bd, T=3.0, watch=["controller"], at={1.0: lambda: laws.select("energy")})
-    mode, t = np.floor(out.signal("controller.mode")), out.t
-    assert (mode[t < 1.0] == control.names().index("none")).all()
-    assert (mode[t > 1.0] == control.names().index("energy")).all()
+    law, t = out.signal("controller.law"), out.t
+    assert (law[t < 1.0] == control.names().index("none")).all()
+    assert (law[t > 1.0] == control.names().index("energy")).all()
 
 
 @pytest.mark.parametrize(("name", "lasts"), [("acrobot_elbow", 4.0), ("branched_acrobot", 3.0)])

@@ -58,7 +58,7 @@ def test_pendulum(capsys):
 def test_acrobot(capsys, tmp_path):
     out = example(2)["main"](T=5.0)
     said = capsys.readouterr().out
-    assert "acrobot_elbow" in said and "energy: balance" in said
+    assert "acrobot_elbow" in said and "swing up, then balance" in said
     assert out.status == "finished" and len(out.events) >= 1
     assert (tmp_path / "acrobot.png").stat().st_size > 10_000
 

@@ -163,9 +163,9 @@ def test_a_slider_changes_the_parameter_of_the_block(shown):
 
 
 def test_another_law_takes_over(shown):
-    assert shown.controller.law == "none"
+    assert shown.controller.active_law == "none"
     shown.drive("choose", control="controller law", value="pd")
-    wait_for(lambda: shown.controller.law == "pd")
+    wait_for(lambda: shown.controller.active_law == "pd")
     wait_for(lambda: np.abs(shown.states[-1][1]).max() < 50.0 and shown.t > 0.3)
 
 

@@ -16,7 +16,7 @@ if reason is not None:
     pytest.skip(f"no window here: {reason}", allow_module_level=True)
 
 from PySide6.QtCore import QPoint, QPointF, Qt  # noqa: E402
-from PySide6.QtGui import QWheelEvent  # noqa: E402
+from PySide6.QtGui import QFontMetrics, QWheelEvent  # noqa: E402
 from PySide6.QtTest import QTest  # noqa: E402
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget  # noqa: E402
 
@@ -240,6 +240,30 @@ def test_the_legend_has_the_values_at_the_time_seen(opened):
     window.scrub(2.0)
     frame(window)
     assert f"{np.sin(2.0):.3f}" in scope.legend.text() and "rad" in scope.legend.text()
+
+
+def test_numbers_that_stand_for_names_are_shown_by_them(app):
+    """The law and its phase came as one number, 0.100 in each legend and at the axis."""
+    names = ["energy", "a law of a long name", "lqr"]
+    one = LivePane("law", "scope", ["law"], options={"stairs": True}, names=[names])
+    two = LivePane("both", "scope", ["law", "height"], names=[names, None])
+    simulation = Simulation([one, two], [], end=4.0)
+    window = main_window.MainWindow(simulation)
+    window.show()
+    window.tick()
+    simulation.writer.write_many(np.array([0.0, 1.0, 2.0]), np.array([[0.0, 0.0, 0.5], [1, 1, 0.5], [1, 1, 0.5]]))
+    frame(window)
+    law, both = tile(window, "law"), tile(window, "both")
+    assert "a law of a long name" in law.legend.text() and "1.000" not in law.legend.text()
+    axis = law.plot.getPlotItem().getAxis("left")
+    assert [text for _, text in axis._tickLevels[0]] == names
+    assert axis.width() > QFontMetrics(theme.plot_font()).horizontalAdvance(names[1])
+    assert law.plot.getPlotItem().getViewBox().viewRange()[1] == [-0.5, 1.5]
+    assert "a law of a long name" in both.legend.text() and "0.500" in both.legend.text()
+    assert both.plot.getPlotItem().getAxis("left")._tickLevels is None, "a height has no names"
+    window.close()
+    window.deleteLater()
+    simulation.memory.close()
 
 
 def test_the_trigger_holds_the_time_around_a_crossing(opened):

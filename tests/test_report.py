@@ -17,6 +17,7 @@ from cstormpy import file_writer, report
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue
 from cstormpy.report.data import kept_samples, pack
 from cstormpy.report.drawing import diagram_svg
+from cstormpy.report.figures import _figure
 from cstormpy.report.graph import Edge, Graph, Node, parts, read_graph
 from cstormpy.report.layout import arrange
 from cstormpy.report.ordering import assign_layers
@@ -399,7 +400,7 @@ def test_samples_are_counted(count, said):
 
 def test_controllers_show_laws_and_gains(sim):
     law = SimpleNamespace(gains={"kp": 2.5}, limit=np.array([3.0]), modes=("swing", "hold"))
-    block = SimpleNamespace(name="c<o>", laws={"pd<": law}, law="pd<", blend=0.05)
+    block = SimpleNamespace(name="c<o>", laws={"pd<": law}, active_law="pd<", blend=0.05)
     from cstormpy.report.page import _controllers
 
     page = _controllers(SimpleNamespace(blocklist=[block]))
@@ -525,7 +526,6 @@ def test_figures(tmp_path):
 
 @pytest.mark.parametrize("kind", ["scope", "xy"])
 def test_single_samples_are_dots_in_figures(kind):
-    from cstormpy.report.figures import _figure
 
     y = np.array([0.0, 1.0, np.nan, 3.0, np.nan, 5.0, 6.0])
     figure = _figure(pane(kind, np.arange(7.0), np.column_stack([y, y])))
@@ -533,6 +533,16 @@ def test_single_samples_are_dots_in_figures(kind):
     assert dots[0].get_ydata().tolist() == [3.0]
     (one,) = _figure(pane("scope", np.zeros(1), np.full((1, 1), 2.0))).axes[0].lines[1:]
     assert (one.get_marker(), one.get_ydata().tolist()) == ("o", [2.0])
+
+
+def test_figures_of_laws_and_phases_have_their_names_at_the_axis(sim):
+    bd = cs.diagrams.load("acrobot").build(sim)
+    out = sim.run(bd, T=2.5, at={2.2: lambda: bd.blocknames["controller"].select("lqr")})
+    panes = {pane.name: pane for pane in out.panes}
+    law, phase = (_figure(panes[name]).axes[0] for name in ("scope_law", "scope_phase"))
+    assert [label.get_text() for label in law.get_yticklabels()][:2] == ["energy", "pfl"]
+    assert [label.get_text() for label in phase.get_yticklabels()] == ["swing up", "balance", "brake", "\u2013"]
+    assert panes["scope_q"].names == [None, None] and panes["view"].names == [None, None]
 
 
 def test_figures_without_a_place(tmp_path):

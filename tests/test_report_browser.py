@@ -122,6 +122,29 @@ _COLOURED = """(plot => {
 """Part of a plot's columns in which there is colour: the axes are grey."""
 
 
+def test_numbers_that_stand_for_names_are_shown_by_them(tmp_path):
+    """The law and its phase came as one number, 0.1 in the legend and at the axis."""
+    t, names = np.linspace(0, 1, 5), ("energy", "lqr", "pd")
+    stairs = {"stairs": True}
+    law = pane(t=t, y=np.array([[0.0], [0], [1], [1], [1]]), name="law", names=[names], options=stairs)
+    both = pane(t=t, y=np.column_stack([0 * t, 2 * t]), name="both", names=[names, None], options=stairs)
+    script = """(() => {
+      const [a, b] = report.panes.slice(1);
+      const written = [];
+      const pen = a.canvas.getContext('2d');
+      const real = pen.fillText.bind(pen);
+      pen.fillText = (text, ...at) => { written.push(text); real(text, ...at); };
+      report.clock.set(0.6);
+      a.now(); b.now();
+      const legend = k => [...document.querySelectorAll(`#pane-${k} output`)].map(o => o.textContent);
+      return { written, range: a.y, a: legend(1), b: legend(2), ticks: b.pane.ticks };
+    })()"""
+    found = in_browser(tmp_path, report.html(None, outcome(law, law, both)), script)
+    assert "energy" in found["written"] and "lqr" in found["written"] and "pd" not in found["written"]
+    assert found["range"] == [-0.5, 1.5] and found["a"] == ["lqr"]
+    assert found["b"] == ["energy", "1"] and found["ticks"] is None
+
+
 def test_single_samples_are_dots(tmp_path):
     """A run stopped at its first sample once had empty plots."""
     one, t = np.zeros(1), np.linspace(0, 1, 9)

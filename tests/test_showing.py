@@ -444,7 +444,7 @@ REFUSED_BY_BLOCKS = [
 @pytest.mark.parametrize(("command", "message"), REFUSED_BY_BLOCKS)
 def test_what_a_block_refuses_does_not_end_the_run(shown, command, message):
     bd = swing()
-    before = {name: getattr(bd.blocknames["controller"], name) for name in ("law", "blend", "energy.ke")}
+    before = {name: getattr(bd.blocknames["controller"], name) for name in ("active_law", "blend", "energy.ke")}
     out, feed = shown(bd, [(T1, command)])
     assert out.status == "finished", out.message
     assert len(messages(feed)) == 1 and message in messages(feed)[0]
@@ -742,7 +742,7 @@ def test_a_real_window_pushes_turns_and_stops(monkeypatch):
     link, _, force = seen["pushed"]
     assert link == 1 and force[0] > 1.0 and abs(force[1]) < 0.1 * force[0]
     assert seen["released"] is None
-    assert controller.law == "pd" and controller.laws.laws["pd"].gains["kp"] == 7.5
+    assert controller.active_law == "pd" and controller.laws.laws["pd"].gains["kp"] == 7.5
     assert out.status == "stopped" and 1.5 <= out.t[-1] < 4.0
     assert not opened[0].alive
 

@@ -99,7 +99,7 @@ def test_as_many_ports_are_connected(sim):
     plant, law = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.CONTROLLER("acrobot")
     two = ("'plant' (HYBRIDDYNAMICS) stands for 2 outputs (q, qd), ", "for 1 input")
     unwired(bd, plant, bd.SCOPE(), *two, "as in bd.connect(plant[0], scope[0])")
-    unwired(bd, law, plant.tau, "2 outputs (tau, mode), plant[0] for 1 input (tau)")
+    unwired(bd, law, plant.tau, "3 outputs (tau, law, phase), plant[0] for 1 input (tau)")
     unwired(bd, plant[0:2], law[0:1], "plant[0:2] stands for 2 outputs", "controller[0:1] for 1 input")
     unwired(bd, bd.NULL(name="sink"), law, "no outputs", "a block with outputs")
     bd.connect(plant[0:1], law[0])

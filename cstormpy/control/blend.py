@@ -83,6 +83,8 @@ class LawSet:
     names : tuple of str
     active : int
         Number of the active law.
+    phase_names : tuple of str
+        Names of the phases of all laws, each once; "" is the phase of a law that has but one.
     since, until : float
         When the last swap was, and when its blend ends [s].
     step : ndarray, (n_a,)
@@ -96,7 +98,7 @@ class LawSet:
     >>> q, qd = np.zeros(2), np.zeros(2)
     >>> laws.begin(0.0, q, qd)
     >>> laws.swap("rest", 1.0, q, qd)
-    >>> laws(1.0, q, qd).tolist(), laws.mode_names[laws.mode]
+    >>> laws(1.0, q, qd).tolist(), laws.names[laws.active]
     ([0.0], 'rest')
     """
 
@@ -106,6 +108,8 @@ class LawSet:
         self.laws = _checked(laws)
         self.names = tuple(self.laws)
         self._each = tuple(self.laws.values())
+        self.phase_names = tuple(dict.fromkeys(phase for law in self._each for phase in law.modes))
+        self._phases = [[self.phase_names.index(phase) for phase in law.modes] for law in self._each]
         motors = self._each[0].motors
         self.blend = blend
         self.limit = None if limit is None else _limits(limit, motors)
@@ -182,18 +186,9 @@ class LawSet:
         self._each[self.active].switch(t, q, qd)
 
     @property
-    def mode(self) -> float:
-        """Number of the active law, and its phase in the first decimal: 2.1 is phase 1 of law 2."""
-        return self.active + _phase(self._each[self.active].mode)
-
-    @property
-    def mode_names(self) -> dict[float, str]:
-        """What each value of `mode` means."""
-        return {
-            k + _phase(i): f"{name}: {phase}" if phase else name
-            for k, (name, law) in enumerate(self.laws.items())
-            for i, phase in enumerate(law.modes)
-        }
+    def phase(self) -> int:
+        """Number of the present phase of the active law among `phase_names`."""
+        return self._phases[self.active][self._each[self.active].mode]
 
     # ---------------------------------------------------------------- memory
 
@@ -271,10 +266,6 @@ def _instead(value: Any) -> str:
         return f"got the class {value.__name__}; make one of it, as in {value.__name__}(mech)"
     hint = "; write a class with the method torque, derived from cstormpy.control.Law" if callable(value) else ""
     return f"got a {type(value).__name__}{hint}"
-
-
-def _phase(mode: int) -> float:
-    return mode / 10.0
 
 
 def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:

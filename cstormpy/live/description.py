@@ -36,6 +36,8 @@ class LivePane:
     options
         "scale" (low, high of y; or of x and y), "stairs", "equal", "trail" (seconds; True for some, False for none),
         "view" ("auto", "planar", "3d"), "frames".
+    names
+        For each of the numbers in a row of samples: what its values 0, 1, … are called, None for a quantity.
     push
         Name of the block whose links the mouse may push; None where that is not possible.
     """
@@ -48,6 +50,7 @@ class LivePane:
     mechanism: Mechanism | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     push: str | None = None
+    names: Sequence[Sequence[str] | None] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -135,6 +138,7 @@ def described(panes: Sequence[LivePane], controls: Sequence[Knob | LawChoice]) -
                 "mechanism": None if pane.mechanism is None else files.to_dict(pane.mechanism),
                 "options": {key: _plain(value) for key, value in pane.options.items()},
                 "push": pane.push,
+                "names": _plain(pane.names),
             }
         )
         first = last

@@ -28,6 +28,7 @@ __all__ = [
     "pack",
     "pane_data",
     "panes_of",
+    "shared_names",
     "skeleton_data",
 ]
 
@@ -162,6 +163,8 @@ def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
         "unit": str(pane.unit or ""),
         "labels": [str(label) for label in pane.labels],
         "options": _options(pane.options or {}),
+        "names": getattr(pane, "names", None) or [None] * len(pane.labels),
+        "ticks": shared_names(pane),
     }
     if pane.kind == "xy":
         kept = kept_samples(t, y[:, :2], budget.points)
@@ -178,6 +181,12 @@ def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
         kept = kept_samples(t, values[:, None], budget.points)
         traces.append({"t": pack(t[kept]), "y": pack(values[kept])})
     return {**data, "samples": len(t), "traces": traces}
+
+
+def shared_names(pane: Any) -> list[str] | None:
+    """Return what the values 0, 1, … of all traces of a pane are called, None where they differ or are quantities."""
+    names = getattr(pane, "names", None) or [None]
+    return list(names[0]) if names[0] and all(each == names[0] for each in names) else None
 
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def controllers(bd: Any) -> list[Controller]:
         gains = _quiet(block, "gains")
         kind = type(block).__name__
         if isinstance(laws, Mapping) and laws:
-            active = _quiet(block, "law")
+            active = _quiet(block, "active_law")
             rows = [(str(name), name == active, _law_rows(law)) for name, law in laws.items()]
             blend = _quiet(block, "blend")
             found.append(

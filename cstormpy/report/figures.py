@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cstormpy.errors import FileWriteError
 from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.mechanism.skeleton import Skeleton
-from cstormpy.report.data import bones_of, kept_samples, panes_of
+from cstormpy.report.data import bones_of, kept_samples, panes_of, shared_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,6 +91,11 @@ def _scope(figure: Figure, pane: Any) -> Axes:
     if pane.unit:
         axes.set_ylabel(_plain(f"[{pane.unit}]"))
     _finish(axes, pane)
+    ticks = shared_names(pane)
+    if ticks:
+        axes.set_yticks(range(len(ticks)), [_plain(name) for name in ticks])
+    if ticks and "scale" not in pane.options and np.isfinite(y).any():
+        axes.set_ylim(np.nanmin(y) - 0.5, np.nanmax(y) + 0.5)
     if 0 < y.shape[1] <= 16:
         axes.legend(loc="best", fontsize="small")
     axes.margins(x=0.0)

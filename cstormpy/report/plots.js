@@ -138,11 +138,13 @@ class Plot extends Surface {
     return next.every(isFinite) && next[1] - next[0] > 1e-9 * Math.max(Math.abs(next[0]), Math.abs(next[1]), 1e-12) ? next : range;
   }
 
-  axes(pen, xName, yName) {
+  // names: what the values 0, 1, … of the vertical axis are called, if they are not numbers
+  axes(pen, xName, yName, names) {
     pen.font = FONT;
     const high = this.height - this.box.top - this.box.bottom;
-    const up = ticks(this.y[0], this.y[1], Math.max(2, Math.floor(high / 34)));
-    const labels = up.found.map((v) => tickLabel(v, up.step));
+    const up = names ? { found: [...names.keys()].filter((k) => this.y[0] <= k && k <= this.y[1]) }
+      : ticks(this.y[0], this.y[1], Math.max(2, Math.floor(high / 34)));
+    const labels = up.found.map((v) => (names ? names[v] : tickLabel(v, up.step)));
     this.box.left = Math.max(34, 14 + Math.max(0, ...labels.map((l) => pen.measureText(l).width))) + (yName ? 16 : 0);
     const { x, y, w, h } = this.inside;
     const across = ticks(this.x[0], this.x[1], Math.max(2, Math.floor(w / 80)));
@@ -245,7 +247,12 @@ class Scope extends Plot {
       if (!trace.shown) continue;
       for (const v of trace.y) { if (v < low) low = v; if (v > high) high = v; }
     }
-    return padded(low, high);
+    return this.pane.ticks && low <= high ? [low - 0.5, high + 0.5] : padded(low, high);
+  }
+
+  text(k, value) {
+    const names = this.pane.names[k];
+    return names && Number.isInteger(value) && names[value] !== undefined ? names[value] : valueLabel(value);
   }
 
   valueAt(trace, t) {
@@ -284,15 +291,15 @@ class Scope extends Plot {
   }
 
   draw(pen) {
-    this.axes(pen, "time [s]", this.pane.unit ? `[${this.pane.unit}]` : "");
+    this.axes(pen, "time [s]", this.pane.unit ? `[${this.pane.unit}]` : "", this.pane.ticks);
     const { x, y, w, h } = this.inside;
     pen.save();
     this.clip(pen);
     pen.lineJoin = "round";
     pen.lineWidth = 1.5;
-    for (const trace of this.traces) {
+    for (const [k, trace] of this.traces.entries()) {
       const value = this.valueAt(trace, this.clock.t);
-      trace.value.textContent = valueLabel(value);
+      trace.value.textContent = this.text(k, value);
       if (!trace.shown) continue;
       pen.strokeStyle = theme.get(trace.colour);
       pen.setLineDash(trace.dash);

@@ -32,6 +32,8 @@ class RecordedPane:
         "scope", "xy" or "mechanism".
     labels
         One for each column of y.
+    names
+        For each column: what its values 0, 1, … are called, None for those of a quantity.
     unit
         Of the traces, empty if not given.
     t, y
@@ -51,6 +53,7 @@ class RecordedPane:
     y: Array
     mechanism: Any = None
     options: dict[str, Any] = field(default_factory=dict)
+    names: list[tuple[str, ...] | None] = field(default_factory=list)
 
 
 class Pane:
@@ -97,11 +100,29 @@ class Pane:
             labels = [labels[k] for k in self.chosen]
         return labels if len(labels) == width else [f"{k}" for k in range(width)]
 
+    def names(self) -> list[tuple[str, ...] | None]:
+        """Return for each column what its values 0, 1, … are called, None where they are those of a quantity."""
+        names: list[tuple[str, ...] | None] = []
+        for signal, value in zip(self.signals, self.columns(), strict=True):
+            known = getattr(type(signal.block), "value_names", None) and signal.block.value_names[signal.port]
+            names += [known or None] * value.size
+        return names if self.chosen is None else [names[k] for k in self.chosen]
+
     def recorded(self, t: Array, values: list[Array]) -> RecordedPane:
         """Return what was shown in a run."""
         y = self.pick(values)
+        names = self.names()
         return RecordedPane(
-            self.name, self.kind, self.title, self.labels(y.shape[1]), self.unit, t, y, self.mechanism, self.options
+            self.name,
+            self.kind,
+            self.title,
+            self.labels(y.shape[1]),
+            self.unit,
+            t,
+            y,
+            self.mechanism,
+            self.options,
+            names if len(names) == y.shape[1] else [None] * y.shape[1],
         )
 
 

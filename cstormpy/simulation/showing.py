@@ -71,7 +71,7 @@ def controls_of(bd: Any) -> list[Knob | LawChoice]:
     for block in sorted(bd.blocklist, key=lambda block: not _laws_of(block)):
         laws = _laws_of(block)
         if laws and callable(getattr(block, "select", None)):
-            controls.append(LawChoice(str(block.name), laws, str(block.law)))
+            controls.append(LawChoice(str(block.name), laws, str(block.active_law)))
         for name in block._parameters:
             if name not in _AT_START:
                 controls += _knobs(str(block.name), name, getattr(block, name, None))
@@ -81,7 +81,7 @@ def controls_of(bd: Any) -> list[Knob | LawChoice]:
 def _laws_of(block: Any) -> list[str]:
     """Return the names of a block's laws; none of most blocks."""
     laws: Any = getattr(block, "laws", None)
-    return list(laws.names) if hasattr(laws, "names") and hasattr(block, "law") else []
+    return list(laws.names) if hasattr(laws, "names") and hasattr(block, "active_law") else []
 
 
 def _knobs(block: str, name: str, value: Any) -> Iterator[Knob]:
@@ -150,6 +150,7 @@ class Showing:
             mechanism=pane.mechanism,
             options=pane.options,
             push=str(source.name) if source is not None and hasattr(source, "push") else None,
+            names=pane.names(),
         )
 
     def sample(self, t: float, x: Array) -> None:
@@ -180,7 +181,7 @@ class Showing:
     def _tell_laws(self, feed: LiveFeed) -> None:
         """Tell the window of laws that were changed by other means, or by it."""
         for name, told in self._laws.items():
-            active = str(self._blocks[name].law)
+            active = str(self._blocks[name].active_law)
             if active != told:
                 self._laws[name] = active
                 feed.law(name, active)
@@ -288,7 +289,7 @@ class Showing:
             block.select(law)
         except CstormError:
             assert self.feed is not None
-            self.feed.law(str(block.name), str(block.law))  # as it stands
+            self.feed.law(str(block.name), str(block.active_law))  # as it stands
             raise
 
     def _set(self, block: Any, name: str, index: int | None, value: Any) -> None:

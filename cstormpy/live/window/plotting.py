@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
 
 __all__ = ["Plot", "curve", "line", "round_step", "rounded_range", "short_number"]
 
+_WIDEST_NAME, _BESIDE_NAME = 140, 14
+"""Pixels of the names at an axis, and of what is beside them."""
 _MARGIN = 0.06
 """Of the height, above and below the curves."""
 
@@ -64,6 +68,12 @@ class _Axis(pg.AxisItem):
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         return [short_number(text) for text in super().tickStrings(values, scale, spacing)]
+
+    def name_values(self, names: Sequence[str]) -> None:
+        """Write names where the values 0, 1, … are, and nothing in between."""
+        self.setTicks([list(enumerate(names))])
+        widths = [QFontMetrics(theme.plot_font()).horizontalAdvance(name) for name in names]
+        self.setWidth(min(_WIDEST_NAME, max(widths)) + _BESIDE_NAME)
 
 
 class Plot(pg.PlotWidget):

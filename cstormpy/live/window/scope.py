@@ -26,6 +26,8 @@ _LOWEST = 84
 _MOST_IN_LEGEND = 12
 _WIDEST_READOUT = 5
 """So many traces stand side by side in the readout of the cursors; more stand one below the other."""
+_BESIDE_NAMED = 0.5
+"""How much an axis of names goes on below the lowest and above the highest."""
 _DENSITY = 1.0
 """Cells that a pixel column is worth; each has at most two points."""
 
@@ -40,12 +42,17 @@ class ScopeTile(Tile):
         self._drawn = [Drawn(history) for history in self.histories]
         self._low, self._high = np.inf, -np.inf
         self._fixed = self.options.get("scale")
+        self.names: list[list[str] | None] = pane.get("names") or [None] * len(self.labels)
+        #: Whether the axis of y has names instead of numbers: those of all traces.
+        self._named = bool(self.names and self.names[0]) and all(names == self.names[0] for names in self.names)
         self._zoomed = self._held = self._dirty = False
         self._frames = 0
         self._newest = begin
         self._make_head()
         self.plot = Plot("t [s]", f"[{self.unit}]" if self.unit else "")
         self.plot.setMinimumHeight(_LOWEST)
+        if self._named:
+            self.plot.getPlotItem().getAxis("left").name_values(self.names[0])
         self.column.addWidget(self.plot, 1)
         self.curves = [curve(theme.trace(k)) for k in range(len(self.labels))]
         for item in self.curves:
@@ -135,7 +142,11 @@ class ScopeTile(Tile):
         """Let the axis of y hold all that was seen, unless it is given or the user chose another."""
         if self._zoomed or self._low > self._high:
             return
-        low, high = self._fixed if self._fixed else rounded_range(self._low, self._high)
+        if self._fixed:
+            low, high = self._fixed
+        else:
+            beside = self._low - _BESIDE_NAMED, self._high + _BESIDE_NAMED
+            low, high = beside if self._named else rounded_range(self._low, self._high)
         if self.plot.getPlotItem().getViewBox().viewRange()[1] != [low, high]:
             self.plot.setYRange(low, high, padding=0)
 
@@ -183,11 +194,16 @@ class ScopeTile(Tile):
         history = self.histories[trace]
         return float(history.y[history.nearest(t), 0]) if len(history) else None
 
+    def _name(self, trace: int, value: float) -> str:
+        """Return what a value of a trace is called, nothing if it has no name."""
+        names = self.names[trace] or ()
+        return names[int(value)] if value in range(len(names)) else ""
+
     def _write_legend(self, now: float) -> None:
         parts = []
         for k, label in enumerate(self.labels[:_MOST_IN_LEGEND]):
             value = self.value(k, now)
-            text = "" if value is None else f"&nbsp;{_padded(value)}"
+            text = "" if value is None else f"&nbsp;{_named(self._name(k, value)) or _padded(value)}"
             unit = f"&nbsp;{escape(self.unit)}" if self.unit and value is not None else ""
             parts.append(
                 f"<nobr><span style='color:{theme.trace(k)}'><b>━</b></span>&nbsp;{escape(label)}"
@@ -206,12 +222,21 @@ class ScopeTile(Tile):
         differences = [None if x is None or y is None else y - x for x, y in zip(*values, strict=True)]
         grid = [["", "A", "B", "B \u2212 A"], ["t [s]", *(figure(t, 5) for t in (a, b, b - a))]]
         for k, label in enumerate(self.labels):
-            numbers = ["" if v is None else figure(v, 5) for v in (values[0][k], values[1][k], differences[k])]
+            difference = None if self.names[k] else differences[k]
+            numbers = [
+                "" if v is None else escape(self._name(k, v)) or figure(v, 5) for v in (values[0][k], values[1][k])
+            ]
+            numbers.append("" if difference is None else figure(difference, 5))
             grid.append([f"<span style='color:{theme.trace(k)}'>{escape(label)}</span>", *numbers])
         if 1 < len(self.labels) <= _WIDEST_READOUT:
             grid = [list(row) for row in zip(*grid, strict=True)]
         cells = ("".join(f"<td align=right>&nbsp;&nbsp;{cell}</td>" for cell in row) for row in grid)
         self.readout.setText(f"<table cellspacing=0>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>")
+
+
+def _named(name: str) -> str:
+    """Return the name of a value as the legend writes it, at the distance of a number."""
+    return f"&nbsp;{escape(name)}" if name else ""
 
 
 def _padded(value: float) -> str:

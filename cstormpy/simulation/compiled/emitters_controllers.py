@@ -45,7 +45,8 @@ def _controller(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     with e.under(f"if {e.time} < {until}:"):
         share = e.let(e.each("1.0 if {2} <= {0} else 1.0 - ({2} - {0}) / ({1} - {0})", since, until, e.time))
         e.assign(tau, e.each("{0} + {1} * {2}", tau, share, e.number(lambda: laws.step)))
-    return [limited(e, tau, lambda: laws.limit)[block._commanded], e.number(lambda: laws.mode)]
+    torque = limited(e, tau, lambda: laws.limit)[block._commanded]
+    return [torque, active, e.number(lambda: float(laws.phase))]
 
 
 def _for_law(e: Emitter, laws: Any, k: int, law: Any, active: Value, out: Value, emit: Callable[[], Value]) -> None:

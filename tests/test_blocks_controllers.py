@@ -163,6 +163,14 @@ def test_the_former_output_mode_names_the_two_in_its_place():
     assert isinstance(caught.value, CstormError)
 
 
+def test_the_former_output_mode_is_no_signal_either():
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = cs.diagrams.load("acrobot").build(sim)
+    for watch, ask in ((["controller.mode"], None), (["controller"], "controller.mode")):
+        with pytest.raises(UnknownName, match="'mode' does not exist; there are 'tau', 'law', 'phase'"):
+            sim.run(bd, T=0.01, watch=watch).signal(ask)
+
+
 def test_an_output_cannot_be_set():
     """`controller.law = "pd"` swapped the law; now it would hide the port in silence."""
     controller = Controller(MECH, ["energy", "pd"])

@@ -43,7 +43,7 @@ def test_forms_of_watch(sim):
     for watch, names in (
         ([x], ["x[0]"]),
         (x, ["x[0]"]),
-        (parts, [place]),  # a block stands for its output 0, as in bdsim
+        (parts, [place, speed]),  # as its name does; bdsim takes its output 0 alone
         ([parts[1]], [speed]),
         (parts[1], [speed]),
         ([parts[0:2]], [place, speed]),
@@ -95,9 +95,76 @@ def test_watch_blocks_scopes_and_subsystems(sim):
     bd.connect(use, bd.SCOPE(watch=True, name="scope"))
     bd.connect(ramp, bd.INTEGRATOR())
     out = sim.run(bd, 1.0, watch=[use, "use/gain"])
-    assert len(out.ynames) == 3 and "ramp[0]" in out.ynames and "use/gain[0]" in out.ynames
-    through = next(name for name in out.ynames if name not in ("ramp[0]", "use/gain[0]"))
-    np.testing.assert_allclose(out.signal(through), 3 * out.t, atol=1e-14)
+    assert out.ynames == ["use[0]", "use/gain[0]", "ramp[0]"]
+    np.testing.assert_allclose(out.signal("use"), 3 * out.t, atol=1e-14)
+
+
+def in_and_out(sim, name, make, **options):
+    """Return a diagram for a subsystem that is one block, and the block."""
+    inner = sim.blockdiagram(name=name)
+    inp, block, outp = inner.INPORT(1), make(inner), inner.OUTPORT(1)
+    inner.connect(inp, block)
+    inner.connect(block, outp)
+    return inner, block
+
+
+def test_what_a_user_made_is_watched_by_its_name_and_by_itself(sim):
+    """watch=["pid"] was no block, watch=[pid] recorded "pid/OUT[0]", and out.signal(pid) found neither."""
+    bd = sim.blockdiagram()
+    innermost, gain = in_and_out(sim, "innermost", lambda inner: inner.GAIN(3.0, name="gain"))
+    inner, twice = in_and_out(sim, "inner", lambda inner: inner.SUBSYSTEM(innermost, name="thrice"))
+    ramp = bd.RAMP(T=0, name="ramp")
+    use, slope = bd.SUBSYSTEM(inner, name="use"), bd.DERIV(alpha=-50.0, name="slope")
+    pid, parts = bd.PID(P=2.0, I=1.0, name="pid", onames=["u"]), bd.DEMUX(2, name="parts")
+    bd.connect(ramp, use, slope, pid[1])
+    bd.connect(bd.CONSTANT(0.0), pid[0])
+    bd.connect(bd.CONSTANT([1.0, 2.0]), parts)
+    shown = bd.LIVESCOPE(nin=2, name="shown")
+    bd.connect(pid, shown[0])
+    bd.connect(use, shown[1])
+    bd.connect(slope, bd.NULL())
+    named = {"use": use, "slope": slope, "pid": pid, "use/thrice": twice, "use/thrice/gain": gain, "ramp": ramp}
+    by_name = sim.run(bd, 1.0, watch=[*named, "parts"])
+    by_itself = sim.run(bd, 1.0, watch=[*named.values(), parts])
+    names = ["use[0]", "slope[0]", "pid.u", "use/thrice[0]", "use/thrice/gain[0]", "ramp[0]", "parts[0]", "parts[1]"]
+    assert by_name.ynames == by_itself.ynames == names
+    for out in (by_name, by_itself):
+        for name, block in named.items():
+            np.testing.assert_array_equal(out.signal(name), out.signal(block))
+        np.testing.assert_allclose(out.signal(use), 3 * out.t, atol=1e-14)
+        np.testing.assert_allclose(out.signal(pid.u), 2 * out.t + out.t**2 / 2, atol=1e-6)
+        np.testing.assert_array_equal(out.signal(parts[1]), 2.0)
+        for several in (parts, "parts"):
+            with pytest.raises(cs.UnknownName, match=r"one of several: parts\[0\], parts\[1\]"):
+                out.signal(several)
+    assert by_name.panes[0].labels == ["pid.u", "use[0]"]
+    assert bd["pid"] is not None and bd["use/thrice/gain"].K == 3.0
+    with pytest.raises(cs.UnknownName, match=r"output of block 'pid' 'z' does not exist; there are 'u'"):
+        sim.run(bd, 1.0, watch=["pid.z"])
+
+
+def test_a_subsystem_that_is_used_twice_has_two_of_each_block(sim):
+    bd = sim.blockdiagram()
+    inner, gain = in_and_out(sim, "inner", lambda inner: inner.GAIN(3.0, name="gain"))
+    ramp = bd.RAMP(T=0, name="ramp")
+    one, two = (bd.SUBSYSTEM(inner, name=name) for name in ("one", "two"))
+    bd.connect(ramp, one, two)
+    for each in (one, two):
+        bd.connect(each, bd.NULL())
+    with pytest.raises(cs.UnknownName, match="block 'gain' is there more than once; name one of one/gain, two/gain"):
+        sim.run(bd, 1.0, watch=[gain])
+    out = sim.run(bd, 1.0, watch=[one, "two/gain"])
+    assert out.ynames == ["one[0]", "two/gain[0]"]
+    with pytest.raises(cs.UnknownName, match="name one of one/gain, two/gain"):
+        out.signal(gain)
+
+
+def test_a_block_of_another_diagram_is_not_watched(sim):
+    """It was recorded as if it had been there: one value that never changed."""
+    bd, other = sim.blockdiagram(), sim.blockdiagram()
+    bd.connect(bd.RAMP(name="ramp"), bd.NULL())
+    with pytest.raises(cs.UnknownName, match="watch: block 'gain' does not exist"):
+        sim.run(bd, 1.0, watch=[other.GAIN(2.0, name="gain")])
 
 
 def test_signals_by_name(sim):
@@ -107,7 +174,7 @@ def test_signals_by_name(sim):
     np.testing.assert_array_equal(out.signal("parts.place"), out.signal("x:x_0"))
     with pytest.raises(cs.UnknownName, match=r"one of several: parts.place, parts.speed"):
         out.signal("parts")
-    with pytest.raises(cs.UnknownName, match=r"did you mean 'parts\.speed'"):
+    with pytest.raises(cs.UnknownName, match="output of block 'parts' 'sped' does not exist; did you mean 'speed'"):
         out.signal("parts.sped")
 
 

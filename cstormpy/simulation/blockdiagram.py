@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,7 +18,8 @@ from bdsim.connect import EndPlug, Plug, StartPlug, Wire
 
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
-from cstormpy.simulation.wiring import describe, written
+from cstormpy.simulation.recording import named_blocks
+from cstormpy.simulation.wiring import describe, remember_subsystems, subsystems, written
 
 __all__ = ["WiredDiagram"]
 
@@ -83,9 +85,11 @@ class WiredDiagram(BlockDiagram):
 
     def __getitem__(self, name: int | str) -> Any:
         """Return a block by its name, or by the number that bdsim gave it."""
-        known = self.blocknames if isinstance(name, str) else {block.id: block for block in self.blocklist}
+        known: dict[Any, Any] = named_blocks(self)
+        if not isinstance(name, str):
+            known = {block.id: block for block in self.blocklist}
         if name not in known:
-            raise unknown_name("block", name, self.blocknames)
+            raise unknown_name("block", name, named_blocks(self))
         return known[name]
 
     def add_block(self, block: Any) -> None:
@@ -93,6 +97,15 @@ class WiredDiagram(BlockDiagram):
         if block.name in self.blocknames:
             raise InvalidValue(f"name: the diagram already has a block {block.name!r}; give another name")
         super().add_block(block)
+        # a diagram that is used as a subsystem is copied: by this its maker's blocks are known among the copies
+        block._identity = uuid.uuid4().hex
+
+    def compile(self, *args: Any, **options: Any) -> Any:
+        """Prepare for a run, in which the blocks of subsystems stand beside the others."""
+        inside = subsystems(self)
+        done = super().compile(*args, **options)
+        remember_subsystems(inside)
+        return done
 
     def connect(self, start: Any, *ends: Any, name: str | None = None) -> None:
         """Connect the outputs of a block, or some of them, to as many inputs.

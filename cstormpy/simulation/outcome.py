@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.recording import signal_name
+from cstormpy.simulation.recording import paths, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run
 
@@ -30,6 +30,7 @@ def result_of(bd: Any, run: Run) -> Result:
         out["y"] = _side_by_side(out[".ywatch"])
         out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
     out[".outputs"] = [signal_name(b, port) for b in bd.blocklist for port in range(b.nout)]
+    out[".paths"] = paths(bd)
     by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
     out[".panes"] = (
         [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []

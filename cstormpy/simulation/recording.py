@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, UnknownName, unknown_name
 
-__all__ = ["Recording", "Signal", "find_signals", "signal_name"]
+__all__ = ["Recording", "Signal", "find_signals", "named_blocks", "paths", "port_suffix", "signal_name"]
 
 Array = NDArray[np.float64]
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
@@ -22,8 +22,37 @@ _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+
 
 def signal_name(block: Any, port: int) -> str:
     """Return how an output is called in a result."""
-    names = block._outport_names
-    return f"{block.name}.{names[port]}" if names else f"{block.name}[{port}]"
+    path, names = _outside(block)
+    return path + port_suffix(names, port)
+
+
+def port_suffix(names: Sequence[str] | None, port: int) -> str:
+    """Return what stands behind a block's name for one of its outputs."""
+    return f".{names[port]}" if names else f"[{port}]"
+
+
+def _outside(block: Any) -> tuple[str, Any]:
+    """Return the name and the output names of a block, or of the subsystem whose outputs an OUTPORT has."""
+    path, names, _ = block.__dict__.get("_outside") or (str(block.name), block._outport_names, None)
+    return path, names
+
+
+def named_blocks(bd: Any) -> dict[str, Any]:
+    """Return the blocks of a diagram by name; of a compiled one, for each subsystem the block that has its outputs."""
+    subsystems = {_outside(block)[0]: block for block in bd.blocklist if "_outside" in block.__dict__}
+    return subsystems | bd.blocknames
+
+
+def paths(bd: Any) -> dict[str, list[str]]:
+    """Return how the blocks of a compiled diagram are called, by what tells them and their copies from others."""
+    found: dict[str, list[str]] = {}
+    for block in bd.blocklist:
+        path = _outside(block)[0]
+        found.setdefault(block.__dict__.get("_identity") or "", []).append(path)
+        if "_outside" in block.__dict__:
+            found.setdefault(block.__dict__["_outside"][2] or "", []).append(path)
+    found.pop("", None)
+    return found
 
 
 class Signal:
@@ -42,8 +71,8 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
     Parameters
     ----------
     watch : "all", or a list of blocks, plugs and names
-        A name is a block's, of which all outputs are meant, or one port's as in ``"plant[1]"`` or ``"plant.qd"``. A
-        block stands for its output 0, as in bdsim.
+        A block, or its name, stands for all its outputs; a plug, or a name as ``"plant[1]"`` or ``"plant.qd"``, for
+        one. A subsystem is named as it was made, and so are the blocks in it, after its name and a slash.
     what : str
         The argument that they were given as, for messages.
     """
@@ -61,36 +90,51 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
 def _find(bd: Any, item: Any, what: str) -> list[Signal]:
     if isinstance(item, str):
         return _by_name(bd, item, what)
-    block, port = (item.block, item.port) if isinstance(item, Plug) else (item, 0)
-    if not isinstance(block, Block):
+    if not isinstance(item, (Block, Plug)):
         raise InvalidType(
             f"{what}: expected blocks, their ports or names such as 'plant[0]', got {type(item).__name__}"
         )
-    ports = [port] if isinstance(port, int) else list(item.portlist)
-    if block.blockclass == "subsystem" and hasattr(block, "outport"):
-        block = block.outport  # it stands for the subsystem once that is imported
+    block = _there(bd, item.block if isinstance(item, Plug) else item, what)
+    ports: Iterable[int] = range(block.nout)
+    if isinstance(item, Plug):
+        ports = [item.port or 0] if not item.isslice else item.portlist
     for p in ports:
         if not 0 <= p < block.nout:
-            raise UnknownName(f"{what}: block {block.name!r} has {block.nout} outputs, there is no output {p}")
+            raise UnknownName(f"{what}: block {_outside(block)[0]!r} has {block.nout} outputs, there is no output {p}")
     return [Signal(block, p) for p in ports]
 
 
+def _there(bd: Any, block: Any, what: str) -> Any:
+    """Return the block of a compiled diagram that has the outputs of one that a user made."""
+    if block.blockclass == "subsystem" and hasattr(block, "outport"):
+        block = block.outport
+    if any(block is each for each in bd.blocklist):
+        return block
+    found = paths(bd).get(block.__dict__.get("_identity"), [])
+    if len(found) > 1:
+        raise UnknownName(f"{what}: block {block.name!r} is there more than once; name one of {', '.join(found)}")
+    if not found:
+        raise unknown_name(f"{what}: block", block.name, named_blocks(bd))
+    return named_blocks(bd)[found[0]]
+
+
 def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
-    block = bd.blocknames.get(text)
+    known = named_blocks(bd)
+    block = known.get(text)
     if block is not None:
         return [Signal(block, p) for p in range(block.nout)]
     match = _NAME.match(text)
-    block = bd.blocknames.get(match["block"]) if match else None
+    block = known.get(match["block"]) if match else None
     if match is None or block is None:
-        raise unknown_name(f"{what}: block", match["block"] if match else text, bd.blocknames)
-    names = list(block._outport_names or [])
+        raise unknown_name(f"{what}: block", match["block"] if match else text, known)
+    names = list(_outside(block)[1] or [])
     if match["name"] is not None:
         if match["name"] not in names:
-            raise unknown_name(f"{what}: output of block {block.name!r}", match["name"], names)
+            raise unknown_name(f"{what}: output of block {match['block']!r}", match["name"], names)
         return [Signal(block, names.index(match["name"]))]
     port = int(match["port"])
     if port >= block.nout:
-        raise UnknownName(f"{what}: block {block.name!r} has {block.nout} outputs, there is no output {port}")
+        raise UnknownName(f"{what}: block {match['block']!r} has {block.nout} outputs, there is no output {port}")
     return [Signal(block, port)]
 
 

@@ -22,10 +22,10 @@ from bdsim.connect import Plug
 from numpy.typing import NDArray
 
 from cstormpy import report
-from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.simulation.mat_files import read_mat
-from cstormpy.simulation.recording import signal_name
+from cstormpy.simulation.recording import port_suffix
 
 __all__ = ["Recorded", "Result", "read"]
 
@@ -69,11 +69,10 @@ class Result(BDStruct):
         Parameters
         ----------
         name : str, or port
-            Of a port, a state, or a block that has one watched output; or the port itself.
+            Of a port, a state, or a block that has one watched output; or the port or the block itself.
         """
         if isinstance(name, (Block, Plug)):
-            block, port = (name.block, name.port) if isinstance(name, Plug) else (name, 0)
-            name = signal_name(block, port)
+            name = self._name_of(name)
         found = {**dict(zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False))}
         for k, state in enumerate(self.data["xnames"]):
             found.setdefault(state, self.data["x"][:, k])
@@ -86,9 +85,24 @@ class Result(BDStruct):
             return value
         if wanted:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
-        if any(name in (output, _owner(output)) for output in self.data.get(".outputs", [])):
+        outputs = self.data.get(".outputs", [])
+        if any(name in (output, _owner(output)) for output in outputs):
             raise UnknownName(f"signal {name!r} was not watched; name it, as in sim.run(bd, watch=[{name!r}])")
+        path = _owner(name) + "."
+        ports = [output.removeprefix(path) for output in outputs if output.startswith(path)]
+        if ports:
+            raise unknown_name(f"output of block {_owner(name)!r}", name.removeprefix(path), ports)
         raise unknown_name("signal", name, found)
+
+    def _name_of(self, given: Block | Plug) -> str:
+        """Return how a block or port is called in this run: inside of a subsystem, it stands after its name."""
+        block = given.block if isinstance(given, Plug) else given
+        found = self.data.get(".paths", {}).get(getattr(block, "_identity", None), [str(block.name)])
+        if len(found) > 1:
+            raise UnknownName(f"signal: block {block.name!r} is there more than once; name one of {', '.join(found)}")
+        if isinstance(given, Block):
+            return found[0]
+        return found[0] + port_suffix(block._outport_names, given.port or 0)
 
     def recorded(self) -> Recorded:
         """Return what a file of this run would hold."""

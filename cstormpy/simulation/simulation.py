@@ -168,7 +168,8 @@ class Simulation(Analysis, Sweeping, BDSim):
         checkfinite : bool
             End the run where an output is not finite. Default True.
         watch : list, or "all"
-            Signals to record: blocks, ports, or names as ``"plant"`` (all its outputs), ``"plant.q"``, ``"plant[0]"``.
+            Signals to record: blocks, of which all outputs are meant, ports, or names as ``"plant"``, ``"plant.q"``,
+            ``"plant[0]"``.
         rtol, atol : float, optional
             Tolerances of the adaptive solvers, 1e-6 and 1e-9 unless said.
         log_dt : float, optional

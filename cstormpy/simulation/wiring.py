@@ -16,7 +16,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.errors import CstormError, DiagramError
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["compile_diagram", "describe", "input_name", "output_name", "written"]
+__all__ = ["compile_diagram", "describe", "input_name", "output_name", "remember_subsystems", "subsystems", "written"]
 
 
 def describe(block: Any) -> str:
@@ -61,12 +61,26 @@ def compile_diagram(bd: Any) -> None:
     _check_ports(bd)
     for clock in bd.clocklist:
         clock.statenames.clear()  # bdsim adds to them at each compilation
+    inside = subsystems(bd)
     try:
         with quiet() as printed:
             bd.compile(evaluate=False)
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
+    remember_subsystems(inside)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
+
+
+def subsystems(bd: Any) -> list[Any]:
+    """Return the subsystems of a diagram, also those within others; none of a compiled one, where they are replaced."""
+    found = [block for block in bd.blocklist if isinstance(block, SubsystemBlock)]
+    return found + [inner for block in found for inner in subsystems(block.subsystem)]
+
+
+def remember_subsystems(inside: list[Any]) -> None:
+    """Let each OUTPORT say which subsystem's outputs it has, once the subsystem itself is replaced by its blocks."""
+    for block in inside:
+        block.outport._outside = (str(block.name), block._outport_names, getattr(block, "_identity", None))
 
 
 def _check_ports(bd: Any, path: str = "") -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from bdsim.components import Block, Plug
 
 from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
+from cstormpy.blocks._stops import Stops
 from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 
@@ -71,10 +72,13 @@ class Mechanical(Ported):
     _mech: Mechanism
     _widths: tuple[tuple[Width, ...], tuple[Width, ...]]
     _parts: tuple[Sequence[str], ...]
+    _stops: Stops | None = None
 
     def _prepare(self, mech: Mechanism) -> None:
         """Keep the mechanism, and make ready what is evaluated."""
         self._mech = mech
+        if self._stops is not None:
+            self._stops.read(mech)
 
     @property
     def mech(self) -> Mechanism:

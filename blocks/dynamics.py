@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
+from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.border import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
@@ -72,6 +73,10 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
     ``active=["elbow"]`` the one input ``acc``. A port's numbers are in the order of q. There is no feedthrough, so
     that any controller can close the loop; accelerations and torques come from :class:`JointEffort`.
 
+    Limits of joints are data: a run goes beyond them, and says so once. ``stops=True`` makes spring-damper stops at
+    the position limits of all joints that are not active, with or without motor, by the law of :class:`JointLimit`;
+    ``stops={"stiffness": 5e3, "damping": 50, "joints": ["cart"]}`` gives what that block is given.
+
     The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
     effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
     links, joints and drive.
@@ -93,6 +98,7 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         wrench: bool = False,
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
+        stops: bool | Mapping[str, Any] = False,
         **blockargs: Any,
     ) -> None:
         """Create the plant.
@@ -109,18 +115,22 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         :type active: list, optional
         :param actuated: names of the joints that have a motor; those of the mechanism unless given
         :type actuated: list, optional
+        :param stops: whether the limited joints have stops, or how: stiffness, damping, joints, depth of JOINTLIMIT;
+            defaults to False
+        :type stops: bool or dict
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"))
+        stopped = stops_of(mechanism, stops)
         start = [ports.coordinates(q0, mechanism, "q0"), ports.coordinates(qd0, mechanism, "qd0")]
         n = mechanism.n
         super().__init__(
             nstates=2 * n, **ports.options(type(self), blockargs, drive.names, self.outlabels, states=2 * n)
         )
         self._x0 = np.concatenate(start)
-        self._drive, self._n = drive, n
+        self._drive, self._n, self._stops = drive, n, stopped
         self._pushed: tuple[int, Array, Array] | None = None
         self._widths, self._parts = (drive.widths, (n, n)), drive.owners
         self._prepare(mechanism)
@@ -140,7 +150,8 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         self._name_states()
 
     def _prepare(self, mech: Mechanism) -> None:
-        self._mech, self._evaluate = mech, mech.hybrid_evaluator()
+        super()._prepare(mech)
+        self._evaluate = mech.hybrid_evaluator()
 
     @property
     def q0(self) -> Array:
@@ -214,6 +225,8 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         """Return rate and acceleration."""
         n, drive = self._n, self._drive
         q, qd, given = x[:n], x[n:], drive.u(self, u)
+        if self._stops is not None:
+            given = given + self._stops.torque(q, qd)
         xd = np.empty(2 * n)
         xd[:n] = qd
         try:
@@ -279,6 +292,8 @@ class JointEffort(bases.Mechanical, FunctionBlock):
     ``torque``, because bdsim looks up ``block.tau`` among the outputs first: an output ``tau`` would take the place
     of the input ``tau`` in ``bd.connect(controller, effort.tau)``, silently.
 
+    Beside a plant with stops it takes the same ``stops``, whose torques move the joints and are none of the motors'.
+
     Tunable are ``gravity`` and ``mech``.
 
     :seealso: :class:`HybridDynamics`
@@ -296,6 +311,7 @@ class JointEffort(bases.Mechanical, FunctionBlock):
         wrench: bool = False,
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
+        stops: bool | Mapping[str, Any] = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -308,13 +324,16 @@ class JointEffort(bases.Mechanical, FunctionBlock):
         :type active: list, optional
         :param actuated: names of the joints that have a motor; those of the mechanism unless given
         :type actuated: list, optional
+        :param stops: those of the plant, as HYBRIDDYNAMICS takes them, defaults to False
+        :type stops: bool or dict
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
+        stopped = stops_of(mechanism, stops)
         super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
-        self._drive, self._n = drive, mechanism.n
+        self._drive, self._n, self._stops = drive, mechanism.n, stopped
         self._widths = (self._n, self._n, *drive.widths), (self._n, self._n)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
         self._prepare(mechanism)
@@ -325,12 +344,13 @@ class JointEffort(bases.Mechanical, FunctionBlock):
         """Return accelerations and torques."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
+        stops = 0.0 if self._stops is None else self._stops.torque(q, qd)
         try:
-            found = self._mech.hybrid_dynamics(q, qd, given, wrench=wrench)
+            found = self._mech.hybrid_dynamics(q, qd, given + stops, wrench=wrench)
         except NonFinite:
             self._blame(u)
             raise
-        return [found.qdd, found.tau]
+        return [found.qdd, found.tau - stops]
 
 
 class InverseDynamics(bases.Mechanical, FunctionBlock):

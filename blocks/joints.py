@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
+from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.border import as_floats
-from cstormpy.dynamics.loads import stop_torque, wrap
+from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism import Mechanism, Revolute, as_mechanism, checks
+from cstormpy.mechanism import Mechanism, Revolute, as_mechanism
 from cstormpy.trajectory.checks import finite_array, is_single, real_number, whole_number
 
 Array = NDArray[np.float64]
@@ -193,10 +194,11 @@ class JointLimit(bases.Mechanical, FunctionBlock):
     A stop pushes and never pulls, and its damper sets in over the depth h, so that nothing jumps at the touch: no event
     is needed. With a stiff stop the steps of an integration are short while it is touched.
 
-    The dynamics know only the torques of motors, so a stop acts through the motor's port: add this output to the
-    controller's with a SUM block. A joint without motor, or one whose motion is prescribed, can have no such stop: a
-    limited one among them is refused unless ``joints`` leaves it out. With ``all=True`` the output has the torques of
-    all n joints, for what takes those, as INVERSEDYNAMICS gives them; then nothing is refused.
+    Shorter is ``HYBRIDDYNAMICS(..., stops=True)``: a plant with these stops inside, also at joints without motor. Here
+    a stop acts through the motor's port: add this output to the controller's with a SUM block. A joint without motor,
+    or one whose motion is prescribed, can have no such stop: a limited one among them is refused unless ``joints``
+    leaves it out. With ``all=True`` the output has the torques of all n joints, for what takes those, as
+    INVERSEDYNAMICS gives them; then nothing is refused.
 
     Tunable are ``stiffness``, ``damping`` and ``mech``.
 
@@ -245,50 +247,37 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         mechanism = as_mechanism(mech)
         every = ports.flag(all, "all")
         driven = np.flatnonzero(mechanism.actuated_mask & ~mechanism.active_mask)
-        stopped = _limited(mechanism, joints, None if every else driven)
-        k = _each(stiffness, mechanism, "stiffness")
-        d = _each(damping, mechanism, "damping")
-        h = checks.positive(depth, "depth")
+        stops = Stops(mechanism, stiffness, damping, joints, depth, None if every else driven)
         super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
-        self._stopped, self._rows = stopped, np.arange(mechanism.n) if every else driven
-        self._stiffness, self._damping, self._onset = k, d, h
+        self._stops, self._rows = stops, np.arange(mechanism.n) if every else driven
         n = mechanism.n
         self._widths, self._parts = ((n, n), (len(self._rows),)), (mechanism.names, mechanism.names)
         self._prepare(mechanism)
         for name in ("stiffness", "damping", "mech"):
             self.add_param(name)
 
-    def _prepare(self, mech: Mechanism) -> None:
-        self._mech = mech
-        self._low, self._high = np.full(mech.n, -math.inf), np.full(mech.n, math.inf)
-        for index in self._stopped:
-            limits = mech.joint(mech.names[index]).limits  # type: ignore[attr-defined]
-            if limits is not None and limits.position is not None:
-                self._low[index], self._high[index] = limits.position
-
     @property
     def stiffness(self) -> Array:
         """Stiffness of the stop of each joint, (n,) [N m/rad, N/m]."""
-        return self._stiffness.copy()
+        return self._stops.stiffness.copy()
 
     @stiffness.setter
     def stiffness(self, value: ArrayLike) -> None:
-        self._stiffness = _each(value, self._mech, "stiffness")
+        self._stops.stiffness = each_joint(value, self._mech, "stiffness")
 
     @property
     def damping(self) -> Array:
         """Damping of the stop of each joint, (n,) [N m s/rad, N s/m]."""
-        return self._damping.copy()
+        return self._stops.damping.copy()
 
     @damping.setter
     def damping(self, value: ArrayLike) -> None:
-        self._damping = _each(value, self._mech, "damping")
+        self._stops.damping = each_joint(value, self._mech, "damping")
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the torques of the stops."""
         q, qd = (ports.vector(self, port, u[port], self._mech.n, self._mech.names) for port in (0, 1))
-        tau = stop_torque(q, qd, self._low, self._high, self._stiffness, self._damping, self._onset)
-        return [tau[self._rows]]
+        return [self._stops.torque(q, qd)[self._rows]]
 
 
 def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
@@ -314,43 +303,3 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
         if mech is not None and chosen[-1] < mech.n and not isinstance(mech.joint(mech.names[chosen[-1]]), Revolute):
             raise InvalidValue(f"joint {mech.names[chosen[-1]]!r}: is not revolute, so that its position is no angle")
     return chosen
-
-
-def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> list[int]:
-    """Return the coordinates that have stops; refuse those whose torque is not to be had."""
-    limited = [
-        k
-        for k, name in enumerate(mech.names)
-        if (limits := getattr(mech.joint(name), "limits", None)) is not None and limits.position is not None
-    ]
-    if joints is None:
-        chosen = limited
-        if not chosen:
-            raise InvalidValue("mechanism: no joint has position limits; give one limits=Limits(position=(low, high))")
-    else:
-        wanted = [joints] if isinstance(joints, str) else joints
-        if not isinstance(wanted, (list, tuple)) or not wanted:
-            raise InvalidType("joints: expected a list of names, at least one")
-        chosen = [mech.joint_index(name) for name in wanted]
-        for k in chosen:
-            if k not in limited:
-                raise InvalidValue(f"joint {mech.names[k]!r}: has no position limits, so that there is no stop")
-    for k in chosen:
-        if driven is not None and k not in driven:
-            why = "its motion is prescribed" if mech.active_mask[k] else "has no motor"
-            others = [mech.names[i] for i in chosen if i in driven]
-            raise InvalidValue(
-                f"joint {mech.names[k]!r}: {why}, so that no torque of a stop can act there; leave it out, "
-                f"as joints={others}, or take the torques of all joints, all=True"
-            )
-    return chosen
-
-
-def _each(value: Any, mech: Mechanism, what: str) -> Array:
-    """Return one number for each coordinate, none of them negative."""
-    if is_single(value):
-        return np.full(mech.n, checks.nonnegative(value, what))
-    array = finite_array(value, what, (mech.n,), "one for each joint of q")
-    for name, number in zip(mech.names, array.tolist(), strict=True):
-        checks.nonnegative(number, f"joint {name!r}: {what}")
-    return array

@@ -20,6 +20,7 @@ from cstormpy.blocks.measures import Effort
 from cstormpy.dynamics.loads import stop_torque, wrap
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.mechanism import Limits, Link, Mechanism, Prismatic, Revolute, library
+from cstormpy.report import facts
 
 ACROBOT = library.acrobot()
 
@@ -49,6 +50,115 @@ def run(sim, bd, T, **options):
         if isinstance(sim, cs.Simulation):
             return sim.run(bd, T=T, rtol=1e-9, on_error="raise", **options)
         return sim.run(bd, T=T, solver_args={"rtol": 1e-9, "atol": 1e-11, "max_step": 0.05}, **options)
+
+
+# ---------------------------------------------------------------- limits of a plant
+
+
+ENGINES = pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+
+
+def rolling(engine, stops=False, name="plant", **drive):
+    """Return a crane whose trolley rolls towards its limit, which it reaches after 0.2 s, and what runs it."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    mech = crane(actuated=[], **drive).with_gravity((0, 0, 0))
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[1.0, 0.0], qd0=[5.0, 0.0], stops=stops, name=name)
+    return sim, bd, plant
+
+
+@ENGINES
+def test_a_joint_that_leaves_its_limits_is_told(caplog, engine):
+    """A cart with limits (-3, 3) went to 379 km, in silence, with the status "finished"."""
+    sim, bd, _ = rolling(engine, name=f"plant_{engine}")
+    out = sim.run(bd, T=4.0)
+    assert out.status == "finished"
+    (left,) = out.left_limits
+    assert (left.plant, left.joint, left.limits) == (f"plant_{engine}", "track", (-1.0, 2.0))
+    assert 0.2 < left.t < 0.3 and left.farthest == out.x[:, 0].max() > 20.0
+    (said,) = [record.getMessage() for record in caplog.records if "limits" in record.getMessage()]
+    assert f"block 'plant_{engine}': joint 'track' leaves its limits, -1 to 2" in said
+    assert "HYBRIDDYNAMICS(..., stops=True)" in said
+    assert "beyond its limits -1 to 2" in " ".join(value for _, value in facts.numbers(out))
+    sim.run(bd, T=4.0)
+    assert caplog.text.count("leaves its limits") == 1, "it is said once"
+
+
+def test_within_its_limits_or_at_a_stop_nothing_is_said(caplog):
+    sim, bd, _ = rolling("interpreted")
+    assert sim.run(bd, T=0.15).left_limits == []
+    sim, bd, _ = rolling("interpreted", stops={"stiffness": 100.0})
+    out = sim.run(bd, T=1.0)
+    assert out.x[:, 0].max() > 2.1 and out.left_limits == []
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(crane(), q0=[1.9, 0.0], qd0=[3.0, 0.0])
+    stops = bd.JOINTLIMIT(crane())
+    bd.connect(plant[0:2], stops[0:2])
+    bd.connect(stops, plant[0])
+    assert sim.run(bd, T=0.2).left_limits == []
+    assert "limits" not in caplog.text
+
+
+@ENGINES
+def test_a_plant_with_stops_is_one_with_jointlimit(engine):
+    """The same law at the same joints; and the energy is that of before, where no damper takes any."""
+    for options in (True, {"stiffness": [800.0, 60.0], "damping": 0.0, "depth": 0.02}):
+        sim, bd, plant = rolling(engine, options)
+        effort = bd.JOINTEFFORT(plant.mech, stops=options, name="effort")
+        bd.connect(plant[0:2], effort[0:2])
+        out = sim.run(bd, T=0.8, rtol=1e-10, atol=1e-12, watch=["effort"])
+        assert out.x[:, 0].max() > 2.0 and out.x[:, 2].min() < 0.0, "it came back"
+        bd = sim.blockdiagram()
+        mech = crane().with_gravity((0, 0, 0))
+        driven = bd.HYBRIDDYNAMICS(mech, q0=[1.0, 0.0], qd0=[5.0, 0.0], name="plant")
+        stops = bd.JOINTLIMIT(mech, **({} if options is True else options))
+        effort = bd.JOINTEFFORT(mech, name="effort")
+        bd.connect(driven[0:2], stops[0:2], effort[0:2])
+        bd.connect(stops, driven[0], effort[2])
+        wired = sim.run(bd, T=0.8, rtol=1e-10, atol=1e-12, watch=["effort"])
+        np.testing.assert_allclose(out.x[-1], wired.x[-1], rtol=1e-7)
+        np.testing.assert_allclose(out.signal("effort.qdd")[-1], wired.signal("effort.qdd")[-1], rtol=1e-6, atol=1e-9)
+        assert np.abs(wired.signal("effort.torque")).max() > 30.0
+        np.testing.assert_allclose(out.signal("effort.torque"), 0.0, atol=1e-10)
+    kinetic, _ = mech.energy(out.x[:, :2], out.x[:, 2:])
+    beyond = np.stack([np.maximum(out.x[:, 0] - 2.0, 0.0), np.maximum(out.x[:, 1] - 0.5, 0.0)])
+    energy = kinetic + 0.5 * np.array([800.0, 60.0]) @ beyond**2
+    np.testing.assert_allclose(energy, energy[0], rtol=1e-6)  # the torque has a kink at the touch
+
+
+def test_stops_of_a_plant_leave_out_what_is_prescribed():
+    plant = HybridDynamics(crane(active=["track"]), stops={"stiffness": 7.0})
+    assert plant.deriv(0.0, [[0.0], [0.0]], np.array([5.0, 0.0, 0.0, 0.0]))[2] == 0.0
+    with pytest.raises(InvalidValue, match="joint 'track': its motion is prescribed"):
+        HybridDynamics(crane(active=["track"]), stops={"joints": ["track"]})
+
+
+def test_linear_models_know_the_stops():
+    sim, bd, _ = rolling("auto", {"stiffness": 800.0, "damping": 0.0})
+    found = sim.linearize(bd, x=[2.1, 0.0, 0.0, 0.0]).A[2:, :2]
+    mass = crane().mass_matrix([2.1, 0.0])
+    np.testing.assert_allclose(found, -np.linalg.solve(mass, np.diag([800.0, 0.0])), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("stops", "error", "says"),
+    [
+        (
+            1.0,
+            InvalidType,
+            "stops: expected True or False, or a dict of stiffness, damping, joints, depth, got a float",
+        ),
+        ({"stifness": 1.0}, UnknownName, "stops: option 'stifness' does not exist; did you mean 'stiffness'"),
+        ({"stiffness": -1.0}, InvalidValue, "stiffness"),
+        ({"joints": ["hing"]}, UnknownName, "did you mean 'hinge'"),
+    ],
+)
+def test_wrong_stops_of_a_plant(stops, error, says):
+    with pytest.raises(error, match=says):
+        HybridDynamics(crane(), stops=stops)
+    with pytest.raises(InvalidValue, match="no joint has position limits"):
+        HybridDynamics("acrobot", stops=True)
 
 
 # ---------------------------------------------------------------- ANGLEWRAP

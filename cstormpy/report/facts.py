@@ -194,6 +194,10 @@ def numbers(out: Any) -> Rows:
     for key, value in dict(getattr(stats, "data", stats) or {}).items():
         name = {"integration_time_points": "samples"}.get(key, str(key).lstrip(".").replace("_", " "))
         rows.append((name, f"{value:.4g} s" if "time" in name and isinstance(value, float) else _grouped(value)))
+    for left in _of(out, "left_limits") or []:
+        low, high = left.limits
+        beyond = f"beyond its limits {low:g} to {high:g} from {left.t:.4g} s on, as far as {left.farthest:.4g}"
+        rows.append((f"{left.plant}, {left.joint}", beyond))
     wall = _of(out, "wall_time")
     if isinstance(wall, (int, float)):
         rows.append(("wall time", f"{wall:.4g} s"))

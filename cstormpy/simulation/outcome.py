@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.simulation.limits import limits_left
 from cstormpy.simulation.recording import paths, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run
@@ -41,6 +42,7 @@ def result_of(bd: Any, run: Run) -> Result:
         run.state(),
         run.events,
     )
+    out[".left_limits"] = limits_left(bd, t, x)
     out[".stats"] = Result("stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count)
     return out
 

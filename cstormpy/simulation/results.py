@@ -22,7 +22,7 @@ from bdsim.connect import Plug
 from numpy.typing import NDArray
 
 from cstormpy import report
-from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.simulation.mat_files import read_mat
 from cstormpy.simulation.recording import port_suffix
@@ -48,6 +48,8 @@ class Result(BDStruct):
         "finished", "stopped" (by a block), "interrupted" (Ctrl-C) or "failed".
     message : str
         Why the run ended.
+    left_limits : list of LeftLimits
+        Joints without a stop that went beyond their position limits: plant, joint, t, limits, farthest.
     state : SavedState
         From which a run goes on: ``sim.run(bd, T=5, start=out.state)``.
     """

@@ -22,6 +22,7 @@ from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
+from cstormpy.simulation.limits import say_limits_left
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -304,6 +305,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         if run.error is not None and (on_error == "raise" or not len(out.t)):
             run.error.result = out  # type: ignore[attr-defined]
             raise run.error
+        say_limits_left(out.left_limits)
         if run.error is not None or run.status == "interrupted":
             notice(f"{run.message}; {len(out.t)} samples until then are returned")
         elif run.interrupts.pressed:

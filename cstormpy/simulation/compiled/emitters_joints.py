@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
-from cstormpy.simulation.compiled.emitters_mechanisms import vector
+from cstormpy.simulation.compiled.emitters_mechanisms import stop_torques, vector
 from cstormpy.simulation.compiled.registry import Value, emits, emits_guard
 
 __all__: list[str] = []
@@ -50,14 +50,4 @@ def _far_side(e: Emitter, block: Any, u: Values, detector: Any) -> Value:
 @emits("cstormpy.blocks.joints.JointLimit")
 def _joint_limit(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     q, qd = (vector(value, block._mech.n) for value in u)
-    tau = e.each(
-        f"{e.call('stop_torque')}({{0}}, {{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{6}})",
-        q,
-        qd,
-        e.number(lambda: block._low),
-        e.number(lambda: block._high),
-        e.number(lambda: block._stiffness),
-        e.number(lambda: block._damping),
-        e.number(lambda: block._onset),
-    )
-    return [tau[e.depends(lambda: block._rows)]]
+    return [stop_torques(e, block, q, qd)[e.depends(lambda: block._rows)]]

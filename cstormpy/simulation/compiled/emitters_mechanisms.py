@@ -13,7 +13,7 @@ import numpy as np
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
 
-__all__ = ["NO_WRENCH", "Asked", "driven", "energies", "held", "motion", "vector", "wrenches"]
+__all__ = ["NO_WRENCH", "Asked", "driven", "energies", "held", "motion", "stop_torques", "vector", "wrenches"]
 
 Values = list[Value]
 #: A slice of no numbers.
@@ -135,6 +135,30 @@ def _move(asked: Asked, g: str, drive: str, wrench: str) -> None:
         e.fail_if(f"{e.call('loaded_motion')}({tables}, {g}, {wrench}) != 0")
 
 
+def stop_torques(e: Emitter, block: Any, q: Value, qd: Value) -> Value:
+    """Return the torques of a block's stops on all joints."""
+    return e.each(
+        f"{e.call('stop_torque')}({{0}}, {{1}}, {{2}}, {{3}}, {{4}}, {{5}}, {{6}})",
+        q,
+        qd,
+        e.number(lambda: block._stops.low),
+        e.number(lambda: block._stops.high),
+        e.number(lambda: block._stops.stiffness),
+        e.number(lambda: block._stops.damping),
+        e.number(lambda: block._stops.depth),
+    )
+
+
+def _stopped(e: Emitter, block: Any, torques: Value, q: Value, qd: Value, sign: str) -> Value:
+    """Return torques of all joints with those of the block's own stops, if it has any, added or taken away."""
+    if e.depends(lambda: block._stops is None):
+        return torques
+    both, where = e.each(f"{{0}} {sign} {{1}}", torques, stop_torques(e, block, q, qd)), block._stops.where
+    out = torques.copy()
+    out[where] = both[where]
+    return out
+
+
 @emits("cstormpy.blocks.dynamics.HybridDynamics")
 def _plant(e: Emitter, block: Any, u: Values, x: Value) -> Values:
     return [x[: block._n], x[block._n :]]
@@ -145,7 +169,7 @@ def _plant_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
     asked, n = Asked.of_block(e, block), block._n
     q, qd = x[:n], x[n:]
     first = e.scratch(5 * n)
-    e.store([q, qd, driven(block, u)], first)
+    e.store([q, qd, _stopped(e, block, driven(block, u), q, qd, "+")], first)
     g, wrench = f"w[{first}:{first + 5 * n}]", wrenches(e, block._drive, asked.links, u)
     pushed, push = e.number(lambda: float(block._pushed is not None)), e.numbers(lambda: _push(block))
     with e.under(f"if {pushed} == 0.0:"):
@@ -168,7 +192,8 @@ def _joint_effort(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     asked = Asked.of_block(e, block)
     q, qd = (vector(value, block._n) for value in u[:2])
     wrench = wrenches(e, block._drive, asked.links, u)
-    return list(motion(asked, q, qd, driven(block, u), wrench=wrench))
+    qdd, tau = motion(asked, q, qd, _stopped(e, block, driven(block, u), q, qd, "+"), wrench=wrench)
+    return [qdd, _stopped(e, block, tau, q, qd, "-")]
 
 
 @emits("cstormpy.blocks.dynamics.InverseDynamics")

@@ -1,0 +1,80 @@
+"""Joint limits that a run goes beyond where no stop holds the joint."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.reporting import notice_once
+
+__all__ = ["LeftLimits", "limits_left", "say_limits_left"]
+
+Array = NDArray[np.float64]
+_BESIDE = 1e-6
+"""So far beyond a limit, in parts of its size or of 1, a joint may be by the error of an integration."""
+
+
+class LeftLimits(NamedTuple):
+    """A joint that a run takes beyond its position limits.
+
+    Attributes
+    ----------
+    plant, joint : str
+    t : float
+        When it is first found beyond them [s].
+    limits : tuple of float
+        Low and high [rad or m].
+    farthest : float
+        Its position where it is farthest from them [rad or m].
+    """
+
+    plant: str
+    joint: str
+    t: float
+    limits: tuple[float, float]
+    farthest: float
+
+
+def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
+    """Return the joints without a stop that are beyond their limits in the samples of a run.
+
+    A plant is a block with states, a mechanism and a place for stops; joints that a JOINTLIMIT of the same links stops
+    are left out.
+    """
+    found, first = [], 0
+    stopped = {
+        (block._mech.names, k) for block in bd.blocklist for k in getattr(getattr(block, "_stops", None), "where", ())
+    }
+    for block in bd.blocklist:
+        if block.blockclass != "continuous":
+            continue
+        if "_stops" in block.__dict__ and len(x):
+            mech = block._mech
+            for k, name in enumerate(mech.names):
+                limits = getattr(mech.joint(name), "limits", None)
+                if limits is not None and limits.position is not None and (mech.names, k) not in stopped:
+                    found += _left(str(block.name), name, t, x[:, first + k], limits.position)
+        first += block.nstates
+    return found
+
+
+def _left(plant: str, joint: str, t: Array, q: Array, limits: tuple[float, float]) -> list[LeftLimits]:
+    low, high = limits
+    beyond = np.fmax(low - q, q - high)
+    allowed = _BESIDE * np.where(q < low, max(1.0, abs(low)), max(1.0, abs(high)))
+    where = np.flatnonzero(beyond > allowed)
+    if not len(where):
+        return []
+    return [LeftLimits(plant, joint, float(t[where[0]]), (low, high), float(q[np.nanargmax(beyond)]))]
+
+
+def say_limits_left(left: list[LeftLimits]) -> None:
+    """Say once of each joint that it is beyond its limits, and how to make a stop."""
+    for each in left:
+        notice_once(
+            f"block {each.plant!r}: joint {each.joint!r} leaves its limits, {each.limits[0]:g} to {each.limits[1]:g}, "
+            "which are data that the dynamics do not enforce; HYBRIDDYNAMICS(..., stops=True) makes stops, "
+            "out.left_limits says when and how far"
+        )

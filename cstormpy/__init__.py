@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits
     from cstormpy.mechanism import Link as Link
+    from cstormpy.mechanism import Load as Load
     from cstormpy.mechanism import Mechanism as Mechanism
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
@@ -81,6 +82,7 @@ _HOMES = {
     "Joint": "mechanism",
     "Limits": "mechanism",
     "Link": "mechanism",
+    "Load": "mechanism",
     "Mechanism": "mechanism",
     "NonFinite": "errors",
     "Prismatic": "mechanism",

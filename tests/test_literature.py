@@ -7,7 +7,7 @@ import pytest
 from closeness import assert_close, tolerance
 from scipy.linalg import solve_continuous_are
 
-from cstormpy.mechanism import library
+from cstormpy.mechanism import Load, library
 
 
 # ---------------------------------------------------------------- Xiang, Arora and Abdel-Malek (2008)
@@ -39,6 +39,8 @@ def test_two_link_arm_has_the_torques_of_xiang(f):
         load = [("forearm", at_tip, [0, 0, 0, *force])]
         want = xiang_torque(*q, *qd, *qdd, f)
         assert_close(mech.inverse_dynamics(q, qd, qdd, wrench=load), want, 1e-13)
+        in_space = Load("forearm", [0.0, -f, 0.0], point=[0.4, 0.0, 0.0])
+        assert_close(mech.inverse_dynamics(q, qd, qdd, wrench=in_space), want, 1e-13)
         assert_close(mech.forward_dynamics(q, qd, want, wrench=load), qdd, tolerance(mech, q, 1e-13, "forward"))
         held = mech.with_drive(active=["elbow"])
         r = held.hybrid_dynamics(q, qd, [want[0], qdd[1]], wrench=load)
@@ -72,28 +74,21 @@ def xiang_sensitivity(t1, t2, w1, w2, a1, a2, f):
 @pytest.mark.nojit
 @pytest.mark.parametrize("f", [0.0, 10.0])
 def test_two_link_arm_has_the_sensitivities_of_xiang(f):
+    """(54)-(65), printed again as (71)-(82): the load at the tip points downwards in space, however the arm turns."""
     mech = library.xiang_two_link()
     rng = np.random.default_rng(2008)
-    tip = np.array([0.4, 0.0, 0.0])
+    weight = Load("forearm", [0.0, -f, 0.0], point=[0.4, 0.0, 0.0])
+    held = mech.with_drive(active=["elbow"])
     for _ in range(5):
         q, qd, qdd = rng.uniform(-3, 3, (3, 2))
-        angle = np.sum(q)
-        force, turned = (
-            -f * np.array([s, c, 0.0]) for s, c in ((np.sin(angle), np.cos(angle)), (np.cos(angle), -np.sin(angle)))
-        )
-        wrench, dwrench = (np.array([np.zeros(6), [*np.cross(tip, x), *x]]) for x in (force, turned))
-        d = mech.inverse_sensitivity(q, qd, qdd, wrench)
-        # The load keeps its direction in space, so that it turns in the link's frame, by as much for either angle.
-        load = -mech.jacobian(q, "forearm").T @ dwrench[1]
-        want = xiang_sensitivity(*q, *qd, *qdd, f)
-        for got, answer in zip((d.dy_dq + load[:, None], d.dy_dqd, d.dy_du), want, strict=True):
+        d = mech.inverse_sensitivity(q, qd, qdd, weight)
+        to_q, to_qd, M = xiang_sensitivity(*q, *qd, *qdd, f)
+        assert_close(d.y, xiang_torque(*q, *qd, *qdd, f), 1e-13)
+        for got, answer in zip((d.dy_dq, d.dy_dqd, d.dy_du), (to_q, to_qd, M), strict=True):
             assert_close(got, answer, 1e-13)
-        assert_close(mech.mass_matrix(q), want[2], 1e-13)
+        assert_close(mech.mass_matrix(q), M, 1e-13)
         # elbow driven: ∂q̈1 = -(∂τ1 - …) / M11, ∂τ2 = ∂τ2|q̈ + M21 ∂q̈1
-        held = mech.with_drive(active=["elbow"])
-        h = held.hybrid_sensitivity(q, qd, [d.y[0], qdd[1]], wrench)
-        (to_q, to_qd, M), tol = want, tolerance(held, q, 1e-13)
-        to_q = to_q - load[:, None]
+        h, tol = held.hybrid_sensitivity(q, qd, [d.y[0], qdd[1]], weight), tolerance(held, q, 1e-13)
         for got, (first, second) in zip((h.dy_dq, h.dy_dqd), (to_q, to_qd), strict=True):
             assert_close(got, np.array([-first / M[0, 0], second - M[1, 0] / M[0, 0] * first]), tol)
         schur = M[1, 1] - M[1, 0] ** 2 / M[0, 0]

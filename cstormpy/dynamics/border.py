@@ -1,7 +1,9 @@
 """The border between users' arrays and the kernels: shapes, finiteness, names, and what went wrong.
 
-Inside, a sample is a row: q, qd, u are (N, n), wrenches (0 | 1 | N, 6 n_links), the motion of the base
-(0 | 1 | N, 12); 0 rows where there is none, 1 row where all samples share it.
+Inside, a sample is a row: q, qd, u are (N, n), loads (0 | 1 | N, 6 n_links or 21 n_links), the motion of the base
+(0 | 1 | N, 12); 0 rows where there is none, 1 row where all samples share it. Of the 21 numbers of a link the first six
+are its wrench, which turns with it; the others are its dead load, which keeps its direction in space: moment and force
+in the base's axes, and Σ p fᵀ, p being the point of the link at which the force f acts (`cstormpy.kernels.loads`).
 """
 
 from __future__ import annotations
@@ -15,14 +17,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
+from cstormpy.kernels import layout
+from cstormpy.mechanism.loads import Load
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
-#: A wrench for every link, or some wrenches, each (link, pose of its frame in the link's, wrench).
-WrenchLike = ArrayLike | Sequence[tuple[str | int, ArrayLike | None, ArrayLike]] | None
+#: A wrench for every link, or loads, each a `Load` or (link, pose of its frame in the link's, wrench).
+WrenchLike = ArrayLike | Load | Sequence[Load | tuple[str | int, ArrayLike | None, ArrayLike]] | None
 #: Velocity and acceleration of the base, each (6,) or (N, 6), in its own frame.
 BaseLike = tuple[ArrayLike, ArrayLike] | None
 
@@ -121,23 +126,38 @@ def _rows_of(value: Any, shape: tuple[int, ...], count: int, single: bool, name:
 
 
 _MOMENT_AND_FORCE = "a wrench is (moment, force)"
+_ONE_OR_EACH = "a load is the same for all samples, or has a row for each of a batch"
+_WIDE = layout.WRENCH + layout.DEAD
+
+
+def read_loads(mech: Mechanism, wrench: WrenchLike) -> Array:
+    """Return loads that are the same for all samples as one row, (6 n_links,) or (21 n_links,), or (0,) for none."""
+    rows = _wrench_rows(mech, wrench, 1, True)
+    return rows[0] if len(rows) else np.zeros(0)
 
 
 def _wrench_rows(mech: Mechanism, wrench: WrenchLike, count: int, single: bool) -> Array:
     if wrench is None:
         return _NONE
+    if isinstance(wrench, Load):
+        wrench = [wrench]
     if isinstance(wrench, (list, tuple)) and (not wrench or any(map(_is_load, wrench))):
         return _loads_on_links(mech, wrench, count, single)
     if isinstance(wrench, (list, tuple)) and isinstance(wrench[0], str):
         raise InvalidType("wrench: expected a list of (link, pose or None, wrench), got one of them; put it in a list")
-    shape = (len(mech.links), 6)
-    rows = _rows_of(wrench, shape, count, single, "wrench", f"a row (moment, force) for each of {shape[0]} links")
-    _refuse_non_finite(rows, "wrench", single or len(rows) != count, lambda j: f"link {mech.links[j // 6].name!r}")
+    array = as_floats(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
+    width = _WIDE if array.ndim in (2, 3) and array.shape[-1] == _WIDE else layout.WRENCH
+    shape = (len(mech.links), width)
+    rows = _rows_of(array, shape, count, single, "wrench", f"a row (moment, force) for each of {shape[0]} links")
+    shared = single or len(rows) != count
+    _refuse_non_finite(rows, "wrench", shared, lambda j: f"link {mech.links[j // width].name!r}")
     return rows
 
 
 def _is_load(entry: Any) -> bool:
-    """Tell whether an entry of a list is meant as (link, pose, wrench), and not as a row of numbers."""
+    """Tell whether an entry of a list is meant as a load or as (link, pose, wrench), and not as a row of numbers."""
+    if isinstance(entry, Load):
+        return True
     if not isinstance(entry, (list, tuple)) or not entry:
         return False
     link = isinstance(entry[0], (int, np.integer)) and len(entry) == 3 and not isinstance(entry[1], Real)
@@ -145,22 +165,44 @@ def _is_load(entry: Any) -> bool:
 
 
 def _loads_on_links(mech: Mechanism, loads: Sequence[Any], count: int, single: bool) -> Array:
-    """Sum up loads (link, pose, wrench), each in a frame of its own, by links."""
+    """Sum up loads, each a `Load` or (link, pose, wrench) in a frame of its own, by links."""
     placed: list[tuple[int, str, Array]] = []
     for k, load in enumerate(loads):
+        if isinstance(load, Load):
+            index = link_index(mech, load.link, f"wrench[{k}]")
+            name = f"wrench[{k}] on link {mech.links[index].name!r}"
+            placed.append((index, name, _numbers_of(load, count, single, name)))
+            continue
         if not isinstance(load, (list, tuple)) or len(load) != 3:
             size = f" of length {len(load)}" if isinstance(load, (list, tuple)) else ""
-            raise InvalidType(f"wrench[{k}]: expected (link, pose or None, wrench), got a {type(load).__name__}{size}")
+            got = f"a {type(load).__name__}{size}"
+            raise InvalidType(f"wrench[{k}]: expected (link, pose or None, wrench), got {got}; a Load will do too")
         index = link_index(mech, load[0], f"wrench[{k}]")
         name = f"wrench[{k}] on link {mech.links[index].name!r}"
         placed.append((index, name, _load_rows(load[1], load[2], count, single, name)))
     length = next((len(rows) for _, _, rows in placed if len(rows) != 1), 1)
-    total = np.zeros((length, len(mech.links), 6))
+    width = max((rows.shape[1] for _, _, rows in placed), default=layout.WRENCH)
+    total = np.zeros((length, len(mech.links), width))
     for index, name, rows in placed:
         with np.errstate(over="ignore"):  # refused below
-            total[:, index] += rows
+            total[:, index, : rows.shape[1]] += rows
         _refuse_non_finite(total[:, index], "the sum of loads", single or length != count, name)
-    return total.reshape(length, 6 * len(mech.links))
+    return total.reshape(length, width * len(mech.links))
+
+
+def _numbers_of(load: Load, count: int, single: bool, name: str) -> Array:
+    """Return a load as a wrench (1 | N, 6) in its link's frame or, if it does not turn with that, (1 | N, 21)."""
+    force = _rows_of(load.force, (3,), count, single, f"{name}, its force", _ONE_OR_EACH)
+    moment = _rows_of(load.moment, (3,), count, single, f"{name}, its moment", _ONE_OR_EACH)
+    rows = np.zeros((*np.broadcast_shapes(force.shape[:1], moment.shape[:1]), _WIDE))
+    with np.errstate(over="ignore", invalid="ignore"):  # refused where they are summed up
+        if load.turns:
+            rows[:, :3] = moment + np.cross(load.point, force)
+            rows[:, 3:6] = force
+            return rows[:, : layout.WRENCH]
+        rows[:, 6:9], rows[:, 9:12] = moment, force
+        rows[:, 12:] = (load.point[:, None] * force[:, None, :]).reshape(-1, 9)
+    return rows
 
 
 def _load_rows(pose: Any, wrench: Any, count: int, single: bool, name: str) -> Array:
@@ -222,8 +264,6 @@ def _overflow(row: int | None) -> NonFinite:
 
 def failure(mech: Mechanism, structure: NDArray[np.int64], status: int, row: int | None) -> Exception:
     """Return the error for a kernel's status: a vanished pivot at a node, or a result that is not finite."""
-    from cstormpy.kernels import layout
-
     if status < 0:
         return _overflow(row)
     where = "" if row is None else f" in row {row}"

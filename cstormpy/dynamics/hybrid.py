@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.running import handle_of, run_checked, scratch_size, thread_count
+from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
+from cstormpy.dynamics.running import handle_of, run_checked, scratch_size, thread_count, with_loads
 from cstormpy.errors import InvalidValue, ShapeError
 
 if TYPE_CHECKING:
@@ -128,14 +128,17 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
     return out
 
 
-def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..., HybridDynamics]]:
+def hybrid_evaluator(
+    mech: Mechanism, wrench: WrenchLike = None
+) -> tuple[Callable[..., Array], Callable[..., HybridDynamics]]:
     """Return a prepared f(q, qd, u, out=None) -> y, and one that returns the whole answer.
 
     `Mechanism.hybrid_evaluator` says more.
     """
     from cstormpy.kernels import entries_hybrid as entries
 
-    kernel = entries.hybrid_one.load()
+    loads = read_loads(mech, wrench)
+    kernel = entries.hybrid_one.load() if not loads.size else with_loads(entries.loaded_hybrid_one, loads)
     handle = handle_of(mech)
     y_only, all_three = handle.y_only, handle.all_three
     n, three, empty = mech.n, 3 * mech.n, np.empty
@@ -148,7 +151,7 @@ def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..
         except Exception:  # numba has many ways to say that it does not know a type
             pass
         # not arrays of the right kind, or a sample without an answer: the careful way says which
-        found = hybrid_dynamics(mech, q, qd, u)
+        found = hybrid_dynamics(mech, q, qd, u, wrench)
         return found if out is None else copy_out(found, out)
 
     def answer(q: Array, qd: Array, u: Array) -> HybridDynamics:
@@ -158,7 +161,7 @@ def hybrid_evaluator(mech: Mechanism) -> tuple[Callable[..., Array], Callable[..
                 return HybridDynamics(parts)
         except Exception:  # numba has many ways to say that it does not know a type
             pass
-        return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u), u, mech.active_mask))
+        return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u, wrench), u, mech.active_mask))
 
     # what the addresses point to lives as long as these functions
     evaluate.handle = answer.handle = handle  # type: ignore[attr-defined]

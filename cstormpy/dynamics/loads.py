@@ -1,18 +1,19 @@
-"""What acts on a mechanism beside its motors: wrenches moved into a link's frame, pulses, stops, wrapped angles.
+"""What acts on a mechanism beside its motors: wrenches on links, pulses, stops, wrapped angles.
 
-Pure functions of arrays and numbers, which a compiler can take as they are.
+Pure functions of arrays and numbers, which a compiler can take as they are, and wrenches as a signal.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-__all__ = ["link_wrench", "pulse", "stop_torque", "wrap"]
+__all__ = ["Wrenches", "dead_load", "link_wrench", "pulse", "stop_torque", "wrap"]
 
 
 def link_wrench(rotation: Array, point: Array, wrench: Array) -> Array:
@@ -41,6 +42,87 @@ def link_wrench(rotation: Array, point: Array, wrench: Array) -> Array:
     moved[2] = moment[2] + point[0] * force[1] - point[1] * force[0]
     moved[3:] = force
     return moved
+
+
+def dead_load(point: Array, wrench: Array) -> Array:
+    """Return a wrench about a point of a link, in the base's axes, as the numbers of a dead load, (15,).
+
+    These are the moment m', the force f', and p f'ᵀ row by row; loads on one link add up.
+
+    >>> dead_load(np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0])).tolist()[6:]
+    [0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
+    return np.concatenate([wrench, np.outer(point, wrench[3:]).ravel()])
+
+
+class Wrenches(np.ndarray):
+    """Wrenches on all links, (n_links, 6), that know which part of them keeps its direction in space.
+
+    The numbers are those of the moment, in the links' frames. Sums, differences and multiples of wrenches know it too,
+    and so do they when they are flattened; whatever else is computed from them is a plain array, and a plain array
+    turns with the links.
+
+    Parameters
+    ----------
+    wrenches : ndarray, (n_links, 6)
+        Moment and force on each link, in its frame.
+    rows : ndarray, (n_links, 21)
+        Of each link the wrench that turns with it (6) and its dead load (15, see `dead_load`).
+
+    Examples
+    --------
+    >>> row = np.concatenate([np.zeros(6), dead_load(np.zeros(3), np.array([0.0, 0.0, 0.0, 0.0, -9.0, 0.0]))])
+    >>> weight = Wrenches(np.array([[0.0, 0.0, 0.0, -9.0, 0.0, 0.0]]), row[None])
+    >>> both = 2.0 * weight + np.ones((1, 6))
+    >>> both.tolist(), both.rows[0, :12].tolist()
+    ([[1.0, 1.0, 1.0, -17.0, 1.0, 1.0]], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, -18.0, 0.0])
+    """
+
+    rows: Array | None
+
+    def __new__(cls, wrenches: Array, rows: Array) -> Wrenches:
+        """Return the wrenches as a signal."""
+        made = np.asarray(wrenches).view(cls)
+        made.rows = rows
+        return made
+
+    def flatten(self, order: Any = "C") -> Any:
+        """Return the numbers in one row, row after row, as wrenches."""
+        flat = np.asarray(self).flatten(order)
+        return flat if self.rows is None or order != "C" else Wrenches(flat, self.rows)
+
+    def __array_finalize__(self, made_from: Any) -> None:
+        """Know nothing of what is not said: of slices, and of copies."""
+        self.rows = None
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Return a plain array or, of a linear function, wrenches."""
+        if "out" in options:
+            options["out"] = tuple(np.asarray(out) if isinstance(out, Wrenches) else out for out in options["out"])
+        found = getattr(ufunc, method)(*(np.asarray(x) if isinstance(x, Wrenches) else x for x in inputs), **options)
+        known = any(isinstance(x, Wrenches) and x.rows is not None for x in inputs)
+        rows = _combined(ufunc, inputs) if known and method == "__call__" and not options else None
+        return found if rows is None else Wrenches(found, rows)
+
+
+def _combined(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Array | None:
+    """Return the rows of a linear function of wrenches, or None."""
+    if ufunc in (np.add, np.subtract, np.positive, np.negative):
+        links = next(len(x.rows) for x in inputs if isinstance(x, Wrenches) and x.rows is not None)
+        rows = [row for row in (_rows_of(x, links) for x in inputs) if row is not None]
+        return ufunc(*rows) if len(rows) == len(inputs) else None
+    if ufunc is np.multiply and np.ndim(inputs[0]) == 0:
+        inputs = inputs[::-1]
+    if ufunc in (np.multiply, np.true_divide) and np.ndim(inputs[1]) == 0:
+        return ufunc(inputs[0].rows, inputs[1])
+    return None
+
+
+def _rows_of(x: Any, links: int) -> Array | None:
+    if isinstance(x, Wrenches):
+        return x.rows
+    plain = np.asarray(x)
+    return np.pad(plain.reshape(links, 6), ((0, 0), (0, 15))) if plain.size == 6 * links else None
 
 
 def pulse(t: float, begin: float, end: float, smooth: bool) -> float:

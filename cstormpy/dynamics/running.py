@@ -192,6 +192,12 @@ def handle_of(mech: Mechanism, drive: str = "own", matrices: bool = False) -> Ha
     return made
 
 
+def with_loads(entry: Entry, loads: Array) -> Callable[..., int]:
+    """Return a kernel of one sample that takes loads behind the handle, with its loads."""
+    kernel = entry.load()
+    return lambda handle, *arguments: kernel(handle, loads, *arguments)
+
+
 def run_checked(
     mech: Mechanism,
     entry: Entry,

@@ -17,20 +17,25 @@ K = Σ m x ẋᵀ over all mass points:
     B = 2 (tr K ω_S − K ω_S + P × v_S), so that B · η = S · C(η)
     WD = C(S) + 2 I Ṡ,  WQ = C(Ṡ) + I S̈ + S ×* F
 
-A wrench that is fixed to its link turns with it as the inertial force does and is simply part of F.
+A wrench that is fixed to its link turns with it as the inertial force does and is simply part of F. What a load adds
+that keeps its direction in space stands in `loads`:
+
+    ∂τ_i/∂q_j += G_i · s_j        WQ_i += (L_i s_i, s_i × f_i)
 """
 
 from __future__ import annotations
 
 from cstormpy.kernels.compiling import step
-from cstormpy.kernels.hybrid import about_origin, node, wrench_in_world
+from cstormpy.kernels.hybrid import about_origin, node
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
     C_A,
     C_B,
     C_F,
+    C_G,
     C_I,
     C_K,
+    C_L,
     C_PD,
     C_PDD,
     C_POS,
@@ -41,6 +46,8 @@ from cstormpy.kernels.layout import (
     C_WQ,
     C_X,
     CF_ROW,
+    DEAD,
+    DEAD_LOADS,
     N_ACTIVE,
     N_COUNT,
     N_LINKS,
@@ -56,11 +63,14 @@ from cstormpy.kernels.layout import (
     T_INERTIA,
     T_MASS,
     T_PITCH,
+    UNLOADED,
+    WRENCH,
     D,
     R,
     U,
     Y,
 )
+from cstormpy.kernels.loads import dead_load, lag_matrix, lag_of, moment_of, shifted, wrench_in_world
 from cstormpy.kernels.vector import (
     add,
     add_scaled,
@@ -83,7 +93,7 @@ from cstormpy.kernels.vector import (
 @step
 def forms_place(N):
     """Return where the rows of the closed forms begin in the scratch memory."""
-    return (N[N_COUNT] + 1) * ROW + 6 * N[N_LINKS]
+    return (N[N_COUNT] + 1) * ROW + (WRENCH + DEAD) * N[N_LINKS]
 
 
 @step
@@ -176,13 +186,24 @@ def body_forms(T, N, W, i, x, omega, v, alpha, a, like):
 
 
 @step
-def wrenches_into_forms(T, N, W, like):
+def loads_into_forms(T, N, W, loaded, like):
     n = N[N_COUNT]
+    if loaded == DEAD_LOADS:
+        for i in range(1, n + 1):
+            for k in range(12):
+                store(W, row_of(N, i) + C_L + k, like)
     for link in range(N[N_LINKS]):
         i = N[N_NODES + N_NODE * n + link]
         if i > 0:
             row = row_of(N, i)
             moment, force = wrench_in_world(T, N, W, link, i, like)
+            if loaded == DEAD_LOADS:
+                couple, dead, arms = dead_load(T, N, W, link, i, like)
+                moment, force = add(moment, add(couple, moment_of(arms))), add(force, dead)
+                lag = lag_matrix(shifted(arms, load3(W, row + C_POS, like), dead), couple)
+                increase3(W, row + C_L, dead)
+                for k in range(3):
+                    increase3(W, row + C_L + 3 + 3 * k, lag[k])
             moment = add(moment, cross(load3(W, row + C_POS, like), force))
             increase3(W, row + C_F, scale(-1.0, moment))
             increase3(W, row + C_F + 3, scale(-1.0, force))
@@ -216,8 +237,8 @@ def coriolis_transposed(W, row, s, l, like):
 
 
 @step
-def subtree_forms(N, W, i, like):
-    """Find T, B, WD, WQ of node i, whose subtree is summed up, and add its sums to the parent's."""
+def subtree_forms(N, W, i, loaded, like):
+    """Find T, B, WD, WQ of node i, whose subtree is summed up, and G; add its sums to the parent's."""
     k, _ = node(i)
     row = row_of(N, i)
     s, l = load3(W, row + C_S, like), load3(W, row + C_S + 3, like)
@@ -237,20 +258,28 @@ def subtree_forms(N, W, i, like):
     store3(W, row + C_WQ, add(add(moment, c_moment), turned))
     store3(W, row + C_WQ + 3, add(add(force, c_force), cross(s, f_force)))
     parent = N[k + N_PARENT]
+    p = row_of(N, parent)
+    if loaded == DEAD_LOADS:
+        moment, force, multiplier = lag_of(W, row + C_L, s, l, like)
+        increase3(W, row + C_WQ, moment)
+        increase3(W, row + C_WQ + 3, force)
+        store3(W, row + C_G, multiplier)
+        if parent > 0:
+            for j in range(12):
+                store(W, p + C_L + j, load(W, p + C_L + j, like) + load(W, row + C_L + j, like))
     if parent > 0:
-        p = row_of(N, parent)
         for j in range(C_X - C_I):
             store(W, p + C_I + j, load(W, p + C_I + j, like) + load(W, row + C_I + j, like))
 
 
 @step
 def closed_forms(T, N, W, loaded, like):
-    """Fill the rows of all nodes; the base's row and the hybrid dynamics stand in W already."""
+    """Fill the rows of all nodes; the base's row, the loads and the hybrid dynamics stand in W already."""
     n = N[N_COUNT]
     for i in range(1, n + 1):
         x, omega, v, alpha, a = screws(T, N, W, i, like)
         body_forms(T, N, W, i, x, omega, v, alpha, a, like)
-    if loaded:
-        wrenches_into_forms(T, N, W, like)
+    if loaded != UNLOADED:
+        loads_into_forms(T, N, W, loaded, like)
     for i in range(n, 0, -1):
-        subtree_forms(N, W, i, like)
+        subtree_forms(N, W, i, loaded, like)

@@ -18,6 +18,7 @@ from cstormpy.kernels.layout import (
     C_DQ,
     C_DQD,
     C_DU,
+    C_G,
     C_PD,
     C_PDD,
     C_S,
@@ -25,6 +26,7 @@ from cstormpy.kernels.layout import (
     C_WD,
     C_WQ,
     C_X,
+    DEAD_LOADS,
     DI,
     N_ACTIVE,
     N_COUNT,
@@ -115,7 +117,7 @@ def respond_outward(T, N, W, i, like):
 
 
 @step
-def change_outward(T, N, W, i, like):
+def change_outward(T, N, W, i, loaded, like):
     """Sum up the direction on the way to node i, and begin the change of ID_i with it."""
     k, _ = node(i)
     c, p = row_of(N, i), row_of(N, N[k + N_PARENT])
@@ -130,6 +132,10 @@ def change_outward(T, N, W, i, like):
     store3(W, c + C_X + 6, f)
     to_q, to_qd = joint_rates(T, N, W, i, like)
     change = dot(load3(W, c + C_B, like), turn) + six_dot(m, f, W, c + C_T, like)
+    if loaded == DEAD_LOADS:
+        turn = add_scaled(load3(W, p + C_X + 9, like), dq, load3(W, c + C_S, like))
+        store3(W, c + C_X + 9, turn)
+        change = change + dot(load3(W, c + C_G, like), turn)
     store(W, c + C_DID, change + to_q * dq + to_qd * dqd)
 
 
@@ -151,17 +157,17 @@ def change_inward(N, W, i, like):
 def clear_sums(N, W, first, like):
     zero = (like, like, like)
     for i in range(first, N[N_COUNT] + 1):
-        for part in range(3):
+        for part in range(4):
             store3(W, row_of(N, i) + C_X + 3 * part, zero)
 
 
 @step
-def along_direction(T, N, W, like):
+def along_direction(T, N, W, loaded, like):
     """Put ∂y/∂q δq + ∂y/∂q̇ δq̇ + ∂y/∂u δu into the slots Y; the direction stands in the closed forms' rows."""
     n = N[N_COUNT]
     clear_sums(N, W, 0, like)
     for i in range(1, n + 1):
-        change_outward(T, N, W, i, like)
+        change_outward(T, N, W, i, loaded, like)
     clear_sums(N, W, 0, like)
     for i in range(n, 0, -1):
         change_inward(N, W, i, like)
@@ -183,15 +189,20 @@ def along_direction(T, N, W, like):
 
 
 @step
-def gradient_inward(N, W, i, like):
-    """Sum λ B and λ T over the subtree of node i, and begin the gradients with them; λ stands in C_DID."""
+def gradient_inward(N, W, i, loaded, like):
+    """Sum λ B and λ T (and λ G) over the subtree of node i, and begin the gradients with them; λ stands in C_DID."""
     k, _ = node(i)
     c, p = row_of(N, i), row_of(N, N[k + N_PARENT])
     weight = load(W, c + C_DID, like)
     b = add_scaled(load3(W, c + C_X, like), weight, load3(W, c + C_B, like))
     m = add_scaled(load3(W, c + C_X + 3, like), weight, load3(W, c + C_T, like))
     f = add_scaled(load3(W, c + C_X + 6, like), weight, load3(W, c + C_T + 3, like))
-    store(W, c + C_DQ, dot(b, load3(W, c + C_PD, like)) + six_dot(m, f, W, c + C_PDD, like))
+    to_q = dot(b, load3(W, c + C_PD, like)) + six_dot(m, f, W, c + C_PDD, like)
+    if loaded == DEAD_LOADS:
+        g = add_scaled(load3(W, c + C_X + 9, like), weight, load3(W, c + C_G, like))
+        to_q = to_q + dot(g, load3(W, c + C_S, like))
+        increase3(W, p + C_X + 9, g)
+    store(W, c + C_DQ, to_q)
     store(W, c + C_DQD, dot(b, load3(W, c + C_S, like)) + 2.0 * six_dot(m, f, W, c + C_PD, like))
     increase3(W, p + C_X, b)
     increase3(W, p + C_X + 3, m)
@@ -213,7 +224,7 @@ def gradient_outward(T, N, W, i, like):
 
 
 @step
-def against_gradient(T, N, W, like):
+def against_gradient(T, N, W, loaded, like):
     """Turn a gradient to y, which stands in the slots C_DU, into those to q, q̇ and u in C_DQ, C_DQD, C_DU.
 
     λ solves M_pp λ_p + M_pa ȳ_a = −ȳ_p with λ_a = ȳ_a; then ȳ · ∂y = λ · ∂ID − λ_p · ∂τᵖ + (M λ)_a · ∂q̈ᵃ.
@@ -235,7 +246,7 @@ def against_gradient(T, N, W, like):
             store(W, c + C_DU, -answer)
     clear_sums(N, W, 0, like)
     for i in range(n, 0, -1):
-        gradient_inward(N, W, i, like)
+        gradient_inward(N, W, i, loaded, like)
     clear_sums(N, W, 0, like)
     for i in range(1, n + 1):
         gradient_outward(T, N, W, i, like)

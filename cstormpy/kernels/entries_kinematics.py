@@ -25,6 +25,7 @@ from cstormpy.kernels.layout import (
     T_GRAVITY,
     T_REST,
     T_STIFFNESS,
+    UNLOADED,
     Q,
     U,
     Y,
@@ -86,7 +87,7 @@ def jacobian_lanes(T, N, W, q, qd, link, out, rate, start, stop):
         last = stop - 1
         bring_still(T, N, W, q, qd, first, last, like)
         place_all(T, N, W, like)
-        closed_forms(T, N, W, False, like)
+        closed_forms(T, N, W, UNLOADED, like)
         axes, origin = pose_of_link(T, N, W, link, like)
         j = end
         while j > 0:
@@ -175,7 +176,7 @@ def bring_moving(T, N, W, q, qd, base, first, last, like):
     bring_still(T, N, W, q, qd, first, last, like)
     bring_form_base(T, N, W, base, first, last, like)
     place_all(T, N, W, like)
-    closed_forms(T, N, W, False, like)
+    closed_forms(T, N, W, UNLOADED, like)
 
 
 @step

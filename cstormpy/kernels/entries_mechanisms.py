@@ -6,14 +6,13 @@ Compiled once, and linked to the function of each diagram; what else a diagram a
 from __future__ import annotations
 
 from cstormpy.kernels.compiling import entry, step
-from cstormpy.kernels.hybrid import hybrid, node, place, place_base, wrench_place
+from cstormpy.kernels.hybrid import hybrid, node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
     N_ACTIVE,
     N_COORDINATE,
     N_COUNT,
-    N_LINKS,
     N_PARENT,
     N_SLIDES,
     N_TURNS,
@@ -28,10 +27,12 @@ from cstormpy.kernels.layout import (
     T_PITCH,
     T_REST,
     T_STIFFNESS,
+    UNLOADED,
     Q,
     U,
     Y,
 )
+from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, load3, rotate, rotated_inertia, store3, symmetric_times
 
 _TABLES = "f8[::1], i8[::1], f8[::1]"
@@ -68,19 +69,17 @@ def motion(T, N, W, g):
     g holds q, q̇, u, then q̈, τ, each of n numbers.
     """
     bring(T, N, W, g)
-    status = hybrid(T, N, W, False, False, 0.0)
+    status = hybrid(T, N, W, UNLOADED, False, 0.0)
     take(N, W, g)
     return status
 
 
 @entry(f"i8({_TABLES}, f8[::1], f8[::1])", nogil=True)
 def loaded_motion(T, N, W, g, wrench):
-    """Do the same with wrenches on the links, six numbers for each."""
+    """Do the same with loads on the links, a row as `samples.bring_loads` takes."""
     bring(T, N, W, g)
-    first = wrench_place(N)
-    for k in range(6 * N[N_LINKS]):
-        W[first + k] = wrench[k]
-    status = hybrid(T, N, W, True, False, 0.0)
+    loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
+    status = hybrid(T, N, W, loaded, False, 0.0)
     take(N, W, g)
     return status
 

@@ -9,7 +9,7 @@ from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.compiling import entry, step
 from cstormpy.kernels.entries_mechanisms import bring, take
 from cstormpy.kernels.factorisation import column_count, columns_place
-from cstormpy.kernels.hybrid import hybrid, node, place_base, wrench_place
+from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.kinematics import into_link, place_all, pose_of_link
 from cstormpy.kernels.layout import (
     C_POS,
@@ -28,11 +28,16 @@ from cstormpy.kernels.layout import (
     ROW,
     T_ARMATURE,
     T_PITCH,
+    UNLOADED,
+    WRENCH,
+    WRENCHES,
     Q,
     R,
     U,
     Y,
 )
+from cstormpy.kernels.loads import wrench_place
+from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns, six_dot
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale
 
@@ -107,7 +112,7 @@ def kinematics(T, N, W, g, tool, link, frame):
 def pushed_motion(T, N, W, g, wrench, push):
     """Fill accelerations and torques of all joints as `loaded_motion` does, with a push beside the wrenches, or alone.
 
-    wrench holds six numbers for each link, or none; push the link, the point of it (3) and the force (3) in the base's
+    wrench holds a row of loads, or nothing; push the link, the point of it (3) and the force (3) in the base's
     axes.
     """
     bring_still(T, N, W, g)
@@ -118,11 +123,14 @@ def pushed_motion(T, N, W, g, wrench, push):
     force = (dot(axes[0], force), dot(axes[1], force), dot(axes[2], force))
     bring(T, N, W, g)
     first = wrench_place(N)
-    for k in range(6 * N[N_LINKS]):
-        W[first + k] = wrench[k] if wrench.size > 0 else 0.0
-    increase3(W, first + 6 * link, cross(point, force))
-    increase3(W, first + 6 * link + 3, force)
-    status = hybrid(T, N, W, True, False, 0.0)
+    loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
+    if loaded == UNLOADED:
+        loaded = WRENCHES
+        for k in range(WRENCH * N[N_LINKS]):
+            W[first + k] = 0.0
+    increase3(W, first + WRENCH * link, cross(point, force))
+    increase3(W, first + WRENCH * link + 3, force)
+    status = hybrid(T, N, W, loaded, False, 0.0)
     take(N, W, g)
     return status
 
@@ -135,7 +143,7 @@ def inertia(T, N, W, g):
     rest = (0.0, 0.0, 0.0)
     form_base(T, N, W, rest, rest, rest, rest, 0.0)
     place_all(T, N, W, 0.0)
-    closed_forms(T, N, W, False, 0.0)
+    closed_forms(T, N, W, UNLOADED, 0.0)
     for k in range(n * n):
         g[n + k] = 0.0
     for i in range(1, n + 1):
@@ -157,16 +165,12 @@ def inertia(T, N, W, g):
 def sensitivities(T, N, W, g, wrench):
     """Fill the derivatives of the hybrid dynamics; return its status.
 
-    g holds q, q̇, u, q̈, τ, each of n numbers, then ∂y/∂q, ∂y/∂q̇ and ∂y/∂u (n n each, row by row); `wrench` six numbers
-    for each link, or none.
+    g holds q, q̇, u, q̈, τ, each of n numbers, then ∂y/∂q, ∂y/∂q̇ and ∂y/∂u (n n each, row by row); `wrench` a row
+    of loads as `samples.bring_loads` takes, or nothing.
     """
     n = N[N_COUNT]
-    loaded = wrench.size > 0
     bring(T, N, W, g)
-    if loaded:
-        first = wrench_place(N)
-        for k in range(6 * N[N_LINKS]):
-            W[first + k] = wrench[k]
+    loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
     status = hybrid(T, N, W, loaded, N[N_DEEP] != 0, 0.0)
     take(N, W, g)
     if status != 0:
@@ -174,7 +178,7 @@ def sensitivities(T, N, W, g, wrench):
     rest = (0.0, 0.0, 0.0)
     form_base(T, N, W, rest, rest, rest, rest, 0.0)
     closed_forms(T, N, W, loaded, 0.0)
-    fill_columns(T, N, W, False, 0.0)
+    fill_columns(T, N, W, loaded, False, 0.0)
     place, pitch = columns_place(N, 0.0), column_count(N, False, 0.0)
     for i in range(1, n + 1):
         k, _ = node(i)

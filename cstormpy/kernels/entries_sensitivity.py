@@ -7,7 +7,7 @@ from cstormpy.kernels.compiling import entry, step
 from cstormpy.kernels.factorisation import column_count, columns_place, matrix_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes
-from cstormpy.kernels.layout import C_KEPT, KEPT, N_COORDINATE, N_COUNT, N_DEEP, ROW
+from cstormpy.kernels.layout import C_KEPT, KEPT, N_COORDINATE, N_COUNT, N_DEEP, ROW, UNLOADED
 from cstormpy.kernels.samples import (
     WRONG_SIZE,
     arrays_behind,
@@ -15,7 +15,8 @@ from cstormpy.kernels.samples import (
     bring_form_base,
     bring_in,
     bring_in_one,
-    bring_wrenches,
+    bring_loads,
+    bring_loads_one,
     take_out,
     take_out_one,
 )
@@ -52,14 +53,33 @@ def sensitivity_one(handle, q, qd, u, y, D):
     if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6] or D.size != 3 * n * n:
         return WRONG_SIZE
     bring_in_one(N, W, q, qd, u)
+    return answer_one(T, N, W, UNLOADED, y, D)
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1])")
+def loaded_sensitivity_one(handle, wrench, q, qd, u, y, D):
+    """Do the same with a row of loads on the links."""
+    T, N, W = arrays_behind(handle)
+    n = N[N_COUNT]
+    if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6] or D.size != 3 * n * n:
+        return WRONG_SIZE
+    bring_in_one(N, W, q, qd, u)
+    loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
+    return answer_one(T, N, W, loaded, y, D)
+
+
+@step
+def answer_one(T, N, W, loaded, y, D):
+    """Fill y and D of the sample that stands in W; return the status of the hybrid dynamics."""
+    n = N[N_COUNT]
     rest = (0.0, 0.0, 0.0)
     place_base(T, W, rest, rest, rest, 0.0)
-    status = hybrid(T, N, W, False, N[N_DEEP] != 0, 0.0)
+    status = hybrid(T, N, W, loaded, N[N_DEEP] != 0, 0.0)
     if status != 0:
         return status
     form_base(T, N, W, rest, rest, rest, rest, 0.0)
-    closed_forms(T, N, W, False, 0.0)
-    fill_columns(T, N, W, False, 0.0)
+    closed_forms(T, N, W, loaded, 0.0)
+    fill_columns(T, N, W, loaded, False, 0.0)
     place, pitch = columns_place(N, 0.0), column_count(N, False, 0.0)
     take_out_one(N, W, y)
     for i in range(1, n + 1):
@@ -73,17 +93,15 @@ def sensitivity_one(handle, q, qd, u, y, D):
 
 @step
 def prepare(T, N, W, q, qd, u, wrench, base, y, first, last, like):
-    """Run hybrid dynamics and closed forms of the samples first to last; return the status of the former."""
-    loaded = wrench.shape[0] > 0
+    """Run hybrid dynamics and closed forms of the samples first to last; return its status and the kind of loads."""
     bring_in(N, W, q, qd, u, first, last, like)
     bring_base(T, W, base, first, last, like)
-    if loaded:
-        bring_wrenches(N, W, wrench, first, last, like)
+    loaded = bring_loads(N, W, wrench, first, last, like)
     status = hybrid(T, N, W, loaded, N[N_DEEP] != 0, like)
     take_out(N, W, y, first, last, like)
     bring_form_base(T, N, W, base, first, last, like)
     closed_forms(T, N, W, loaded, like)
-    return status
+    return status, loaded
 
 
 @step
@@ -114,10 +132,10 @@ def sensitivity_lanes(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, s
     """
     like = zero_lanes()
     for first in range(start, stop, width(like)):
-        status = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        status, loaded = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
         if status != 0:
             return first, status
-        fill_columns(T, N, W, of_base.shape[0] > 0, like)
+        fill_columns(T, N, W, loaded, of_base.shape[0] > 0, like)
         take_out_columns(N, W, out, of_base, first, stop - 1, like)
     return -1, 0
 
@@ -128,11 +146,11 @@ def sensitivity_large(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, s
     like = zero_lanes()
     V = W[matrix_place(N) * width(like) :]
     for first in range(start, stop, width(like)):
-        status = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        status, loaded = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
         if status != 0:
             return first, status
         for s in range(min(width(like), stop - first)):
             keep_one(N, W, V, s, like)
-            fill_columns(T, N, V, of_base.shape[0] > 0, 0.0)
+            fill_columns(T, N, V, loaded, of_base.shape[0] > 0, 0.0)
             take_out_columns(N, V, out, of_base, first + s, first + s, 0.0)
     return -1, 0

@@ -15,7 +15,7 @@ from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.directional import along_direction
 from cstormpy.kernels.entries_mechanisms import bring, energies, take
 from cstormpy.kernels.entries_stepping import LOOK, WENT
-from cstormpy.kernels.hybrid import hybrid, node, wrench_place
+from cstormpy.kernels.hybrid import hybrid, node
 from cstormpy.kernels.layout import (
     ALPHA,
     C_DQ,
@@ -47,6 +47,7 @@ from cstormpy.kernels.layout import (
 )
 from cstormpy.kernels.locating import crossed
 from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
+from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.vector import (
     add,
     add_scaled,
@@ -94,7 +95,7 @@ def along_closed_forms(T, N, W, g, dg, loaded):
         k, _ = node(i)
         j, c = N[k + N_COORDINATE], row_of(N, i)
         W[c + C_DQ], W[c + C_DQD], W[c + C_DU] = dg[j], dg[n + j], dg[2 * n + j]
-    along_direction(T, N, W, 0.0)
+    along_direction(T, N, W, loaded, 0.0)
     for i in range(1, n + 1):
         k, _ = node(i)
         j, row, active = N[k + N_COORDINATE], i * ROW, N[k + N_ACTIVE] != 0
@@ -110,13 +111,6 @@ def add_answers(N, W, dg, share):
         k, _ = node(i)
         found = 4 * n if N[k + N_ACTIVE] else 3 * n
         dg[found + N[k + N_COORDINATE]] += share * W[i * ROW + Y]
-
-
-@step
-def bring_loads(N, W, wrench, h, direction):
-    first = wrench_place(N)
-    for k in range(wrench.size):
-        W[first + k] = wrench[k] + h * direction[k]
 
 
 @step
@@ -136,9 +130,8 @@ def loaded_motion_tangent(T, N, W, g, wrench, dT, dg, dwrench):
 
     W has room for the closed forms, and for a table behind them; dg holds δq, δq̇, δu, then it receives δq̈, δτ.
     """
-    loaded = wrench.size > 0
     bring(T, N, W, g)
-    bring_loads(N, W, wrench, 0.0, wrench)
+    loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
     status = hybrid(T, N, W, loaded, True, 0.0)
     take(N, W, g)
     if status != 0:
@@ -154,7 +147,7 @@ def loaded_motion_tangent(T, N, W, g, wrench, dT, dg, dwrench):
             for i in range(T.size):
                 moved[i] = T[i] + (signed * dT[i] if what == 0 else 0.0)
             bring(moved, N, W, g)
-            bring_loads(N, W, wrench, signed if what == 1 else 0.0, dwrench)
+            bring_loads_one(N, W, wrench, signed if what == 1 else 0.0, dwrench)
             if h > 0.0:
                 status = max(status, abs(hybrid(moved, N, W, loaded, False, 0.0)))
                 add_answers(N, W, dg, 0.5 / signed)

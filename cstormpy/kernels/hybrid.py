@@ -26,7 +26,6 @@ from cstormpy.kernels.layout import (
     N_ACTIVE,
     N_COUNT,
     N_DEVIATES,
-    N_LINKS,
     N_LOSSES,
     N_NODE,
     N_NODES,
@@ -46,7 +45,6 @@ from cstormpy.kernels.layout import (
     T_FRICTION,
     T_GRAVITY,
     T_INERTIA,
-    T_LINK,
     T_MASS,
     T_NODE,
     T_NODES,
@@ -55,6 +53,7 @@ from cstormpy.kernels.layout import (
     T_REST,
     T_SMOOTH,
     T_STIFFNESS,
+    UNLOADED,
     UV,
     D,
     Q,
@@ -62,6 +61,7 @@ from cstormpy.kernels.layout import (
     U,
     Y,
 )
+from cstormpy.kernels.loads import take_off_loads
 from cstormpy.kernels.vector import (
     add,
     add_scaled,
@@ -93,12 +93,6 @@ NOT_FINITE = -1
 def node(i):
     """Return where node i stands in N and in T."""
     return N_NODES + N_NODE * (i - 1), T_NODES + T_NODE * (i - 1)
-
-
-@step
-def wrench_place(N):
-    """Return where the wrenches stand in the scratch memory: a row of six for each link."""
-    return (N[N_COUNT] + 1) * ROW
 
 
 # Outward: where everything is, and how it would move if no passive joint accelerated -----------------
@@ -195,41 +189,6 @@ def about_origin(inertia, h, c):
         inertia[3] + xx + zz,
         inertia[4] - h[1] * c[2],
         inertia[5] + xx + yy,
-    )
-
-
-@step
-def take_off_wrenches(T, N, W, like):
-    """Take the wrenches, which act on the links from outside, off the forces that the joints carry."""
-    n, links = N[N_COUNT], N[N_LINKS]
-    for link in range(links):
-        i = N[N_NODES + N_NODE * n + link]
-        if i > 0:
-            moment, force = wrench_in_world(T, N, W, link, i, like)
-            increase3(W, i * ROW + PA, scale(-1.0, moment))
-            increase3(W, i * ROW + PA + 3, scale(-1.0, force))
-
-
-@step
-def wrench_in_world(T, N, W, link, i, like):
-    """Return the wrench on a link in world axes, its moment about the origin of node i."""
-    t = T_NODES + T_NODE * N[N_COUNT] + T_LINK * link
-    w = wrench_place(N) + 6 * link
-    axes = load_columns(W, i * ROW + R, like)
-    local_m = table_times(T, t, load3(W, w, like))
-    local_f = table_times(T, t, load3(W, w + 3, like))
-    moment = column_times(axes, local_m[0], local_m[1], local_m[2])
-    force = column_times(axes, local_f[0], local_f[1], local_f[2])
-    return add(moment, cross(rotate(axes, T, t + 9), force)), force
-
-
-@step
-def table_times(T, t, a):
-    """Return the 3x3 matrix that stands row by row at T[t] times a."""
-    return (
-        T[t] * a[0] + T[t + 1] * a[1] + T[t + 2] * a[2],
-        T[t + 3] * a[0] + T[t + 4] * a[1] + T[t + 5] * a[2],
-        T[t + 6] * a[0] + T[t + 7] * a[1] + T[t + 8] * a[2],
     )
 
 
@@ -404,16 +363,16 @@ def answer(T, N, W, i, like):
 def hybrid(T, N, W, loaded, every, like):
     """Fill the answers y into the rows of W; return 0, the node of a vanished pivot, or `NOT_FINITE`.
 
-    The base's row and q, q̇, u of every node (and the wrenches, if ``loaded``) stand in W. ``every`` keeps the
-    articulated inertia of all nodes, whether this run needs it or not.
+    The base's row and q, q̇, u of every node stand in W, and the loads of the kind ``loaded`` (`UNLOADED`, `WRENCHES`
+    or `DEAD_LOADS`). ``every`` keeps the articulated inertia of all nodes, whether this run needs it or not.
     """
     n = N[N_COUNT]
     for i in range(1, n + 1):
         axes, d = place(T, N, W, i, like)
         omega, alpha, acc = move(T, N, W, i, axes[2], d, like)
         load_body(T, N, W, i, axes, omega, alpha, acc, every, like)
-    if loaded:
-        take_off_wrenches(T, N, W, like)
+    if loaded != UNLOADED:
+        take_off_loads(T, N, W, loaded, like)
     status = 0
     for i in range(n, 0, -1):
         sound = close_joint(T, N, W, i, every, like)

@@ -7,7 +7,8 @@ z axis along it, so that every joint is a turn about, or a slide along, its own 
 
 Scratch memory ``W`` counts in numbers (see `lanes`): a row for each node, the base included, first of
 `ROW` numbers for the dynamics, then, where sensitivities are wanted, rows of `CF_ROW` numbers for the
-closed forms, then the matrices.
+closed forms, then the matrices. Between the rows of the dynamics and of the closed forms stand the loads on
+the links: `WRENCH` numbers for each, then `DEAD` for each where some keep their direction in space.
 """
 
 #: Samples side by side in one vector of the machine.
@@ -64,6 +65,12 @@ PA = 53  # 6, force (moment, force) that the joint must carry
 RES = 59  # what drives the joint: torque that is left for it, or the part of it that is known
 ROW = 60
 
+# Loads on a link, as rows of the user's array and in W -----------------------------------------------
+WRENCH = 6  # (moment, force) in the link's frame, which turns with it
+DEAD = 15  # dead load: moment (3) and force f (3) in the base's axes, Σ p fᵀ (9, row by row), p in the link's frame
+#: What kind of loads there are: none, wrenches only, or wrenches and dead loads.
+UNLOADED, WRENCHES, DEAD_LOADS = 0, 1, 2
+
 # W: scratch of the closed forms, numbers of a node; spatial vectors at the origin of the base --------
 C_POS = 0  # 3
 C_S = 3  # 6, joint screw
@@ -74,22 +81,29 @@ C_B = 27  # 3, what multiplies angular velocities in ∂τ/∂(…)
 C_WD = 30  # 6, force per rate of the joint
 C_WQ = 36  # 6, force per angle of the joint
 C_V = 42  # 6
-C_KEPT = 48  # what the matrices need ends here
-C_A = 48  # 6, acceleration less gravity
-C_I = 54  # 10, inertia of the subtree: m, m c, I about the base's origin (xx xy xz yy yz zz)
-C_K = 64  # 12, momentum of the subtree (3) and its moment matrix Σ m x ẋᵀ (9, row by row)
-C_F = 76  # 6, force on the subtree
-C_X = 82  # 9, sums of the directional forms
-C_DQ, C_DQD, C_DU = 91, 92, 93  # a direction, or a gradient
-C_DID = 94  # the change of ID along it
-CF_ROW = 96
+C_G = 48  # 3, what multiplies turns of the subtree in ∂τ/∂q; written where there are dead loads
+C_KEPT = 51  # what the matrices need ends here
+C_A = 51  # 6, acceleration less gravity
+C_I = 57  # 10, inertia of the subtree: m, m c, I about the base's origin (xx xy xz yy yz zz)
+C_K = 67  # 12, momentum of the subtree (3) and its moment matrix Σ m x ẋᵀ (9, row by row)
+C_F = 79  # 6, force on the subtree
+C_X = 85  # 12, sums of the directional forms, the last three where there are dead loads
+C_DQ, C_DQD, C_DU = 97, 98, 99  # a direction, or a gradient
+C_DID = 100  # the change of ID along it
+C_L = 101  # 12, dead loads on the subtree: force (3) and the moment matrix L (9, row by row)
+CF_ROW = 113
 
 PACKED = 16  # numbers of a node in `recursion`
 
 
+def dynamics_numbers(n: int, links: int) -> int:
+    """Return how many numbers of scratch memory the dynamics need."""
+    return (n + 1) * ROW + (WRENCH + DEAD) * links
+
+
 def forms_numbers(n: int, links: int) -> int:
     """Return how many numbers of scratch memory the dynamics and the closed forms need."""
-    return (n + 1) * (ROW + CF_ROW) + 6 * links
+    return dynamics_numbers(n, links) + (n + 1) * CF_ROW
 
 
 def matrix_numbers(n: int) -> int:

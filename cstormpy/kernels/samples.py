@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import form_base
 from cstormpy.kernels.compiling import step
-from cstormpy.kernels.hybrid import node, place_base, wrench_place
+from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.lanes import lane, load, memory_floats, memory_integers, store, width, with_lane
-from cstormpy.kernels.layout import N_ACTIVE, N_COORDINATE, N_COUNT, N_LINKS, QD, ROW, Q, U, Y
+from cstormpy.kernels.layout import (
+    DEAD,
+    DEAD_LOADS,
+    N_ACTIVE,
+    N_COORDINATE,
+    N_COUNT,
+    N_LINKS,
+    QD,
+    ROW,
+    UNLOADED,
+    WRENCH,
+    WRENCHES,
+    Q,
+    U,
+    Y,
+)
+from cstormpy.kernels.loads import dead_place, wrench_place
 from cstormpy.kernels.vector import add, cross
 
 #: What one-sample kernels return for arrays of another size than the mechanism's.
@@ -60,12 +76,49 @@ def bring_base(T, W, base, first, last, like):
 
 
 @step
-def bring_wrenches(N, W, wrench, first, last, like):
-    """Copy the wrenches (flattened rows, one for all samples or one each) into the scratch memory."""
-    place = wrench_place(N)
+def kind_of_loads(N, rows, numbers):
+    """Return the kind of loads that so many rows of so many numbers hold."""
+    if rows == 0 or numbers == 0:
+        return UNLOADED
+    return WRENCHES if numbers == WRENCH * N[N_LINKS] else DEAD_LOADS
+
+
+@step
+def bring_loads(N, W, wrench, first, last, like):
+    """Copy the loads (flattened rows, one for all samples or one each) into the scratch memory; return their kind.
+
+    A row holds for each link its wrench, or its wrench and its dead load.
+    """
+    loaded = kind_of_loads(N, wrench.shape[0], wrench.shape[1])
+    if loaded == UNLOADED:
+        return loaded
+    pitch = WRENCH if loaded == WRENCHES else WRENCH + DEAD
     row, end = min(first, wrench.shape[0] - 1), min(last, wrench.shape[0] - 1)
-    for j in range(6 * N[N_LINKS]):
-        store(W, place + j, gather(wrench, row, end, j, like))
+    for link in range(N[N_LINKS]):
+        for j in range(WRENCH):
+            store(W, wrench_place(N) + WRENCH * link + j, gather(wrench, row, end, pitch * link + j, like))
+        if loaded == DEAD_LOADS:
+            for j in range(DEAD):
+                at = pitch * link + WRENCH + j
+                store(W, dead_place(N) + DEAD * link + j, gather(wrench, row, end, at, like))
+    return loaded
+
+
+@step
+def bring_loads_one(N, W, wrench, share, change):
+    """Do the same with one row of numbers, to which a share of a change is added where the share is not zero."""
+    loaded = kind_of_loads(N, 1, wrench.size)
+    if loaded == UNLOADED:
+        return loaded
+    pitch = WRENCH if loaded == WRENCHES else WRENCH + DEAD
+    for link in range(N[N_LINKS]):
+        for j in range(pitch):
+            to = wrench_place(N) + WRENCH * link + j
+            if j >= WRENCH:
+                to = dead_place(N) + DEAD * link + j - WRENCH
+            value = wrench[pitch * link + j]
+            W[to] = value + share * change[pitch * link + j] if share != 0.0 else value
+    return loaded
 
 
 @step

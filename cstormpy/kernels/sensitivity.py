@@ -25,6 +25,7 @@ from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import load, store, tanh, tile_width, width
 from cstormpy.kernels.layout import (
     C_B,
+    C_G,
     C_PD,
     C_PDD,
     C_S,
@@ -32,6 +33,7 @@ from cstormpy.kernels.layout import (
     C_V,
     C_WD,
     C_WQ,
+    DEAD_LOADS,
     N_ACTIVE,
     N_COORDINATE,
     N_COUNT,
@@ -76,7 +78,7 @@ def six_dot(a, b, W, c, like):
 
 
 @step
-def fill_pairs(T, N, W, i, place, pitch, factors, like):
+def fill_pairs(T, N, W, i, loaded, place, pitch, factors, like):
     """Write row and column of node i and all nodes on the way to it: ∂ID with the sign of the row, and M.
 
     Without `factors` neither M nor the columns that come from it are written.
@@ -86,6 +88,9 @@ def fill_pairs(T, N, W, i, place, pitch, factors, like):
     ci = row_of(N, i)
     tm, tf = load3(W, ci + C_T, like), load3(W, ci + C_T + 3, like)
     b = load3(W, ci + C_B, like)
+    g = (like, like, like)
+    if loaded == DEAD_LOADS:
+        g = load3(W, ci + C_G, like)
     dm, df = load3(W, ci + C_WD, like), load3(W, ci + C_WD + 3, like)
     qm, qf = load3(W, ci + C_WQ, like), load3(W, ci + C_WQ + 3, like)
     column_i, active_i = N[ki + N_COORDINATE], N[ki + N_ACTIVE]
@@ -106,6 +111,8 @@ def fill_pairs(T, N, W, i, place, pitch, factors, like):
         twice = six_dot(tm, tf, W, cj + C_PD, like)
         by_q = dot(b, sd) + six_dot(tm, tf, W, cj + C_PDD, like)
         by_qd = dot(b, load3(W, cj + C_S, like)) + 2.0 * twice
+        if loaded == DEAD_LOADS:
+            by_q = by_q + dot(g, load3(W, cj + C_S, like))
         if j == i:
             by_q = by_q + to_q
             by_qd = by_qd + to_qd
@@ -156,8 +163,8 @@ def goes_deep(N, like):
 
 
 @step
-def fill_columns(T, N, W, of_base, like):
-    """Fill the rows of X with all derivatives of y; the closed forms stand in W.
+def fill_columns(T, N, W, loaded, of_base, like):
+    """Fill the rows of X with all derivatives of y; the closed forms, with loads of the kind ``loaded``, stand in W.
 
     Where the mechanism `goes_deep`, so do the articulated inertias of all nodes.
     """
@@ -168,7 +175,7 @@ def fill_columns(T, N, W, of_base, like):
     if not deep:
         clear(W, factor_place(N, like), (n + 1) * row_length(N, like), like)
     for i in range(1, n + 1):
-        fill_pairs(T, N, W, i, place, pitch, not deep, like)
+        fill_pairs(T, N, W, i, loaded, place, pitch, not deep, like)
         if of_base:
             fill_base(N, W, i, place, pitch, like)
     if deep:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from cstormpy.mechanism import library
 from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute, Screw
 from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.loads import Load
 from cstormpy.mechanism.lookup import as_mechanism
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.skeleton import Skeleton, skeleton
@@ -14,6 +15,7 @@ __all__ = [
     "Joint",
     "Limits",
     "Link",
+    "Load",
     "Mechanism",
     "Prismatic",
     "Revolute",

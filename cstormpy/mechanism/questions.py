@@ -34,12 +34,13 @@ _ONE = 1
 class Questions:
     """The methods of `Mechanism` that compute.
 
-    Common parameters: `wrench` acts on the links from outside, (n_links, 6) rows (moment, force) in each link's
-    frame, one set for all samples or (N, n_links, 6), or a list of (link, pose of its frame in the link's or None,
-    wrench); `base` is the motion (V0, dV0) of the base, each (6,) or (N, 6), in its own frame; `threads` is the most
-    threads that share a batch, None for one per core. What is done before another thread wakes (about 0.3 ms) stays on
-    one. Answers above some 30 MB come in fresh memory each time, which may cost half as much again: ask for less at
-    once.
+    Common parameters: `wrench` acts on the links from outside: (n_links, 6) rows (moment, force) in each link's frame,
+    one set for all samples or (N, n_links, 6); or a list of loads, each a `Load` or (link, pose of its frame in the
+    link's or None, wrench). Rows and tuples turn with their link, a `Load` keeps its direction in space unless it says
+    otherwise, and the derivatives to q are those of that. `base` is the motion (V0, dV0) of the base, each (6,) or
+    (N, 6), in its own frame; `threads` is the most threads that share a batch, None for one per core. What is done
+    before another thread wakes (about 0.3 ms) stays on one. Answers above some 30 MB come in fresh memory each time,
+    which may cost half as much again: ask for less at once.
     """
 
     _cache: dict[Any, Any]
@@ -98,11 +99,12 @@ class Questions:
         y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
         return HybridDynamics(put_together(y, u, mech.active_mask))
 
-    def hybrid_evaluator(self) -> Callable[..., Array]:
+    def hybrid_evaluator(self, wrench: WrenchLike = None) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
 
         Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`, but
-        that the mask of a masked sample is not looked at. The answer is a fresh array, or `out`.
+        that the mask of a masked sample is not looked at. The answer is a fresh array, or `out`. `wrench` (see
+        `Questions`) is the same at all calls.
 
         Examples
         --------
@@ -111,6 +113,10 @@ class Questions:
         >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
         array([-12.6129,  16.8171])
         """
+        if wrench is not None:
+            from cstormpy.dynamics.hybrid import hybrid_evaluator
+
+            return hybrid_evaluator(self._self, wrench)[0]
         return cast("Callable[..., Array]", self._prepared_hybrid()[0])
 
     def _prepared_hybrid(self) -> tuple[Any, Any]:
@@ -161,8 +167,15 @@ class Questions:
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
 
-    def hybrid_sensitivity_evaluator(self) -> Callable[..., tuple[Array, Array]]:
-        """Return the prepared function f(q, qd, u) -> (y, D), D of shape (3, n, n): to q, to q̇, to u."""
+    def hybrid_sensitivity_evaluator(self, wrench: WrenchLike = None) -> Callable[..., tuple[Array, Array]]:
+        """Return the prepared function f(q, qd, u) -> (y, D), D of shape (3, n, n): to q, to q̇, to u.
+
+        `wrench`, see `Questions`, is the same at all calls.
+        """
+        if wrench is not None:
+            from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
+
+            return hybrid_sensitivity_evaluator(self._self, wrench)[0]
         return cast("Callable[..., tuple[Array, Array]]", self._prepared_sensitivity()[0])
 
     def _prepared_sensitivity(self) -> tuple[Any, Any]:
@@ -179,6 +192,7 @@ class Questions:
         tau: ArrayLike | Mapping[str, float] | None = None,
         hold: Iterable[str] = (),
         tolerance: float = 1e-9,
+        wrench: WrenchLike = None,
     ) -> Equilibrium:
         """Return a posture near a guess in which the mechanism can stay at rest, and the motor torques that hold it.
 
@@ -195,6 +209,8 @@ class Questions:
             Joints that keep the position of the guess.
         tolerance : float
             The largest torque that may be left over in a joint [N m or N].
+        wrench
+            What acts on the links from outside, the same in each posture; see `Questions`.
 
         Returns
         -------
@@ -223,7 +239,7 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import trim
 
-        return trim(self._self, guess, tau, hold, tolerance)
+        return trim(self._self, guess, tau, hold, tolerance, wrench)
 
     def linearize(
         self,
@@ -231,6 +247,7 @@ class Questions:
         qd: ArrayLike | None = None,
         tau: ArrayLike | None = None,
         acc: ArrayLike | None = None,
+        wrench: WrenchLike = None,
     ) -> Linearization:
         """Return the exact linear model dx/dt = rate + A (x − x0) + B (v − v0) about a state x0 = (q, qd).
 
@@ -242,6 +259,8 @@ class Questions:
             Torques of the joints that are actuated and not active, in the order of q; zeros unless given.
         acc : array_like, (n_active,) or (N, n_active), optional
             Accelerations of the active joints; zeros unless given.
+        wrench
+            What acts on the links from outside; see `Questions`.
 
         Returns
         -------
@@ -257,7 +276,7 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import linearize
 
-        return linearize(self._self, q, qd, tau, acc)
+        return linearize(self._self, q, qd, tau, acc, wrench)
 
     def hybrid_jvp(
         self,

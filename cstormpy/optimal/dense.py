@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cstormpy.optimal.loads import wrenches
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.transcription import Indices
 from cstormpy.trajectory import BSpline
@@ -31,9 +30,10 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     """
     mech = problem.mech
     n, curves = mech.n, spline.evaluate(times, order=3)
+    loads = [load for _, load in problem.loads]
     if problem.inverse:
         q, qd, qdd, qddd = curves
-        tau = mech.inverse_dynamics(q, qd, qdd, wrench=_wrench(problem, q))
+        tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads)
         return Samples(mech, spline.duration, np.zeros(len(times)), times, q, qd, qdd, tau, qddd)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)
@@ -45,15 +45,8 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
             q[:, j], qd[:, j], u[:, j], jerk[:, j] = (curve[:, c] for curve in curves)
         else:
             u[:, j] = curves[0][:, c]
-    r = mech.hybrid_dynamics(q, qd, u, wrench=_wrench(problem, q))
+    r = mech.hybrid_dynamics(q, qd, u, wrench=loads)
     return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk)
-
-
-def _wrench(problem: Problem, q: Array) -> Array | None:
-    if not problem.loads:
-        return None
-    rows = wrenches(problem.mech, problem.loads, q).reshape(-1, len(problem.mech.links), 6)
-    return rows if len(rows) == len(q) else rows[0]
 
 
 def _quintic(at: Samples, k: Indices, s: Array, h: float) -> tuple[Array, Array]:

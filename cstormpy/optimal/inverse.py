@@ -10,7 +10,7 @@ import numpy as np
 
 from cstormpy.dynamics.running import MANY_COORDINATES, run_batch, scratch_size
 from cstormpy.kernels import layout
-from cstormpy.optimal.loads import add_turning, wrenches
+from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 
@@ -79,6 +79,7 @@ class Inverse(Transcription):
 
         mech = self.setup.mech
         self._tables = tables_of(mech, INVERSE)
+        self._wrench = load_row(mech, self.setup.loads)[None] if self.setup.loads else _NONE
         one_by_one = mech.n > MANY_COORDINATES or self._tables.N[layout.N_DEEP]
         self._kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes
         self._numbers = scratch_size(mech, True)
@@ -94,14 +95,11 @@ class Inverse(Transcription):
         with np.errstate(over="ignore", invalid="ignore"):
             phase_rates = (self._forward @ free).reshape(ORDERS, -1) + offsets
             q, qd, qdd, qddd = ((row / T**r).reshape(N, mech.n) for r, row in enumerate(phase_rates))
-        wrench = wrenches(mech, self.setup.loads, q) if self.setup.loads else _NONE
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
-        arguments = (q, qd, qdd, wrench, _NONE, tau, columns, np.empty((0, mech.n, 12)))
+        arguments = (q, qd, qdd, self._wrench, _NONE, tau, columns, np.empty((0, mech.n, 12)))
         _, status = run_batch(self._kernel, self._tables, arguments, N, self._numbers, 1)
         if status != 0 or not np.isfinite(columns).all():
             return None
-        if self.setup.loads:
-            add_turning(mech, self.setup.loads, q, columns[:, 0])
         samples = Samples(mech, T, self.weights, T * self.phases, q, qd, qdd, tau, qddd)
         return InverseEvaluation(self, samples, columns)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from cstormpy.dynamics.running import scratch_size, workspace
 from cstormpy.errors import InvalidValue
-from cstormpy.optimal.loads import turning, wrenches
+from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 
@@ -48,9 +48,7 @@ class Shooting(Transcription):
         self._by_x = [np.einsum("km,mjc->kjc", b, Z) for b in self._bases]
         self._kernel, self._tables = entries.shoot, tables_of(mech)
         self._numbers = scratch_size(mech, True)
-        fixed = [(link, load) for link, load in self.setup.loads if load.frame == "link"]
-        self._wrench = wrenches(mech, fixed, np.zeros((1, mech.n))).ravel() if self.setup.loads else np.zeros(0)
-        self._links, self._loads = turning(self.setup.loads)
+        self._wrench = load_row(mech, self.setup.loads)
         self._begin = np.nan_to_num(self.setup.start)
         self._kept_seeds = None if self.free_duration else self._seeds(self.duration(np.zeros(0)), None, None)
 
@@ -105,8 +103,8 @@ class Shooting(Transcription):
         z[0] = self._begin
         out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
         _, status = self._kernel.load()(
-            self._tables.T, self._tables.N, workspace(self._numbers), self._wrench, self._links, self._loads, signal,
-            seeds, T / self.steps, dh, z, dz, work, out, d_out,
+            self._tables.T, self._tables.N, workspace(self._numbers), self._wrench, signal, seeds,
+            T / self.steps, dh, z, dz, work, out, d_out,
         )  # fmt: skip
         if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):
             return None

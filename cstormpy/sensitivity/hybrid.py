@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
-from cstormpy.dynamics.running import MANY_COORDINATES, handle_of, run_checked, scratch_size, thread_count
+from cstormpy.dynamics.running import MANY_COORDINATES, handle_of, run_checked, scratch_size, thread_count, with_loads
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _run(
 
 
 def hybrid_sensitivity_evaluator(
-    mech: Mechanism,
+    mech: Mechanism, wrench: WrenchLike = None
 ) -> tuple[Callable[..., tuple[Array, Array]], Callable[..., HybridSensitivity]]:
     """Return a prepared f(q, qd, u) -> (y, D), and one that returns the whole answer.
 
@@ -115,7 +115,8 @@ def hybrid_sensitivity_evaluator(
     """
     from cstormpy.kernels import entries_sensitivity as entries
 
-    kernel = entries.sensitivity_one.load()
+    loads = read_loads(mech, wrench)
+    kernel = entries.sensitivity_one.load() if not loads.size else with_loads(entries.loaded_sensitivity_one, loads)
     handle = handle_of(mech, matrices=True)
     y_only, all_three = handle.y_only, handle.all_three
     n, three, empty = mech.n, 3 * mech.n, np.empty
@@ -129,7 +130,7 @@ def hybrid_sensitivity_evaluator(
         except Exception:  # numba has many ways to say that it does not know a type
             pass
         # not arrays of the right kind, or a sample without an answer: the careful way says which
-        found = hybrid_sensitivity(mech, q, qd, u)
+        found = hybrid_sensitivity(mech, q, qd, u, wrench)
         return found.y, found._columns
 
     def answer(q: Array, qd: Array, u: Array) -> HybridSensitivity:
@@ -139,7 +140,7 @@ def hybrid_sensitivity_evaluator(
                 return HybridSensitivity(parts, columns)
         except Exception:  # numba has many ways to say that it does not know a type
             pass
-        return hybrid_sensitivity(mech, q, qd, u)
+        return hybrid_sensitivity(mech, q, qd, u, wrench)
 
     # what the addresses point to lives as long as these functions
     evaluate.handle = answer.handle = handle  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import as_floats, read_samples
+from cstormpy.dynamics.border import Samples, WrenchLike, as_floats, read_samples
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -84,18 +84,20 @@ def linearize(
     qd: ArrayLike | None = None,
     tau: ArrayLike | None = None,
     acc: ArrayLike | None = None,
+    wrench: WrenchLike = None,
 ) -> Linearization:
     """Return the linear model about a state; `Mechanism.linearize` says what is what."""
     n = mech.n
     given = as_floats(q, "q")
     rates = np.zeros(given.shape) if qd is None else qd
-    samples = read_samples(mech, {"q": given, "qd": rates})
+    samples = read_samples(mech, {"q": given, "qd": rates}, wrench)
     driven = np.flatnonzero(mech.actuated_mask & ~mech.active_mask)
     active = np.flatnonzero(mech.active_mask)
     u = np.zeros((samples.count, n))
     u[:, driven] = _signals(tau, "tau", [mech.names[k] for k in driven], samples.count, samples.single)
     u[:, active] = _signals(acc, "acc", [mech.names[k] for k in active], samples.count, samples.single)
-    d = hybrid_sensitivity(mech, samples.rows["q"], samples.rows["qd"], u)
+    loads = _loads_of(mech, samples)
+    d = hybrid_sensitivity(mech, samples.rows["q"], samples.rows["qd"], u, loads)
     passive = ~mech.active_mask[:, None]
     inputs = np.concatenate([driven, active])
     A = np.zeros((samples.count, 2 * n, 2 * n))
@@ -108,6 +110,14 @@ def linearize(
     names = [f"{mech.names[k]} torque" for k in driven] + [f"{mech.names[k]} acceleration" for k in active]
     states = (*mech.names, *(f"{name} rate" for name in mech.names))
     return Linearization(samples.shaped(A), samples.shaped(B), samples.shaped(rate), states, tuple(names))
+
+
+def _loads_of(mech: Mechanism, samples: Samples) -> Array | None:
+    """Return the loads of samples as `hybrid_sensitivity` takes them again."""
+    if not len(samples.wrench):
+        return None
+    rows = samples.wrench.reshape(len(samples.wrench), len(mech.links), -1)
+    return rows if len(rows) == samples.count else rows[0]
 
 
 def _signals(value: ArrayLike | None, name: str, joints: list[str], count: int, single: bool) -> Array:
@@ -132,6 +142,7 @@ def trim(
     tau: ArrayLike | Mapping[str, float] | None = None,
     hold: Iterable[str] = (),
     tolerance: float = 1e-9,
+    wrench: WrenchLike = None,
 ) -> Equilibrium:
     """Return an equilibrium near a posture; `Mechanism.trim` says what is what."""
     q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
@@ -142,7 +153,7 @@ def trim(
     # a motor whose torque is not given holds whatever comes, and is no equation
     rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
     wanted = np.array([given.get(name, 0.0) for name in mech.names])
-    q, load = _search(mech, q, free, rows, wanted)
+    q, load = _search(mech, q, free, rows, wanted, wrench)
     left = np.where(rows, load - wanted, 0.0)
     if not np.abs(left).max(initial=0.0) <= small:
         raise InvalidValue(_not_found(mech, q, left, small))
@@ -179,7 +190,7 @@ def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
 
 
 def _search(
-    mech: Mechanism, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array
+    mech: Mechanism, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
 ) -> tuple[Array, Array]:
     """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints.
 
@@ -189,7 +200,7 @@ def _search(
     still = np.zeros(mech.n)
 
     def ask(q: Array) -> tuple[Array, Array, Array]:
-        d = mech.inverse_sensitivity(q, still, still)
+        d = mech.inverse_sensitivity(q, still, still, wrench)
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
     load, r, J = ask(q)

@@ -25,7 +25,6 @@ that keeps its direction in space stands in `loads`:
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import about_origin, node
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
@@ -71,6 +70,7 @@ from cstormpy.kernels.layout import (
     Y,
 )
 from cstormpy.kernels.loads import dead_load, lag_matrix, lag_of, moment_of, shifted, wrench_in_world
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import (
     add,
     add_scaled,

@@ -1,4 +1,4 @@
-"""How kernels are compiled and kept: `step` for the pieces, `entry` for what Python calls.
+"""How kernels are compiled and kept: `entry` for what Python calls, made of `steps`.
 
 Steps become machine code within the entries that use them and nowhere else, so that none is compiled twice.
 Entries are compiled at their first use and kept on disk, a file for each. numba's own ``cache=True`` does
@@ -23,6 +23,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from types import FunctionType
 
 import llvmlite
 import numba
@@ -43,9 +44,9 @@ __all__ = [
     "caller_at",
     "can_keep",
     "entry",
-    "exact_step",
     "is_kept",
-    "step",
+    "machine_form",
+    "ready",
     "wait_silently",
     "warmup",
 ]
@@ -62,14 +63,44 @@ _PIECE_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": 
 _entries: list[Entry] = []
 
 
-def step(function):
-    """Compile a piece of a kernel, always inlined into the entry that uses it; Python can not call it."""
-    return numba.njit(**_OPTIONS, **_PIECE_OPTIONS, forceinline=True, pipeline_class=_StepCompiler)(function)
+def machine_form(function):
+    """Return what numba compiles of a step: a copy of it that calls what numba compiles of the others.
+
+    Nothing is compiled before an entry asks for it.
+    """
+    made = function.__dict__.get("_compiled")
+    if made is None:
+        import_module("cstormpy.kernels.lanes_compiled")
+        options, compiler = {"fused": (_OPTIONS, _StepCompiler), "exact": (_EXACT, _ExactStepCompiler)}[function._step]
+        inlined = {"forceinline": True} if function._step == "fused" else {}
+        plain = getattr(function, "_numeric", function)
+        made = numba.njit(**options, **_PIECE_OPTIONS, **inlined, pipeline_class=compiler)(_among_compiled(plain))
+        function._compiled = made
+    return made
 
 
-def exact_step(function):
-    """Compile a piece of a kernel whose every operation is rounded as by Python."""
-    return numba.njit(**_EXACT, **_PIECE_OPTIONS, pipeline_class=_ExactStepCompiler)(function)
+def ready(found):
+    """Return what compiled code may call of an entry, a step, or anything else."""
+    if isinstance(found, Entry):
+        return found.load()
+    return machine_form(found) if hasattr(found, "_step") and not numba.config.DISABLE_JIT else found
+
+
+_spaces: dict[str, dict[str, object]] = {}
+
+
+def _among_compiled(function):
+    """Return a copy of a function whose module's steps are those that numba compiles."""
+    names = function.__globals__
+    space = _spaces.get(names["__name__"])
+    if space is None:
+        space = _spaces[names["__name__"]] = dict(names)
+        for name, value in names.items():
+            if hasattr(value, "_step"):
+                space[name] = machine_form(value)
+    copy = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+    copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
+    return copy
 
 
 def caller_at(signature):
@@ -110,7 +141,7 @@ def entry(signature, *, nogil=False, exact=False):
     """Make a function of one signature that is compiled at first use, or read from disk if it is there.
 
     ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
-    interpreter lock is held throughout the call. ``exact`` is that of `exact_step`. Arrays come from outside
+    interpreter lock is held throughout the call. ``exact`` is that of `steps.exact_step`. Arrays come from outside
     and none is returned: an entry does not count who refers to them, which would cost a call from Python 0.03 us for
     each.
     """
@@ -146,7 +177,8 @@ class Entry:
     def _compile(self):
         if numba.config.DISABLE_JIT:
             return _strict(self._function, self._signature)
-        dispatcher = numba.njit(**self._options, _nrt=False)(self._function)
+        import_module("cstormpy.kernels.lanes_compiled")
+        dispatcher = numba.njit(**self._options, _nrt=False)(_among_compiled(self._function))
         with _Kept(self.kept_as) as kept:
             dispatcher._cache = kept
             dispatcher.compile(self._signature)
@@ -221,7 +253,7 @@ class _StepLibrary(JITCodeLibrary):
 class _ExactStepLibrary(_StepLibrary):
     """The same, left to the entry to optimise: large steps that call one another are not optimised again and again.
 
-    The steps of `step` are optimised: left to the entry as well, the dynamics of a tree of 36 links become slower by a
+    The steps of `steps.step` are optimised: left to the entry as well, the dynamics of a tree of 36 links become slower by a
     tenth (``pytest tests/benchmarks/test_dynamics_speed.py -k one_call``).
     """
 

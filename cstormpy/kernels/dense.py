@@ -5,8 +5,8 @@ A step stands in a table K: the derivatives of its stages, that at its end, then
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import exact_step
 from cstormpy.kernels.diagram_rate import evaluate
+from cstormpy.kernels.steps import exact_step
 
 #: Where a row of integers says how many stages there are, and what the dense output is.
 STAGES, DENSE = 0, 1

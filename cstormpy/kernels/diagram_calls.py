@@ -50,12 +50,13 @@ import math
 
 import numpy as np
 
-from cstormpy.kernels.compiling import Entry, step
+from cstormpy.kernels.compiling import ready
 from cstormpy.kernels.entries_curves import piece_of_spline, spline
 from cstormpy.kernels.entries_linear import determinant, pseudoinverse, singular_values, solve
 from cstormpy.kernels.entries_mechanisms import energies, loaded_motion, motion
 from cstormpy.kernels.entries_questions import inertia, kinematics, pushed_motion, sensitivities
 from cstormpy.kernels.python_blocks import python_block
+from cstormpy.kernels.steps import step
 
 __all__ = ["CALLS", "callee"]
 
@@ -196,6 +197,5 @@ CALLS["math"] = math
 
 
 def callee(name):
-    """Return what the source calls by a name, ready to run."""
-    found = CALLS[name]
-    return found.load() if isinstance(found, Entry) else found
+    """Return what the source calls by a name, ready to be compiled into it."""
+    return ready(CALLS[name])

@@ -7,7 +7,6 @@ place of the matrices, and one more run of the hybrid recursion with the articul
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import row_of
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import along, node
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
@@ -44,6 +43,7 @@ from cstormpy.kernels.layout import (
     Y,
 )
 from cstormpy.kernels.sensitivity import joint_rates, six_dot
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale, store3
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.steps import step
 
 
 @step

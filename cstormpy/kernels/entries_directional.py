@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import closed_forms, row_of
-from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.compiling import entry
 from cstormpy.kernels.directional import against_gradient, along_direction
 from cstormpy.kernels.hybrid import hybrid, node
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes
 from cstormpy.kernels.layout import C_DQ, C_DQD, C_DU, N_COORDINATE, N_COUNT
 from cstormpy.kernels.samples import bring_base, bring_form_base, bring_in, bring_loads, gather, take_out
+from cstormpy.kernels.steps import step
 
 _MATRIX = "f8[:,::1]"
 

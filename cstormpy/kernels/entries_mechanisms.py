@@ -5,7 +5,7 @@ Compiled once, and linked to the function of each diagram; what else a diagram a
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.compiling import entry
 from cstormpy.kernels.hybrid import hybrid, node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,
@@ -33,6 +33,7 @@ from cstormpy.kernels.layout import (
     Y,
 )
 from cstormpy.kernels.samples import bring_loads_one
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, load3, rotate, rotated_inertia, store3, symmetric_times
 
 _TABLES = "f8[::1], i8[::1], f8[::1]"

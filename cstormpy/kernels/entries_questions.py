@@ -6,7 +6,7 @@ The numbers stand side by side in one array g. Compiled once, and linked to the 
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry, step
+from cstormpy.kernels.compiling import entry
 from cstormpy.kernels.entries_mechanisms import bring, take
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
@@ -39,6 +39,7 @@ from cstormpy.kernels.layout import (
 from cstormpy.kernels.loads import wrench_place
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns, six_dot
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale
 
 _TABLES = "f8[::1], i8[::1], f8[::1]"

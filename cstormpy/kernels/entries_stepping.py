@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from cstormpy.kernels.compiling import entry, exact_step
+from cstormpy.kernels.compiling import entry
 from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.locating import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
@@ -44,6 +44,7 @@ from cstormpy.kernels.rungekutta import (
     clamped,
     fixed_step,
 )
+from cstormpy.kernels.steps import exact_step
 
 # clocks: numbers of each, that of the next tick first; parts: where its states stand in z (and behind them the outputs
 # that its blocks hold), how many, in out the new, and where in z stands whether such outputs are computed now (or -1)

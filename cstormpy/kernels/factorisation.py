@@ -7,10 +7,10 @@ those behind, and then the columns X, a row for each node.
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import forms_place
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import load, load_tile, store, store_tile, tile_width, width
 from cstormpy.kernels.layout import CF_ROW, N_ABOVE, N_ACTIVE, N_COORDINATE, N_COUNT, N_END, N_PARENT
+from cstormpy.kernels.steps import step
 
 
 @step

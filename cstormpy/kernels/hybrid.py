@@ -16,8 +16,7 @@ acceleration of O. An articulated inertia is (I, H, M): moment = I α + H A, for
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import step
-from cstormpy.kernels.lanes import all_greater, load, store, tanh
+from cstormpy.kernels.lanes import all_greater, load, noted, store, tanh, vanishing
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -62,6 +61,7 @@ from cstormpy.kernels.layout import (
     Y,
 )
 from cstormpy.kernels.loads import take_off_loads
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import (
     add,
     add_scaled,
@@ -375,15 +375,12 @@ def hybrid(T, N, W, loaded, every, like):
         take_off_loads(T, N, W, loaded, like)
     status = 0
     for i in range(n, 0, -1):
-        sound = close_joint(T, N, W, i, every, like)
-        if status == 0 and not sound:  # what it spoils below is not the cause
-            status = i
+        # what a vanished pivot spoils below is not the cause
+        status = noted(status, close_joint(T, N, W, i, every, like), i)
     for k in range(3):
         store(W, ALPHA + k, like)
         store(W, ACC + k, like)
     nothing = like
     for i in range(1, n + 1):
-        nothing = nothing + 0.0 * answer(T, N, W, i, like)
-    if status == 0 and not all_greater(1.0, nothing):
-        status = NOT_FINITE
-    return status
+        nothing = nothing + vanishing(answer(T, N, W, i, like))
+    return noted(status, all_greater(1.0, nothing), NOT_FINITE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import row_of
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import node, place
 from cstormpy.kernels.layout import (
     C_POS,
@@ -20,6 +19,7 @@ from cstormpy.kernels.layout import (
     D,
     R,
 )
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, column_times, cross, dot, load3, load_columns, rotate, store3, sub
 
 

@@ -1,141 +1,23 @@
 """Numbers and lanes of numbers: one kernel source for one sample and for several side by side.
 
-A kernel works on *numbers*. A number is a float64, or a `Lanes`: several float64, one of each of as many
-samples, in one machine vector. ``+ - * /`` and negation work on both and mix with plain floats, so that a
-kernel is written once, as if for one sample; which of the two it is follows from the type of the
-argument ``like`` that the kernel hands to `load`. Branches may depend on the mechanism, never on a
-number; what depends on a number goes through `where_positive`, `all_greater` or `all_finite`.
+A kernel works on *numbers*. A number is a float64; or `Lanes`, several float64, one of each of as many samples, in
+one machine vector (`lanes_compiled`); or a symbol of an expression graph. ``+ - * /`` and negation work on all of
+them and mix with plain floats, so that a kernel is written once, as if for one sample; which of them it is follows
+from the type of the argument ``like`` that the kernel hands to `load`. Branches may depend on the mechanism, never on
+a number; what depends on a number goes through `where_positive`, `all_greater`, `noted` or `vanishing`.
 
 Scratch memory is a flat float64 array; the number with index i stands at
-``W[i * width(like) : (i + 1) * width(like)]``.
+``W[i * width(like) : (i + 1) * width(like)]``. Of symbols it is a dictionary of one.
 
-Each function here is also plain Python for one float, which is what runs when the JIT is off.
+Each function here is plain Python for one float, which is what runs when the JIT is off, or for a symbol.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-import operator
 
 import numpy as np
-from llvmlite import ir
-from numba import carray, types
-from numba.core.imputils import lower_builtin
-from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import models, overload, register_model
-
-from cstormpy.kernels.layout import LANES as WIDTH
-
-_CONTRACT = ("contract",)
-_INT32 = ir.IntType(32)
-_INT64 = ir.IntType(64)
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-
-
-class LanesType(types.Type):
-    """numba's type of `WIDTH` float64 side by side."""
-
-    def __init__(self):
-        super().__init__(name=f"Lanes{WIDTH}")
-
-
-LANES = LanesType()
-
-
-@register_model(LanesType)
-class _LanesModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _VECTOR)
-
-
-def _is_lanes(number):
-    return isinstance(number, LanesType)
-
-
-# Arithmetic ---------------------------------------------------------------------------------------
-
-
-def _splat(builder, scalar):
-    undefined = ir.Constant(_VECTOR, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(_INT32, 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(_INT32, WIDTH), None))
-
-
-def _widen(builder, number_type, value):
-    return value if _is_lanes(number_type) else _splat(builder, value)
-
-
-class _Binary(AbstractTemplate):
-    def generic(self, args, kws):
-        if len(args) != 2 or not any(map(_is_lanes, args)):
-            return None
-        if not all(_is_lanes(a) or isinstance(a, types.Float) for a in args):
-            return None
-        return signature(LANES, *(a if _is_lanes(a) else types.float64 for a in args))
-
-
-def _register_binary(operation, instruction):
-    infer_global(operation)(type(f"_{instruction}", (_Binary,), {"key": operation}))
-
-    def lower(context, builder, sig, args):
-        a, b = (_widen(builder, t, v) for t, v in zip(sig.args, args, strict=True))
-        return getattr(builder, instruction)(a, b, flags=_CONTRACT)
-
-    for a, b in ((LanesType, LanesType), (LanesType, types.Float), (types.Float, LanesType)):
-        lower_builtin(operation, a, b)(lower)
-
-
-_register_binary(operator.add, "fadd")
-_register_binary(operator.sub, "fsub")
-_register_binary(operator.mul, "fmul")
-_register_binary(operator.truediv, "fdiv")
-
-
-@infer_global(operator.neg)
-class _Negation(AbstractTemplate):
-    key = operator.neg
-
-    def generic(self, args, kws):
-        return signature(LANES, LANES) if len(args) == 1 and _is_lanes(args[0]) else None
-
-
-@lower_builtin(operator.neg, LanesType)
-def _lower_negation(context, builder, sig, args):
-    return builder.fneg(args[0])
-
-
-# Primitives: plain Python for one float, machine code for floats and lanes ------------------------------
-
-
-def _primitive(function, typer):
-    """Let compiled code call `function`: `typer` maps argument types to a signature, what is decorated emits it."""
-
-    class Template(AbstractTemplate):
-        key = function
-
-        def generic(self, args, kws):
-            return typer(*args)
-
-    infer_global(function)(Template)
-    return lower_builtin(function, types.VarArg(types.Any))
-
-
-def _as_number(number_type):
-    """Return the type of a number: lanes, or a float (which an integer literal becomes)."""
-    return LANES if _is_lanes(number_type) else types.float64
-
-
-def _element(context, builder, array_type, array, index):
-    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
-
-
-def _vector_at(context, builder, array_type, array, index):
-    return builder.bitcast(_element(context, builder, array_type, array, index), _VECTOR.as_pointer())
-
-
-def _constant(value):
-    return ir.Constant(_INT64, value)
 
 
 def zero_lanes():
@@ -143,19 +25,9 @@ def zero_lanes():
     return 0.0
 
 
-@_primitive(zero_lanes, lambda: signature(LANES))
-def _zero_lanes(context, builder, sig, args):
-    return ir.Constant(_VECTOR, None)
-
-
 def width(like):
     """Return how many samples stand side by side in a number of this type."""
     return 1
-
-
-@_primitive(width, lambda like: signature(types.int64, like))
-def _width(context, builder, sig, args):
-    return _constant(WIDTH if _is_lanes(sig.args[0]) else 1)
 
 
 def load(W, i, like):
@@ -163,26 +35,9 @@ def load(W, i, like):
     return W[i]
 
 
-@_primitive(load, lambda W, i, like: signature(_as_number(like), W, types.int64, like))
-def _load(context, builder, sig, args):
-    W, i, _ = args
-    if not _is_lanes(sig.return_type):
-        return builder.load(_element(context, builder, sig.args[0], W, i))
-    return _load_vector(context, builder, sig, (W, builder.mul(i, _constant(WIDTH))))
-
-
 def store(W, i, x):
     """Write the number x with index i into the scratch memory W."""
     W[i] = x
-
-
-@_primitive(store, lambda W, i, x: signature(types.none, W, types.int64, _as_number(x)))
-def _store(context, builder, sig, args):
-    W, i, x = args
-    if not _is_lanes(sig.args[2]):
-        builder.store(x, _element(context, builder, sig.args[0], W, i))
-        return context.get_dummy_value()
-    return _store_vector(context, builder, sig, (W, builder.mul(i, _constant(WIDTH)), x))
 
 
 def load_tile(W, position):
@@ -190,22 +45,9 @@ def load_tile(W, position):
     return W[position]
 
 
-@_primitive(load_tile, lambda W, position: signature(LANES, W, types.int64))
-def _load_vector(context, builder, sig, args):
-    value = builder.load(_vector_at(context, builder, sig.args[0], *args), typ=_VECTOR)
-    value.align = 8
-    return value
-
-
 def store_tile(W, position, x):
     """Write what `load_tile` reads."""
     W[position] = x
-
-
-@_primitive(store_tile, lambda W, position, x: signature(types.none, W, types.int64, LANES))
-def _store_vector(context, builder, sig, args):
-    builder.store(args[2], _vector_at(context, builder, sig.args[0], *args[:2])).align = 8
-    return context.get_dummy_value()
 
 
 def tile_width():
@@ -213,19 +55,9 @@ def tile_width():
     return 1
 
 
-@_primitive(tile_width, lambda: signature(types.int64))
-def _tile_width(context, builder, sig, args):
-    return _constant(WIDTH)
-
-
 def lane(x, k):
     """Return the float of lane k."""
     return x
-
-
-@_primitive(lane, lambda x, k: signature(types.float64, _as_number(x), types.int64))
-def _lane(context, builder, sig, args):
-    return builder.extract_element(*args) if _is_lanes(sig.args[0]) else args[0]
 
 
 def with_lane(x, k, value):
@@ -233,22 +65,9 @@ def with_lane(x, k, value):
     return value
 
 
-@_primitive(with_lane, lambda x, k, value: signature(_as_number(x), _as_number(x), types.int64, types.float64))
-def _with_lane(context, builder, sig, args):
-    return builder.insert_element(args[0], args[2], args[1]) if _is_lanes(sig.args[0]) else args[2]
-
-
-# Arrays behind one argument: each array argument costs a call from Python 0.05 us ------------------------
-
-
 def memory_floats(address, size):
     """Return the `size` float64 that stand at an address, which somebody else keeps alive."""
     return np.frombuffer((ctypes.c_double * int(size)).from_address(int(address)), dtype=np.float64)
-
-
-@overload(memory_floats)
-def _memory_floats(address, size):
-    return lambda address, size: carray(_pointer(address), size, types.float64)
 
 
 def memory_integers(address, size):
@@ -256,35 +75,10 @@ def memory_integers(address, size):
     return np.frombuffer((ctypes.c_int64 * int(size)).from_address(int(address)), dtype=np.int64)
 
 
-@overload(memory_integers)
-def _memory_integers(address, size):
-    return lambda address, size: carray(_pointer(address), size, types.int64)
-
-
-def _pointer(address):
-    raise TypeError("compiled code only")
-
-
-@_primitive(_pointer, lambda address: signature(types.voidptr, types.int64))
-def _int_to_pointer(context, builder, sig, args):
-    return builder.inttoptr(args[0], context.get_value_type(types.voidptr))
-
-
-# Choices that depend on numbers -------------------------------------------------------------------------
-
-
 def where_positive(x, a, b):
     """Return a where x > 0, else b."""
-    return a if x > 0.0 else b
-
-
-@_primitive(where_positive, lambda x, a, b: signature(_as_number(x), _as_number(x), _as_number(a), _as_number(b)))
-def _where_positive(context, builder, sig, args):
-    zero = ir.Constant(_VECTOR if _is_lanes(sig.args[0]) else ir.DoubleType(), None)
-    a, b = args[1:]
-    if _is_lanes(sig.args[0]):
-        a, b = _widen(builder, sig.args[1], a), _widen(builder, sig.args[2], b)
-    return builder.select(builder.fcmp_ordered(">", args[0], zero), a, b)
+    found = x > 0.0
+    return (a if found else b) if isinstance(found, (bool, np.bool_)) else found.where(a, b)
 
 
 def all_greater(a, b):
@@ -292,34 +86,23 @@ def all_greater(a, b):
     return a > b
 
 
-@_primitive(all_greater, lambda a, b: signature(types.boolean, _as_number(a), _as_number(b)))
-def _all_greater(context, builder, sig, args):
-    if not any(map(_is_lanes, sig.args)):
-        return builder.fcmp_ordered(">", *args)
-    test = builder.fcmp_ordered(">", *(_widen(builder, t, v) for t, v in zip(sig.args, args, strict=True)))
-    bits = builder.bitcast(test, ir.IntType(WIDTH))
-    return builder.icmp_unsigned("==", bits, ir.Constant(ir.IntType(WIDTH), 2**WIDTH - 1))
+def noted(status, sound, fault):
+    """Return the status, or the fault where there was none before and it is not sound."""
+    if isinstance(sound, (bool, np.bool_)):
+        return fault if status == 0 and not sound else status
+    before = status == 0
+    found = fault if before is True else status if before is False else before.where(float(fault), status)
+    return sound.where(float(status) if isinstance(status, int) else status, found)
 
 
-# Functions of one number, where it is rarely needed -------------------------------------------------------
+def vanishing(x):
+    """Return 0 x: 0 where x is finite, else NaN."""
+    return 0.0 * x if isinstance(x, float) else x.vanishing()
 
 
 def tanh(x):
     """Return the hyperbolic tangent, lane by lane."""
-    return math.tanh(x)
-
-
-@overload(tanh)
-def _tanh(x):
-    if not _is_lanes(x):
-        return lambda x: math.tanh(x)
-
-    def lanes(x):
-        for k in range(WIDTH):
-            x = with_lane(x, k, math.tanh(lane(x, k)))
-        return x
-
-    return lanes
+    return math.tanh(x) if isinstance(x, float) else x.tanh()
 
 
 def exact_sincos(x):
@@ -327,18 +110,3 @@ def exact_sincos(x):
     if not math.isfinite(x):
         return math.nan, math.nan
     return math.sin(x), math.cos(x)
-
-
-@overload(exact_sincos)
-def _exact_sincos(x):
-    if not _is_lanes(x):
-        return lambda x: (math.sin(x), math.cos(x))
-
-    def lanes(x):
-        s, c = x, x
-        for k in range(WIDTH):
-            s = with_lane(s, k, math.sin(lane(x, k)))
-            c = with_lane(c, k, math.cos(lane(x, k)))
-        return s, c
-
-    return lanes

@@ -20,7 +20,6 @@ The dead loads on a link come as one row: m₀, f and P = Σ p fᵀ, with the po
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.layout import (
     DEAD,
     DEAD_LOADS,
@@ -36,6 +35,7 @@ from cstormpy.kernels.layout import (
     WRENCH,
     R,
 )
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import (
     add,
     add_scaled,

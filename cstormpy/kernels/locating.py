@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from cstormpy.kernels import roots
-from cstormpy.kernels.compiling import exact_step
 from cstormpy.kernels.dense import (
     DENSE,
     K_END,
@@ -24,6 +23,7 @@ from cstormpy.kernels.dense import (
 )
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import COUNT, EARLIEST, LATEST, SEARCH, TIME, attempt, clamped
+from cstormpy.kernels.steps import exact_step
 
 # sides: what is known of each guard; NaN before where it has just fired, and NaN for the time where it does not cross
 BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES = range(10)

@@ -12,7 +12,6 @@ registers.
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import row_of
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import along, node
 from cstormpy.kernels.lanes import load_tile, store_tile, tile_width, with_lane, zero_lanes
 from cstormpy.kernels.layout import (
@@ -30,6 +29,7 @@ from cstormpy.kernels.layout import (
     UV,
     R,
 )
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, cross, load3, store3
 
 # numbers of a node, packed: S (6), U (6), the inverse of the pivot of a passive joint, or the pivot of an active one

@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from cstormpy.kernels.compiling import exact_step
 from cstormpy.kernels.dense import (
     K_RESULT,
     K_SCRATCH,
@@ -24,6 +23,7 @@ from cstormpy.kernels.dense import (
 )
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.roots import ROOT
+from cstormpy.kernels.steps import exact_step
 
 # how: integers, behind STAGES and DENSE of `dense`
 ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, HOW = range(2, 15)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import form_base
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.lanes import lane, load, memory_floats, memory_integers, store, width, with_lane
 from cstormpy.kernels.layout import (
@@ -23,6 +22,7 @@ from cstormpy.kernels.layout import (
     Y,
 )
 from cstormpy.kernels.loads import dead_place, wrench_place
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, cross
 
 #: What one-sample kernels return for arrays of another size than the mechanism's.

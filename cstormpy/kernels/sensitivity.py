@@ -12,7 +12,6 @@ the rows of X, one for each node, its columns in the order of q:
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import forms_place, row_of
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.factorisation import (
     column_count,
     columns_place,
@@ -49,6 +48,7 @@ from cstormpy.kernels.layout import (
     T_STIFFNESS,
 )
 from cstormpy.kernels.recursion import solve_by_recursion
+from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import cross, dot, load3
 
 

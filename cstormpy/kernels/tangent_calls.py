@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 
-from cstormpy.kernels.compiling import Entry, step
+from cstormpy.kernels.compiling import ready
 from cstormpy.kernels.diagram_calls import callee
 from cstormpy.kernels.entries_curve_tangents import piece_of_spline_tangent, spline_tangent
 from cstormpy.kernels.entries_tangent import MOVED, energies_tangent, loaded_motion_tangent
+from cstormpy.kernels.steps import step
 
 __all__ = ["TANGENT_CALLS", "tangent_callee"]
 
@@ -120,6 +121,6 @@ TANGENT_CALLS |= {
 
 
 def tangent_callee(name):
-    """Return what the source with tangents calls by a name, ready to run."""
+    """Return what the source with tangents calls by a name, ready to be compiled into it."""
     found = TANGENT_CALLS.get(name)
-    return callee(name) if found is None else found.load() if isinstance(found, Entry) else found
+    return callee(name) if found is None else ready(found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from cstormpy.kernels.compiling import step
 from cstormpy.kernels.lanes import all_greater, exact_sincos, load, store, where_positive
+from cstormpy.kernels.steps import step
 
 # Tuples in memory ----------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ _PIO2_2 = float.fromhex("0x1.0b4611a600000p-34")
 _PIO2_3 = float.fromhex("0x1.3198a2e037073p-69")
 
 
-@step
+@step(symbolic=lambda x: (x.sin(), x.cos()))
 def sincos(x):
     """Return sine and cosine of a number, to about one unit in the last place of 1.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -88,16 +87,7 @@ def _plain(name: str) -> Any:
     found = {**CALLS, **TANGENT_CALLS}[name]
     if isinstance(found, Entry) and name not in ("spline_tangent", "piece_of_spline_tangent"):
         return found.load()
-    return math if name == "math" else _uncompiled(found)
-
-
-def _uncompiled(function: Any) -> Any:
-    """Return a kernel's own function, with what it calls uncompiled too, and what that calls."""
-    plain = getattr(function, "py_func", None) or getattr(function, "_function", function)
-    called = {key: plain.__globals__.get(key) for key in plain.__code__.co_names}
-    kernels = {key: _uncompiled(value) for key, value in called.items() if hasattr(value, "py_func")}
-    space = plain.__globals__ | kernels
-    return types.FunctionType(plain.__code__, space, plain.__name__, plain.__defaults__)
+    return math if name == "math" else getattr(found, "_function", found)
 
 
 def _motion(T: Array, N: Any, W: Array, g: Array, wrench: Array, dT: Any, dg: Array, dwrench: Any) -> int:

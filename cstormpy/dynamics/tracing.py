@@ -1,0 +1,114 @@
+"""Straight lines of mechanisms: the kernels, called with symbols, write down what they compute for one structure.
+
+The structure of a mechanism is fixed and so are the zeros and ones among its numbers, which fold; all other numbers
+stay inputs, so that another mass or length needs no new code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.graph import Graph
+from cstormpy.graph.routine import Routine
+from cstormpy.kernels import layout as at
+from cstormpy.kernels.closed_forms import closed_forms, form_base
+from cstormpy.kernels.factorisation import column_count, columns_place
+from cstormpy.kernels.hybrid import hybrid, node, place_base, wrench_place
+from cstormpy.kernels.sensitivity import fill_columns
+from cstormpy.kernels.vector import add, cross
+
+__all__ = ["Question", "folded", "hybrid_routine"]
+
+#: Numbers of a mechanism that fold.
+FOLDING = (0.0, 1.0, -1.0)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the hybrid dynamics, beside y: of which inputs it depends and which derivatives are wanted."""
+
+    loaded: bool = False
+    moving_base: bool = False
+    sensitivities: bool = False
+    to_base: bool = False
+
+    @property
+    def name(self) -> str:
+        """A name for routines that answer it."""
+        asked = (self.loaded, self.moving_base, self.sensitivities, self.to_base)
+        words = ("loaded", "based", "sensitivity", "tobase")
+        return "_".join(["hybrid", *(word for word, is_asked in zip(words, asked, strict=True) if is_asked)])
+
+
+class _Scratch(dict[int, Any]):
+    """Scratch memory of symbols, zero where nothing was written."""
+
+    def __missing__(self, key: int) -> float:
+        return 0.0
+
+
+def folded(T: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return which numbers fold, and into what: NaN for those that stay inputs."""
+    return np.where(np.isin(T, FOLDING), T, np.nan)
+
+
+def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Question) -> Routine:
+    """Return the routine that answers a question of a mechanism with these tables (`mechanism.tables.Tables`).
+
+    Its arguments are T, q, qd, u, with ``wrench`` (6 a link) and ``base`` (V0, dV0) where they are asked for, and what
+    it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
+    """
+    graph, structure = Graph(), [int(k) for k in N]
+    structure[at.N_DEEP] = 0  # all columns side by side
+    n, links = structure[at.N_COUNT], structure[at.N_LINKS]
+    numbers = [
+        graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in enumerate(folded(T))
+    ]
+    W = _Scratch()
+    coordinates = {i: structure[node(i)[0] + at.N_COORDINATE] for i in range(1, n + 1)}
+    for i, j in coordinates.items():
+        for name, slot in (("q", at.Q), ("qd", at.QD), ("u", at.U)):
+            W[i * at.ROW + slot] = graph.input(name, j)
+    rows = {"q": n, "qd": n, "u": n}
+    if question.loaded:
+        rows["wrench"] = 6 * links
+        for k in range(6 * links):
+            W[wrench_place(structure) + k] = graph.input("wrench", k)
+    omega = v = alpha = a = acc = (0.0, 0.0, 0.0)
+    if question.moving_base:
+        rows["base"] = 12
+        base = graph.inputs("base", 12)
+        omega, v, alpha, a = (tuple(base[k : k + 3]) for k in (0, 3, 6, 9))
+        # the acceleration of a point of the base is the derivative of its velocity in moving axes plus ω × v
+        acc = add(a, cross(omega, v))
+    place_base(numbers, W, omega, alpha, acc, 0.0)
+    status = hybrid(numbers, structure, W, question.loaded, False, 0.0)
+    outputs: dict[str, list[Any]] = {"y": _by_coordinate(coordinates, lambda i: W[i * at.ROW + at.Y])}
+    if question.sensitivities:
+        form_base(numbers, structure, W, omega, v, alpha, a, 0.0)
+        closed_forms(numbers, structure, W, question.loaded, 0.0)
+        fill_columns(numbers, structure, W, question.to_base, 0.0)
+        outputs |= _columns(structure, W, coordinates, question.to_base)
+    return Routine(question.name, {"T": len(numbers)}, rows, outputs, status)
+
+
+def _by_coordinate(coordinates: Mapping[int, int], value: Any) -> list[Any]:
+    nodes = sorted(coordinates, key=coordinates.__getitem__)
+    return [value(i) for i in nodes]
+
+
+def _columns(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], to_base: bool) -> dict[str, list[Any]]:
+    """Return the derivatives of y as `hybrid_sensitivity` lays them out."""
+    n = len(coordinates)
+    place, pitch = columns_place(structure, 0.0), column_count(structure, to_base, 0.0)
+    nodes = sorted(coordinates, key=coordinates.__getitem__)
+    begins = [place + (i - 1) * pitch for i in nodes]
+    found = {"columns": [W[x + block * n + j] for block in range(3) for x in begins for j in range(n)]}
+    if to_base:
+        found["of_base"] = [W[x + 3 * n + j] for x in begins for j in range(12)]
+    return found

@@ -1,0 +1,117 @@
+"""Machine code by LLVM: compiled from a module's text, or taken as it was kept on disk."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import threading
+from typing import Any
+
+__all__ = ["Machine", "fingerprint"]
+
+#: Of the optimisation passes: level 2 brings straight lines nothing and costs building time (measured).
+_LEVEL = 1
+
+_lock = threading.Lock()  # LLVM's parser and passes share a context
+
+
+@functools.cache
+def _llvm() -> Any:
+    """Return llvmlite's binding, ready to make code for this processor, and knowing the C library's functions."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    for name, address in _library_functions():
+        llvm.add_symbol(name, address)
+    return llvm
+
+
+def _library_functions() -> list[tuple[str, int]]:
+    """Return name and address of each function of the C library that a straight line may call."""
+    import sys
+    from ctypes.util import find_library
+
+    from cstormpy.graph.primitives import TABLE
+
+    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else find_library("m") or None)
+    found = []
+    for name in TABLE:
+        function = getattr(library, name, None)
+        if function is not None and name not in ("abs", "div"):
+            found.append((name, ctypes.cast(function, ctypes.c_void_p).value or 0))
+    return found
+
+
+@functools.cache
+def fingerprint() -> str:
+    """Return what code depends on beside its text: the processor and the version of LLVM."""
+    import llvmlite
+
+    llvm = _llvm()
+    target = llvm.get_default_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    return hashlib.sha256(repr((llvmlite.__version__, llvm.llvm_version_info, target, _LEVEL)).encode()).hexdigest()[
+        :16
+    ]
+
+
+@functools.cache
+def _target_machine() -> Any:
+    llvm = _llvm()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=_LEVEL
+    )
+
+
+class Machine:
+    """The machine code of one module, alive as long as this object.
+
+    Parameters
+    ----------
+    text : str, optional
+        The module's functions, to be compiled.
+    code : bytes, optional
+        The object code of a module compiled before, by a process with the same `fingerprint`; in place of the text.
+
+    Attributes
+    ----------
+    code : bytes
+        The object code: machine instructions and numbers, in the format of the system's own object files.
+    """
+
+    def __init__(self, text: str = "", code: bytes = b"") -> None:
+        llvm = _llvm()
+        with _lock:
+            # the name tells one module from another where both are in memory
+            module = llvm.parse_assembly(text or "; kept")
+            module.name = hashlib.sha256(text.encode() or code).hexdigest()[:16]
+            made: list[bytes] = []
+            if text:
+                self._optimise(module)
+            self._engine = llvm.create_mcjit_compiler(module, _own_machine())
+            self._engine.set_object_cache(lambda _, buffer: made.append(bytes(buffer)), lambda _: code or None)
+            self._engine.finalize_object()
+        self.code = code or made[0]
+
+    @staticmethod
+    def _optimise(module: Any) -> None:
+        llvm = _llvm()
+        options = llvm.create_pipeline_tuning_options(speed_level=_LEVEL)
+        passes = llvm.create_pass_builder(_target_machine(), options)
+        passes.getModulePassManager().run(module, passes)
+
+    def address(self, name: str) -> int:
+        """Return where a function begins."""
+        place = int(self._engine.get_function_address(name))
+        if place == 0:
+            raise LookupError(name)
+        return place
+
+
+def _own_machine() -> Any:
+    """Return a target machine for an engine, which takes it over."""
+    llvm = _llvm()
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=_LEVEL, jit=True
+    )

@@ -1,0 +1,219 @@
+"""Nodes of the expression graph, which compute with one another as floats do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cstormpy.errors import InvalidType
+from cstormpy.graph import primitives as p
+from cstormpy.graph.primitives import Primitive, Symbol, apply
+
+__all__ = ["Graph", "Node", "SymbolicBranch", "where"]
+
+
+class SymbolicBranch(InvalidType):
+    """A symbol was asked for its number: by an ``if``, by ``float()``, by a function of `math`."""
+
+
+class Graph:
+    """The nodes of one computation, in the order in which they were made; no two of them are alike."""
+
+    __slots__ = ("_known", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[tuple[Any, ...], Node] = {}
+
+    def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
+        """Return the node of a primitive and its arguments, which is made unless it is there already."""
+        if primitive.commutes and isinstance(args[0], Symbol):
+            a, b = args
+            if isinstance(b, Symbol) and b.index < a.index:  # type: ignore[attr-defined]
+                args = b, a
+        elif primitive.commutes:
+            args = args[1], args[0]  # a constant comes second
+        key: tuple[Any, ...] = (
+            primitive.name,
+            data,
+            *[id(a) if isinstance(a, Symbol) else float(a).hex() for a in args],
+        )
+        node = self._known.get(key)
+        if node is None:
+            for a in args:
+                if isinstance(a, Node) and a.graph is not self:
+                    raise InvalidType("expected symbols of one graph, got those of two")
+            node = self._known[key] = Node(self, len(self.nodes), primitive, args, data)
+            self.nodes.append(node)
+        return node
+
+    def input(self, name: str, i: int = 0, *, ordinary: bool = False) -> Node:
+        """Return the symbol of the number ``name[i]``; an `ordinary` one is never 0, 1 or -1."""
+        return self.make(INPUT, (), (name, i, ordinary))
+
+    def inputs(self, name: str, count: int) -> list[Node]:
+        """Return the symbols ``name[0]`` to ``name[count - 1]``."""
+        return [self.input(name, i) for i in range(count)]
+
+
+#: The numbers that a graph is a function of. They have no code: an emitter loads them.
+INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+
+
+def _operator(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    def forward(self: Node, other: Any) -> Any:
+        other = _operand(other)
+        return NotImplemented if other is None else apply(primitive, self, other)
+
+    return forward
+
+
+def _reflected(primitive: Primitive) -> Callable[[Any, Any], Any]:
+    def backward(self: Node, other: Any) -> Any:
+        other = _operand(other)
+        return NotImplemented if other is None else apply(primitive, other, self)
+
+    return backward
+
+
+def _operand(x: Any) -> Any:
+    """Return what can stand in an operation beside a symbol, a symbol or a float; None for anything else."""
+    if isinstance(x, (Node, float)):
+        return x
+    if isinstance(x, int):  # bool among them
+        return float(x)
+    kind = getattr(getattr(x, "dtype", None), "kind", "")
+    return float(x) if kind in "fiub" and kind and getattr(x, "ndim", 1) == 0 else None
+
+
+def _function(primitive: Primitive) -> Callable[..., Any]:
+    def of(self: Node, *others: Any) -> Any:
+        return apply(primitive, self, *others)
+
+    return of
+
+
+class Node(Symbol):
+    """A number, or the truth of a comparison, of a `Graph`.
+
+    Attributes
+    ----------
+    graph, index
+        Where it stands: arguments stand before what is made of them.
+    primitive, args
+        What it is: an operation on symbols and floats.
+    data
+        What else an operation must know: the name and the index of an input.
+    """
+
+    __slots__ = ("args", "data", "graph", "index", "primitive")
+    __hash__ = object.__hash__
+
+    def __init__(self, graph: Graph, index: int, primitive: Primitive, args: tuple[Any, ...], data: Any) -> None:
+        self.graph, self.index, self.primitive, self.args, self.data = graph, index, primitive, args, data
+
+    __add__, __radd__ = _operator(p.ADD), _reflected(p.ADD)
+    __sub__, __rsub__ = _operator(p.SUB), _reflected(p.SUB)
+    __mul__, __rmul__ = _operator(p.MUL), _reflected(p.MUL)
+    __truediv__, __rtruediv__ = _operator(p.DIV), _reflected(p.DIV)
+    __pow__, __rpow__ = _operator(p.POW), _reflected(p.POW)
+    __mod__, __rmod__ = _operator(p.MOD), _reflected(p.MOD)
+    __neg__, __abs__ = _function(p.NEG), _function(p.ABS)
+    __gt__, __ge__ = _operator(p.GREATER), _operator(p.AT_LEAST)
+    __lt__, __le__ = _reflected(p.GREATER), _reflected(p.AT_LEAST)
+    __and__, __or__ = _operator(p.AND), _operator(p.OR)
+    __rand__, __ror__ = _operator(p.AND), _operator(p.OR)
+    __invert__ = _function(p.NOT)
+
+    # what NumPy's functions call on the elements of an array of objects, and kernels on a number that is not a float
+    sin, cos, tan = _function(p.SIN), _function(p.COS), _function(p.TAN)
+    arcsin, arccos, arctan = _function(p.ASIN), _function(p.ACOS), _function(p.ATAN)
+    arctan2, hypot = _function(p.ATAN2), _function(p.HYPOT)
+    sinh, cosh, tanh = _function(p.SINH), _function(p.COSH), _function(p.TANH)
+    exp, expm1, log, log1p, sqrt = (_function(f) for f in (p.EXP, p.EXPM1, p.LOG, p.LOG1P, p.SQRT))
+    floor, ceil, trunc, rint = (_function(f) for f in (p.FLOOR, p.CEIL, p.TRUNC, p.ROUND))
+    vanishing = _function(p.VANISHING)
+
+    def __pos__(self) -> Node:
+        return self
+
+    def __floordiv__(self, other: Any) -> Any:
+        return apply(p.FLOOR, self / other)
+
+    def __eq__(self, other: object) -> Any:
+        found = _operand(other)
+        return NotImplemented if found is None else apply(p.EQUAL, self, found)
+
+    def __ne__(self, other: object) -> Any:
+        found = _operand(other)
+        return NotImplemented if found is None else apply(p.UNEQUAL, self, found)
+
+    def square(self) -> Any:
+        """Return x²."""
+        return self * self
+
+    def where(self, a: Any, b: Any) -> Any:
+        """Return a where this truth holds, else b."""
+        return apply(p.SELECT, self, a, b)
+
+    def never(self, value: Any) -> bool:
+        """Tell whether this is an ordinary input, which is never 0, 1 or -1, and the value is one of these."""
+        return self.primitive is INPUT and self.data[2] and not isinstance(value, Symbol) and value in (0, 1, -1)
+
+    def _refuse(self, *_: Any) -> Any:
+        raise SymbolicBranch(
+            f"the number {short(self)} is not known while the expression is written down: no `if`, float() or "
+            "function of `math` can look at it; choose by where(), compute by NumPy"
+        )
+
+    __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _refuse
+
+    def __iter__(self) -> Any:
+        raise InvalidType("a symbol is one number, it has no parts")
+
+    def __repr__(self) -> str:
+        return short(self)
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where a condition holds, else b; of symbols and floats."""
+    return apply(p.SELECT, condition, a, b) if isinstance(condition, Symbol) else (a if condition else b)
+
+
+def alive(outputs: Iterable[Any]) -> list[Node]:
+    """Return the nodes that some outputs need, in the order in which they can be computed."""
+    found: dict[int, Node] = {}
+    stack = [x for x in outputs if isinstance(x, Node)]
+    while stack:
+        node = stack.pop()
+        if node.index not in found:
+            found[node.index] = node
+            stack.extend(a for a in node.args if isinstance(a, Node) and a.index not in found)
+    return [found[k] for k in sorted(found)]
+
+
+_BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}
+
+
+def short(x: Any, room: int = 60) -> str:
+    """Return the expression of a node; with more than some sixty letters, what is deep inside is left out."""
+
+    def text(x: Any, room: int) -> tuple[str, int]:
+        if not isinstance(x, Node):
+            return repr(float(x)), 3
+        if x.primitive is INPUT:
+            return f"{x.data[0]}[{x.data[1]}]", 3
+        if room <= 0:
+            return "…", 3
+        binding = _BINDING.get(x.primitive.name, 0 if x.primitive.truth else 3)
+        args = x.args
+        if x.primitive.name == "mul" and not isinstance(args[1], Node):
+            args = args[1], args[0]
+        parts = []
+        for k, a in enumerate(args):
+            written, inner = text(a, room // len(args) - 4)
+            tight = inner < binding or (inner == binding and k == 1 and x.primitive.name in ("sub", "div"))
+            parts.append(f"({written})" if tight and binding < 3 else written)
+        return x.primitive.text.format(*parts), binding
+
+    return text(x, room)[0]

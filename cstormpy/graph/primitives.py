@@ -1,0 +1,512 @@
+"""Primitive operations of the graph: each one's value, simplification, derivatives and machine code, in one place.
+
+A *symbol* stands for a number that is not known yet; everything else that reaches a primitive is a float. Arguments
+are symbols or floats, of which at least one is a symbol where a rule is asked; a *truth* is the outcome of a
+comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
+
+=============  ============================================================================================
+``value``      the operation on floats (in the rounding of IEEE 754; ``nan`` where Python would raise)
+``simplify``   an equal symbol or float that costs less, or None
+``partials``   derivatives to each argument, from the arguments and the result; None for one that has none
+``code``       LLVM instructions, through an `emission.Emitter`, for one float64 or for lanes of them
+``text``       how it is written, in Python and in C alike where it can be
+=============  ============================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["TABLE", "Primitive", "Symbol", "apply"]
+
+Number = Any  # a symbol or a float
+Rule = Callable[..., Any]
+
+
+class Symbol:
+    """Base of the graph's nodes: a number, or the truth of a comparison, that is not known yet."""
+
+    __slots__ = ()
+
+
+def _same(value: Rule) -> Rule:
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """One operation; see the module for its parts."""
+
+    name: str
+    arity: int
+    value: Rule
+    text: str
+    code: Rule
+    partials: Rule
+    simplify: Rule | None = None
+    commutes: bool = False
+    truth: bool = False
+
+
+#: Every primitive by its name.
+TABLE: dict[str, Primitive] = {}
+
+
+def apply(primitive: Primitive, *args: Number) -> Number:
+    """Return a primitive of some arguments: a float if all are floats, else a symbol (simplified where that is known)."""
+    for arg in args:
+        if isinstance(arg, Symbol):
+            break
+    else:
+        return primitive.value(*args)
+    if primitive.simplify is not None:
+        found = primitive.simplify(*args)
+        if found is not None:
+            return found
+    return arg.graph.make(primitive, args)  # type: ignore[attr-defined]
+
+
+def _define(name: str, arity: int, value: Rule, text: str, code: Rule, partials: Rule, **more: Any) -> Primitive:
+    made = TABLE[name] = Primitive(name, arity, value, text, code, partials, **more)
+    return made
+
+
+def _known(x: Number) -> bool:
+    return not isinstance(x, Symbol)
+
+
+def _is(x: Number, name: str) -> bool:
+    return isinstance(x, Symbol) and x.primitive.name == name  # type: ignore[attr-defined]
+
+
+# Arithmetic ------------------------------------------------------------------------------------------
+
+
+def _simplify_add(a: Number, b: Number) -> Number | None:
+    if _known(a):
+        a, b = b, a
+    if _known(b):
+        return a if b == 0.0 else None
+    if a is b:
+        return 2.0 * a
+    if _is(b, "neg"):
+        return a - b.args[0]
+    if _is(a, "neg"):
+        return b - a.args[0]
+    return None
+
+
+def _simplify_sub(a: Number, b: Number) -> Number | None:
+    if _known(b):
+        return a if b == 0.0 else None
+    if _known(a):
+        return -b if a == 0.0 else None
+    if a is b:
+        return 0.0
+    if _is(b, "neg"):
+        return a + b.args[0]
+    return None
+
+
+def _simplify_mul(a: Number, b: Number) -> Number | None:
+    if _known(a):
+        a, b = b, a
+    if _known(b):
+        if b == 0.0:
+            return 0.0
+        if b == 1.0:
+            return a
+        if b == -1.0:
+            return -a
+        # constants gather in front: 2 (3 x) = 6 x
+        if _is(a, "mul") and _known(a.args[1]):
+            return a.args[0] * (a.args[1] * b)
+        return -(a.args[0] * b) if _is(a, "neg") else None
+    if _is(a, "neg"):
+        return -(a.args[0] * b)
+    if _is(b, "neg"):
+        return -(a * b.args[0])
+    return None
+
+
+def _simplify_div(a: Number, b: Number) -> Number | None:
+    if _known(b):
+        return a * _divide(1.0, b) if b not in (0.0,) and math.isfinite(1.0 / b) else None
+    if _known(a) and a == 0.0:
+        return 0.0
+    if a is b:
+        return 1.0
+    return -(a.args[0] / b) if _is(a, "neg") else None
+
+
+def _divide(a: float, b: float) -> float:
+    try:
+        return a / b
+    except ZeroDivisionError:
+        if a == 0.0 or a != a:
+            return math.nan
+        return math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+ADD = _define(
+    "add",
+    2,
+    lambda a, b: a + b,
+    "{} + {}",
+    lambda e, a, b: e.operation("fadd", a, b),
+    lambda r, a, b: (1.0, 1.0),
+    simplify=_simplify_add,
+    commutes=True,
+)
+SUB = _define(
+    "sub",
+    2,
+    lambda a, b: a - b,
+    "{} - {}",
+    lambda e, a, b: e.operation("fsub", a, b),
+    lambda r, a, b: (1.0, -1.0),
+    simplify=_simplify_sub,
+)
+MUL = _define(
+    "mul",
+    2,
+    lambda a, b: a * b,
+    "{}*{}",
+    lambda e, a, b: e.operation("fmul", a, b),
+    lambda r, a, b: (b, a),
+    simplify=_simplify_mul,
+    commutes=True,
+)
+DIV = _define(
+    "div",
+    2,
+    _divide,
+    "{}/{}",
+    lambda e, a, b: e.operation("fdiv", a, b),
+    lambda r, a, b: (1.0 / b, -r / b),
+    simplify=_simplify_div,
+)
+NEG = _define(
+    "neg",
+    1,
+    lambda a: -a,
+    "-{}",
+    lambda e, a: e.negation(a),
+    lambda r, a: (-1.0,),
+    simplify=lambda a: a.args[0] if _is(a, "neg") else (a.args[1] - a.args[0] if _is(a, "sub") else None),
+)
+#: 0 x, which is NaN where x is not finite: how a kernel finds out whether all went well.
+VANISHING = _define(
+    "vanishing",
+    1,
+    lambda a: 0.0 * a,
+    "0.0*{}",
+    lambda e, a: e.operation("fmul", a, e.constant(0.0)),
+    lambda r, a: (0.0,),
+)
+
+# Comparisons and choices -----------------------------------------------------------------------------
+
+
+def _compare(name: str, sign: str, ordered: str, value: Rule, **more: Any) -> Primitive:
+    return _define(
+        name,
+        2,
+        value,
+        f"{{}} {sign} {{}}",
+        lambda e, a, b: e.comparison(ordered, a, b),
+        _no_partials,
+        truth=True,
+        **more,
+    )
+
+
+def _no_partials(r: Number, *args: Number) -> tuple[None, ...]:
+    return (None,) * len(args)
+
+
+GREATER = _compare("greater", ">", "ogt", lambda a, b: a > b, simplify=lambda a, b: False if a is b else None)
+AT_LEAST = _compare("at_least", ">=", "oge", lambda a, b: a >= b)
+
+
+def _never_equal(a: Number, b: Number) -> bool:
+    return (isinstance(a, Symbol) and a.never(b)) or (isinstance(b, Symbol) and b.never(a))  # type: ignore[attr-defined]
+
+
+EQUAL = _compare(
+    "equal",
+    "==",
+    "oeq",
+    lambda a, b: a == b,
+    simplify=lambda a, b: False if _never_equal(a, b) else None,
+    commutes=True,
+)
+UNEQUAL = _compare(
+    "unequal",
+    "!=",
+    "une",
+    lambda a, b: a != b,
+    simplify=lambda a, b: True if _never_equal(a, b) else None,
+    commutes=True,
+)
+
+
+def _simplify_and(a: Number, b: Number) -> Number | None:
+    if _known(a):
+        a, b = b, a
+    if _known(b):
+        return a if b else False
+    return a if a is b else None
+
+
+def _simplify_or(a: Number, b: Number) -> Number | None:
+    if _known(a):
+        a, b = b, a
+    if _known(b):
+        return True if b else a
+    return a if a is b else None
+
+
+AND = _define(
+    "and",
+    2,
+    lambda a, b: bool(a and b),
+    "({} and {})",
+    lambda e, a, b: e.logic("and", a, b),
+    _no_partials,
+    simplify=_simplify_and,
+    commutes=True,
+    truth=True,
+)
+OR = _define(
+    "or",
+    2,
+    lambda a, b: bool(a or b),
+    "({} or {})",
+    lambda e, a, b: e.logic("or", a, b),
+    _no_partials,
+    simplify=_simplify_or,
+    commutes=True,
+    truth=True,
+)
+NOT = _define(
+    "not",
+    1,
+    lambda a: not a,
+    "(not {})",
+    lambda e, a: e.inverted(a),
+    _no_partials,
+    simplify=lambda a: a.args[0] if _is(a, "not") else None,
+    truth=True,
+)
+
+
+def _simplify_select(condition: Number, a: Number, b: Number) -> Number | None:
+    if _known(condition):
+        return a if condition else b
+    if a is b or (_known(a) and _known(b) and a == b):
+        return a
+    return None
+
+
+#: a where the condition holds, else b. Its derivative chooses too (see `derivatives`): the side that does not count
+#: may have an infinite one.
+SELECT = _define(
+    "select",
+    3,
+    lambda condition, a, b: a if condition else b,
+    "where({}, {}, {})",
+    lambda e, condition, a, b: e.selection(condition, a, b),
+    lambda r, condition, a, b: (None, apply(SELECT, condition, 1.0, 0.0), apply(SELECT, condition, 0.0, 1.0)),
+    simplify=_simplify_select,
+)
+
+# Elementary functions --------------------------------------------------------------------------------
+
+
+def _guarded(function: Callable[..., float]) -> Rule:
+    """Return a function of `math` that gives ``nan`` or ``inf``, as machine code does, where Python raises."""
+
+    def value(*args: float) -> float:
+        try:
+            return function(*args)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return value
+
+
+def _library(name: str, partial: Rule, function: Callable[..., float] | None = None, arity: int = 1) -> Primitive:
+    """Define a function of the C library, called lane by lane."""
+    places = ", ".join(["{}"] * arity)
+    value = _guarded(function if function is not None else getattr(math, name))
+    return _define(name, arity, value, f"{name}({places})", lambda e, *args: e.library(name, *args), partial)
+
+
+SIN = _define("sin", 1, _guarded(math.sin), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),))
+COS = _define("cos", 1, _guarded(math.cos), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),))
+TAN = _library("tan", lambda r, a: (1.0 + r * r,))
+ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),))
+ACOS = _library("acos", lambda r, a: (-1.0 / apply(SQRT, 1.0 - a * a),))
+ATAN = _library("atan", lambda r, a: (1.0 / (1.0 + a * a),))
+ATAN2 = _library("atan2", lambda r, y, x: (x / (x * x + y * y), -y / (x * x + y * y)), arity=2)
+EXP = _library("exp", lambda r, a: (r,))
+EXPM1 = _library("expm1", lambda r, a: (r + 1.0,))
+LOG = _define(
+    "log",
+    1,
+    lambda a: math.log(a) if a > 0.0 else (-math.inf if a == 0.0 else math.nan),
+    "log({})",
+    lambda e, a: e.library("log", a),
+    lambda r, a: (1.0 / a,),
+)
+LOG1P = _library("log1p", lambda r, a: (1.0 / (1.0 + a),))
+SINH = _library("sinh", lambda r, a: (apply(COSH, a),))
+COSH = _library("cosh", lambda r, a: (apply(SINH, a),))
+TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
+HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
+SQRT = _define(
+    "sqrt",
+    1,
+    lambda a: math.sqrt(a) if a >= 0.0 else math.nan,
+    "sqrt({})",
+    lambda e, a: e.intrinsic("llvm.sqrt", a),
+    lambda r, a: (0.5 / r,),
+)
+
+
+def _power(a: float, b: float) -> float:
+    try:
+        return math.pow(a, b)
+    except ZeroDivisionError:
+        return math.inf
+    except ValueError:
+        return math.inf if a == 0.0 else math.nan
+    except OverflowError:
+        return math.inf
+
+
+def _simplify_power(a: Number, b: Number) -> Number | None:
+    if not _known(b):
+        return 1.0 if _known(a) and a == 1.0 else None
+    if b == 0.5:
+        return apply(SQRT, a)
+    if b != int(b) if math.isfinite(b) else True:
+        return None
+    count = int(abs(b))
+    if count > 16:
+        return None
+    result, square = 1.0, a
+    while count:  # by squares
+        if count % 2:
+            result = result * square
+        count //= 2
+        square = square * square if count else square
+    return result if b >= 0 else 1.0 / result
+
+
+def _power_partials(r: Number, a: Number, b: Number) -> tuple[Number, Number | None]:
+    to_a = b * apply(POW, a, b - 1.0)
+    if _known(b):
+        return to_a, None
+    return to_a, apply(SELECT, apply(GREATER, a, 0.0), r * apply(LOG, a), 0.0)
+
+
+POW = _define(
+    "pow",
+    2,
+    _power,
+    "pow({}, {})",
+    lambda e, a, b: e.library("pow", a, b),
+    _power_partials,
+    simplify=_simplify_power,
+)
+
+
+def _sign(a: float) -> float:
+    return a if a != a else float((a > 0) - (a < 0))
+
+
+ABS = _define("abs", 1, abs, "abs({})", lambda e, a: e.intrinsic("llvm.fabs", a), lambda r, a: (apply(SIGN, a),))
+SIGN = _define("sign", 1, _sign, "sign({})", lambda e, a: e.sign(a), lambda r, a: (0.0,))
+
+
+def _rounding(name: str, intrinsic: str, value: Rule) -> Primitive:
+    return _define(name, 1, value, f"{name}({{}})", lambda e, a: e.intrinsic(intrinsic, a), lambda r, a: (0.0,))
+
+
+def _whole(function: Callable[[float], int]) -> Rule:
+    return lambda a: float(function(a)) if math.isfinite(a) else a
+
+
+FLOOR = _rounding("floor", "llvm.floor", _whole(math.floor))
+CEIL = _rounding("ceil", "llvm.ceil", _whole(math.ceil))
+TRUNC = _rounding("trunc", "llvm.trunc", _whole(math.trunc))
+ROUND = _rounding("round", "llvm.rint", _whole(round))  # halves go to the even neighbour, as in Python
+
+
+def _extreme(name: str, sign: str) -> Primitive:
+    """Define the greater or the lesser of two numbers; NaN where either is, as NumPy has it."""
+    better = {">": lambda a, b: a > b, "<": lambda a, b: a < b}[sign]
+
+    def value(a: float, b: float) -> float:
+        if a != a or b != b:
+            return math.nan
+        return a if better(a, b) else b
+
+    def first(a: Number, b: Number) -> Number:
+        return apply(GREATER, a, b) if sign == ">" else apply(GREATER, b, a)
+
+    def partials(r: Number, a: Number, b: Number) -> tuple[Number, Number]:
+        return apply(SELECT, first(a, b), 1.0, 0.0), apply(SELECT, first(a, b), 0.0, 1.0)
+
+    return _define(
+        name,
+        2,
+        value,
+        f"{name}({{}}, {{}})",
+        lambda e, a, b: e.intrinsic("llvm.maximum" if sign == ">" else "llvm.minimum", a, b),
+        partials,
+        simplify=lambda a, b: a if a is b else None,
+    )
+
+
+MAXIMUM = _extreme("maximum", ">")
+MINIMUM = _extreme("minimum", "<")
+
+# Remainders of floats: Python's (the sign of the divisor) and C's (that of the dividend) ----------------
+
+
+def _fmod(a: float, b: float) -> float:
+    return math.fmod(a, b) if math.isfinite(a) and b != 0.0 and b == b else math.nan
+
+
+def _mod(a: float, b: float) -> float:
+    return a % b if math.isfinite(a) and b != 0.0 and b == b else math.nan
+
+
+FMOD = _define(
+    "fmod",
+    2,
+    _fmod,
+    "fmod({}, {})",
+    lambda e, a, b: e.library("fmod", a, b),
+    lambda r, a, b: (1.0, -apply(TRUNC, a / b)),
+)
+
+
+def _mod_code(e: Any, a: Any, b: Any) -> Any:
+    """Python's remainder from C's: where it has the other sign than the divisor, one divisor more."""
+    rest = e.library("fmod", a, b)
+    zero = e.constant(0.0)
+    other = e.logic("xor", e.comparison("olt", rest, zero), e.comparison("olt", b, zero))
+    wrong = e.logic("and", e.comparison("une", rest, zero), other)
+    return e.selection(wrong, e.operation("fadd", rest, b), rest)
+
+
+MOD = _define("mod", 2, _mod, "({} % {})", _mod_code, lambda r, a, b: (1.0, -apply(FLOOR, a / b)))

@@ -1,0 +1,163 @@
+"""Routines: functions of arrays in machine code, made from the nodes of a graph.
+
+A routine takes arrays of float64 by their addresses and fills others. ``NAME_one`` works on one sample,
+``NAME_rows`` on many, of which each is a row: eight side by side, in the lanes of the machine's vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cstormpy.graph.emission import LANES, Emitter, declarations, supplements
+from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.transposition import load_rows, store_rows
+
+__all__ = ["Routine", "module_text"]
+
+
+@dataclass(frozen=True)
+class Routine:
+    """A function of arrays.
+
+    Parameters
+    ----------
+    name : str
+    shared, rows : mapping of str to int
+        The arrays that all samples share, and those of which each sample has a row, with their sizes, in the order of
+        the arguments. Inputs of the graph bear these names.
+    outputs : mapping of str to sequence of nodes and floats
+        The arrays that are filled, of which each sample has a row too; arguments that follow those above.
+    status : node or float
+        0 where all went well.
+    """
+
+    name: str
+    shared: Mapping[str, int]
+    rows: Mapping[str, int]
+    outputs: Mapping[str, Sequence[Any]]
+    status: Any = 0.0
+    _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._alive.extend(alive([x for out in self.outputs.values() for x in out] + [self.status]))
+
+    @property
+    def operations(self) -> int:
+        """The number of operations of a sample."""
+        return sum(node.primitive is not INPUT for node in self._alive)
+
+    @property
+    def _pointers(self) -> str:
+        return ", ".join(f"ptr noalias %{name}" for name in (*self.shared, *self.rows, *self.outputs))
+
+    def one(self, like: Emitter) -> str:
+        """Return ``i64 NAME_one(arrays)``, which works on one sample and returns its status."""
+        e = Emitter(1, like)
+        values = {n.index: e.load_same(f"%{n.data[0]}", n.data[1]) for n in self._alive if n.primitive is INPUT}
+        e.nodes(self._alive, values)
+        for name, out in self.outputs.items():
+            for k, x in enumerate(out):
+                e.lines.append(f"  store double {e.value(x, values)}, ptr {e.address(f'%{name}', k)}, align 8")
+        status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
+        e.lines.append(f"  ret i64 {status}")
+        return f"define i64 @{self.name}_one({self._pointers}) {{\n" + "\n".join(e.lines) + "\n}\n"
+
+    def many(self, like: Emitter) -> str:
+        """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `LANES` at least.
+
+        It returns the first row of the first group that holds one with a status, or −1. The last group reaches back
+        over rows that are done already where it would not be full.
+        """
+        outer, inner = Emitter(1, like, prefix="u"), Emitter(LANES, like)
+        values = self._shared_values(outer, inner)
+        for name, size in self.rows.items():
+            used = {n.data[1]: n.index for n in self._alive if n.primitive is INPUT and n.data[0] == name}
+            place = self._place(inner, name, size)
+            found = load_rows(inner, place, size, [k in used for k in range(size)]) if used else {}
+            values.update((used[k], x) for k, x in found.items() if k in used)
+        inner.nodes(self._alive, values)
+        for name, out in self.outputs.items():
+            if out:
+                store_rows(inner, self._place(inner, name, len(out)), [inner.value(x, values) for x in out])
+        bad = inner.comparison("une", inner.value(self.status, values), inner.constant(0.0))
+        bits = inner.new(f"bitcast {inner.truth} {bad} to i{LANES}")
+        good = inner.new(f"icmp eq i{LANES} {bits}, 0")
+        return "\n".join(
+            [
+                f"define i64 @{self.name}_rows({self._pointers}, i64 %start, i64 %stop) {{",
+                "begin:",
+                *outer.lines,
+                f"  %last = sub i64 %stop, {LANES}",
+                "  br label %loop",
+                "loop:",
+                "  %wanted = phi i64 [ %start, %begin ], [ %next, %go ]",
+                "  %over = icmp sgt i64 %wanted, %last",
+                "  %first = select i1 %over, i64 %last, i64 %wanted",
+                *inner.lines,
+                f"  br i1 {good}, label %go, label %stuck",
+                "go:",
+                f"  %next = add i64 %wanted, {LANES}",
+                "  %more = icmp slt i64 %next, %stop",
+                "  br i1 %more, label %loop, label %done",
+                "done:",
+                "  ret i64 -1",
+                "stuck:",
+                "  ret i64 %first",
+                "}\n",
+            ]
+        )
+
+    @staticmethod
+    def _place(e: Emitter, name: str, size: int) -> str:
+        begin = e.new(f"mul i64 %first, {size}")
+        return e.address(f"%{name}", begin)
+
+    def _shared_values(self, outer: Emitter, inner: Emitter) -> dict[int, str]:
+        """Compute before the loop what all samples share; return the lanes of what the others need of it."""
+        shared: dict[int, str] = {}
+        for node in self._alive:
+            if node.primitive is INPUT:
+                if node.data[0] in self.shared:
+                    shared[node.index] = outer.load_same(f"%{node.data[0]}", node.data[1])
+            elif all(a.index in shared for a in node.args if isinstance(a, Node)):
+                outer.nodes([node], shared)
+        needed = {
+            a.index: a
+            for node in self._alive
+            if node.index not in shared
+            for a in node.args
+            if isinstance(a, Node) and a.index in shared
+        }
+        for x in [*(x for out in self.outputs.values() for x in out), self.status]:
+            if isinstance(x, Node) and x.index in shared:
+                needed[x.index] = x
+        # they wait in memory, from where a machine's instruction takes one number into all lanes
+        kept = [node for node in needed.values() if not node.primitive.truth and node.primitive is not INPUT]
+        outer.lines.append(f"  %kept = alloca double, i64 {len(kept) + 1}, align 64")
+        places = {node.index: ("%kept", k) for k, node in enumerate(kept)}
+        for node in kept:
+            place = outer.address(*places[node.index])
+            outer.lines.append(f"  store double {shared[node.index]}, ptr {place}, align 8")
+        values = {}
+        for index, node in needed.items():
+            if node.primitive.truth:
+                first = inner.new(f"insertelement {inner.truth} poison, i1 {shared[index]}, i32 0")
+                values[index] = inner.new(
+                    f"shufflevector {inner.truth} {first}, {inner.truth} poison, <{LANES} x i32> zeroinitializer"
+                )
+            elif node.primitive is INPUT:
+                values[index] = inner.load_same(f"%{node.data[0]}", node.data[1])
+            else:
+                values[index] = inner.load_same(*places[index])
+        # what was computed before the loop is not computed again in it
+        return {**{index: "" for index in shared}, **values}
+
+
+def module_text(routines: Sequence[Routine], *, one: bool = True, rows: bool = True) -> str:
+    """Return the text of a module that holds these routines."""
+    e = Emitter(1)
+    parts = [text(e) for r in routines for text, asked in ((r.one, one), (r.many, rows)) if asked]
+    parts.append(supplements(e))
+    return "".join(parts) + declarations(e)

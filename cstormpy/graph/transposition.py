@@ -1,0 +1,103 @@
+"""Samples that stand row by row in memory, into lanes and back: transposition by shuffles of whole vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cstormpy.graph.emission import LANES, Emitter
+
+__all__ = ["load_rows", "store_rows"]
+
+
+def _chunks(size: int) -> list[tuple[int, int]]:
+    """Return (first, width) of pieces of a row, whose widths are powers of two up to the number of lanes."""
+    pieces, first = [], 0
+    while first < size:
+        width = LANES
+        while width > size - first:
+            width //= 2
+        pieces.append((first, width))
+        first += width
+    return pieces
+
+
+def _shuffle(e: Emitter, a: str, b: str, kind: str, mask: Sequence[int]) -> str:
+    picked = ", ".join(f"i32 {k}" for k in mask)
+    return e.new(f"shufflevector {kind} {a}, {kind} {b}, <{len(mask)} x i32> <{picked}>")
+
+
+def _exchange(e: Emitter, rows: list[str]) -> list[str]:
+    """Transpose square blocks that stand side by side in vectors, by exchanging their halves, quarters, and so on."""
+    block = 1
+    while block < len(rows):
+        for i in range(len(rows)):
+            if not i & block:
+                a, b = rows[i], rows[i | block]
+                upper = [k if not k & block else LANES + k - block for k in range(LANES)]
+                lower = [k + block if not k & block else LANES + k for k in range(LANES)]
+                rows[i], rows[i | block] = (_shuffle(e, a, b, e.number, m) for m in (upper, lower))
+        block *= 2
+    return rows
+
+
+def load_rows(e: Emitter, base: str, size: int, wanted: Sequence[bool]) -> dict[int, str]:
+    """Append loads of `LANES` rows of `size` numbers; return the lanes of each column that is wanted.
+
+    >>> from cstormpy.graph.emission import Emitter
+    >>> sorted(load_rows(Emitter(8), "%q", 3, [True, True, False]))
+    [0, 1]
+    """
+    if size <= 4:
+        whole = f"<{LANES * size} x double>"
+        x = e.new(f"load {whole}, ptr {base}, align 8")
+        if size == 1:
+            return {0: x}
+        return {j: _shuffle(e, x, "poison", whole, range(j, LANES * size, size)) for j in range(size) if wanted[j]}
+    columns: dict[int, str] = {}
+    for first, width in _chunks(size):
+        if not any(wanted[first : first + width]):
+            continue
+        if width == 1:
+            x = "poison"
+            for s in range(LANES):
+                one = e.new(f"load double, ptr {e.address(base, s * size + first)}, align 8")
+                x = e.new(f"insertelement {e.number} {x}, double {one}, i32 {s}")
+            columns[first] = x
+            continue
+        kind = f"<{width} x double>"
+        pieces = [e.new(f"load {kind}, ptr {e.address(base, s * size + first)}, align 8") for s in range(LANES)]
+        full = [_joined(e, pieces[r::width], width) for r in range(width)]
+        columns.update((first + j, x) for j, x in enumerate(_exchange(e, full)) if wanted[first + j])
+    return columns
+
+
+def _joined(e: Emitter, pieces: list[str], width: int) -> str:
+    """Return vectors of some width one after the other in one vector."""
+    while len(pieces) > 1:
+        kind = f"<{width} x double>"
+        pieces = [_shuffle(e, *pieces[k : k + 2], kind, range(2 * width)) for k in range(0, len(pieces), 2)]
+        width *= 2
+    return pieces[0]
+
+
+def store_rows(e: Emitter, base: str, columns: Sequence[str]) -> None:
+    """Append stores of the lanes of each column into `LANES` rows of as many numbers as there are columns."""
+    size = len(columns)
+    if size == 2:
+        order = [k for s in range(LANES) for k in (s, LANES + s)]
+        x = _shuffle(e, columns[0], columns[1], e.number, order)
+        e.lines.append(f"  store <{2 * LANES} x double> {x}, ptr {base}, align 8")
+        return
+    for first, width in _chunks(size):
+        kind = f"<{width} x double>"
+        rows = _exchange(e, list(columns[first : first + width])) if width > 1 else [columns[first]]
+        for s in range(LANES):
+            place = e.address(base, s * size + first)
+            if width == 1:
+                x = e.new(f"extractelement {e.number} {rows[0]}, i32 {s}")
+                e.lines.append(f"  store double {x}, ptr {place}, align 8")
+                continue
+            x, begin = rows[s % width], s // width * width
+            if width < LANES:
+                x = _shuffle(e, x, "poison", e.number, range(begin, begin + width))
+            e.lines.append(f"  store {kind} {x}, ptr {place}, align 8")

@@ -95,4 +95,5 @@ def state_feedback(tau: Array, gain: Array, e: Array) -> Array:
     >>> state_feedback(np.zeros(1), np.array([[2.0, 1.0]]), np.array([1.0, 3.0])).tolist()
     [-5.0]
     """
-    return tau - gain @ e
+    # one term after the other: the order in which a library of linear algebra adds depends on the processor
+    return tau - np.cumsum(gain * e, axis=-1)[..., -1]

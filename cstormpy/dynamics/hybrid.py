@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
-from cstormpy.dynamics.running import handle_of, run_checked, scratch_size, thread_count, with_loads
+from cstormpy.dynamics.running import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
 from cstormpy.errors import InvalidValue, ShapeError
 
 if TYPE_CHECKING:
@@ -112,11 +112,17 @@ def hybrid_dynamics(
 
 
 def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
-    from cstormpy.kernels import entries_hybrid as entries
-    from cstormpy.mechanism.tables import tables_of
+    from cstormpy.dynamics.lines import filled
+    from cstormpy.dynamics.tracing import Question
 
     out = np.empty((samples.count, mech.n))
     thread_count(threads)
+    question = Question.of_samples(mech, samples)
+    if samples.count == 0 or filled(mech, drive, question, samples, (out,), threads):
+        return out
+    from cstormpy.kernels import entries_hybrid as entries
+    from cstormpy.mechanism.tables import tables_of
+
     if samples.one_at_rest:
         # the kernel of one sample is compiled in less time, and for most users it is already there
         q, qd, u = (row[0] for row in samples.rows.values())
@@ -135,37 +141,46 @@ def hybrid_evaluator(
 
     `Mechanism.hybrid_evaluator` says more.
     """
-    from cstormpy.kernels import entries_hybrid as entries
+    from cstormpy.dynamics.lines import prepared
+    from cstormpy.dynamics.tracing import Question
 
     loads = read_loads(mech, wrench)
-    kernel = entries.hybrid_one.load() if not loads.size else with_loads(entries.loaded_hybrid_one, loads)
-    handle = handle_of(mech)
-    y_only, all_three = handle.y_only, handle.all_three
+    questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
+    y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
         y = empty(n) if out is None else out
-        try:
-            if kernel(y_only, q, qd, u, y) == 0:
-                return y
-        except Exception:  # numba has many ways to say that it does not know a type
-            pass
+        if y_only(q, qd, u, y) == 0:
+            return y
         # not arrays of the right kind, or a sample without an answer: the careful way says which
         found = hybrid_dynamics(mech, q, qd, u, wrench)
         return found if out is None else copy_out(found, out)
 
     def answer(q: Array, qd: Array, u: Array) -> HybridDynamics:
         parts = empty(three)
-        try:
-            if kernel(all_three, q, qd, u, parts) == 0:
-                return HybridDynamics(parts)
-        except Exception:  # numba has many ways to say that it does not know a type
-            pass
+        if whole(q, qd, u, parts) == 0:
+            return HybridDynamics(parts)
         return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u, wrench), u, mech.active_mask))
 
-    # what the addresses point to lives as long as these functions
-    evaluate.handle = answer.handle = handle  # type: ignore[attr-defined]
     return evaluate, answer
+
+
+def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
+    """Return what fills y, see `tracing.Question`, by the kernel with loops; not 0 where it does not."""
+    from cstormpy.kernels import entries_hybrid as entries
+
+    kernel = entries.hybrid_one.load() if not loads.size else with_loads(entries.loaded_hybrid_one, loads)
+    handle = handle_of(mech)
+    behind = handle.all_three if answers == "whole" else handle.y_only
+
+    def call(q: Array, qd: Array, u: Array, y: Array, _alive: Handle = handle) -> int:
+        try:
+            return int(kernel(behind, q, qd, u, y))
+        except Exception:  # numba has many ways to say that it does not know a type
+            return WRONG
+
+    return call
 
 
 def copy_out(y: Array, out: Array) -> Array:

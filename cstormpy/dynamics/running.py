@@ -38,6 +38,8 @@ LONG_ENOUGH = 3e-5
 SHARE = 0.5
 
 _GOOD = (-1, 0)
+#: A prepared function's answer where its arguments are not arrays of the right kind.
+WRONG = -2
 
 _local = threading.local()
 #: Seconds per sample of a kernel for mechanisms of a size, as seen last; a wrong one costs a hand-over and no more.
@@ -62,6 +64,10 @@ def thread_count(threads: int | None) -> int:
     return int(threads)
 
 
+#: Fills the rows from one to another; returns the first row of a group that holds a bad one, or -1, and its status.
+Part = Callable[[int, int], tuple[int, int]]
+
+
 def run_batch(
     entry: Entry,
     tables: Tables,
@@ -70,22 +76,26 @@ def run_batch(
     numbers: int,
     threads: int | None,
 ) -> tuple[int, int]:
-    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status.
-
-    Of several threads the caller is one. Where it is not known yet how long a sample takes, it begins alone, in growing
-    parts, until one of them has shown it: others are woken only for work that is worth it.
-    """
-    workers = min(thread_count(threads), -(-count // layout.LANES))
-    if count == 0:
-        return _GOOD
+    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
     kernel = entry.load()
 
     def part(start: int, stop: int) -> tuple[int, int]:
         return kernel(tables.T, tables.N, workspace(numbers), *arguments, start, stop) or _GOOD
 
+    return run_parts(part, (entry.name, tables.T.size, tables.N.size), count, threads)
+
+
+def run_parts(part: Part, key: tuple[str, int, int], count: int, threads: int | None) -> tuple[int, int]:
+    """Fill all rows, a part of them at a time, on as many threads as pay.
+
+    Of several threads the caller is one. Where it is not known yet how long a sample takes (`key` tells what is alike),
+    it begins alone, in growing parts, until one of them has shown it: others are woken only for work that is worth it.
+    """
+    workers = min(thread_count(threads), -(-count // layout.LANES))
+    if count == 0:
+        return _GOOD
     if workers <= 1:
         return part(0, count)
-    key = entry.name, tables.T.size, tables.N.size
     rate = _rates.get(key)
     done, samples, seconds = 0, layout.LANES, 0.0
     while rate is None or (done and done < count and seconds < LONG_ENOUGH):
@@ -117,7 +127,7 @@ def _cut(start: int, stop: int, workers: int, rate: float) -> list[tuple[int, in
     return list(pairwise(cuts))
 
 
-def _share(part: Callable[[int, int], tuple[int, int]], parts: deque[tuple[int, int]], workers: int) -> tuple[int, int]:
+def _share(part: Part, parts: deque[tuple[int, int]], workers: int) -> tuple[int, int]:
     """Run parts in their order, each on the next thread that is free; return the first outcome that is not good."""
 
     def take() -> tuple[int, int]:

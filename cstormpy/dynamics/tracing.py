@@ -8,19 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph import Graph
+from cstormpy.graph.arrays import symbols
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout as at
 from cstormpy.kernels.closed_forms import closed_forms, form_base
 from cstormpy.kernels.factorisation import column_count, columns_place
-from cstormpy.kernels.hybrid import hybrid, node, place_base, wrench_place
+from cstormpy.kernels.hybrid import hybrid, node, place_base
+from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.vector import add, cross
+
+if TYPE_CHECKING:
+    from cstormpy.dynamics.border import Samples
+    from cstormpy.mechanism import Mechanism
 
 __all__ = ["Question", "folded", "hybrid_routine"]
 
@@ -32,17 +38,38 @@ FOLDING = (0.0, 1.0, -1.0)
 class Question:
     """What is asked of the hybrid dynamics, beside y: of which inputs it depends and which derivatives are wanted."""
 
-    loaded: bool = False
+    loads: int = 0
+    """How many numbers of loads there are for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
     moving_base: bool = False
     sensitivities: bool = False
     to_base: bool = False
+    answers: str = "found"
+    """What y holds: the "found" answers; "whole", behind them the accelerations and the torques of all joints; or only
+    these, the "motion"."""
+
+    @classmethod
+    def of_loads(cls, mech: Mechanism, loads: NDArray[np.float64], **asked: Any) -> Question:
+        """Return what is asked with loads that `border.read_loads` has read."""
+        return cls(loads=loads.size // len(mech.links) if loads.size else 0, **asked)
+
+    @classmethod
+    def of_samples(cls, mech: Mechanism, samples: Samples, **asked: Any) -> Question:
+        """Return what is asked with some samples."""
+        loads = samples.wrench.shape[1] // len(mech.links) if len(samples.wrench) else 0
+        return cls(loads=loads, moving_base=len(samples.base) > 0, **asked)
 
     @property
     def name(self) -> str:
         """A name for routines that answer it."""
-        asked = (self.loaded, self.moving_base, self.sensitivities, self.to_base)
-        words = ("loaded", "based", "sensitivity", "tobase")
-        return "_".join(["hybrid", *(word for word, is_asked in zip(words, asked, strict=True) if is_asked)])
+        asked = (self.loads, self.moving_base, self.sensitivities, self.to_base)
+        words = (f"loads{self.loads}", "based", "sensitivity", "tobase")
+        chosen = [word for word, is_asked in zip(words, asked, strict=True) if is_asked]
+        return "_".join(["hybrid", *chosen, self.answers])
+
+    @property
+    def parts(self) -> int:
+        """How many numbers of y there are for each joint."""
+        return {"found": 1, "motion": 2, "whole": 3}[self.answers]
 
 
 class _Scratch(dict[int, Any]):
@@ -60,8 +87,8 @@ def folded(T: NDArray[np.float64]) -> NDArray[np.float64]:
 def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Question) -> Routine:
     """Return the routine that answers a question of a mechanism with these tables (`mechanism.tables.Tables`).
 
-    Its arguments are T, q, qd, u, with ``wrench`` (6 a link) and ``base`` (V0, dV0) where they are asked for, and what
-    it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
+    Its arguments are T, q, qd, u, with ``wrench`` (`loads` a link) and ``base`` (V0, dV0) where they are asked for, and
+    what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
     """
     graph, structure = Graph(), [int(k) for k in N]
     structure[at.N_DEEP] = 0  # all columns side by side
@@ -75,10 +102,11 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
         for name, slot in (("q", at.Q), ("qd", at.QD), ("u", at.U)):
             W[i * at.ROW + slot] = graph.input(name, j)
     rows = {"q": n, "qd": n, "u": n}
-    if question.loaded:
-        rows["wrench"] = 6 * links
-        for k in range(6 * links):
-            W[wrench_place(structure) + k] = graph.input("wrench", k)
+    loaded = at.UNLOADED
+    if question.loads:
+        rows["wrench"] = question.loads * links
+        given = symbols(graph.inputs("wrench", question.loads * links))
+        loaded = bring_loads_one(structure, W, given, 0.0, given)
     omega = v = alpha = a = acc = (0.0, 0.0, 0.0)
     if question.moving_base:
         rows["base"] = 12
@@ -87,19 +115,26 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
         # the acceleration of a point of the base is the derivative of its velocity in moving axes plus ω × v
         acc = add(a, cross(omega, v))
     place_base(numbers, W, omega, alpha, acc, 0.0)
-    status = hybrid(numbers, structure, W, question.loaded, False, 0.0)
-    outputs: dict[str, list[Any]] = {"y": _by_coordinate(coordinates, lambda i: W[i * at.ROW + at.Y])}
+    status = hybrid(numbers, structure, W, loaded, False, 0.0)
+    outputs: dict[str, list[Any]] = {"y": _answers(structure, W, coordinates, question.answers)}
     if question.sensitivities:
         form_base(numbers, structure, W, omega, v, alpha, a, 0.0)
-        closed_forms(numbers, structure, W, question.loaded, 0.0)
-        fill_columns(numbers, structure, W, question.to_base, 0.0)
+        closed_forms(numbers, structure, W, loaded, 0.0)
+        fill_columns(numbers, structure, W, loaded, question.to_base, 0.0)
         outputs |= _columns(structure, W, coordinates, question.to_base)
     return Routine(question.name, {"T": len(numbers)}, rows, outputs, status)
 
 
-def _by_coordinate(coordinates: Mapping[int, int], value: Any) -> list[Any]:
+def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], answers: str) -> list[Any]:
+    """Return y, see `Question`."""
     nodes = sorted(coordinates, key=coordinates.__getitem__)
-    return [value(i) for i in nodes]
+    found, given = [W[i * at.ROW + at.Y] for i in nodes], [W[i * at.ROW + at.U] for i in nodes]
+    if answers == "found":
+        return found
+    active = [structure[node(i)[0] + at.N_ACTIVE] != 0 for i in nodes]
+    accelerations = [b if is_active else a for a, b, is_active in zip(found, given, active, strict=True)]
+    torques = [a if is_active else b for a, b, is_active in zip(found, given, active, strict=True)]
+    return [*(found if answers == "whole" else []), *accelerations, *torques]
 
 
 def _columns(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], to_base: bool) -> dict[str, list[Any]]:

@@ -31,8 +31,8 @@ class Emitter:
     """Writes the instructions of nodes, one after the other, of one sample (`lanes` = 1) or of several.
 
     Values are the names of LLVM's registers, or constants. What is asked for of the module beside the instructions,
-    functions of the C library, intrinsics and `_SINCOS`, is collected in `library_used`, `intrinsics_used`,
-    `with_sincos`; several emitters of one module share them (`like`).
+    functions of the C library, intrinsics, `_sincos_function` and whatever else is declared, is collected in
+    `library_used`, `intrinsics_used`, `with_sincos`, `declared`; several emitters of one module share them (`like`).
     """
 
     def __init__(self, lanes: int, like: Emitter | None = None, prefix: str = "v") -> None:
@@ -45,6 +45,7 @@ class Emitter:
         self.library_used: dict[str, int] = {} if like is None else like.library_used
         self.intrinsics_used: set[tuple[str, int, int]] = set() if like is None else like.intrinsics_used
         self.with_sincos: set[int] = set() if like is None else like.with_sincos
+        self.declared: set[str] = set() if like is None else like.declared
         self._count = 0
         self._sincos: dict[str, tuple[str, str]] = {}
 
@@ -136,7 +137,7 @@ class Emitter:
         return self.truth_constant(x) if isinstance(x, bool) else self.constant(x)
 
     def nodes(self, nodes: Iterable[Node], values: dict[int, str]) -> None:
-        """Append the instructions of nodes in their order; `values` holds those of the inputs and receives the others."""
+        """Append the instructions of nodes in their order; `values` holds those of the inputs and gets the others."""
         get = self.value
         for node in nodes:
             if node.primitive is not INPUT and node.index not in values:
@@ -251,11 +252,11 @@ def supplements(e: Emitter) -> str:
 
 def declarations(e: Emitter) -> str:
     """Return the declarations of all that is called; to be asked after `supplements`, which call too."""
-    lines = [
-        f"declare double @{name}({', '.join(['double'] * arity)})" for name, arity in sorted(e.library_used.items())
-    ]
+    lines = sorted(e.declared)
+    for name, arity in sorted(e.library_used.items()):
+        lines.append(f"declare double @{name}({', '.join(['double'] * arity)})")
     for name, lanes, arity in sorted(e.intrinsics_used):
         kind, suffix = ("double", "f64") if lanes == 1 else (f"<{lanes} x double>", f"v{lanes}f64")
         lines.append(f"declare {kind} @{name}.{suffix}({', '.join([kind] * arity)})")
-    weights = '!0 = !{!"branch_weights", i32 1000000, i32 1}'
-    return "\n".join(lines) + "\n" + weights + "\n"
+    lines.append('!0 = !{!"branch_weights", i32 1000000, i32 1}')
+    return "\n".join(lines) + "\n"

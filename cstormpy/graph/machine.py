@@ -29,7 +29,7 @@ def _llvm() -> Any:
 
 
 def _library_functions() -> list[tuple[str, int]]:
-    """Return name and address of each function of the C library that a straight line may call."""
+    """Return name and address of each function, of the C library and of Python's, that a module may call."""
     import sys
     from ctypes.util import find_library
 
@@ -41,7 +41,8 @@ def _library_functions() -> list[tuple[str, int]]:
         function = getattr(library, name, None)
         if function is not None and name not in ("abs", "div"):
             found.append((name, ctypes.cast(function, ctypes.c_void_p).value or 0))
-    return found
+    to_integer = ctypes.cast(ctypes.pythonapi.PyLong_FromLongLong, ctypes.c_void_p).value or 0
+    return [*found, ("PyLong_FromLongLong", to_integer)]
 
 
 @functools.cache

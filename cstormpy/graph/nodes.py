@@ -60,20 +60,24 @@ class Graph:
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
 
 
-def _operator(primitive: Primitive) -> Callable[[Any, Any], Any]:
-    def forward(self: Node, other: Any) -> Any:
-        other = _operand(other)
-        return NotImplemented if other is None else apply(primitive, self, other)
+def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    logical = primitive.name in ("and", "or")
 
-    return forward
+    def operate(self: Node, other: Any) -> Any:
+        other = _operand(other)
+        if other is None:
+            return NotImplemented
+        if logical:
+            a, b = self, bool(other) if isinstance(other, float) else other
+        else:
+            a, b = self.number(), other.number() if isinstance(other, Node) else other
+        return apply(primitive, b, a) if swapped else apply(primitive, a, b)
+
+    return operate
 
 
 def _reflected(primitive: Primitive) -> Callable[[Any, Any], Any]:
-    def backward(self: Node, other: Any) -> Any:
-        other = _operand(other)
-        return NotImplemented if other is None else apply(primitive, other, self)
-
-    return backward
+    return _operator(primitive, swapped=True)
 
 
 def _operand(x: Any) -> Any:
@@ -86,9 +90,12 @@ def _operand(x: Any) -> Any:
     return float(x) if kind in "fiub" and kind and getattr(x, "ndim", 1) == 0 else None
 
 
+_equal, _unequal = _operator(p.EQUAL), _operator(p.UNEQUAL)
+
+
 def _function(primitive: Primitive) -> Callable[..., Any]:
     def of(self: Node, *others: Any) -> Any:
-        return apply(primitive, self, *others)
+        return apply(primitive, self.number(), *others)
 
     return of
 
@@ -123,7 +130,9 @@ class Node(Symbol):
     __lt__, __le__ = _reflected(p.GREATER), _reflected(p.AT_LEAST)
     __and__, __or__ = _operator(p.AND), _operator(p.OR)
     __rand__, __ror__ = _operator(p.AND), _operator(p.OR)
-    __invert__ = _function(p.NOT)
+
+    def __invert__(self) -> Any:
+        return apply(p.NOT, self)
 
     # what NumPy's functions call on the elements of an array of objects, and kernels on a number that is not a float
     sin, cos, tan = _function(p.SIN), _function(p.COS), _function(p.TAN)
@@ -134,6 +143,10 @@ class Node(Symbol):
     floor, ceil, trunc, rint = (_function(f) for f in (p.FLOOR, p.CEIL, p.TRUNC, p.ROUND))
     vanishing = _function(p.VANISHING)
 
+    def number(self) -> Any:
+        """Return this number; of a truth 1 where it holds, else 0."""
+        return apply(p.SELECT, self, 1.0, 0.0) if self.primitive.truth else self
+
     def __pos__(self) -> Node:
         return self
 
@@ -141,12 +154,10 @@ class Node(Symbol):
         return apply(p.FLOOR, self / other)
 
     def __eq__(self, other: object) -> Any:
-        found = _operand(other)
-        return NotImplemented if found is None else apply(p.EQUAL, self, found)
+        return _equal(self, other)
 
     def __ne__(self, other: object) -> Any:
-        found = _operand(other)
-        return NotImplemented if found is None else apply(p.UNEQUAL, self, found)
+        return _unequal(self, other)
 
     def square(self) -> Any:
         """Return x²."""

@@ -20,6 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = ["TABLE", "Primitive", "Symbol", "apply"]
 
 Number = Any  # a symbol or a float
@@ -56,7 +58,7 @@ TABLE: dict[str, Primitive] = {}
 
 
 def apply(primitive: Primitive, *args: Number) -> Number:
-    """Return a primitive of some arguments: a float if all are floats, else a symbol (simplified where that is known)."""
+    """Return a primitive of some arguments: a float if all of them are, else a symbol, simplified where possible."""
     for arg in args:
         if isinstance(arg, Symbol):
             break
@@ -327,68 +329,40 @@ SELECT = _define(
 # Elementary functions --------------------------------------------------------------------------------
 
 
-def _guarded(function: Callable[..., float]) -> Rule:
-    """Return a function of `math` that gives ``nan`` or ``inf``, as machine code does, where Python raises."""
+def _numpy(name: str) -> Rule:
+    """Return NumPy's function of floats, which gives ``nan`` or ``inf`` where `math` raises, as machine code does."""
+    function = getattr(np, name)
 
     def value(*args: float) -> float:
-        try:
-            return function(*args)
-        except ValueError:
-            return math.nan
-        except OverflowError:
-            return math.inf
+        with np.errstate(all="ignore"):
+            return float(function(*args))
 
     return value
 
 
-def _library(name: str, partial: Rule, function: Callable[..., float] | None = None, arity: int = 1) -> Primitive:
-    """Define a function of the C library, called lane by lane."""
+def _library(name: str, partial: Rule, numpy: str = "", arity: int = 1, **more: Any) -> Primitive:
+    """Define a function of the C library, called lane by lane; `numpy` is how NumPy calls it."""
     places = ", ".join(["{}"] * arity)
-    value = _guarded(function if function is not None else getattr(math, name))
-    return _define(name, arity, value, f"{name}({places})", lambda e, *args: e.library(name, *args), partial)
+    code = lambda e, *args: e.library(name, *args)  # noqa: E731
+    return _define(name, arity, _numpy(numpy or name), f"{name}({places})", code, partial, **more)
 
 
-SIN = _define("sin", 1, _guarded(math.sin), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),))
-COS = _define("cos", 1, _guarded(math.cos), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),))
+SIN = _define("sin", 1, _numpy("sin"), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),))
+COS = _define("cos", 1, _numpy("cos"), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),))
 TAN = _library("tan", lambda r, a: (1.0 + r * r,))
-ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),))
-ACOS = _library("acos", lambda r, a: (-1.0 / apply(SQRT, 1.0 - a * a),))
-ATAN = _library("atan", lambda r, a: (1.0 / (1.0 + a * a),))
-ATAN2 = _library("atan2", lambda r, y, x: (x / (x * x + y * y), -y / (x * x + y * y)), arity=2)
+ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),), "arcsin")
+ACOS = _library("acos", lambda r, a: (-1.0 / apply(SQRT, 1.0 - a * a),), "arccos")
+ATAN = _library("atan", lambda r, a: (1.0 / (1.0 + a * a),), "arctan")
+ATAN2 = _library("atan2", lambda r, y, x: (x / (x * x + y * y), -y / (x * x + y * y)), "arctan2", arity=2)
 EXP = _library("exp", lambda r, a: (r,))
 EXPM1 = _library("expm1", lambda r, a: (r + 1.0,))
-LOG = _define(
-    "log",
-    1,
-    lambda a: math.log(a) if a > 0.0 else (-math.inf if a == 0.0 else math.nan),
-    "log({})",
-    lambda e, a: e.library("log", a),
-    lambda r, a: (1.0 / a,),
-)
+LOG = _library("log", lambda r, a: (1.0 / a,))
 LOG1P = _library("log1p", lambda r, a: (1.0 / (1.0 + a),))
 SINH = _library("sinh", lambda r, a: (apply(COSH, a),))
 COSH = _library("cosh", lambda r, a: (apply(SINH, a),))
 TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
 HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
-SQRT = _define(
-    "sqrt",
-    1,
-    lambda a: math.sqrt(a) if a >= 0.0 else math.nan,
-    "sqrt({})",
-    lambda e, a: e.intrinsic("llvm.sqrt", a),
-    lambda r, a: (0.5 / r,),
-)
-
-
-def _power(a: float, b: float) -> float:
-    try:
-        return math.pow(a, b)
-    except ZeroDivisionError:
-        return math.inf
-    except ValueError:
-        return math.inf if a == 0.0 else math.nan
-    except OverflowError:
-        return math.inf
+SQRT = _define("sqrt", 1, _numpy("sqrt"), "sqrt({})", lambda e, a: e.intrinsic("llvm.sqrt", a), lambda r, a: (0.5 / r,))
 
 
 def _simplify_power(a: Number, b: Number) -> Number | None:
@@ -396,11 +370,9 @@ def _simplify_power(a: Number, b: Number) -> Number | None:
         return 1.0 if _known(a) and a == 1.0 else None
     if b == 0.5:
         return apply(SQRT, a)
-    if b != int(b) if math.isfinite(b) else True:
+    if not (abs(b) <= 16.0 and b == int(b)):
         return None
     count = int(abs(b))
-    if count > 16:
-        return None
     result, square = 1.0, a
     while count:  # by squares
         if count % 2:
@@ -417,15 +389,7 @@ def _power_partials(r: Number, a: Number, b: Number) -> tuple[Number, Number | N
     return to_a, apply(SELECT, apply(GREATER, a, 0.0), r * apply(LOG, a), 0.0)
 
 
-POW = _define(
-    "pow",
-    2,
-    _power,
-    "pow({}, {})",
-    lambda e, a, b: e.library("pow", a, b),
-    _power_partials,
-    simplify=_simplify_power,
-)
+POW = _library("pow", _power_partials, "power", arity=2, simplify=_simplify_power)
 
 
 def _sign(a: float) -> float:
@@ -482,22 +446,7 @@ MINIMUM = _extreme("minimum", "<")
 # Remainders of floats: Python's (the sign of the divisor) and C's (that of the dividend) ----------------
 
 
-def _fmod(a: float, b: float) -> float:
-    return math.fmod(a, b) if math.isfinite(a) and b != 0.0 and b == b else math.nan
-
-
-def _mod(a: float, b: float) -> float:
-    return a % b if math.isfinite(a) and b != 0.0 and b == b else math.nan
-
-
-FMOD = _define(
-    "fmod",
-    2,
-    _fmod,
-    "fmod({}, {})",
-    lambda e, a, b: e.library("fmod", a, b),
-    lambda r, a, b: (1.0, -apply(TRUNC, a / b)),
-)
+FMOD = _library("fmod", lambda r, a, b: (1.0, -apply(TRUNC, a / b)), arity=2)
 
 
 def _mod_code(e: Any, a: Any, b: Any) -> Any:
@@ -509,4 +458,4 @@ def _mod_code(e: Any, a: Any, b: Any) -> Any:
     return e.selection(wrong, e.operation("fadd", rest, b), rest)
 
 
-MOD = _define("mod", 2, _mod, "({} % {})", _mod_code, lambda r, a, b: (1.0, -apply(FLOOR, a / b)))
+MOD = _define("mod", 2, _numpy("mod"), "({} % {})", _mod_code, lambda r, a, b: (1.0, -apply(FLOOR, a / b)))

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cstormpy.graph.emission import LANES, Emitter, declarations, supplements
+from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import INPUT, Node, alive
 from cstormpy.graph.transposition import load_rows, store_rows
 
-__all__ = ["Routine", "module_text"]
+__all__ = ["Routine"]
 
 
 @dataclass(frozen=True)
@@ -143,21 +143,10 @@ class Routine:
         values = {}
         for index, node in needed.items():
             if node.primitive.truth:
-                first = inner.new(f"insertelement {inner.truth} poison, i1 {shared[index]}, i32 0")
-                values[index] = inner.new(
-                    f"shufflevector {inner.truth} {first}, {inner.truth} poison, <{LANES} x i32> zeroinitializer"
-                )
+                values[index] = inner.splat(shared[index], "i1")
             elif node.primitive is INPUT:
                 values[index] = inner.load_same(f"%{node.data[0]}", node.data[1])
             else:
                 values[index] = inner.load_same(*places[index])
         # what was computed before the loop is not computed again in it
         return {**{index: "" for index in shared}, **values}
-
-
-def module_text(routines: Sequence[Routine], *, one: bool = True, rows: bool = True) -> str:
-    """Return the text of a module that holds these routines."""
-    e = Emitter(1)
-    parts = [text(e) for r in routines for text, asked in ((r.one, one), (r.many, rows)) if asked]
-    parts.append(supplements(e))
-    return "".join(parts) + declarations(e)

@@ -253,8 +253,8 @@ class _StepLibrary(JITCodeLibrary):
 class _ExactStepLibrary(_StepLibrary):
     """The same, left to the entry to optimise: large steps that call one another are not optimised again and again.
 
-    The steps of `steps.step` are optimised: left to the entry as well, the dynamics of a tree of 36 links become slower by a
-    tenth (``pytest tests/benchmarks/test_dynamics_speed.py -k one_call``).
+    The steps of `steps.step` are optimised: left to the entry as well, the dynamics of a tree of 36 links become slower
+    by a tenth (``pytest tests/benchmarks/test_dynamics_speed.py -k one_call``).
     """
 
     def _optimize_final_module(self):

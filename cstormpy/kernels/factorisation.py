@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import forms_place
 from cstormpy.kernels.hybrid import node
-from cstormpy.kernels.lanes import load, load_tile, store, store_tile, tile_width, width
+from cstormpy.kernels.lanes import load, load_tile, reciprocal, store, store_tile, tile_width, width
 from cstormpy.kernels.layout import CF_ROW, N_ABOVE, N_ACTIVE, N_COORDINATE, N_COUNT, N_END, N_PARENT
 from cstormpy.kernels.steps import step
 
@@ -82,7 +82,7 @@ def factorise(N, W, like):
     for k in range(N[N_COUNT], 0, -1):
         kk, _ = node(k)
         if not N[kk + N_ACTIVE]:
-            inverse = 1.0 / load(W, matrix + k * length + k, like)
+            inverse = reciprocal(load(W, matrix + k * length + k, like))
             i = passive_parent(N, k)
             while i > 0:
                 a = load(W, matrix + k * length + i, like) * inverse

@@ -16,7 +16,7 @@ acceleration of O. An articulated inertia is (I, H, M): moment = I α + H A, for
 
 from __future__ import annotations
 
-from cstormpy.kernels.lanes import all_greater, load, noted, store, tanh, vanishing
+from cstormpy.kernels.lanes import all_greater, load, noted, reciprocal, store, tanh, vanishing
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -243,7 +243,7 @@ def close_joint(T, N, W, i, every, like):
             store(W, row + RES, known + T[t + T_ARMATURE] * u)
         else:
             sound = all_greater(pivot, SINGULAR * share)
-            inverse = 1.0 / pivot
+            inverse = reciprocal(pivot)
             residual = u - known
             store(W, row + DI, inverse)
             store(W, row + RES, residual)

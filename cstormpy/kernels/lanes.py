@@ -75,10 +75,14 @@ def memory_integers(address, size):
     return np.frombuffer((ctypes.c_int64 * int(size)).from_address(int(address)), dtype=np.int64)
 
 
+def chosen(condition, a, b):
+    """Return a where a condition holds, else b; for truths of floats, or of symbols."""
+    return (a if condition else b) if isinstance(condition, (bool, np.bool_)) else condition.where(a, b)
+
+
 def where_positive(x, a, b):
     """Return a where x > 0, else b."""
-    found = x > 0.0
-    return (a if found else b) if isinstance(found, (bool, np.bool_)) else found.where(a, b)
+    return chosen(x > 0.0, a, b)
 
 
 def all_greater(a, b):
@@ -88,11 +92,12 @@ def all_greater(a, b):
 
 def noted(status, sound, fault):
     """Return the status, or the fault where there was none before and it is not sound."""
-    if isinstance(sound, (bool, np.bool_)):
-        return fault if status == 0 and not sound else status
-    before = status == 0
-    found = fault if before is True else status if before is False else before.where(float(fault), status)
-    return sound.where(float(status) if isinstance(status, int) else status, found)
+    return chosen(sound, status, chosen(status == 0, fault, status))
+
+
+def reciprocal(x):
+    """Return 1 / x; infinity where x is zero."""
+    return math.inf if isinstance(x, float) and x == 0.0 else 1.0 / x
 
 
 def vanishing(x):

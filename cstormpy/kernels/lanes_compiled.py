@@ -229,6 +229,11 @@ def _noted(status, sound, fault):
     return lambda status, sound, fault: fault if status == 0 and not sound else status
 
 
+@overload(plain.reciprocal)
+def _reciprocal(x):
+    return lambda x: 1.0 / x
+
+
 @overload(plain.vanishing)
 def _vanishing(x):
     return lambda x: 0.0 * x

@@ -10,7 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
-from cstormpy.dynamics.running import MANY_COORDINATES, handle_of, run_checked, scratch_size, thread_count, with_loads
+from cstormpy.dynamics.running import (
+    MANY_COORDINATES,
+    WRONG,
+    Handle,
+    handle_of,
+    run_checked,
+    scratch_size,
+    thread_count,
+    with_loads,
+)
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
@@ -87,13 +96,21 @@ def hybrid_sensitivity(
 def _run(
     mech: Mechanism, samples: Samples, threads: int | None, to_base: bool, drive: str
 ) -> tuple[Array, Array, Array]:
-    from cstormpy.kernels import entries_sensitivity as entries
-    from cstormpy.mechanism.tables import tables_of
+    from cstormpy.dynamics.lines import filled
+    from cstormpy.dynamics.tracing import Question
 
-    tables, n, count = tables_of(mech, drive), mech.n, samples.count
+    n, count = mech.n, samples.count
     y, columns = np.empty((count, n)), np.empty((count, 3, n, n))
     of_base = np.empty((count if to_base else 0, n, 12))
     thread_count(threads)
+    question = Question.of_samples(mech, samples, sensitivities=True, to_base=to_base)
+    outputs = (y, columns, of_base) if to_base else (y, columns)
+    if count == 0 or filled(mech, drive, question, samples, outputs, threads):
+        return y, columns, of_base
+    from cstormpy.kernels import entries_sensitivity as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    tables = tables_of(mech, drive)
     if samples.one_at_rest and not to_base:
         q, qd, u = (row[0] for row in samples.rows.values())
         handle = handle_of(mech, drive, matrices=True)
@@ -113,35 +130,44 @@ def hybrid_sensitivity_evaluator(
 
     D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
     """
-    from cstormpy.kernels import entries_sensitivity as entries
+    from cstormpy.dynamics.lines import prepared
+    from cstormpy.dynamics.tracing import Question
 
     loads = read_loads(mech, wrench)
-    kernel = entries.sensitivity_one.load() if not loads.size else with_loads(entries.loaded_sensitivity_one, loads)
-    handle = handle_of(mech, matrices=True)
-    y_only, all_three = handle.y_only, handle.all_three
+    questions = (Question.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
+    y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
         y, columns = empty(n), empty(shape)
-        try:
-            if kernel(y_only, q, qd, u, y, columns) == 0:
-                return y, columns
-        except Exception:  # numba has many ways to say that it does not know a type
-            pass
+        if y_only(q, qd, u, y, columns) == 0:
+            return y, columns
         # not arrays of the right kind, or a sample without an answer: the careful way says which
         found = hybrid_sensitivity(mech, q, qd, u, wrench)
         return found.y, found._columns
 
     def answer(q: Array, qd: Array, u: Array) -> HybridSensitivity:
         parts, columns = empty(three), empty(shape)
-        try:
-            if kernel(all_three, q, qd, u, parts, columns) == 0:
-                return HybridSensitivity(parts, columns)
-        except Exception:  # numba has many ways to say that it does not know a type
-            pass
+        if whole(q, qd, u, parts, columns) == 0:
+            return HybridSensitivity(parts, columns)
         return hybrid_sensitivity(mech, q, qd, u, wrench)
 
-    # what the addresses point to lives as long as these functions
-    evaluate.handle = answer.handle = handle  # type: ignore[attr-defined]
     return evaluate, answer
+
+
+def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
+    """Return what fills y, see `tracing.Question`, and the derivatives by the kernels with loops; not 0 if not."""
+    from cstormpy.kernels import entries_sensitivity as entries
+
+    kernel = entries.sensitivity_one.load() if not loads.size else with_loads(entries.loaded_sensitivity_one, loads)
+    handle = handle_of(mech, matrices=True)
+    behind = handle.all_three if answers == "whole" else handle.y_only
+
+    def call(q: Array, qd: Array, u: Array, y: Array, columns: Array, _alive: Handle = handle) -> int:
+        try:
+            return int(kernel(behind, q, qd, u, y, columns))
+        except Exception:  # numba has many ways to say that it does not know a type
+            return WRONG
+
+    return call

@@ -58,6 +58,20 @@ class Asked:
             known = e.shared[key] = f"{numbers}, {e.integers(lambda: tables_of(self.read(), drive).N)}"
         return f"{known}, {self._scratch(room)}"
 
+    def line(self, drive: str, loads: int) -> str | None:
+        """Return where the address of the mechanism's straight line stands; None if it is too large for one."""
+        from cstormpy.dynamics.lines import address_of
+        from cstormpy.dynamics.tracing import Question
+
+        question = Question(loads=loads, answers="motion")
+        if address_of(self.mech, drive, question) == 0:
+            return None
+        key = ("line", id(self.owner), drive, question)
+        known = self.e.shared.get(key)
+        if known is None:
+            known = self.e.shared[key] = self.e.integers(lambda: [address_of(self.read(), drive, question)])
+        return str(known)
+
     def _scratch(self, room: int) -> str:
         place = self.e.shared.get(("room", room))
         if place is None:
@@ -128,11 +142,16 @@ def motion(
 
 
 def _move(asked: Asked, g: str, drive: str, wrench: str) -> None:
-    e, tables = asked.e, asked.tables(asked.room, drive)
-    if wrench == NO_WRENCH:
-        e.fail_if(f"{e.call('motion')}({tables}, {g}) != 0")
+    e, loaded = asked.e, wrench != NO_WRENCH
+    numbers = int(wrench.partition(":")[2].rstrip("]")) - int(wrench[2:].partition(":")[0])
+    given, line = f"{asked.tables(asked.room, drive)}, {g}", asked.line(drive, numbers // max(asked.links, 1))
+    if loaded:
+        given += f", {wrench}"
+    name = "loaded_motion" if loaded else "motion"
+    if line is None:
+        e.fail_if(f"{e.call(name)}({given}) != 0")
     else:
-        e.fail_if(f"{e.call('loaded_motion')}({tables}, {g}, {wrench}) != 0")
+        e.fail_if(f"{e.call(f'line_{name}')}({given}, {line}) != 0")
 
 
 def stop_torques(e: Emitter, block: Any, q: Value, qd: Value) -> Value:

@@ -157,7 +157,8 @@ def _mechanism(call: Call, n: int) -> str:
 def _motion(call: Call) -> str:
     T, N, _, g = call.args[:4]
     W = _mechanism(call, call.size(3) // 5)
-    wrench, dwrench = ("w[0:0]", "dw[0:0]") if len(call.args) == 4 else (call.args[4], call.tangents[4])
+    loaded = call.name.endswith("loaded_motion")
+    wrench, dwrench = (call.args[4], call.tangents[4]) if loaded else ("w[0:0]", "dw[0:0]")
     name = call.helper("loaded_motion_tangent")
     return f"{name}({T}, {N}, {W}, {g}, {wrench}, {call.d(0)}, {call.d(3)}, {dwrench})"
 
@@ -259,6 +260,8 @@ PAIRS: dict[str, Callable[[Call], str]] = {"energies": _energies}
 STATEMENTS: dict[str, Callable[[Call], str]] = {
     "motion": _motion,
     "loaded_motion": _motion,
+    "line_motion": _motion,
+    "line_loaded_motion": _motion,
     "spline": _spline,
     "piece_of_spline": _piece,
     **dict.fromkeys(_MOVED, _differenced),

@@ -1,0 +1,36 @@
+"""The folder in which compiled code is kept: ``CSTORMPY_CACHE_DIR``, or the place that the system has for such."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from cstormpy.reporting import notice_once
+
+__all__ = ["folder", "say_not_kept"]
+
+
+def folder() -> Path:
+    """Return the folder, which need not exist yet; OSError if this user has no such place."""
+    try:
+        given = os.environ.get("CSTORMPY_CACHE_DIR")
+        if given:
+            return Path(given).expanduser().absolute()
+        if sys.platform == "win32":
+            base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        elif sys.platform == "darwin":
+            base = Path.home() / "Library" / "Caches"
+        else:
+            base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    except RuntimeError as error:  # a user without a home
+        raise OSError(str(error)) from error
+    return base / "cstormpy"
+
+
+def say_not_kept(error: OSError) -> None:
+    """Say once that what is compiled cannot be kept, and what helps."""
+    reason = str(error)
+    if error.errno is not None:
+        reason = f"{folder()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
+    notice_once(f"compiled code cannot be kept on disk: {reason}")

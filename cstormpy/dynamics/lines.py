@@ -1,0 +1,249 @@
+"""Which of the two ways a mechanism's dynamics are computed: by its own straight line, or by the kernels with loops.
+
+A straight line is several times as fast, and has to be built for each structure; the loops serve all mechanisms, but
+their compiler takes a second to load. So a line is taken where it is on disk or in memory already, where it has paid or
+will pay for its building, and for the first few mechanisms of a process, which then never loads the loops. Large
+mechanisms have no line: building would take seconds, and their code no longer fits the processor's caches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.dynamics.running import Part, run_parts
+from cstormpy.dynamics.tracing import Question, folded, hybrid_routine
+from cstormpy.graph.calls import caller
+from cstormpy.graph.emission import LANES
+from cstormpy.graph.kept import is_kept, machine_for
+from cstormpy.graph.machine import Machine
+from cstormpy.graph.module import text_for_one, text_for_rows
+from cstormpy.graph.routine import Routine
+from cstormpy.kernels import layout
+from cstormpy.mechanism.tables import Tables, tables_of
+
+if TYPE_CHECKING:
+    from cstormpy.dynamics.border import Samples
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+_NONE = np.zeros(0)
+
+__all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared"]
+
+#: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
+#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
+LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
+#: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
+#: joints: rough, as they only decide when to begin.
+_BUILDING = 6e-5
+_OPERATIONS = {False: (400, 8), True: (500, 130)}
+#: Seconds by which a line is faster than the loops, for each of its operations and each sample.
+_GAIN = {"one": 3e-11, "rows": 4e-11}
+#: Building that takes no longer [s] is not thought about twice where many samples are to come.
+_SHORT = 0.1
+#: Samples that a diagram asks for: as many as make any line pay.
+_MANY = 10**9
+#: Seconds that loading the loops and their compiler takes.
+_LOOPS = 1.2
+
+
+class Line:
+    """The straight line of one structure and one question: how often it was asked for, and its code once built."""
+
+    def __init__(self, tables: Tables, question: Question) -> None:
+        self._T, self._N, self._question = tables.T, tables.N, question
+        self._n = int(tables.N[layout.N_COUNT])
+        self._key = b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), question.name.encode()])
+        self._machines: dict[str, Machine] = {}
+        self._asked = {"one": 0, "rows": 0}
+        self._routine: Routine | None = None
+        self._building = threading.Lock()
+
+    def machine(self, kind: str, samples: int, eager: bool = False) -> Machine | None:
+        """Return the code for one sample ("one") or for rows, if that is the way to take for so many samples more.
+
+        With `eager` there will be many, unless building takes long.
+        """
+        found = self._machines.get(kind)
+        if found is not None:
+            return found
+        if self._n > LARGEST[kind, self._question.sensitivities] or self._n == 0:
+            return None
+        self._asked[kind] += samples
+        if not self._pays(kind, eager):
+            return None
+        with self._building:
+            if kind not in self._machines:
+                self._machines[kind] = self._build(kind)
+        return self._machines[kind]
+
+    def _pays(self, kind: str, eager: bool) -> bool:
+        each, pair = _OPERATIONS[self._question.sensitivities]
+        operations = each * self._n + pair * self._n * self._n
+        cost = _BUILDING * operations
+        if (eager and cost < _SHORT) or self._asked[kind] * operations * _GAIN[kind] > cost:
+            return True
+        if is_kept(self._file(kind), self._key):
+            return True
+        if "cstormpy.kernels.compiling" in sys.modules or _Spent.seconds + cost > _LOOPS:
+            return False
+        return True
+
+    def _file(self, kind: str) -> str:
+        return f"{self._question.name}_{kind}"
+
+    def _build(self, kind: str) -> Machine:
+        begin = time.perf_counter()
+        made = machine_for(self._file(kind), self._key, lambda: self._text(kind))
+        _Spent.seconds += time.perf_counter() - begin
+        return made
+
+    def _text(self, kind: str) -> str:
+        routine = self._traced()
+        return text_for_rows(routine) if kind == "rows" else text_for_one(routine, self.shapes)
+
+    def _traced(self) -> Routine:
+        if self._routine is None:
+            self._routine = hybrid_routine(self._T, self._N, self._question)
+        return self._routine
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the arrays of one sample, those given and those filled."""
+        n, links = self._n, int(self._N[layout.N_LINKS])
+        given = {"q": (n,), "qd": (n,), "u": (n,)}
+        if self._question.loads:
+            given["wrench"] = (self._question.loads * links,)
+        if self._question.moving_base:
+            given["base"] = (12,)
+        given["y"] = (self._question.parts * n,)
+        if self._question.sensitivities:
+            given["columns"] = (3, n, n)
+        if self._question.to_base:
+            given["of_base"] = (n, 12)
+        return given
+
+    def caller(self, T: Array, eager: bool) -> Callable[..., int] | None:
+        """Return the built-in function that answers for one sample of a mechanism with these numbers."""
+        machine = self.machine("one", 1, eager)
+        return None if machine is None else caller(machine, self._question.name, [T], list(self.shapes.values()))
+
+    def part(self, T: Array, arrays: tuple[Array, ...]) -> Part | None:
+        """Return the function that fills some rows of the arrays, of which there are `LANES` at least."""
+        machine = self.machine("rows", len(arrays[0]))
+        if machine is None:
+            return None
+        places = [ctypes.c_void_p(a.ctypes.data) for a in (T, *arrays)]
+        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(places), ctypes.c_int64, ctypes.c_int64)
+        function = kind(machine.address(f"{self._question.name}_rows"))
+
+        def fill(start: int, stop: int, _alive: Any = (machine, T, arrays)) -> tuple[int, int]:
+            bad = function(*places, start, stop)
+            return (bad, 1) if bad >= 0 else (-1, 0)
+
+        return fill
+
+
+class _Spent:
+    """Seconds that building straight lines has taken in this process."""
+
+    seconds = 0.0
+
+
+_lines: dict[tuple[bytes, bytes, Question], Line] = {}
+_LINES_KEPT = 256
+
+
+def line_for(tables: Tables, question: Question) -> Line:
+    """Return the straight line of a structure and a question, shared by all mechanisms that have it."""
+    key = tables.N.tobytes(), folded(tables.T).tobytes(), question
+    found = _lines.get(key)
+    if found is None:
+        while len(_lines) >= _LINES_KEPT:
+            _lines.pop(next(iter(_lines)))
+        found = _lines[key] = Line(tables, question)
+    return found
+
+
+def filled(
+    mech: Mechanism,
+    drive: str,
+    question: Question,
+    samples: Samples,
+    outputs: tuple[Array, ...],
+    threads: int | None,
+) -> bool:
+    """Fill the outputs, a row for each sample, by the straight line; False where that is not the way, or a sample bad.
+
+    What is wrong with a sample the loops find out.
+    """
+    tables = tables_of(mech, drive)
+    given = [*samples.rows.values()]
+    given += [np.broadcast_to(a, (samples.count, a.shape[1])) for a in (samples.wrench, samples.base) if len(a)]
+    if samples.count == 1:
+        call = prepared(mech, drive, question)
+        return call is not None and call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
+    line = line_for(tables, question)
+    if samples.count < LANES:
+        return _few(line, tables.T, given, outputs)
+    part = line.part(tables.T, tuple(np.ascontiguousarray(a) for a in (*given, *outputs)))
+    if part is None:
+        return False
+    return run_parts(part, (question.name, tables.T.size, tables.N.size), samples.count, threads)[1] == 0
+
+
+def _few(line: Line, T: Array, given: list[Array], outputs: tuple[Array, ...]) -> bool:
+    """Do so with fewer samples than lanes, the last of which is repeated."""
+    rows = np.minimum(np.arange(LANES), len(outputs[0]) - 1)
+    room = [np.empty((LANES, *a.shape[1:])) for a in outputs]
+    part = line.part(T, (*(a[rows] for a in given), *room))
+    if part is None or part(0, LANES)[1] != 0:
+        return False
+    for a, found in zip(outputs, room, strict=True):
+        a[:] = found[: len(a)]
+    return True
+
+
+def prepared(
+    mech: Mechanism, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
+) -> Callable[..., int] | None:
+    """Return the built-in function that answers for one sample, or None where the loops are the way.
+
+    With `loads` it takes all but these; with `eager` it is for many samples.
+    """
+    key = "line", drive, question
+    found: Callable[..., int] | None = mech._cache.get(key)
+    if found is None:
+        tables = tables_of(mech, drive)
+        found = line_for(tables, question).caller(tables.T, eager)
+        if found is None:
+            return None
+        mech._cache[key] = found
+    if not loads.size:
+        return found
+    call = found
+    return lambda q, qd, u, *filled: call(q, qd, u, loads, *filled)
+
+
+def address_of(mech: Mechanism, drive: str, question: Question) -> int:
+    """Return where the straight line for one sample begins, or 0 for a mechanism that is too large for one.
+
+    The code stays as long as the mechanism does.
+    """
+    key = "address", drive, question
+    found: tuple[int, Line] | None = mech._cache.get(key)
+    if found is None:
+        line = line_for(tables_of(mech, drive), question)
+        machine = line.machine("one", _MANY)
+        address = 0 if machine is None else machine.address(f"{question.name}_one")
+        found = mech._cache[key] = address, line
+    return found[0]

@@ -1,0 +1,251 @@
+"""Arrays of symbols: NumPy's arrays of objects, on which its functions of numbers hold as they do on floats.
+
+Indexing, broadcasting, reshaping, ``@``, ``np.sum``, ``np.concatenate`` and the functions that an object has as methods
+(``np.sin``, ``np.sqrt``) are NumPy's own. What would ask a symbol for its truth (comparisons, ``np.where``,
+``np.clip``, ``np.maximum``) is done here instead. A function that cannot be written down says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cstormpy.graph import primitives as p
+from cstormpy.graph.nodes import Node, SymbolicBranch
+from cstormpy.graph.primitives import Symbol, apply
+
+__all__ = ["Symbols", "elementwise", "symbols"]
+
+
+class Symbols(np.ndarray[Any, Any]):
+    """An array of nodes and floats."""
+
+    __array_priority__ = 100.0
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Do what NumPy's function does on floats."""
+        given = [np.asarray(x) if isinstance(x, Symbols) else x for x in inputs]
+        if options.get("out") is not None:
+            options["out"] = tuple(np.asarray(o) if isinstance(o, Symbols) else o for o in options["out"])
+        primitive = _UFUNCS.get(ufunc.__name__)
+        if primitive is None:
+            result = getattr(ufunc, method)(*given, **options)
+        elif method == "__call__":
+            result = _call(primitive, given, options)
+        elif method == "reduce":
+            result = _reduce(primitive, given[0], **options)
+        else:
+            raise SymbolicBranch(f"np.{ufunc.__name__}.{method} cannot be written down with symbols")
+        return _wrapped(result)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Do what NumPy's function does on floats."""
+        own = _FUNCTIONS.get(function)
+        if own is not None:
+            return _wrapped(own(*args, **kwargs))
+        return _wrapped(super().__array_function__(function, types, args, kwargs))
+
+    def __bool__(self) -> bool:
+        """Refuse: a symbol has no truth yet."""
+        if self.size == 1:
+            return bool(self.item())
+        return super().__bool__()
+
+
+def symbols(values: Any) -> Symbols:
+    """Return an array of nodes and floats, of which `values` is a nest."""
+    if isinstance(values, Symbol):
+        made = np.empty((), dtype=object)
+        made[()] = values
+    else:
+        made = np.array(values, dtype=object)
+    return made.view(Symbols)
+
+
+def elementwise(primitive: p.Primitive, *values: Any) -> Any:
+    """Return a primitive of numbers, or of arrays element by element."""
+    if all(isinstance(v, Symbol) or np.ndim(v) == 0 for v in values):
+        return _applied(primitive, *(_item(v) for v in values))
+    arrays = np.broadcast_arrays(*(np.asarray(symbols(v)) for v in values))
+    out = np.empty(arrays[0].shape, dtype=object)
+    for index in np.ndindex(out.shape):
+        out[index] = _applied(primitive, *(_number(a[index]) for a in arrays))
+    return out.view(Symbols)
+
+
+_OF_TRUTHS = (p.AND, p.OR, p.NOT)
+
+
+def _applied(primitive: p.Primitive, *args: Any) -> Any:
+    """Return a primitive of numbers; a truth among them counts as 0 or 1, a number as a truth where one is taken."""
+    if primitive in _OF_TRUTHS:
+        return apply(primitive, *map(_truth, args))
+    first = 1 if primitive is p.SELECT else 0
+    numbers = [x.number() if isinstance(x, Node) else float(x) for x in args[first:]]
+    return apply(primitive, *map(_truth, args[:first]), *numbers)
+
+
+def _truth(x: Any) -> Any:
+    if isinstance(x, Node):
+        return x if x.primitive.truth else x != 0.0
+    return bool(x)
+
+
+def _item(value: Any) -> Any:
+    return _number(value.item() if isinstance(value, np.ndarray) else value)
+
+
+def _number(x: Any) -> Any:
+    """Return a symbol, a truth, or a float."""
+    return x if isinstance(x, (Symbol, bool)) else bool(x) if isinstance(x, np.bool_) else float(x)
+
+
+def _wrapped(result: Any) -> Any:
+    """Return an array of objects as symbols, or as floats where none is left; a single one as itself."""
+    if not isinstance(result, np.ndarray) or result.dtype != object:
+        return result
+    if not any(isinstance(x, Symbol) for x in result.flat):
+        try:
+            return result.astype(bool if all(isinstance(x, bool) for x in result.flat) and result.size else float)
+        except (TypeError, ValueError):
+            return result
+    return result.item() if result.ndim == 0 else result.view(Symbols)
+
+
+def _call(primitive: p.Primitive | Callable[..., Any], given: list[Any], options: dict[str, Any]) -> Any:
+    out = options.pop("out", None)
+    if options.pop("where", True) is not True or options:
+        raise SymbolicBranch(f"options {sorted(options)} of NumPy's functions cannot be written down with symbols")
+    result = primitive(*given) if not isinstance(primitive, p.Primitive) else elementwise(primitive, *given)
+    if out is None:
+        return result
+    out[0][...] = result
+    return out[0]
+
+
+def _reduce(primitive: Any, array: Any, axis: Any = 0, keepdims: bool = False, out: Any = None, **more: Any) -> Any:
+    """Return a reduction along one axis, or all."""
+    if isinstance(axis, tuple) or out is not None:
+        raise SymbolicBranch("a reduction over several axes cannot be written down with symbols")
+    array = np.asarray(array, dtype=object)
+    rows = array.ravel() if axis is None else np.moveaxis(array, axis, 0)
+    total = rows[0]
+    for row in rows[1:]:
+        total = elementwise(primitive, total, row)
+    if keepdims:
+        total = np.reshape(total, (1,) * array.ndim) if axis is None else np.expand_dims(total, axis)
+    return total
+
+
+def _swapped(primitive: p.Primitive) -> Callable[[Any, Any], Any]:
+    return lambda a, b: elementwise(primitive, b, a)
+
+
+#: NumPy's functions of elements that ask for a truth, or whose name is not that of a method of `Node`.
+_UFUNCS: dict[str, Any] = {
+    "greater": p.GREATER,
+    "greater_equal": p.AT_LEAST,
+    "less": _swapped(p.GREATER),
+    "less_equal": _swapped(p.AT_LEAST),
+    "equal": p.EQUAL,
+    "not_equal": p.UNEQUAL,
+    "logical_and": p.AND,
+    "logical_or": p.OR,
+    "logical_not": p.NOT,
+    "maximum": p.MAXIMUM,
+    "minimum": p.MINIMUM,
+    "fmax": p.MAXIMUM,
+    "fmin": p.MINIMUM,
+    "sign": p.SIGN,
+    "absolute": p.ABS,
+    "fabs": p.ABS,
+    "arctan2": p.ATAN2,
+    "hypot": p.HYPOT,
+    "remainder": p.MOD,
+    "fmod": p.FMOD,
+    "power": p.POW,
+    "float_power": p.POW,
+    "rint": p.ROUND,
+    "floor": p.FLOOR,
+    "ceil": p.CEIL,
+    "trunc": p.TRUNC,
+    "isfinite": lambda a: elementwise(p.EQUAL, elementwise(p.VANISHING, a), 0.0),
+    "isnan": lambda a: elementwise(p.UNEQUAL, a, a),
+}
+
+
+def _where(condition: Any, *choices: Any) -> Any:
+    if len(choices) != 2:
+        raise SymbolicBranch("np.where with a condition alone cannot be written down with symbols")
+    return elementwise(p.SELECT, condition, *choices)
+
+
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **names: Any) -> Any:
+    low, high = names.pop("min", a_min), names.pop("max", a_max)
+    if names or out is not None:
+        raise SymbolicBranch("options of np.clip cannot be written down with symbols")
+    result = a if low is None else elementwise(p.MAXIMUM, a, low)
+    return result if high is None else elementwise(p.MINIMUM, result, high)
+
+
+def _extreme(primitive: p.Primitive) -> Callable[..., Any]:
+    return lambda a, axis=None, keepdims=False: _reduce(primitive, a, axis=axis, keepdims=keepdims)
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    if ord not in (None, 2) or (ord == 2 and np.ndim(x) != 1) or keepdims:
+        raise SymbolicBranch("only the Euclidean norm can be written down with symbols")
+    return elementwise(p.SQRT, np.sum(np.asarray(x, dtype=object) ** 2, axis=axis))
+
+
+def _solve(a: Any, b: Any) -> Any:
+    """Return A⁻¹ b by elimination, whose pivots are chosen while it runs: the largest of each column."""
+    a, b = np.array(a, dtype=object), np.array(b, dtype=object)
+    n, single = len(a), b.ndim == 1
+    if a.ndim != 2 or a.shape != (n, n) or len(b) != n:
+        raise SymbolicBranch("np.linalg.solve can be written down with symbols for one square matrix")
+    b = b[:, None] if single else b
+    for k in range(n):
+        for i in range(k + 1, n):  # the larger of two rows comes first
+            swap = elementwise(p.GREATER, elementwise(p.ABS, a[i, k]), elementwise(p.ABS, a[k, k]))
+            for rows in (a, b):
+                upper, lower = rows[k].copy(), rows[i].copy()
+                rows[k] = elementwise(p.SELECT, swap, lower, upper)
+                rows[i] = elementwise(p.SELECT, swap, upper, lower)
+        for i in range(k + 1, n):
+            factor = a[i, k] / a[k, k]
+            a[i, k + 1 :] = a[i, k + 1 :] - factor * a[k, k + 1 :]
+            b[i] = b[i] - factor * b[k]
+    x = np.empty_like(b)
+    for k in reversed(range(n)):
+        x[k] = (b[k] - a[k, k + 1 :] @ x[k + 1 :]) / a[k, k] if k + 1 < n else b[k] / a[k, k]
+    return x[:, 0] if single else x
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.where: _where,
+    np.clip: _clip,
+    np.max: _extreme(p.MAXIMUM),
+    np.amax: _extreme(p.MAXIMUM),
+    np.min: _extreme(p.MINIMUM),
+    np.amin: _extreme(p.MINIMUM),
+    np.linalg.norm: _norm,
+    np.linalg.solve: _solve,
+    np.linalg.inv: lambda a: _solve(a, np.eye(len(a))),
+}
+
+
+def _array_ufunc(self: Node, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+    """Let NumPy's functions take a node as they take an array of it."""
+    given = [symbols(x) if isinstance(x, Node) else x for x in inputs]
+    return getattr(ufunc, method)(*given, **options)
+
+
+def _array_function(self: Node, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    return function(*(symbols(x) if isinstance(x, Node) else x for x in args), **kwargs)
+
+
+Node.__array_ufunc__ = _array_ufunc  # type: ignore[attr-defined]
+Node.__array_function__ = _array_function  # type: ignore[attr-defined]

@@ -1,0 +1,98 @@
+"""Derivatives of a graph's outputs, as nodes of the same graph: along a direction, of a weighted sum, as a matrix.
+
+Each primitive knows its partial derivatives; here is how they are put together. They are exact on the side of a choice
+that is taken; where a choice itself changes they say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cstormpy.graph.nodes import Node, alive
+from cstormpy.graph.primitives import SELECT, apply
+
+__all__ = ["gradient", "jacobian", "tangents"]
+
+Number = Any  # a node or a float
+
+
+def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> list[Number]:
+    """Return the derivatives of some outputs along a direction, which gives each input its rate (forward mode).
+
+    >>> from cstormpy.graph import Graph
+    >>> x, y = Graph().inputs("x", 2)
+    >>> tangents([x * y], {x: 1.0, y: 0.0})
+    [x[1]]
+    """
+    rate: dict[int, Number] = {node.index: value for node, value in directions.items()}
+    for node in alive(outputs):
+        if node.index in rate or node.primitive.truth:
+            continue
+        if node.primitive is SELECT:
+            condition, a, b = node.args
+            rate[node.index] = apply(SELECT, condition, _rate(a, rate), _rate(b, rate))
+            continue
+        moving = [(k, _rate(a, rate)) for k, a in enumerate(node.args) if isinstance(a, Node)]
+        if all(_is_zero(da) for _, da in moving):
+            rate[node.index] = 0.0
+            continue
+        partials, total = node.primitive.partials(node, *node.args), 0.0
+        for k, da in moving:
+            if partials[k] is not None and not _is_zero(da):
+                total = total + partials[k] * da
+        rate[node.index] = total
+    return [_rate(x, rate) for x in outputs]
+
+
+def gradient(outputs: Sequence[Number], weights: Sequence[Number], inputs: Sequence[Node]) -> list[Number]:
+    """Return the derivatives of Σ weight · output to some inputs (reverse mode).
+
+    >>> from cstormpy.graph import Graph
+    >>> x, y = Graph().inputs("x", 2)
+    >>> gradient([x * y], [1.0], [x, y])
+    [x[1], x[0]]
+    """
+    share: dict[int, Number] = {}
+    for x, weight in zip(outputs, weights, strict=True):
+        if isinstance(x, Node):
+            share[x.index] = share.get(x.index, 0.0) + weight
+    for node in reversed(alive(outputs)):
+        mine = share.get(node.index, 0.0)
+        if _is_zero(mine) or not node.args or node.primitive.truth:
+            continue
+        if node.primitive is SELECT:
+            condition, a, b = node.args
+            parts: list[tuple[Any, Number]] = [
+                (a, apply(SELECT, condition, mine, 0.0)),
+                (b, apply(SELECT, condition, 0.0, mine)),
+            ]
+        else:
+            partials = node.primitive.partials(node, *node.args)
+            parts = [(a, p * mine) for a, p in zip(node.args, partials, strict=True) if p is not None]
+        for a, part in parts:
+            if isinstance(a, Node):
+                share[a.index] = share.get(a.index, 0.0) + part
+    return [share.get(x.index, 0.0) for x in inputs]
+
+
+def jacobian(outputs: Sequence[Number], inputs: Sequence[Node]) -> list[list[Number]]:
+    """Return the derivatives of each output to each input, row by row: forward or reverse, whichever has fewer sweeps.
+
+    >>> from cstormpy.graph import Graph
+    >>> x, y = Graph().inputs("x", 2)
+    >>> jacobian([x * y, x - y], [x, y])
+    [[x[1], x[0]], [1.0, -1.0]]
+    """
+    if len(outputs) < len(inputs):
+        return [gradient([x], [1.0], inputs) for x in outputs]
+    columns = [tangents(outputs, {x: float(x is y) for x in inputs}) for y in inputs]
+    return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in outputs]
+
+
+def _rate(x: Number, rate: Mapping[int, Number]) -> Number:
+    return rate.get(x.index, 0.0) if isinstance(x, Node) else 0.0
+
+
+def _is_zero(x: Number) -> bool:
+    return not isinstance(x, Node) and x == 0.0

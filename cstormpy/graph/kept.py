@@ -1,0 +1,78 @@
+"""Object code on disk: machine instructions and numbers, in a format that runs nothing when it is read.
+
+A file bears the name of what it answers and of what it depends on: the sources that trace and emit, the processor, the
+version of LLVM. What is damaged or foreign does not bear its own digest, and is compiled anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from cstormpy.cache_folder import folder, say_not_kept
+from cstormpy.file_writer import write_bytes
+from cstormpy.graph.machine import Machine, fingerprint
+
+__all__ = ["is_kept", "machine_for"]
+
+_MAGIC = b"cstormpy object code 1\n"
+#: Packages whose sources decide what a straight line is.
+_SOURCES = ("graph", "kernels", "dynamics")
+
+
+@functools.cache
+def _sources() -> str:
+    """Return a digest of the sources, as they are when they are first asked for."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent.parent
+    for name in _SOURCES:
+        for source in sorted((package / name).glob("*.py")):
+            digest.update(f"{name}/{source.name}".encode() + hashlib.sha256(source.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _place(name: str, key: bytes) -> Path:
+    digest = hashlib.sha256(key)
+    for part in (_sources(), fingerprint()):
+        digest.update(part.encode())
+    return folder() / "lines" / f"{name}-{digest.hexdigest()[:24]}.object"
+
+
+def is_kept(name: str, key: bytes) -> bool:
+    """Tell whether code is on disk: no more than a glance."""
+    try:
+        return _place(name, key).exists()
+    except OSError:
+        return False
+
+
+def machine_for(name: str, key: bytes, text: Callable[[], str]) -> Machine:
+    """Return the machine of a name and a key, from disk, or compiled from its text and kept there."""
+    try:
+        place = _place(name, key)
+    except OSError as error:
+        say_not_kept(error)
+        return Machine(text())
+    code = _read(place)
+    if code is not None:
+        return Machine(code=code)
+    machine = Machine(text())
+    try:
+        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_bytes(place, _MAGIC + hashlib.sha256(machine.code).digest() + machine.code, durable=False)
+    except OSError as error:
+        say_not_kept(error)
+    return machine
+
+
+def _read(place: Path) -> bytes | None:
+    """Return the code of a file; None if there is none, or not as it was written."""
+    try:
+        content = place.read_bytes()
+    except OSError:
+        return None
+    begin = len(_MAGIC) + 32
+    sound = content.startswith(_MAGIC) and hashlib.sha256(content[begin:]).digest() == content[len(_MAGIC) : begin]
+    return content[begin:] if sound else None

@@ -1,0 +1,30 @@
+"""Modules of machine code: routines, with what they need beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cstormpy.graph.calls import call_text
+from cstormpy.graph.emission import Emitter, declarations, supplements
+from cstormpy.graph.routine import Routine
+
+__all__ = ["text_for_one", "text_for_rows"]
+
+
+def _whole(parts: list[str], e: Emitter) -> str:
+    return "".join([*parts, supplements(e)]) + declarations(e)
+
+
+def text_for_rows(routine: Routine) -> str:
+    """Return the text of a module with ``NAME_rows``."""
+    e = Emitter(1)
+    return _whole([routine.many(e)], e)
+
+
+def text_for_one(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
+    """Return the text of a module with ``NAME_one`` and, given the shapes of its arguments, ``NAME_call``."""
+    e = Emitter(1)
+    parts = [routine.one(e)]
+    if shapes is not None:
+        parts.append(call_text(routine, shapes, e))
+    return _whole(parts, e)

@@ -1,0 +1,72 @@
+"""How the function of a diagram asks for a mechanism's straight line: by the address of its machine code.
+
+What the kernels with loops take besides, structure and scratch memory, is passed along for their derivatives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic, overload
+
+__all__ = ["line_loaded_motion", "line_motion"]
+
+
+def _call(address, *arrays):
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(arrays))
+    return kind(int(address))(*(a.ctypes.data for a in arrays))
+
+
+def line_motion(T, N, W, g, address):
+    """Fill g like `entries_mechanisms.motion` by the line that stands at an address."""
+    n = g.size // 5
+    return _call(address[0], T, g, g[n:], g[2 * n :], g[3 * n :])
+
+
+def line_loaded_motion(T, N, W, g, wrench, address):
+    """Fill g like `entries_mechanisms.loaded_motion` by the line that stands at an address."""
+    n = g.size // 5
+    return _call(address[0], T, g, g[n:], g[2 * n :], wrench, g[3 * n :])
+
+
+def _caller(loaded):
+    """Return what compiled code calls: a function of an address, T, g and, if loaded, the wrenches."""
+
+    def generate(context, builder, signature, values):
+        number = ir.DoubleType().as_pointer()
+        kinds = zip(signature.args[1:], values[1:], strict=True)
+        T, g, *wrench = (context.make_array(kind)(context, builder, value) for kind, value in kinds)
+        n = builder.udiv(g.nitems, ir.Constant(ir.IntType(64), 5))
+        q, qd, u, y = (builder.gep(g.data, [builder.mul(n, ir.Constant(ir.IntType(64), k))]) for k in range(4))
+        pointers = [T.data, q, qd, u, *(w.data for w in wrench), y]
+        kind = ir.FunctionType(ir.IntType(64), [number] * len(pointers))
+        return builder.call(builder.inttoptr(values[0], kind.as_pointer()), pointers)
+
+    if loaded:
+
+        @intrinsic
+        def call(typing_context, address, T, g, wrench):
+            return types.int64(types.int64, T, g, wrench), generate
+
+    else:
+
+        @intrinsic
+        def call(typing_context, address, T, g):
+            return types.int64(types.int64, T, g), generate
+
+    return call
+
+
+_line_motion, _line_loaded_motion = _caller(False), _caller(True)
+
+
+@overload(line_motion)
+def _compiled_motion(T, N, W, g, address):
+    return lambda T, N, W, g, address: _line_motion(address[0], T, g)
+
+
+@overload(line_loaded_motion)
+def _compiled_loaded_motion(T, N, W, g, wrench, address):
+    return lambda T, N, W, g, wrench, address: _line_loaded_motion(address[0], T, g, wrench)

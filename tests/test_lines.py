@@ -1,0 +1,171 @@
+"""Straight lines of mechanisms: the numbers of the kernels on floats, whatever is asked, for one sample and rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_mechanisms import random_loads, random_mechanism, random_state
+
+import cstormpy as cs
+from cstormpy.dynamics import lines
+from cstormpy.dynamics.border import read_samples
+from cstormpy.dynamics.lines import filled, line_for
+from cstormpy.dynamics.tracing import Question, hybrid_routine
+from cstormpy.errors import SingularInertia
+from cstormpy.mechanism import library
+from cstormpy.mechanism.tables import tables_of
+from cstormpy.reporting import notice_once
+
+SAMPLES = 11
+
+
+@pytest.fixture
+def always(monkeypatch):
+    """Take the line whatever it costs to build, and keep none on disk."""
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+
+
+@pytest.fixture
+def never(monkeypatch):
+    """Take the kernels with loops."""
+    monkeypatch.setattr(lines.Line, "machine", lambda self, kind, samples, eager=False: None)
+
+
+def loops(monkeypatch, ask):
+    """Return what the kernels with loops answer."""
+    with monkeypatch.context() as patch:
+        patch.setattr(lines.Line, "machine", lambda self, kind, samples, eager=False: None)
+        return ask()
+
+
+def near(found, expected):
+    """Compare to 1e-13 of the largest number."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * max(1.0, abs(expected).max()))
+
+
+@settings(max_examples=12)
+@given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, 5), loaded=st.booleans(), based=st.booleans())
+def test_lines_are_the_kernels_on_floats(seed, links, loaded, based):
+    """Values and all sensitivities, to 1e-13 of the largest number, with loads and a moving base or without."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links)
+    if mech.n == 0:
+        return
+    q, qd, u = random_state(rng, mech, SAMPLES)
+    loads = random_loads(rng, mech, SAMPLES, wrench=loaded, base=based)
+    patch = pytest.MonkeyPatch()
+    expected = loops(patch, lambda: mech.hybrid_sensitivity(q, qd, u, **loads, to_base=True))
+    values = loops(patch, lambda: mech.hybrid_dynamics(q, qd, u, **loads))
+    samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, **loads)
+    n = mech.n
+    with patch.context() as always:
+        always.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+        question = Question.of_samples(mech, samples, sensitivities=True, to_base=True)
+        y, columns, of_base = np.empty((SAMPLES, n)), np.empty((SAMPLES, 3, n, n)), np.empty((SAMPLES, n, 12))
+        assert filled(mech, "own", question, samples, (y, columns, of_base), 1)
+        near(y, expected.y)
+        for k, block in enumerate((expected.dy_dq, expected.dy_dqd, expected.dy_du)):
+            near(columns[:, k], block)
+        near(of_base, expected.dy_dbase)
+        question = Question.of_samples(mech, samples)
+        assert filled(mech, "own", question, samples, (y,), 2)
+        near(y, values.y)
+
+
+@pytest.mark.parametrize("name", ["acrobot", "branched_acrobot", "puma560", "planar_2r"])
+def test_a_sample_is_a_row(always, name):
+    """One sample, some, and many, of the library's mechanisms: the same machine operations, in lanes or alone."""
+    mech = library.get(name) if hasattr(library, "get") else getattr(library, name)()
+    rng = np.random.default_rng(1)
+    q, qd, u = rng.normal(size=(3, 37, mech.n))
+    many = mech.hybrid_dynamics(q, qd, u)
+    for count in (2, 7, 8, 9):
+        near(mech.hybrid_dynamics(q[:count], qd[:count], u[:count]).y, many.y[:count])
+    one = mech.hybrid_dynamics(q[5], qd[5], u[5])
+    near(one.y, many.y[5])
+    near(one.qdd, many.qdd[5])
+    near(one.tau, many.tau[5])
+    near(mech.hybrid_dynamics(list(q[5]), qd[5], u[5]).y, many.y[5])
+
+
+def test_numbers_of_a_mechanism_are_no_part_of_its_line(always):
+    """Another mass takes the same code; a mass that is one, and folds, takes another."""
+    mech = library.acrobot()
+    tables = tables_of(mech)
+    link = mech.links[0].name
+    heavier = mech.with_parameters({f"{link}.mass": 1.234})
+    lighter = mech.with_parameters({f"{link}.mass": 0.777})
+    line = line_for(tables_of(heavier), Question())
+    assert line_for(tables_of(lighter), Question()) is line
+    assert line_for(tables, Question()).machine("one", 1) is line_for(tables, Question()).machine("one", 1)
+    x = np.array([0.3, -0.2]), np.array([1.0, 2.0]), np.array([0.0, 1.0])
+    assert abs(heavier.hybrid_dynamics(*x).y - lighter.hybrid_dynamics(*x).y).max() > 1e-3
+
+
+def test_what_is_wrong_with_a_sample_is_told_as_by_the_loops(always):
+    """A passive joint that moves no inertia, in one row of many."""
+    massless = cs.Mechanism(
+        [cs.Link("arm", None, cs.Revolute([0, 0, 1]), np.eye(4), 0.0, np.zeros(3), np.zeros((3, 3)))], actuated=[]
+    )
+    with pytest.raises(SingularInertia, match="joint 'arm': moves no inertia"):
+        massless.hybrid_dynamics(np.zeros(1), np.zeros(1), np.zeros(1))
+    with pytest.raises(SingularInertia, match="in row 0"):
+        massless.hybrid_dynamics(np.zeros((20, 1)), np.zeros((20, 1)), np.zeros((20, 1)))
+
+
+def test_large_angles_keep_their_digits(always):
+    """Beyond a million turns the reduction by parts of π is left to the library, for the group that holds one."""
+    mech = library.acrobot()
+    rng = np.random.default_rng(3)
+    q, qd, u = rng.normal(size=(3, 16, 2))
+    q[3, 0] += 2 * np.pi * 1e7
+    exact = np.array(mech.with_drive(active=()).mass_matrix(q))
+    tau = mech.inverse_dynamics(q, qd, u) - mech.inverse_dynamics(q, qd, np.zeros_like(u))
+    np.testing.assert_allclose(tau, np.einsum("kij,kj->ki", exact, u), rtol=1e-9, atol=1e-9)
+
+
+def test_a_mechanism_that_has_answered_is_pickled(always):
+    mech = library.acrobot()
+    x = np.zeros(2), np.zeros(2), np.zeros(2)
+    y = mech.hybrid_dynamics(*x).y
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(mech)).hybrid_dynamics(*x).y, y)
+
+
+def test_planar_mechanisms_fold():
+    """An acrobot needs no more than 160 operations, where its three-dimensional kernel has some 700."""
+    tables = tables_of(library.acrobot())
+    assert hybrid_routine(tables.T, tables.N, Question()).operations <= 160
+
+
+def test_lines_are_kept_and_damaged_ones_made_anew(tmp_path, monkeypatch):
+    """A file that is cut short, of another content, or no object code at all is not run."""
+    from cstormpy.graph import kept
+    from cstormpy.graph.machine import Machine
+
+    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "code"))
+    text = "define i64 @f() {\n  ret i64 7\n}\n"
+    made = kept.machine_for("f", b"key", lambda: text)
+    (file,) = (tmp_path / "code").rglob("*.object")
+    assert kept.is_kept("f", b"key") and not kept.is_kept("f", b"other")
+    again = kept.machine_for("f", b"key", lambda: pytest.fail("it is kept"))
+    assert again.code == made.code and again.address("f")
+    content = file.read_bytes()
+    for damaged in (b"", content[:100], content[:-1], content[:-1] + b"x", b"\x80\x04." + content, b"MZ" * 1000):
+        file.write_bytes(damaged)
+        assert isinstance(kept.machine_for("f", b"key", lambda: text), Machine)
+        assert file.read_bytes() == content
+
+
+def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, capsys):
+    from cstormpy.graph import kept
+
+    notice_once.cache_clear()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "file" / "code"))
+    for _ in range(2):
+        assert kept.machine_for("g", b"key", lambda: "define i64 @g() {\n  ret i64 7\n}\n").address("g")
+    assert capsys.readouterr().err.count("cannot be kept") <= 1

@@ -10,12 +10,22 @@ from hypothesis import strategies as st
 from random_mechanisms import in_a_row, random_loads, random_mechanism, random_state
 
 from cstormpy.errors import CstormError, InvalidValue, NonFinite, ShapeError
-from cstormpy.formulations import hollerbach, hollerbach_3x3, lagrange, luh_walker_paul, silver, uicker_kahn
+from cstormpy.formulations import (
+    hollerbach,
+    hollerbach_3x3,
+    lagrange,
+    luh_walker_paul,
+    silver,
+    silver_energy,
+    uicker_kahn,
+    xiang,
+    xiang_regular,
+)
 from cstormpy.formulations.counting import counted
 from cstormpy.formulations.dual import Dual
 from cstormpy.mechanism import library
 
-FORMULATIONS = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver]
+FORMULATIONS = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver, silver_energy, xiang, xiang_regular]
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -117,11 +127,12 @@ def test_recursions_take_the_same_number_of_operations_for_each_further_link(mod
     assert most - more == more - few
 
 
-def test_uicker_and_kahn_grow_with_the_fourth_power():
-    """The fourth differences of a polynomial of the fourth degree are constant, its fifth are 0."""
-    counts = [operations(uicker_kahn, n, fold=False) for n in range(2, 8)]
-    assert np.diff(counts, 4).min() > 0
-    assert not np.diff(counts, 5).any()
+@pytest.mark.parametrize(("module", "degree"), [(uicker_kahn, 4), (lagrange, 2), (silver_energy, 2)])
+def test_sums_grow_with_the_power_that_their_loops_have(module, degree):
+    """The differences of a polynomial of that order are constant and above 0, the next are 0."""
+    counts = [operations(module, n, fold=False) for n in range(2, degree + 4)]
+    assert np.diff(counts, degree).min() > 0
+    assert not np.diff(counts, degree + 1).any()
 
 
 # ---------------------------------------------------------------- Lagrange's equation itself

@@ -27,6 +27,7 @@ here              Silver, Xiang       meaning
 ================  ==================  ==================================================================
 T, dT, ddT        T_j, ∂T_j/∂q_j, …   pose of link i in its parent's frame, and its derivatives to q_i
 W, Wd, Wdd        W, Ẇ, Ẅ; A, B, C    pose of link i in the base's frame, and its rates
+dW                ∂W_i/∂q_i           W_P T_i'
 J, D              J_j, D_i            inertia matrix, and the sum above
 ================  ==================  ==================================================================
 
@@ -72,10 +73,7 @@ def inverse_dynamics(
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     body, Psi = frames(tree), load_matrices(tree, wrench)
     kind = np.result_type(q, qd, qdd, *([] if Psi is None else [Psi]))
-    T, dT = np.zeros((2, len(q), 4, 4), kind)
-    for i in tree.outward:
-        T[i], dT[i] = body.T(i, q[i]), body.T(i, q[i], 1)
-    W, Wdd = outward(tree, body, T, dT, q, qd, qdd)
+    T, W, dW, Wdd = outward(tree, body, q, qd, qdd)
     D, tau = np.zeros((len(q), 4, 4), kind), np.zeros(len(q), kind)
     for i in reversed(tree.outward):
         D[i] = body.J[i] @ Wdd[i].T  # (17)
@@ -84,23 +82,27 @@ def inverse_dynamics(
         for c in tree.C[i]:
             D[i] = D[i] + T[c] @ D[c]  # (17)
         if tree.kinds[i] != "fixed":
-            tau[i] = trace(W[tree.P[i]] @ dT[i], D[i])  # (16)
+            tau[i] = trace(dW[i], D[i])  # (16)
             tau[i] = tau[i] + joint_torque(tree, i, q[i], qd[i], qdd[i])  # extension
     return tau[tree.joint_links]
 
 
-def outward(tree: Tree, body: Frames, T: Array, dT: Array, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array]:
-    """Return W and Ẅ by link, gravity included; the last row is the base's."""
-    W, Wd, Wdd = np.zeros((3, len(q) + 1, 4, 4), np.result_type(T, qd, qdd))
+def outward(tree: Tree, body: Frames, q: Array, qd: Array, qdd: Array) -> tuple[Array, Array, Array, Array]:
+    """Return T, W, ∂W_i/∂q_i and Ẅ by link, gravity included; the last rows of W and Ẅ are the base's."""
+    n, kind = len(q), np.result_type(q, qd, qdd)
+    T, dW = np.zeros((2, n, 4, 4), kind)
+    W, Wd, Wdd = np.zeros((3, n + 1, 4, 4), kind)
     W[-1] = np.eye(4)
     Wdd[-1, :, 3] = -body.g
     for i in tree.outward:
         P = tree.P[i]
+        T[i] = body.T(i, q[i])
         W[i] = W[P] @ T[i]  # (12)
         Wd[i] = Wd[P] @ T[i]  # (13)
         Wdd[i] = Wdd[P] @ T[i]  # (14)
         if tree.kinds[i] != "fixed":
-            rate = body.T(i, q[i], 2) * (qd[i] * qd[i]) + dT[i] * qdd[i]
-            Wd[i] = Wd[i] + W[P] @ dT[i] * qd[i]  # (13)
-            Wdd[i] = Wdd[i] + Wd[P] @ dT[i] * (2 * qd[i]) + W[P] @ rate  # (14)
-    return W, Wdd
+            dT, ddT = body.T(i, q[i], 1), body.T(i, q[i], 2)
+            dW[i] = W[P] @ dT
+            Wd[i] = Wd[i] + dW[i] * qd[i]  # (13)
+            Wdd[i] = Wdd[i] + Wd[P] @ dT * (2 * qd[i]) + W[P] @ ddT * (qd[i] * qd[i]) + dW[i] * qdd[i]  # (14)
+    return T, W, dW, Wdd

@@ -98,8 +98,7 @@ def inverse_dynamics(
             e[j] = e[j] + e[c]  # (f)
             D[j] = D[j] + at.A[c] @ D[c] + np.outer(at.d[c], e[c])  # (g)
         if tree.kinds[j] != "fixed":
-            W_P = at.W[tree.P[j]]
-            tau[j] = trace(W_P @ at.dA[j], D[j]) + (W_P @ at.dd[j]) @ e[j]  # (e)
+            tau[j] = trace(at.dW[j], D[j]) + at.dp[j] @ e[j]  # (e)
             tau[j] = tau[j] + joint_torque(tree, j, q[j], qd[j], qdd[j])  # extension
     return tau[tree.joint_links]
 
@@ -108,9 +107,9 @@ class Motion(NamedTuple):
     """What the outward recursion leaves, by link; the last rows of W, Wdd and pdd are the base's."""
 
     A: Array
-    dA: Array
     d: Array
-    dd: Array
+    dW: Array  # ∂W_i/∂q_i
+    dp: Array  # ∂p_i/∂q_i
     W: Array
     Wdd: Array
     pdd: Array
@@ -119,7 +118,7 @@ class Motion(NamedTuple):
 def outward(tree: Tree, body: Frames, q: Array, qd: Array, qdd: Array) -> Motion:
     """Return the motion of all links, gravity included."""
     n, kind = len(q), np.result_type(q, qd, qdd)
-    A, dA, d, dd = (np.zeros((n, *shape), kind) for shape in ((3, 3), (3, 3), (3,), (3,)))
+    A, d, dW, dp = (np.zeros((n, *shape), kind) for shape in ((3, 3), (3,), (3, 3), (3,)))
     W, Wd, Wdd, pdd = (np.zeros((n + 1, *shape), kind) for shape in ((3, 3), (3, 3), (3, 3), (3,)))
     W[-1], pdd[-1] = np.eye(3), -body.g[:3]
     for i in tree.outward:
@@ -130,13 +129,12 @@ def outward(tree: Tree, body: Frames, q: Array, qd: Array, qdd: Array) -> Motion
         Wdd[i] = Wdd[P] @ A[i]  # (c)
         pdd[i] = pdd[P] + Wdd[P] @ d[i]  # (d)
         if tree.kinds[i] != "fixed":
-            dA[i], dd[i] = halves(body.T(i, q[i], 1))
-            ddA, ddd = halves(body.T(i, q[i], 2))
-            square = qd[i] * qd[i]
-            Wd[i] = Wd[i] + W[P] @ dA[i] * qd[i]  # (b)
-            Wdd[i] = Wdd[i] + Wd[P] @ dA[i] * (2 * qd[i]) + W[P] @ (ddA * square + dA[i] * qdd[i])  # (c)
-            pdd[i] = pdd[i] + Wd[P] @ dd[i] * (2 * qd[i]) + W[P] @ (ddd * square + dd[i] * qdd[i])  # (d)
-    return Motion(A, dA, d, dd, W, Wdd, pdd)
+            (dA, dd), (ddA, ddd) = halves(body.T(i, q[i], 1)), halves(body.T(i, q[i], 2))
+            dW[i], dp[i], square = W[P] @ dA, W[P] @ dd, qd[i] * qd[i]
+            Wd[i] = Wd[i] + dW[i] * qd[i]  # (b)
+            Wdd[i] = Wdd[i] + Wd[P] @ dA * (2 * qd[i]) + W[P] @ ddA * square + dW[i] * qdd[i]  # (c)
+            pdd[i] = pdd[i] + Wd[P] @ dd * (2 * qd[i]) + W[P] @ ddd * square + dp[i] * qdd[i]  # (d)
+    return Motion(A, d, dW, dp, W, Wdd, pdd)
 
 
 def halves(T: Array) -> tuple[Array, Array]:

@@ -29,6 +29,8 @@ so that a load enters these equations as the inertial force J Ẅ' does.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,24 +53,22 @@ class Frames(NamedTuple):
 
     def T(self, i: int, q: Any, order: int = 0) -> Array:
         """Return the derivative of this order to q of the pose of link i in its parent's frame, 4 x 4."""
-        if not (self.turn[i].any() or self.slide[i].any()):
-            return self.M[i] if order == 0 else np.zeros((4, 4))  # fixed
-        s, c = (np.sin(q), np.cos(q)) if self.turn[i].any() else (0, 1)
-        if order == 0:
-            return self.M[i] + self.turn[i] * s + self.bend[i] * (1 - c) + self.slide[i] * q
-        if order == 1:
-            return self.turn[i] * c + self.bend[i] * s + self.slide[i]
-        if order == 2:
-            return self.bend[i] * c - self.turn[i] * s
-        return -self.turn[i] * c - self.bend[i] * s
+        parts = [self.M[i]] if order == 0 else []
+        if self.turn[i].any():
+            s, c = np.sin(q), np.cos(q)
+            factors = ((s, 1 - c), (c, s), (-s, c), (-c, -s))[order]
+            parts += [self.turn[i] * factors[0], self.bend[i] * factors[1]]
+        if self.slide[i].any() and order < 2:
+            parts.append(self.slide[i] * q if order == 0 else self.slide[i])
+        return reduce(add, parts) if parts else np.zeros((4, 4))
 
 
 def frames(tree: Tree) -> Frames:
     """Return the links of a tree in matrices."""
     turn, slide = np.zeros_like(tree.pose), np.zeros_like(tree.pose)
-    for i, S in enumerate(tree.screw):
-        w, v = S[:3], S[3:]
-        along = w * (w @ v) if w.any() else v
+    for i, kind in enumerate(tree.kinds):
+        w, v = tree.screw[i, :3], tree.screw[i, 3:]
+        along = {"prismatic": v, "screw": w * (w @ v)}.get(kind, 0 * v)
         turn[i, :3, :3], turn[i, :3, 3], slide[i, :3, 3] = hat(w), v - along, along
     J = np.array([inertia_matrix(*body) for body in zip(tree.mass, tree.com, tree.inertia, strict=True)])
     return Frames(

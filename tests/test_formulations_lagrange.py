@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from closeness import assert_close
@@ -23,6 +25,8 @@ from cstormpy.formulations import (
 )
 from cstormpy.formulations.counting import counted
 from cstormpy.formulations.dual import Dual
+from cstormpy.formulations.homogeneous import frames
+from cstormpy.formulations.reading import bodies, read_tree, turned
 from cstormpy.mechanism import library
 
 FORMULATIONS = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver, silver_energy, xiang, xiang_regular]
@@ -192,3 +196,47 @@ def test_load_as_a_link_without_mass_is_refused():
     mech = library.xiang_two_link()
     with pytest.raises(InvalidValue, match="needs a mass"):
         silver.with_load_as_link(mech, [0, 0], [0, 0], [0, 0], "forearm", np.ones(6), mass=0.0)
+
+
+# ---------------------------------------------------------------- the figures of the guide
+GUIDE = Path(__file__).resolve().parent.parent / "docs" / "papers" / "silver.md"
+
+
+def joint_operations(form, n=6):
+    """Return the operations of form(tree, q), less those of the sum that it returns to be counted."""
+    rng = np.random.default_rng(n)
+    mech = in_a_row(random_mechanism(rng, links=n, kinds=("revolute",), terms=False, shuffled=False))
+    tree = read_tree(mech)
+    arrays = []
+    _, tally = counted(lambda q: arrays.extend(form(tree, q)), np.ones(n), fold=False)
+    assert len(arrays) >= n
+    return tally.multiplications + tally.additions
+
+
+@pytest.mark.skipif(not GUIDE.exists(), reason="the guide is not in the wheel")
+def test_the_guide_tells_the_operations_that_are_counted():
+    """Silver (1981), 1.2 and 1.4, prints ratios; the guide sets ours beside them and must not grow stale."""
+    text = GUIDE.read_text(encoding="utf-8")
+    bodies_of = {True: lambda tree, q: [turned(tree, bodies(tree), i, q[i])[0] for i in range(6)]}
+    bodies_of[False] = lambda tree, q: [frames(tree).T(i, q[i], k) for i in range(6) for k in range(3)]
+    total, less = {}, {}
+    for module in (uicker_kahn, hollerbach, xiang, hollerbach_3x3, silver, luh_walker_paul):
+        rng = np.random.default_rng(6)
+        mech = in_a_row(random_mechanism(rng, links=6, kinds=("revolute",), terms=False, shuffled=False))
+        _, tally = counted(module.inverse_dynamics, mech, *random_state(rng, mech), fold=False)
+        joints = joint_operations(bodies_of[module in (silver, luh_walker_paul)])
+        assert f"| `{named(module)}` | {tally.multiplications} | {tally.additions} | {joints} |" in text
+        total[module] = tally.multiplications + tally.additions
+        less[module] = total[module] - joints
+    assert f"| {total[uicker_kahn]} | {less[uicker_kahn]} |" in text
+    for above, below, said, printed in (
+        (uicker_kahn, hollerbach, "about 15", 15),
+        (hollerbach, luh_walker_paul, "about 5", 5),
+        (xiang, luh_walker_paul, "about 5", 5),
+        (hollerbach, hollerbach_3x3, "an additional factor of 2", 2),
+        (hollerbach_3x3, luh_walker_paul, "roughly 2½", 2.5),
+        (silver, luh_walker_paul, "exactly the computation", 1),
+    ):
+        ratios = [count[above] / count[below] for count in (total, less)]
+        assert f'"{said}" | {ratios[0]:.1f} | {ratios[1]:.1f} |' in text
+        assert ratios[1] == pytest.approx(printed, rel=0.15)

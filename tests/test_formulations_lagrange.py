@@ -134,7 +134,7 @@ def test_recursions_take_the_same_number_of_operations_for_each_further_link(mod
 @pytest.mark.parametrize(("module", "degree"), [(uicker_kahn, 4), (lagrange, 2), (silver_energy, 2)])
 def test_sums_grow_with_the_power_that_their_loops_have(module, degree):
     """The differences of a polynomial of that order are constant and above 0, the next are 0."""
-    counts = [operations(module, n, fold=False) for n in range(2, degree + 4)]
+    counts = [operations(module, n, fold=False) for n in range(1, degree + 3)]
     assert np.diff(counts, degree).min() > 0
     assert not np.diff(counts, degree + 1).any()
 

@@ -27,7 +27,7 @@ from cstormpy.formulations.counting import counted
 from cstormpy.formulations.dual import Dual
 from cstormpy.formulations.homogeneous import frames
 from cstormpy.formulations.reading import bodies, read_tree, turned
-from cstormpy.mechanism import library
+from cstormpy.mechanism import Fixed, Link, Mechanism, library
 
 FORMULATIONS = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver, silver_energy, xiang, xiang_regular]
 seeds = st.integers(0, 2**32 - 1)
@@ -85,6 +85,12 @@ def test_wrong_arguments_are_refused(module):
         with pytest.raises(error, match=message) as caught:
             module.inverse_dynamics(mech, *arguments)
         assert isinstance(caught.value, CstormError)
+
+
+@pytest.mark.parametrize("module", FORMULATIONS, ids=named)
+def test_mechanism_without_joints_asks_for_no_torque(module):
+    mech = Mechanism([Link("post", None, Fixed(), mass=1.0, com=(1, 0, 0))])
+    assert module.inverse_dynamics(mech, [], [], []).shape == (0,)
 
 
 # ---------------------------------------------------------------- other numbers than floats

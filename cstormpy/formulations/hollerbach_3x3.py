@@ -13,7 +13,8 @@ A, dA             rotation A_i from the axes of link i to those of its parent, a
 d, dd             origin of link i from its parent's, in the parent's axes, and ∂d_i/∂q_i
 W, Wd, Wdd        rotation W_i to the axes of the base, and its rates
 pdd               p̈_i, acceleration of the link's origin, less gravity, in the base's axes
-m, n, J           mass, ∫ r dm = m r_c and ∫ r r' dm of the link, r from its origin in its axes
+m, n, J           mass, ∫ r dm = m r_c and ∫ r r' dm of the link, r from its origin in its axes: the blocks of the
+                  4 x 4 inertia matrix
 D, e              the sums of the inward recursion, by link
 ================  ==================================================================
 
@@ -85,12 +86,12 @@ def inverse_dynamics(
     tree = read_tree(mech)
     admit(tree, "Hollerbach's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
-    load, n_links = wrenches(tree, wrench), len(q)
-    at = outward(tree, frames(tree), q, qd, qdd)
+    body, load, n_links = frames(tree), wrenches(tree, wrench), len(q)
+    at = outward(tree, body, q, qd, qdd)
     kind = np.result_type(at.W, load)
     D, e, tau = np.zeros((n_links, 3, 3), kind), np.zeros((n_links, 3), kind), np.zeros(n_links, kind)
     for j in reversed(tree.outward):
-        D[j], e[j] = inertial(tree, at, j)  # (f), (g)
+        D[j], e[j] = inertial(body, at, j)  # (f), (g)
         if wrench is not None:
             e[j] = e[j] - at.W[j] @ load[j, 3:]  # extension
             D[j] = D[j] + hat(load[j, :3]) @ at.W[j].T / 2  # extension: n·ω = -½ tr([n] [ω])
@@ -142,15 +143,9 @@ def halves(T: Array) -> tuple[Array, Array]:
     return T[:3, :3], T[:3, 3]
 
 
-def inertial(tree: Tree, at: Motion, j: int) -> tuple[Array, Array]:
+def inertial(body: Frames, at: Motion, j: int) -> tuple[Array, Array]:
     """Return what link j itself adds to D and e."""
-    m, n = tree.mass[j], tree.mass[j] * tree.com[j]
-    J = second_moment(m, tree.com[j], tree.inertia[j])
+    J, n, m = body.J[j, :3, :3], body.J[j, :3, 3], body.J[j, 3, 3]
     D = J @ at.Wdd[j].T + np.outer(n, at.pdd[j])  # (g)
     e = m * at.pdd[j] + at.Wdd[j] @ n  # (f)
     return D, e
-
-
-def second_moment(m: float, c: Array, inertia: Array) -> Array:
-    """Return ∫ r r' dm, 3 x 3, from the link's origin; c is the centre of mass, the inertia is about it."""
-    return np.trace(inertia) / 2 * np.eye(3) - inertia + m * np.outer(c, c)  # Silver 1981, (2.11)

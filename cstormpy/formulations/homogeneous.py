@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.formulations.reading import Array, Tree, wrenches
 
-__all__ = ["Frames", "frames", "inertia_matrix", "load_matrices", "poses", "trace"]
+__all__ = ["Frames", "Legs", "carried", "frames", "hat", "inertia_matrix", "load_matrices", "path", "trace"]
 
 
 class Frames(NamedTuple):
@@ -98,15 +98,6 @@ def load_matrices(tree: Tree, wrench: ArrayLike | None) -> Array | None:
     for i, row in enumerate(rows):
         Psi[i, :3, :3], Psi[i, 3, :3] = -hat(row[:3]) / 2, row[3:]
     return Psi
-
-
-def poses(tree: Tree, T: Array) -> Array:
-    """Return W of all links from their poses T in their parents' frames; the last row is the base's."""
-    W = np.zeros((len(T) + 1, 4, 4), T.dtype)
-    W[-1] = np.eye(4)
-    for i in tree.outward:
-        W[i] = W[tree.P[i]] @ T[i]
-    return W
 
 
 def trace(X: Array, Y: Array) -> Any:

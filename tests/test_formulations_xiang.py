@@ -14,8 +14,17 @@ from random_mechanisms import in_a_row, random_loads, random_mechanism, random_s
 from test_literature import xiang_sensitivity as printed_sensitivity
 from test_literature import xiang_torque as printed_torque
 
-from cstormpy.errors import InvalidValue, ShapeError, UnknownName
-from cstormpy.formulations import xiang, xiang_regular
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, UnknownName
+from cstormpy.formulations import (
+    hollerbach,
+    hollerbach_3x3,
+    lagrange,
+    silver,
+    silver_energy,
+    uicker_kahn,
+    xiang,
+    xiang_regular,
+)
 from cstormpy.formulations import xiang_sensitivity as recursive
 from cstormpy.formulations.counting import counted
 from cstormpy.formulations.xiang import Load
@@ -217,6 +226,7 @@ def two_link():
     return Mechanism(links, gravity=(0, -g, 0))
 
 
+EVERY = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver, silver_energy, xiang, xiang_regular]
 LOAD = [Load("2", force=(0, -f, 0))]  # (50), (51): at the origin of frame 2
 
 
@@ -265,6 +275,22 @@ def test_printed_torques_of_the_two_link_manipulator(module):
         assert_close(got, printed_torque(*q, *qd, *qdd, f), 1e-13)  # (52), (53), (69), (70)
 
 
+@pytest.mark.parametrize("module", EVERY, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_every_formulation_has_the_printed_torques(module):
+    """The force at the tip turns with the link here, which makes no difference to (69), (70) at this moment."""
+    rng = np.random.default_rng(69)
+    mech, (q, qd, qdd) = two_link(), rng.uniform(-3, 3, (3, 2))
+    wrench = as_wrenches(mech, q, LOAD)
+    assert_close(module.inverse_dynamics(mech, q, qd, qdd, wrench), printed_torque(*q, *qd, *qdd, f), 1e-13)
+
+
+@pytest.mark.parametrize("module", [lagrange, recursive, xiang_regular])
+def test_printed_mass_matrix_of_the_two_link_manipulator(module):
+    q, still = np.array([0.4, -1.3]), [0.0, 0.0]
+    want = printed_sensitivity(*q, *still, *still, 0.0)[2]
+    assert_close(module.mass_matrix(two_link(), q), want, 1e-14)  # (75), (76), (81), (82)
+
+
 @pytest.mark.parametrize("module", [recursive, xiang_regular])
 def test_printed_sensitivities_of_the_two_link_manipulator(module):
     rng = np.random.default_rng(54)
@@ -276,6 +302,17 @@ def test_printed_sensitivities_of_the_two_link_manipulator(module):
 
 
 # ---------------------------------------------------------------- growth of the operations
+def test_counting_numbers_give_the_same_sensitivities():
+    rng = np.random.default_rng(12)
+    mech = row(rng, links=3)
+    state, wrench = random_state(rng, mech), random_loads(rng, mech, base=False)["wrench"]
+    for function in (recursive.inverse_sensitivity, xiang_regular.inverse_sensitivity):
+        got, tally = counted(function, mech, *state, wrench)
+        assert tally.multiplications > 1000
+        for ours, theirs in zip(got, function(mech, *state, wrench), strict=True):
+            assert_close(ours, theirs, 1e-12)
+
+
 @cache
 def operations(function, n):
     """Return multiplications and additions for a chain of n hinges in space."""
@@ -337,6 +374,8 @@ def test_wrong_loads_are_refused_by_name(function):
         function(arm, still, still, still, loads=[Load("forarm")])
     with pytest.raises(ShapeError, match=r"load on link 'forearm': force: expected shape \(3,\)"):
         function(arm, still, still, still, loads=[Load("forearm", force=(1, 2))])
+    with pytest.raises(InvalidType, match=r"loads: expected a sequence of Load\(link"):
+        function(arm, still, still, still, loads=Load("forearm"))
     with pytest.raises(InvalidValue, match="base: expected a pair"):
         function(arm, still, still, still, base=3.0)
 

@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.formulations.homogeneous import Frames, frames, trace
 from cstormpy.formulations.reading import (
     TERMS,
@@ -178,6 +178,8 @@ def system(
 
 def space_load(mech: Mechanism, load: Load) -> tuple[int, Array, Array, Array]:
     """Return link, r_f, f and h of (16)-(20), the latter three with four components."""
+    if not isinstance(load, Load):
+        raise InvalidType(f"loads: expected a sequence of Load(link, force, moment, point), got {load!r} in it")
     where = f"load on link {load.link!r}: "
     parts = ((load.point, "point", 1.0), (load.force, "force", 0.0), (load.moment, "moment", 0.0))
     r, f, h = (np.append(vector(where + name, x, (3,), "a vector"), last) for x, name, last in parts)

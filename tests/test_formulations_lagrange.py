@@ -188,14 +188,16 @@ def test_silver_takes_exactly_the_operations_of_luh_walker_and_paul(fold):
 
 @pytest.mark.parametrize(("mass", "inertia"), [(1.0, 1.0), (0.01, 7.0), (300.0, 0.2)])
 def test_load_as_one_more_link_is_the_wrench_whatever_its_mass(mass, inertia):
+    """On each link, hinged, sliding or fixed: the load is at the link's origin, the joint's axis may be elsewhere."""
     rng = np.random.default_rng(6)
-    mech = random_mechanism(rng, kinds=silver.KINDS)
+    mech = random_mechanism(rng, links=8, kinds=silver.KINDS)
+    assert {link.joint.kind for link in mech.links} == set(silver.KINDS)
     q, qd, qdd = random_state(rng, mech)
-    wrench = np.zeros((len(mech.links), 6))
-    tip = mech.link_index("link5")
-    wrench[tip] = rng.normal(size=6)
-    got = silver.with_load_as_link(mech, q, qd, qdd, "link5", wrench[tip], mass, inertia)
-    assert_close(got, mech.inverse_dynamics(q, qd, qdd, wrench), 1e-10)
+    for i, link in enumerate(mech.links):
+        wrench = np.zeros((len(mech.links), 6))
+        wrench[i] = rng.normal(size=6)
+        got = silver.with_load_as_link(mech, q, qd, qdd, link.name, wrench[i], mass, inertia)
+        assert_close(got, mech.inverse_dynamics(q, qd, qdd, wrench), 1e-10)
 
 
 def test_load_as_a_link_without_mass_is_refused():

@@ -94,6 +94,13 @@ def _parser() -> argparse.ArgumentParser:
     lists = commands.add_parser("list", help="show the ready diagrams, their options and laws")
     lists.add_argument("name", nargs="?", help="show this one with its drawing, and what each option means")
     lists.set_defaults(command=_list)
+    formulations = commands.add_parser(
+        "compare-formulations", help="compare the papers' algorithms: agreement, operations, time, growth"
+    )
+    formulations.add_argument("--n", type=_range, default=(1, 60), metavar="FIRST:LAST", help="joints (1:60)")
+    formulations.add_argument("--csv", default="formulations.csv", metavar="FILE", help="where all numbers go")
+    formulations.add_argument("--plot", default="formulations.png", metavar="FILE", help="where the figure goes")
+    formulations.set_defaults(command=_compare_formulations)
     edit = commands.add_parser("edit", help="open bdedit with our blocks in its palette")
     edit.add_argument("file", nargs="?")
     edit.set_defaults(command=_edit)
@@ -133,6 +140,17 @@ def _pace(text: str) -> float | str | None:
     if not 0.0 < pace < float("inf"):
         raise argparse.ArgumentTypeError(f"expected a positive number or max, got {text!r}")
     return pace
+
+
+def _range(text: str) -> tuple[int, int]:
+    first, colon, last = text.partition(":")
+    try:
+        pair = int(first), int(last if colon else first)
+    except ValueError:
+        pair = (0, 0)
+    if not 1 <= pair[0] <= pair[1]:
+        raise argparse.ArgumentTypeError(f"expected FIRST:LAST with 1 <= FIRST <= LAST, got {text!r}")
+    return pair
 
 
 def _options(pairs: Sequence[str]) -> dict[str, Any]:
@@ -281,17 +299,17 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
     return chosen
 
 
-def _target(given: str | None, name: str) -> Path:
-    """Return where the report goes; what can not be written there is said before anything runs."""
+def _target(given: str | None, name: str, what: str = "report") -> Path:
+    """Return where the report, or another file, goes; what can not be written there is said before anything runs."""
     target = Path(given if given is not None else f"{name}.html")
     if not target.name or (target.exists() and not target.is_file()):
-        raise FileFormatError(f"--report: expected the name of a file, which {str(target)!r} is not")
+        raise FileFormatError(f"--{what}: expected the name of a file, which {str(target)!r} is not")
     if not target.parent.is_dir():
-        raise FileFormatError(f"{target}: the report cannot be written: there is no folder {str(target.parent)!r}")
+        raise FileFormatError(f"{target}: the {what} cannot be written: there is no folder {str(target.parent)!r}")
     if not os.access(target.parent, os.W_OK):
         raise FileFormatError(
-            f"{target}: the report cannot be written: no permission in {str(target.parent.resolve())!r}; "
-            "go elsewhere, or give --report FILE"
+            f"{target}: the {what} cannot be written: no permission in {str(target.parent.resolve())!r}; "
+            f"go elsewhere, or give --{what} FILE"
         )
     return target
 
@@ -316,6 +334,20 @@ def _list(given: argparse.Namespace) -> int:
     from cstormpy.diagrams import _listing
 
     print(_listing.overview() if given.name is None else _listing.details(given.name))
+    return OK
+
+
+def _compare_formulations(given: argparse.Namespace) -> int:
+    table, figure = _target(given.csv, "", "csv"), _target(given.plot, "", "plot")
+    import matplotlib
+
+    from cstormpy.comparison.formulations import compare_formulations
+
+    matplotlib.use("Agg")
+    found = compare_formulations(given.n)
+    found.save(table)
+    found.plot().savefig(figure, dpi=120)
+    print(f"{found}\n\nall numbers are in {table}, the figure is {figure}")
     return OK
 
 

@@ -37,7 +37,11 @@ def test_the_examples_are_numbered_and_each_is_tested_here():
     assert numbers == list(range(1, len(numbers) + 1))
     tested = Path(__file__).read_text(encoding="utf-8")
     assert all(f"example({number})" in tested for number in numbers)
-    assert [name for name in FILES if not name[0].isdigit()] == ["region_of_attraction.py", "swap_controllers.py"]
+    assert [name for name in FILES if not name[0].isdigit()] == [
+        "compare_formulations.py",
+        "region_of_attraction.py",
+        "swap_controllers.py",
+    ]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -149,3 +153,11 @@ def test_region_of_attraction(capsys, tmp_path):
     np.testing.assert_array_equal(caught, caught[::-1, ::-1])
     assert "25 starts" in capsys.readouterr().out
     assert (tmp_path / "region_of_attraction.png").stat().st_size > 10_000
+
+
+def test_compare_formulations(capsys, tmp_path):
+    found = runpy.run_path(str(EXAMPLES / "compare_formulations.py"))["main"](last=6)
+    assert max(row.error for row in found.rows if row.error is not None) < 1e-12
+    printed = capsys.readouterr().out
+    assert re.search(r"4x4 recursion over Luh's .* 5 +4\.82 ", printed)
+    assert (tmp_path / "formulations.png").stat().st_size > 10_000

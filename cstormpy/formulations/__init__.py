@@ -1,7 +1,7 @@
 """The papers' own algorithms as they print them, in readable NumPy: the oracle that only its comparison depends on.
 
-To be read with the papers in hand; each module has its notation, where it departs from the print, and an equation at the
-end of each line. All work on a `Mechanism`. The names of this package itself are those of Sohl and Bobrow.
+To be read with the papers in hand; each module has its notation, where it departs from the print, and an equation at
+the end of each line. All work on a `Mechanism`. The names of this package itself are those of Sohl and Bobrow.
 
 =========================================  =================================================================
 module                                     algorithm

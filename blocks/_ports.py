@@ -13,6 +13,7 @@ from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.border import as_floats
+from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
     DiagramError,
     InvalidType,
@@ -184,6 +185,12 @@ class Drive:
         port = self.first + len(self.parts)
         rows = (len(self._links), 6)
         return matrix(block, port, signals[port], rows, f"moment and force on {_some(self._links)}", flat=True)
+
+    def loads(self, block: Block, signals: Sequence[Any]) -> Array | None:
+        """Return what `wrenches` does or, where the signal knows what keeps its direction in space, (n_links, 21)."""
+        wrenches = self.wrenches(block, signals)
+        given = signals[self.first + len(self.parts)] if self.wrench else None
+        return given.rows if isinstance(given, Wrenches) and given.rows is not None else wrenches
 
 
 def _slice(where: NDArray[np.int64]) -> slice | NDArray[np.int64]:

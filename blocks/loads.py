@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.dynamics.loads import link_wrench, pulse
+from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array, one_of, real_number
@@ -69,8 +69,9 @@ class Wrench(bases.Mechanical, FunctionBlock):
 
         f = R f', \qquad m = R m' + p \times f.
 
-    The point moves with the link also where the load is given in the base's axes. Loads on several links, or several
-    on one, are added with a SUM block. The output fits the port ``wrench`` of :class:`HybridDynamics` and its like;
+    The point moves with the link also where the load is given in the base's axes: such a load keeps its direction in
+    space, and :class:`Sensitivity` and :class:`Variation` know that it does. Loads on several links, or several on one,
+    are added with a SUM block. The output fits the port ``wrench`` of :class:`HybridDynamics` and its like;
     it is called ``wrenches``, since it is one for each link.
 
     Examples::
@@ -142,9 +143,7 @@ class Wrench(bases.Mechanical, FunctionBlock):
         except NonFinite:
             self._blame(u)
             raise
-        rows = np.zeros((len(self._mech.links), 6))
-        rows[self._link] = link_wrench(rotation, self._point, given)
-        return [rows]
+        return [_on_link(self, rotation, given)]
 
 
 class Push(bases.Mechanical, FunctionBlock):
@@ -269,15 +268,14 @@ class Push(bases.Mechanical, FunctionBlock):
             height = pulse(t, begin, end, self._smooth)
             if height:
                 load += height * wrench
-        rows = np.zeros((len(self._mech.links), 6))
+        rotation = np.eye(3)
         if load.any():
             try:
                 rotation = _axes(self, self._mech, self._link, self._q_port, u)
             except NonFinite:
                 self._blame(u)
                 raise
-            rows[self._link] = link_wrench(rotation, self._point, load)
-        return [rows]
+        return [_on_link(self, rotation, load)]
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs: what is held."""
@@ -298,6 +296,17 @@ def _axes(block: Any, mech: Mechanism, link: int, q_port: int | None, u: Sequenc
     q = ports.vector(block, q_port, u[q_port], mech.n, mech.names)
     turned: Array = mech.forward_kinematics(q)[link, :3, :3].T.copy()
     return turned
+
+
+def _on_link(block: Any, rotation: Array, load: Array) -> Array:
+    """Return the wrenches on all links, of which a load in the base's axes is known to keep its direction in space."""
+    rows = np.zeros((len(block._mech.links), 6))
+    rows[block._link] = link_wrench(rotation, block._point, load)
+    if block._q_port is None:
+        return rows
+    known = np.zeros((len(rows), 21))
+    known[block._link, 6:] = dead_load(block._point, load)
+    return Wrenches(rows, known)
 
 
 def _link(mech: Mechanism, link: Any) -> int:

@@ -68,7 +68,9 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
 
     where :math:`u_i` is the acceleration of an active joint and the motor torque of a passive one, and :math:`y_i` the
     other of the two. Row i belongs to :math:`y_i`, column j to joint j, all n of them: the column of a joint without
-    motor says what a torque there would do. Tunable are ``gravity`` and ``mech``.
+    motor says what a torque there would do. A load that a :class:`Wrench` or a :class:`Push` gives in the axes of the
+    base keeps its direction in space while its link turns, also behind SUM, GAIN and FLATTEN, and its part is in the
+    derivative to the positions; any other wrench turns with its link. Tunable are ``gravity`` and ``mech``.
 
     :seealso: :class:`Variation` :class:`HybridDynamics`
     """
@@ -117,7 +119,7 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the three matrices."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
+        given, wrench = self._drive.u(self, u), self._drive.loads(self, u)
         try:
             if wrench is None:
                 return list(self._evaluate(q, qd, given)[1])
@@ -193,8 +195,9 @@ class Variation(bases.Mechanical, ContinuousBlock):
     Matrices may also come flat, row after row.
 
     Integrated by the steps that carry the plant, :math:`\Phi` is the derivative of those very steps while their sizes
-    are fixed. Not covered: a controller with states of its own, wrenches that depend on the state, and what a jump
-    adds whose time depends on the state (a law that switches, a stop at a limit).
+    are fixed. Loads that a :class:`Wrench` or a :class:`Push` gives in the axes of the base keep their direction in
+    space, as at :class:`Sensitivity`. Not covered: a controller with states of its own, wrenches that depend on the
+    state in another way, and what a jump adds whose time depends on the state (a law that switches, a stop at a limit).
 
     Tunable are ``gravity`` and ``mech``; give them the plant's values.
 
@@ -298,7 +301,7 @@ class Variation(bases.Mechanical, ContinuousBlock):
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the derivatives."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
+        given, wrench = self._drive.u(self, u), self._drive.loads(self, u)
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
         try:

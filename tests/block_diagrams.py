@@ -120,6 +120,14 @@ def wrenches(bd):
     drive = [state(bd, np.ones(len(names))) for _, _, names in plant._drive.parts]
     fed(bd, plant, *drive, flat)
     fed(bd, bd.JOINTEFFORT(mech, wrench=True), plant[0], plant[1], *drive, wrench)
+    pushed = fed(bd, bd.PUSH(mech, 0, [(-1.0, 9.0, [1.0, 2.0, 3.0])], frame="base", point=[0.3, 0.2, 0.1]), q)
+    gain, total = bd.GAIN(-0.7), bd.SUM("+-")
+    bd.connect(pushed, gain)
+    bd.connect(gain, total[0])
+    bd.connect(wrench, total[1])
+    for load in (flat, total):
+        fed(bd, bd.SENSITIVITY(mech, wrench=True), q, qd, *drive, load)
+    fed(bd, bd.VARIATION(mech, wrench=True, directions=["left_hip.q"]), plant[0], plant[1], *drive, total)
 
 
 @diagram

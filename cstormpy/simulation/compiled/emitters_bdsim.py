@@ -8,6 +8,7 @@ import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_linalg import inverse, power
+from cstormpy.simulation.compiled.load_signals import add_loads, scale_loads
 from cstormpy.simulation.compiled.registry import Value, emits, silent_sink
 
 __all__: list[str] = []
@@ -23,6 +24,7 @@ def _gain(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     if not matrix and not isinstance(block.K, (int, float, np.number)):
         raise Untranslatable(f"its gain is a {type(block.K).__name__}")
     K = e.number(lambda: block.K)
+    scale_loads(e, block, K)
     if u[0].ndim and matrix:
         return [e.product(K, u[0]) if premul else e.product(u[0], K)]
     return [e.each("{0} * {1}", u[0], K)]
@@ -40,6 +42,7 @@ def _sum(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     for sign, value in zip(signs[1:], u[1:], strict=True):
         total = e.each("{0} + {1}" if sign == "+" else "{0} - {1}", total, value)
     if mode is None:
+        add_loads(e, block, signs, u)
         return [total]
     total = e.let(total)
     rows = np.atleast_1d(total)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
-from cstormpy.simulation.compiled.emitters_mechanisms import Asked, driven, held, vector, wrenches
+from cstormpy.simulation.compiled.emitters_mechanisms import Asked, driven, held, loads, vector
+from cstormpy.simulation.compiled.load_signals import keep_loads
 from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
 
 __all__ = ["mass_matrix"]
@@ -73,15 +74,20 @@ def _on_link(e: Emitter, block: Any, u: Values, load: Value) -> Values:
     rows = np.full((asked.links, 6), "0.0", dtype=object)
     rows[link, :3] = e.each("{0} + {1}", moment, named(arm))
     rows[link, 3:] = force
+    if block._q_port is not None:
+        known = np.full((asked.links, 21), "0.0", dtype=object)
+        arms = [f"{p[a]} * {load[3 + b]}" for a in range(3) for b in range(3)]
+        known[link, 6:] = [*load, *arms]
+        keep_loads(e, block, known)
     return [rows]
 
 
 @emits("cstormpy.blocks.loads.Wrench")
 def _wrench(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     if block._kind == "wrench":
-        return _on_link(e, block, u, vector(u[0], 6))
+        return _on_link(e, block, u, e.let(vector(u[0], 6)))
     moment = vector(u[1], 3) if block._kind == "force and moment" else np.full(3, "0.0", dtype=object)
-    return _on_link(e, block, u, np.concatenate([moment, vector(u[0], 3)]))
+    return _on_link(e, block, u, e.let(np.concatenate([moment, vector(u[0], 3)])))
 
 
 #: Pulses of one PUSH; each is an expression of its own.
@@ -120,7 +126,7 @@ def _sensitivities(e: Emitter, block: Any, u: Values) -> Value:
     count = 5 * n + 3 * n * n
     first = e.scratch(count)
     e.store([q, qd, driven(block, u)], first)
-    wrench = wrenches(e, block._drive, asked.links, u)
+    wrench = loads(e, block, asked.links, u)
     e.fail_if(
         f"{e.call('sensitivities')}({asked.tables(asked.matrix_room)}, w[{first}:{first + count}], {wrench}) != 0"
     )

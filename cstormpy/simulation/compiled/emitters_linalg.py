@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
+from cstormpy.simulation.compiled.load_signals import pass_loads
 from cstormpy.simulation.compiled.registry import Value, emits
 
 __all__ = ["inverse", "power", "solved"]
@@ -130,7 +131,10 @@ def _transpose(e: Emitter, block: Any, u: Values, x: Any) -> Values:
 
 @emits("bdsim.blocks.linalg.Flatten")
 def _flatten(e: Emitter, block: Any, u: Values, x: Any) -> Values:
-    return [u[0].flatten(e.depends(lambda: block.order))]
+    order = e.depends(lambda: block.order)
+    if order == "C":
+        pass_loads(e, block)
+    return [u[0].flatten(order)]
 
 
 # norms, as numpy.linalg.norm ----------------------------------------------------------------------------------

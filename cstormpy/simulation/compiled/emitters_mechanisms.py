@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
+from cstormpy.simulation.compiled.load_signals import loads_at
 from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
 
-__all__ = ["NO_WRENCH", "Asked", "driven", "energies", "held", "motion", "stop_torques", "vector", "wrenches"]
+__all__ = ["NO_WRENCH", "Asked", "driven", "energies", "held", "loads", "motion", "stop_torques", "vector", "wrenches"]
 
 Values = list[Value]
 #: A slice of no numbers.
@@ -83,7 +84,7 @@ class Asked:
         """Scratch memory of the dynamics."""
         from cstormpy.kernels import layout
 
-        return (self.n + 1) * layout.ROW + 6 * self.links
+        return layout.dynamics_numbers(self.n, self.links)
 
     @property
     def wide_room(self) -> int:
@@ -128,6 +129,14 @@ def wrenches(e: Emitter, drive: Any, links: int, u: Values) -> str:
     if value.size != 6 * links or value.ndim > 2:
         raise Untranslatable(f"is given wrenches of the shape {value.shape} where it takes ({links}, 6)")
     return e.store([value], e.scratch(value.size))
+
+
+def loads(e: Emitter, block: Any, links: int, u: Values) -> str:
+    """Return what `wrenches` does, with what of them keeps its direction in space where that is known."""
+    drive = block._drive
+    wrench = wrenches(e, drive, links, u)
+    known = loads_at(e, block, drive.first + len(drive.parts)) if drive.wrench else None
+    return wrench if known is None else e.store([known], e.scratch(known.size))
 
 
 def motion(

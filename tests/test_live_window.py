@@ -15,7 +15,7 @@ reason = live.available({"QT_QPA_PLATFORM": "offscreen"})
 if reason is not None:
     pytest.skip(f"no window here: {reason}", allow_module_level=True)
 
-from PySide6.QtCore import QPoint, QPointF, Qt  # noqa: E402
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt  # noqa: E402
 from PySide6.QtGui import QFontMetrics, QWheelEvent  # noqa: E402
 from PySide6.QtTest import QTest  # noqa: E402
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget  # noqa: E402
@@ -388,6 +388,29 @@ def test_a_push_follows_the_link_while_the_mouse_is_still(opened):
     forces = [m["force"] for m in simulation.sent if m["do"] == "push"]
     assert len(forces) >= 3 and forces[-1] != forces[-2]
     assert simulation.sent[-1] == {"do": "release"}
+
+
+def test_gravity_is_that_of_the_plant(opened):
+    """The arrow, and the scale of a push, stayed as they were when gravity was changed while a run went on."""
+    window, simulation = opened
+    view = tile(window, "robot").view
+
+    def pushed():
+        """Return the force of a push of 60 pixels, and the picture of the arrow."""
+        x, y = view.camera.project(view._drawing.lines[0][0])[:, :2].mean(axis=0)
+        QTest.mousePress(view, LEFT, pos=QPoint(round(x), round(y)))
+        QTest.mouseMove(view, QPoint(round(x) + 60, round(y)))
+        QTest.mouseRelease(view, LEFT, pos=QPoint(round(x) + 60, round(y)))
+        force = [m["force"] for m in simulation.sent if m["do"] == "push"][-1]
+        corner = view.grab(QRect(view.width() - 100, view.height() - 50, 100, 50)).toImage()
+        return np.linalg.norm(force), corner
+
+    force, arrow = pushed()
+    simulation.waiting.append({"say": "gravity", "pane": "robot", "value": [3.0 * 9.81, 0.0, 0.0]})
+    frame(window)
+    stronger, other = pushed()
+    assert stronger == pytest.approx(3.0 * force, rel=1e-3) and other != arrow
+    assert tile(window, "arm").view.gravity.tolist() == ARM.gravity.tolist()
 
 
 # --- transport

@@ -68,6 +68,9 @@ class FakeFeed:
     def law(self, block, name):
         self.said.append(("law", block, name))
 
+    def gravity(self, pane, gravity):
+        self.said.append(("gravity", pane, list(gravity)))
+
     def message(self, text):
         self.said.append(("message", text))
 
@@ -439,6 +442,17 @@ REFUSED_BY_BLOCKS = [
     ({"do": "push", "block": "plant", "link": 0, "force": [1, 0], "point": [0, 0, 0]}, "force: expected"),
     ({"do": "push", "block": "plant", "link": 0, "force": [1, 0, 0], "point": [0, math.inf, 0]}, "point"),
 ]
+
+
+def test_the_window_is_told_of_gravity(shown):
+    """Its arrow stood still when the slider was moved, and a plant on the moon had the earth's."""
+    bd = swing()
+    bd.blocknames["plant"].gravity = [0.0, -1.6, 0.0]
+    out, feed = shown(bd, [(T1, {"do": "set", "block": "plant", "name": "gravity", "index": 0, "value": 5.0})])
+    assert out.status == "finished", out.message
+    (view,) = (pane for pane in feed.shown["panes"] if pane.kind == "mechanism")
+    assert view.mechanism.gravity.tolist() == [0.0, -1.6, 0.0]
+    assert [said for said in feed.said if said[0] == "gravity"] == [("gravity", "view", [5.0, -1.6, 0.0])]
 
 
 @pytest.mark.parametrize(("command", "message"), REFUSED_BY_BLOCKS)

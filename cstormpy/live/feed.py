@@ -257,6 +257,10 @@ class LiveFeed:
         """Say which law is active, after it was changed by other means."""
         self._tell(say="law", block=block, name=name)
 
+    def gravity(self, pane: str, gravity: ArrayLike) -> None:
+        """Say which gravity, (3,), acts on the mechanism of a pane: after it was changed."""
+        self._tell(say="gravity", pane=pane, value=[float(g) for g in np.asarray(gravity, dtype=float)])
+
     def message(self, text: str) -> None:
         """Show a line in the window: why a command was refused, or what happened."""
         self._tell(say="message", text=text)

@@ -122,6 +122,8 @@ class Showing:
         self._steps = 0  # until the next pause
         self._blocks = {str(block.name): block for block in bd.blocklist}
         self._laws: dict[str, str] = {}
+        #: Of the panes with a mechanism: whose motion is seen, and the gravity that the window was told.
+        self._gravities: dict[str, tuple[Any, list[float]]] = {}
         self._longest = run.settings.max_step
         if self._automatic:
             pace = 1.0 if feed is not None and feed.alive else None
@@ -141,13 +143,17 @@ class Showing:
     def _described(self, pane: Pane) -> LivePane:
         width = pane.row().size
         source = pane.signals[0].block if pane.kind == "mechanism" else None
+        mechanism = pane.mechanism
+        if source is not None and isinstance(getattr(type(source), "gravity", None), property):
+            self._gravities[pane.name] = (source, source.gravity.tolist())
+            mechanism = mechanism.with_gravity(source.gravity)
         return LivePane(
             name=pane.name,
             kind=pane.kind,
             labels=pane.labels(width),
             title=pane.title,
             unit=pane.unit,
-            mechanism=pane.mechanism,
+            mechanism=mechanism,
             options=pane.options,
             push=str(source.name) if source is not None and hasattr(source, "push") else None,
             names=pane.names(),
@@ -166,6 +172,7 @@ class Showing:
         if feed.alive:
             feed.sample(t, np.concatenate([pane.row() for pane in self.panes]) if self.panes else np.zeros(0))
             self._tell_laws(feed)
+            self._tell_gravities(feed)
         if self._steps:
             self._steps -= 1
             if not self._steps:
@@ -185,6 +192,14 @@ class Showing:
             if active != told:
                 self._laws[name] = active
                 feed.law(name, active)
+
+    def _tell_gravities(self, feed: LiveFeed) -> None:
+        """Tell the window of gravity that was changed, by it or by other means."""
+        for name, (source, told) in self._gravities.items():
+            now = source.gravity.tolist()
+            if now != told:
+                self._gravities[name] = (source, now)
+                feed.gravity(name, now)
 
     def finish(self) -> None:
         """Tell the window that the run has ended; what it has asked for too late is left undone."""

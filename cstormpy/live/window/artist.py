@@ -9,10 +9,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
 from cstormpy.live.window import theme
 from cstormpy.live.window.camera import Camera
+from cstormpy.live.window.plotting import short_number
 from cstormpy.mechanism.skeleton import Drawing, Skeleton
 
 __all__ = ["Artist", "Look"]
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 
 _AXES = ("#e03131", "#2f9e44", "#1971c2")
 _GRID_CELLS = 8
+_GRAVITY_PIXELS = 26
 _TRAIL_STEPS = 12
 
 
@@ -45,7 +47,8 @@ class Artist:
 
     def __init__(self, skeleton: Skeleton, camera: Camera, gravity: Array) -> None:
         self.skeleton, self.camera = skeleton, camera
-        self._down = gravity / np.linalg.norm(gravity) if gravity.any() else np.zeros(3)
+        #: The acceleration of gravity in the base frame, (3,).
+        self.gravity = gravity
         self._size = skeleton.reach
 
     def draw(self, painter: QPainter, drawing: Drawing, poses: Array, trails: Array | None, look: Look) -> None:
@@ -93,7 +96,7 @@ class Artist:
                 self._segment(painter, k * a - end * b, k * a + end * b)
 
     def _scale_bar(self, painter: QPainter) -> None:
-        """Draw a length to compare with, and where gravity points to."""
+        """Draw a length to compare with."""
         length = _round_length(0.35 * self.camera.radius)
         pixels = length * self.camera.scale
         left, y = 12.0, self.camera.height - 12.0
@@ -103,13 +106,22 @@ class Artist:
             painter.drawLine(QPointF(x, y - 3), QPointF(x, y + 3))
         painter.setFont(theme.plot_font())
         painter.drawText(QPointF(left + 4, y - 6), f"{length:g} m")
-        seen = self.camera.axes() @ self._down
-        flat = math.hypot(seen[0], seen[1])
-        if flat > 0.2:
-            start = QPointF(self.camera.width - 20, self.camera.height - 42)
-            end = start + QPointF(seen[0], -seen[1]) * 26
-            self._arrow(painter, start, end, QColor(theme.MUTED), 1.5)
-            painter.drawText(start + QPointF(-14, 8), "g")
+        self._gravity(painter)
+
+    def _gravity(self, painter: QPainter) -> None:
+        """Draw where gravity points to, and say how large it is."""
+        size = float(np.linalg.norm(self.gravity))
+        if not size:
+            return
+        seen = self.camera.axes() @ (self.gravity / size)
+        if math.hypot(seen[0], seen[1]) <= 0.2:
+            return
+        way = QPointF(seen[0], -seen[1]) * (0.5 * _GRAVITY_PIXELS)
+        middle = QPointF(self.camera.width - 20, self.camera.height - 42 + 0.5 * _GRAVITY_PIXELS)
+        self._arrow(painter, middle - way, middle + way, QColor(theme.MUTED), 1.5)
+        text = f"g {short_number(f'{size:.3g}')}"
+        wide = QFontMetrics(theme.plot_font()).horizontalAdvance(text)
+        painter.drawText(middle - QPointF(wide + 0.5 * _GRAVITY_PIXELS + 4, -4), text)
 
     # the mechanism
 

@@ -131,6 +131,10 @@ class MainWindow(QMainWindow):
             self.transport.say(message["text"])
         elif said == "value" and self.panel is not None:
             self.panel.show_value(message["block"], message["name"], message["index"], message["value"])
+        elif said == "gravity":
+            for tile in self.tiles:
+                if isinstance(tile, MechanismTile) and tile.pane["name"] == message["pane"]:
+                    tile.view.gravity = np.array(message["value"], dtype=float)
         elif said == "law" and self.panel is not None:
             self.panel.show_law(message["block"], message["name"])
         elif said == "drive" and self.driver is not None:

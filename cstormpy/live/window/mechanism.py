@@ -139,11 +139,27 @@ class MechanismView(QWidget):
         self._grip: tuple[int, Array] | None = None  # a link, and a point in its frame
         self._mouse = QPointF()
         self._sent: tuple[float, ...] | None = None
-        weight = float(self.skeleton.masses.sum() * np.linalg.norm(self.mechanism.gravity))
-        self._stiffness = _WEIGHTS * max(weight, _LEAST_WEIGHT) / reach
         self.setProperty("control", f"{self._name} picture")
         self.setMinimumSize(160, 100)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    @property
+    def gravity(self) -> Array:
+        """The acceleration of gravity, (3,) [m/s²]: the arrow's, and of the weight that is the measure of a push."""
+        return self.artist.gravity
+
+    @gravity.setter
+    def gravity(self, value: Array) -> None:
+        self.artist.gravity = value
+        if self._grip is not None:
+            self._send_push()
+        self.update()
+
+    @property
+    def _stiffness(self) -> float:
+        """Force of a push by the distance of the mouse [N/m]."""
+        weight = float(self.skeleton.masses.sum() * np.linalg.norm(self.gravity))
+        return _WEIGHTS * max(weight, _LEAST_WEIGHT) / self.skeleton.reach
 
     def place(self, q: Array) -> None:
         """Move the mechanism to the last row of q (k, n); the others are where its trail is drawn."""

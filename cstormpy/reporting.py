@@ -7,6 +7,7 @@ import functools
 import logging
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 
 __all__ = ["Progress", "notice", "notice_once"]
@@ -33,21 +34,46 @@ def notice_once(text: str) -> None:
 
 
 class Progress:
-    """A line on a terminal that says how far something is, how fast it goes and how long it will take.
+    """How far something is, how fast it goes and how long it will take: a line on a terminal, or now and then in a log.
 
-    Nothing is written where standard error is no terminal, nor before half a second has passed.
+    Where standard error is a terminal, one line is written over and over. Elsewhere, as in a pipe, a log file or an
+    editor, a line is said through `notice` every some seconds.
+
+    Parameters
+    ----------
+    name, unit : str
+    begin, end : float
+        What it goes from and to.
+    enabled : bool
+        Whether anything is said.
+    idle : callable, optional
+        Returns the seconds so far in which nothing could go on, as while a window opens or the user pauses.
     """
 
-    #: Seconds between two looks of the line, and before the first.
+    #: Seconds between two looks of the line on a terminal, and before the first.
     EVERY, AFTER = 0.1, 0.5
+    #: Seconds between two lines elsewhere; more of what takes long, in parts of the time so far.
+    LINE_EVERY, LINE_PART = 10.0, 0.1
 
-    def __init__(self, name: str, begin: float, end: float, unit: str = "", enabled: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        begin: float,
+        end: float,
+        unit: str = "",
+        enabled: bool = True,
+        idle: Callable[[], float] | None = None,
+    ) -> None:
         self.name, self.begin, self.end, self.unit = name, begin, end, unit
-        self.enabled = False
+        self.enabled, self._terminal = enabled, False
         with contextlib.suppress(AttributeError, ValueError):  # there is none, or it is closed
-            self.enabled = enabled and sys.stderr.isatty()
+            self._terminal = sys.stderr.isatty()
+        self._idle = idle or (lambda: 0.0)
         self._started = time.perf_counter()
-        self._next = self._started + self.AFTER
+        self._after = self.AFTER if self._terminal else self.LINE_EVERY
+        self._next = self._started + self._after
+        #: When it was first told where it stands, where that was, and how long it had been idle by then.
+        self._first: tuple[float, float, float] | None = None
         self._width = 0
 
     def update(self, value: float) -> None:
@@ -55,17 +81,29 @@ class Progress:
         if not self.enabled:
             return
         now = time.perf_counter()
+        if self._first is None:
+            self._first, self._next = (now, value, self._idle()), now + self._after
         if now < self._next:
             return
-        self._next = now + self.EVERY
-        spent, done = now - self._started, value - self.begin
-        rate = done / spent
+        when, where, idle = self._first
+        spent = now - when - (self._idle() - idle)
+        rate = (value - where) / spent if spent > 0.0 else 0.0
         left = (self.end - value) / rate if rate > 0.0 else float("inf")
-        part = done / (self.end - self.begin)
-        self._write(
+        part = (value - self.begin) / (self.end - self.begin)
+        self._say(
             f"{self.name} = {value:.4g} of {self.end:.4g} {self.unit}  {100 * part:3.0f} %  "
-            f"{rate:.3g} {self.unit}/s  {_duration(left)} left"
+            f"{rate:.3g} {self.unit}/s  {_duration(left)} left",
+            now,
         )
+
+    def _say(self, text: str, now: float) -> None:
+        """Say a line, and when the next is due."""
+        if self._terminal:
+            self._next = now + self.EVERY
+            self._write(text)
+        else:
+            self._next = now + max(self.LINE_EVERY, self.LINE_PART * (now - self._started))
+            notice(" ".join(text.split()))
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):

@@ -77,7 +77,7 @@ class FakeFeed:
     def finish(self, message=""):
         self.ended = message
 
-    def hold(self):
+    def hold(self, only_on_terminal=True):
         raise AssertionError("a run that is not to hold its window holds it")
 
     def close(self):
@@ -768,7 +768,7 @@ def test_the_report_is_written_before_the_window_is_held(shown, tmp_path):
     target = tmp_path / "run.html"
 
     class Held(FakeFeed):
-        def hold(self):
+        def hold(self, only_on_terminal=True):
             self.reported = target.is_file()
 
     feed = Held()
@@ -787,3 +787,39 @@ def test_a_report_that_can_not_be_written_loses_no_data(shown, tmp_path):
     with pytest.raises(cs.errors.FileFormatError, match="report") as caught:
         shown(decay(), report=tmp_path / "nowhere" / "run.html")
     assert caught.value.result.t[-1] == T
+
+
+def test_the_wait_for_the_window_and_pauses_are_no_part_of_the_pace_of_progress(shown, monkeypatch):
+    """The line of progress took them for the run's own slowness."""
+    lines = []
+
+    class Line(simulation.Progress):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            lines.append(self)
+
+    class Slow(FakeFeed):
+        def wait_until_ready(self, seconds):
+            time.sleep(0.25)
+            return True
+
+    monkeypatch.setattr(simulation, "Progress", Line)
+    pause = [(0.5, {"do": "pause"}), (0.5, {"do": "run"})]
+    _, feed = shown(swing(), feed=Slow(pause), pace=1000.0)
+    assert [said[1] for said in feed.said if said[0] == "state"][:2] == ["paused", "running"]
+    assert 0.25 <= lines[0]._idle() < 5.0
+
+
+@pytest.mark.parametrize(("screen", "block", "waits"), [(True, True, True), (True, None, False), (False, True, False)])
+def test_a_window_is_held_without_a_terminal_where_that_is_asked(shown, monkeypatch, screen, block, waits):
+    """With `| tee`, a log file or an IDE block=True was ignored: the window vanished at the last sample."""
+    held = []
+
+    class Held(FakeFeed):
+        def hold(self, only_on_terminal=True):
+            held.append(not only_on_terminal)
+
+    monkeypatch.setattr(simulation, "is_on_screen", lambda: screen)
+    sim = cs.Simulation(graphics=False, progress=False)
+    shown(swing(), sim=sim, feed=Held(), block=block)
+    assert held == [waits]

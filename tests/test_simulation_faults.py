@@ -18,6 +18,7 @@ import pytest
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock, SinkBlock
 
 import cstormpy as cs
+from cstormpy import reporting
 
 ROOT = Path(cs.__file__).resolve().parent.parent
 
@@ -435,7 +436,53 @@ def test_the_command_line_is_left_alone():
     assert done.stdout == "" and done.stderr == ""
 
 
-def test_the_line_of_progress_is_for_terminals_only(sim, capsys):
+class Clock:
+    """Stands in for the module time; it goes on only when it is told."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def perf_counter(self):
+        return self.now
+
+
+def test_without_a_terminal_progress_is_a_line_every_some_seconds(monkeypatch, caplog):
+    """Nothing was said for minutes where standard error was a pipe or a log file."""
+    caplog.set_level("INFO", "cstormpy")
+    clock = Clock()
+    monkeypatch.setattr(reporting, "time", clock)
+    with reporting.Progress("t", 0.0, 1000.0, "s") as progress:
+        for second in range(401):
+            clock.now = 100.0 + second
+            progress.update(2.0 * second)
+    assert caplog.messages[0] == "t = 20 of 1000 s 2 % 2 s/s 0:08:10 h left"
+    assert caplog.messages[1] == "t = 40 of 1000 s 4 % 2 s/s 0:08:00 h left"
+    assert 12 < len(caplog.messages) < 40, "of what takes long there are fewer"
+    caplog.clear()
+    with reporting.Progress("t", 0.0, 1000.0, "s", enabled=False) as progress:
+        progress.update(0.0)
+        clock.now += 100.0
+        progress.update(1.0)
+    assert not caplog.messages
+
+
+def test_progress_does_not_count_the_wait_for_a_window(monkeypatch, caplog):
+    """Of a run of 3 s it was said "47 s left", since the window had taken 10 s to open."""
+    caplog.set_level("INFO", "cstormpy")
+    clock, idle = Clock(), [0.0]
+    monkeypatch.setattr(reporting, "time", clock)
+    progress = reporting.Progress("t", 0.0, 3.0, "s", idle=lambda: idle[0])
+    clock.now += 12.0  # compiling
+    idle[0] = 8.0  # of these for the window
+    progress.update(0.0)
+    clock.now += 10.0
+    progress.update(1.0)
+    clock.now, idle[0] = clock.now + 50.0, idle[0] + 40.0  # a pause
+    progress.update(2.0)
+    assert caplog.messages == ["t = 1 of 3 s 33 % 0.1 s/s 20 s left", "t = 2 of 3 s 67 % 0.1 s/s 10 s left"]
+
+
+def test_a_short_run_shows_no_line_of_progress(sim, capsys):
     bd = sim.blockdiagram()
     ramp(bd)
     sim.run(bd, 1.0, observer=lambda t, x: time.sleep(0.007))

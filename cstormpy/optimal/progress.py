@@ -11,7 +11,7 @@ __all__ = ["SearchLine"]
 
 
 class SearchLine(Progress):
-    """A line on a terminal: stage, start, iteration, cost, violation and time; quiet as `Progress` is."""
+    """The line of `Progress` for a search: stage, start, iteration, cost, violation and time."""
 
     def __init__(self, name: str, starts: int, enabled: bool = True) -> None:
         super().__init__(name or "search", 0.0, float(starts), enabled=enabled)
@@ -29,9 +29,9 @@ class SearchLine(Progress):
                 self._least = min(self._least, cost)
             if now < self._next:
                 return
-            self._next = now + self.EVERY
             best = f"  best {self._least:.6g}" if self._starts > 1 and self._least < float("inf") else ""
-            self._write(
+            self._say(
                 f"{self.name}: start {start + 1} of {self._starts}, iteration {iteration}  cost {cost:.6g}  "
-                f"violation {violation:.1e}{best}  {now - self._started:.1f} s"
+                f"violation {violation:.1e}{best}  {now - self._started:.1f} s",
+                now,
             )

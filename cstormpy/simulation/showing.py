@@ -117,6 +117,8 @@ class Showing:
     def __init__(self, feed: LiveFeed | None, bd: Any, run: Run, panes: list[Pane], pace: float | str | None) -> None:
         self.feed, self.bd, self.run, self.panes = feed, bd, run, panes
         self.paused = False
+        #: Seconds in which the run waited for its window to open, or for the end of a pause.
+        self.idle = 0.0
         self._automatic = pace == "auto"
         self._begun = self._over = False
         self._steps = 0  # until the next pause
@@ -138,7 +140,9 @@ class Showing:
         self._laws = {choice.block: choice.active for choice in controls if isinstance(choice, LawChoice)}
         self.feed.show(shown, controls, begin=self.run.t, end=self.run.end, pace=self.pace)
         if self.pace is not None:
+            begin = time.perf_counter()
             self.feed.wait_until_ready(_PATIENCE)  # or the first second is over before anybody sees it
+            self.idle += time.perf_counter() - begin
 
     def _described(self, pane: Pane) -> LivePane:
         width = pane.row().size
@@ -179,11 +183,13 @@ class Showing:
                 self.paused = True
                 feed.state("paused", self.pace)
         self._obey()
+        begin = time.perf_counter()
         while self.paused and self.run.simstate.stop is None:
             if not feed.alive:
                 self.paused = False  # nobody is left who could end the pause
             feed.wait(_NAP)
             self._obey()
+        self.idle += time.perf_counter() - begin
 
     def _tell_laws(self, feed: LiveFeed) -> None:
         """Tell the window of laws that were changed by other means, or by it."""

@@ -16,6 +16,7 @@ from bdsim import BDSim
 from cstormpy import report
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.live import LiveFeed
+from cstormpy.live.availability import is_on_screen
 from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
@@ -66,7 +67,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         Where none can be shown, one line says why, and the figures are written to files. The environment variable
         CSTORMPY_LIVE=off makes False of "auto".
     progress : bool
-        Show a line of progress on a terminal. Default True.
+        Show a line of progress on a terminal, or say one every some seconds elsewhere. Default True.
     graphics : bool
         Let bdsim's own scopes draw. Default: only where there is a display to draw on.
     hold : bool
@@ -163,9 +164,11 @@ class Simulation(Analysis, Sweeping, BDSim):
             of `scipy.integrate.OdeSolver`.
         solver_args : dict, optional
             More for the solver; rtol, atol, max_step and method may stand here too, as in bdsim.
-        debug, block, minstepsize, threaded
-            As in bdsim: debug flags, whether to wait for windows at the end; the third has no effect, as there; a
-            threaded run draws nothing.
+        debug, minstepsize, threaded
+            As in bdsim: debug flags; the second has no effect, as there; a threaded run draws nothing.
+        block : bool, optional
+            Whether to wait at the end until the windows are closed. Unless given, as `hold` of the `Simulation`, and
+            for a live window only with a terminal; True waits for it also in a pipe, a log or an editor.
         checkfinite : bool
             End the run where an output is not finite. Default True.
         watch : list, or "all"
@@ -235,7 +238,7 @@ class Simulation(Analysis, Sweeping, BDSim):
                     show = Showing(feed, bd, run, run.recording.panes, pace)
                     if feed is not None or show.pace is not None:
                         run.watchers.append(show.sample)
-                    with Progress("t", run.t, run.end, "s", enabled=options.progress) as progress:
+                    with Progress("t", run.t, run.end, "s", options.progress, lambda: show.idle) as progress:
                         getattr(run, "glances", run.watchers).append(lambda t, _x: progress.update(t))
                         run.go()
                     show.finish()
@@ -245,7 +248,8 @@ class Simulation(Analysis, Sweeping, BDSim):
                     self._finish(bd, run, options, block, interrupts)
                 if report is not None and len(out.t):
                     self._report(report, out)
-                self._show_result(feed, out, bd, options.hold if block is None else block, interrupts)
+                hold = options.hold if block is None else block
+                self._show_result(feed, out, bd, hold, block is True, interrupts)
                 self._tell(run, out, on_error)
             return out
         except KeyboardInterrupt:
@@ -312,8 +316,13 @@ class Simulation(Analysis, Sweeping, BDSim):
             notice(f"Ctrl-C came after the last step: the run is {run.status}, and its result is returned")
 
     @staticmethod
-    def _show_result(feed: LiveFeed | None, out: Result, bd: Any, hold: bool, interrupts: Interrupts) -> None:
-        """Leave the window to the user, or write the figures where there could not be one."""
+    def _show_result(
+        feed: LiveFeed | None, out: Result, bd: Any, hold: bool, asked: bool, interrupts: Interrupts
+    ) -> None:
+        """Leave the window to the user, or write the figures where there could not be one.
+
+        Where nobody asked for it, a window is not waited for without a terminal: it may be a batch that nobody watches.
+        """
         if feed is None:
             return
         if feed.reason is not None and out.panes:
@@ -321,7 +330,7 @@ class Simulation(Analysis, Sweeping, BDSim):
             files = report.figures(out, folder)
             notice(f"the figures are in {folder}{os.sep}: {', '.join(file.name for file in files)}")
         elif hold:
-            interrupts.end_wait(feed.hold)
+            interrupts.end_wait(lambda: feed.hold(only_on_terminal=not (asked and is_on_screen())))
 
     @contextlib.contextmanager
     def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:

@@ -135,13 +135,17 @@ def _kernels() -> Finding:
 
 
 def _kept() -> Finding:
-    """Look whether compiled kernels can be kept on disk."""
-    from cstormpy.kernels.compiling import cache_folder
+    """Look whether compiled kernels can be kept on disk, where nobody else can put others in their place."""
+    from cstormpy.kernels.compiling import checked_folder
+    from cstormpy.kernels.private_folder import NotPrivateError
 
     try:
-        folder = cache_folder()
+        folder = checked_folder()
         with tempfile.TemporaryFile(dir=folder):
             pass
+    except NotPrivateError as error:
+        mend = "export CSTORMPY_CACHE_DIR=FOLDER, of one of your own"
+        return Finding("kept kernels", f"no: {error}", False, True, mend)
     except OSError as error:
         mend = "export CSTORMPY_CACHE_DIR=FOLDER, of one that can be written"
         return Finding("kept kernels", f"no: {error.strerror or error}", False, True, mend)

@@ -38,9 +38,9 @@ def file_path(path: object, what: str = "path") -> Path:
     return Path(name)
 
 
-def write_bytes(path: object, content: bytes, durable: bool = True) -> None:
+def write_bytes(path: object, content: bytes, durable: bool = True, mode: int | None = None) -> None:
     """Replace a file by one of this content, or leave it; see `atomic_file`."""
-    with atomic_file(path, durable) as file:
+    with atomic_file(path, durable, mode) as file:
         file.write(content)
 
 
@@ -50,7 +50,7 @@ def write_text(path: object, content: str) -> None:
 
 
 @contextmanager
-def atomic_file(path: object, durable: bool = True) -> Iterator[BinaryIO]:
+def atomic_file(path: object, durable: bool = True, mode: int | None = None) -> Iterator[BinaryIO]:
     """Open a draft to write to, which takes the place of a file at the end of the ``with`` block.
 
     Where the block raises, the draft is removed and the file stays as it was. The new file has the permissions of the
@@ -62,6 +62,8 @@ def atomic_file(path: object, durable: bool = True) -> Iterator[BinaryIO]:
         The file, which may exist.
     durable : bool
         Wait until the disk has it, so that a power failure leaves the old file or the new one.
+    mode : int, optional
+        Permissions of the new file, less the umask, in place of the old one's.
 
     Raises
     ------
@@ -76,7 +78,8 @@ def atomic_file(path: object, durable: bool = True) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(given))
         old = _status(given, target)
         draft = target.with_name(f".{target.name[:_NAME_KEPT]}.{secrets.token_hex(4)}")
-        raw = _Draft(draft, old)
+        old = old if mode is None else None
+        raw = _Draft(draft, old, 0o666 if mode is None else mode)
         with io.BufferedWriter(raw) as file:
             ours = False
             yield cast(BinaryIO, file)
@@ -109,9 +112,9 @@ class _Draft(io.FileIO):
 
     error: OSError | None = None
 
-    def __init__(self, path: Path, old: os.stat_result | None) -> None:
+    def __init__(self, path: Path, old: os.stat_result | None, mode: int) -> None:
         # nobody reads in the draft of a file what he could not read in the file
-        mode = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o600
+        mode = mode if old is None else stat.S_IMODE(old.st_mode) & 0o600
         super().__init__(path, "x", opener=lambda name, flags: os.open(name, flags, mode))
 
     def write(self, data: object) -> int:

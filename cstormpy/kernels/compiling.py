@@ -1,10 +1,10 @@
 """How kernels are compiled and kept: `entry` for what Python calls, made of `steps`.
 
 Steps become machine code within the entries that use them and nowhere else, so that none is compiled twice.
-Entries are compiled at their first use and kept on disk, a file for each. numba's own ``cache=True`` does
-not notice a change in a function of another file, so the folder of the files bears a digest of all kernel
-sources and of the versions that shape machine code: another source, another folder. Processes that start
-together wait for the one that compiles instead of compiling the same again.
+Entries are compiled at their first use and kept on disk, a file for each, in a folder that nobody else can write to,
+because what is read there runs. numba's own ``cache=True`` does not notice a change in a function of another file, so
+the folder of the files bears a digest of all kernel sources and of the versions that shape machine code: another
+source, another folder. Processes that start together wait for the one that compiles.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
 from cstormpy.file_writer import write_bytes
+from cstormpy.kernels.private_folder import FILE_MODE, NotPrivateError, check_private, make_private, read_private
 from cstormpy.reporting import notice_once
 
 __all__ = [
@@ -311,10 +312,16 @@ def cache_folder():
     return _root() / f"kernels-{_IMPORTED}"
 
 
+def checked_folder():
+    """Return where the folder really is, which need not exist; OSError where others may write to it."""
+    check_private(_root())
+    return check_private(cache_folder())
+
+
 def can_keep():
     """Tell whether kernels that are compiled now can be kept on disk."""
     try:
-        folder = cache_folder()
+        folder = checked_folder()
         _make_folder(folder)
     except OSError:
         return False
@@ -324,7 +331,7 @@ def can_keep():
 def is_kept(name):
     """Tell whether code of a name, as that of a diagram, is on disk for these sources: no more than a glance."""
     try:
-        return any(cache_folder().glob(f"{name}-*.kernel"))
+        return any(checked_folder().glob(f"{name}-*.kernel"))
     except OSError:
         return False
 
@@ -379,7 +386,7 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
             return
         content = dumps(data._reduce())
         try:
-            write_bytes(self._path, hashlib.sha256(content).digest() + content, durable=False)
+            write_bytes(self._path, hashlib.sha256(content).digest() + content, durable=False, mode=FILE_MODE)
         except OSError as error:
             _say_not_kept(error)
 
@@ -395,15 +402,12 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
             raise OSError("their sources have changed since they were imported")
         settings = [getattr(numba.config, name, None) for name in _SETTINGS]
         key = hashlib.sha256(repr((processor, settings)).encode()).hexdigest()[:12]
-        return cache_folder() / f"{self._name}-{key}.kernel"
+        return checked_folder() / f"{self._name}-{key}.kernel"
 
     def _read(self, target_context):
         """Return the kernel from its file; None if there is none, or not as it was written."""
-        try:
-            content = self._path.read_bytes()
-        except OSError:
-            return None
-        if hashlib.sha256(content[32:]).digest() != content[:32]:
+        content = read_private(self._path)
+        if content is None or hashlib.sha256(content[32:]).digest() != content[:32]:
             return None
         with contextlib.suppress(OSError):
             os.utime(self._path.parent)
@@ -412,14 +416,15 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
 
 def _say_not_kept(error):
     reason = str(error)
-    if error.errno is not None:
+    if isinstance(error, NotPrivateError):
+        reason += "; or set CSTORMPY_CACHE_DIR to a folder of your own"
+    elif error.errno is not None:
         reason = f"{_root()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
     notice_once(f"compiling kernels (some seconds each) that can not be kept: {reason}")
 
 
 def _make_folder(folder):
-    if not folder.is_dir():
-        folder.mkdir(parents=True, exist_ok=True)
+    if make_private(folder):
         _remove_old_folders(folder)
 
 

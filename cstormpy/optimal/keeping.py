@@ -176,9 +176,11 @@ def _result(solution: Solution) -> dict[str, Any]:
 
 
 def _keep(made_by: Mapping[str, Any], found: Sequence[Solution]) -> None:
+    from cstormpy.kernels.private_folder import make_private
+
     try:
         path = _cache() / file_name(made_by)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         json_files.write(path, written(made_by, found))
     except OSError as error:
         notice(f"the answer cannot be kept: {error.strerror or error}")

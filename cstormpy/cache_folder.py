@@ -6,12 +6,13 @@ import os
 import sys
 from pathlib import Path
 
+from cstormpy.private_folder import NotPrivateError
 from cstormpy.reporting import notice_once
 
-__all__ = ["folder", "say_not_kept"]
+__all__ = ["root", "say_not_kept"]
 
 
-def folder() -> Path:
+def root() -> Path:
     """Return the folder, which need not exist yet; OSError if this user has no such place."""
     try:
         given = os.environ.get("CSTORMPY_CACHE_DIR")
@@ -31,6 +32,8 @@ def folder() -> Path:
 def say_not_kept(error: OSError) -> None:
     """Say once that what is compiled cannot be kept, and what helps."""
     reason = str(error)
-    if error.errno is not None:
-        reason = f"{folder()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
-    notice_once(f"compiled code cannot be kept on disk: {reason}")
+    if isinstance(error, NotPrivateError):
+        reason += "; or set CSTORMPY_CACHE_DIR to a folder of your own"
+    elif error.errno is not None:
+        reason = f"{root()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
+    notice_once(f"compiling kernels (some seconds each) that can not be kept: {reason}")

@@ -137,7 +137,7 @@ def _kernels() -> Finding:
 def _kept() -> Finding:
     """Look whether compiled kernels can be kept on disk, where nobody else can put others in their place."""
     from cstormpy.kernels.compiling import checked_folder
-    from cstormpy.kernels.private_folder import NotPrivateError
+    from cstormpy.private_folder import NotPrivateError
 
     try:
         folder = checked_folder()

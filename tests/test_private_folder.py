@@ -12,7 +12,7 @@ import pytest
 from cstormpy import doctor
 from cstormpy.kernels import compiling
 from cstormpy.kernels.compiling import Entry, cache_folder
-from cstormpy.kernels.private_folder import NotPrivateError, check_private, make_private, read_private
+from cstormpy.private_folder import NotPrivateError, check_private, make_private, read_private
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and permissions of POSIX")
 compiled_only = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled where the JIT is off")

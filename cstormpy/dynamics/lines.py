@@ -120,7 +120,7 @@ class Line:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the arrays of one sample, those given and those filled."""
         n, links = self._n, int(self._N[layout.N_LINKS])
-        given = {"q": (n,), "qd": (n,), "u": (n,)}
+        given: dict[str, tuple[int, ...]] = {"q": (n,), "qd": (n,), "u": (n,)}
         if self._question.loads:
             given["wrench"] = (self._question.loads * links,)
         if self._question.moving_base:

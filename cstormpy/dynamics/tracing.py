@@ -107,7 +107,8 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
         rows["wrench"] = question.loads * links
         given = symbols(graph.inputs("wrench", question.loads * links))
         loaded = bring_loads_one(structure, W, given, 0.0, given)
-    omega = v = alpha = a = acc = (0.0, 0.0, 0.0)
+    omega: Any = (0.0, 0.0, 0.0)
+    v = alpha = a = acc = omega
     if question.moving_base:
         rows["base"] = 12
         base = graph.inputs("base", 12)

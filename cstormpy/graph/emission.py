@@ -154,10 +154,13 @@ class Emitter:
         x = self.new(f"load double, ptr {self.address(base, index)}, align 8")
         if self.lanes == 1:
             return x
-        first = self.new(f"insertelement {self.number} poison, double {x}, i32 0")
-        return self.new(
-            f"shufflevector {self.number} {first}, {self.number} poison, <{self.lanes} x i32> zeroinitializer"
-        )
+        return self.splat(x, "double")
+
+    def splat(self, x: str, kind: str) -> str:
+        """Append what brings one value, a double or an i1, into all lanes."""
+        vector = f"<{self.lanes} x {kind}>"
+        first = self.new(f"insertelement {vector} poison, {kind} {x}, i32 0")
+        return self.new(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
 
 
 # Functions that a module brings with it ----------------------------------------------------------------

@@ -11,9 +11,10 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from cstormpy.cache_folder import folder, say_not_kept
+from cstormpy.cache_folder import root, say_not_kept
 from cstormpy.file_writer import write_bytes
 from cstormpy.graph.machine import Machine, fingerprint
+from cstormpy.private_folder import FILE_MODE, check_private, make_private, read_private
 
 __all__ = ["is_kept", "machine_for"]
 
@@ -37,7 +38,8 @@ def _place(name: str, key: bytes) -> Path:
     digest = hashlib.sha256(key)
     for part in (_sources(), fingerprint()):
         digest.update(part.encode())
-    return folder() / "lines" / f"{name}-{digest.hexdigest()[:24]}.object"
+    check_private(root())
+    return check_private(root() / "lines") / f"{name}-{digest.hexdigest()[:24]}.object"
 
 
 def is_kept(name: str, key: bytes) -> bool:
@@ -60,8 +62,9 @@ def machine_for(name: str, key: bytes, text: Callable[[], str]) -> Machine:
         return Machine(code=code)
     machine = Machine(text())
     try:
-        place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_bytes(place, _MAGIC + hashlib.sha256(machine.code).digest() + machine.code, durable=False)
+        make_private(place.parent)
+        content = _MAGIC + hashlib.sha256(machine.code).digest() + machine.code
+        write_bytes(place, content, durable=False, mode=FILE_MODE)
     except OSError as error:
         say_not_kept(error)
     return machine
@@ -69,9 +72,8 @@ def machine_for(name: str, key: bytes, text: Callable[[], str]) -> Machine:
 
 def _read(place: Path) -> bytes | None:
     """Return the code of a file; None if there is none, or not as it was written."""
-    try:
-        content = place.read_bytes()
-    except OSError:
+    content = read_private(place)
+    if content is None:
         return None
     begin = len(_MAGIC) + 32
     sound = content.startswith(_MAGIC) and hashlib.sha256(content[begin:]).digest() == content[len(_MAGIC) : begin]

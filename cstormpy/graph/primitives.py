@@ -316,7 +316,7 @@ def _simplify_select(condition: Number, a: Number, b: Number) -> Number | None:
 
 #: a where the condition holds, else b. Its derivative chooses too (see `derivatives`): the side that does not count
 #: may have an infinite one.
-SELECT = _define(
+SELECT: Primitive = _define(
     "select",
     3,
     lambda condition, a, b: a if condition else b,
@@ -347,8 +347,10 @@ def _library(name: str, partial: Rule, numpy: str = "", arity: int = 1, **more: 
     return _define(name, arity, _numpy(numpy or name), f"{name}({places})", code, partial, **more)
 
 
-SIN = _define("sin", 1, _numpy("sin"), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),))
-COS = _define("cos", 1, _numpy("cos"), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),))
+SIN: Primitive = _define("sin", 1, _numpy("sin"), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),))
+COS: Primitive = _define(
+    "cos", 1, _numpy("cos"), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),)
+)
 TAN = _library("tan", lambda r, a: (1.0 + r * r,))
 ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),), "arcsin")
 ACOS = _library("acos", lambda r, a: (-1.0 / apply(SQRT, 1.0 - a * a),), "arccos")
@@ -358,11 +360,13 @@ EXP = _library("exp", lambda r, a: (r,))
 EXPM1 = _library("expm1", lambda r, a: (r + 1.0,))
 LOG = _library("log", lambda r, a: (1.0 / a,))
 LOG1P = _library("log1p", lambda r, a: (1.0 / (1.0 + a),))
-SINH = _library("sinh", lambda r, a: (apply(COSH, a),))
-COSH = _library("cosh", lambda r, a: (apply(SINH, a),))
+SINH: Primitive = _library("sinh", lambda r, a: (apply(COSH, a),))
+COSH: Primitive = _library("cosh", lambda r, a: (apply(SINH, a),))
 TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
 HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
-SQRT = _define("sqrt", 1, _numpy("sqrt"), "sqrt({})", lambda e, a: e.intrinsic("llvm.sqrt", a), lambda r, a: (0.5 / r,))
+SQRT: Primitive = _define(
+    "sqrt", 1, _numpy("sqrt"), "sqrt({})", lambda e, a: e.intrinsic("llvm.sqrt", a), lambda r, a: (0.5 / r,)
+)
 
 
 def _simplify_power(a: Number, b: Number) -> Number | None:
@@ -397,7 +401,7 @@ def _sign(a: float) -> float:
 
 
 ABS = _define("abs", 1, abs, "abs({})", lambda e, a: e.intrinsic("llvm.fabs", a), lambda r, a: (apply(SIGN, a),))
-SIGN = _define("sign", 1, _sign, "sign({})", lambda e, a: e.sign(a), lambda r, a: (0.0,))
+SIGN: Primitive = _define("sign", 1, _sign, "sign({})", lambda e, a: e.sign(a), lambda r, a: (0.0,))
 
 
 def _rounding(name: str, intrinsic: str, value: Rule) -> Primitive:
@@ -416,12 +420,11 @@ ROUND = _rounding("round", "llvm.rint", _whole(round))  # halves go to the even 
 
 def _extreme(name: str, sign: str) -> Primitive:
     """Define the greater or the lesser of two numbers; NaN where either is, as NumPy has it."""
-    better = {">": lambda a, b: a > b, "<": lambda a, b: a < b}[sign]
 
     def value(a: float, b: float) -> float:
         if a != a or b != b:
             return math.nan
-        return a if better(a, b) else b
+        return max(a, b) if sign == ">" else min(a, b)
 
     def first(a: Number, b: Number) -> Number:
         return apply(GREATER, a, b) if sign == ">" else apply(GREATER, b, a)

@@ -75,7 +75,8 @@ def _joined(e: Emitter, pieces: list[str], width: int) -> str:
     """Return vectors of some width one after the other in one vector."""
     while len(pieces) > 1:
         kind = f"<{width} x double>"
-        pieces = [_shuffle(e, *pieces[k : k + 2], kind, range(2 * width)) for k in range(0, len(pieces), 2)]
+        pairs = zip(pieces[::2], pieces[1::2], strict=True)
+        pieces = [_shuffle(e, a, b, kind, range(2 * width)) for a, b in pairs]
         width *= 2
     return pieces[0]
 

@@ -17,7 +17,6 @@ import pickle
 import platform
 import re
 import shutil
-import sys
 import threading
 import time
 from importlib import import_module
@@ -35,8 +34,9 @@ from numba.core.serialize import dumps
 from numba.extending import intrinsic
 from numba.np.numpy_support import as_dtype
 
+from cstormpy.cache_folder import root, say_not_kept
 from cstormpy.file_writer import write_bytes
-from cstormpy.kernels.private_folder import FILE_MODE, NotPrivateError, check_private, make_private, read_private
+from cstormpy.private_folder import FILE_MODE, check_private, make_private, read_private
 from cstormpy.reporting import notice_once
 
 __all__ = [
@@ -309,12 +309,12 @@ _IMPORTED = _digest()
 
 def cache_folder():
     """Return the folder in which these sources' kernels are kept; OSError if this user has no such place."""
-    return _root() / f"kernels-{_IMPORTED}"
+    return root() / f"kernels-{_IMPORTED}"
 
 
 def checked_folder():
     """Return where the folder really is, which need not exist; OSError where others may write to it."""
-    check_private(_root())
+    check_private(root())
     return check_private(cache_folder())
 
 
@@ -334,22 +334,6 @@ def is_kept(name):
         return any(checked_folder().glob(f"{name}-*.kernel"))
     except OSError:
         return False
-
-
-def _root():
-    try:
-        given = os.environ.get("CSTORMPY_CACHE_DIR")
-        if given:
-            return Path(given).expanduser().absolute()
-        if sys.platform == "win32":
-            base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-        elif sys.platform == "darwin":
-            base = Path.home() / "Library" / "Caches"
-        else:
-            base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    except RuntimeError as error:  # a user without a home
-        raise OSError(str(error)) from error
-    return base / "cstormpy"
 
 
 class _Kept(contextlib.AbstractContextManager, caching.NullCache):
@@ -375,7 +359,7 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
                 found = self._read(target_context)
         except OSError as error:
             self._path = None
-            _say_not_kept(error)
+            say_not_kept(error)
         else:
             if found is None:
                 notice_once(f"compiling kernels (some seconds each), to be kept in {self._path.parent.parent}")
@@ -388,7 +372,7 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
         try:
             write_bytes(self._path, hashlib.sha256(content).digest() + content, durable=False, mode=FILE_MODE)
         except OSError as error:
-            _say_not_kept(error)
+            say_not_kept(error)
 
     def __exit__(self, *exc):
         if self._lock is not None:
@@ -412,15 +396,6 @@ class _Kept(contextlib.AbstractContextManager, caching.NullCache):
         with contextlib.suppress(OSError):
             os.utime(self._path.parent)
         return CompileResult._rebuild(target_context, *pickle.loads(content[32:]))
-
-
-def _say_not_kept(error):
-    reason = str(error)
-    if isinstance(error, NotPrivateError):
-        reason += "; or set CSTORMPY_CACHE_DIR to a folder of your own"
-    elif error.errno is not None:
-        reason = f"{_root()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
-    notice_once(f"compiling kernels (some seconds each) that can not be kept: {reason}")
 
 
 def _make_folder(folder):

@@ -176,7 +176,7 @@ def _result(solution: Solution) -> dict[str, Any]:
 
 
 def _keep(made_by: Mapping[str, Any], found: Sequence[Solution]) -> None:
-    from cstormpy.kernels.private_folder import make_private
+    from cstormpy.private_folder import make_private
 
     try:
         path = _cache() / file_name(made_by)

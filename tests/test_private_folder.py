@@ -9,6 +9,7 @@ from pathlib import Path
 import numba
 import pytest
 
+from cstormpy import cache_folder as cache_folder_module
 from cstormpy import doctor
 from cstormpy.kernels import compiling
 from cstormpy.kernels.compiling import Entry, cache_folder
@@ -46,6 +47,7 @@ def disown(monkeypatch):
 def said(monkeypatch):
     lines = []
     monkeypatch.setattr(compiling, "notice_once", lines.append)
+    monkeypatch.setattr(cache_folder_module, "notice_once", lines.append)
     return lines
 
 

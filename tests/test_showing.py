@@ -1,5 +1,6 @@
 """A run that is shown: what its window asks for is done between steps, and a pace is kept."""
 
+import gc
 import math
 import os
 import signal
@@ -823,3 +824,43 @@ def test_a_window_is_held_without_a_terminal_where_that_is_asked(shown, monkeypa
     sim = cs.Simulation(graphics=False, progress=False)
     shown(swing(), sim=sim, feed=Held(), block=block)
     assert held == [waits]
+
+
+READ = {
+    "nothing": (lambda sim, out: None, {}, True),
+    "read": (lambda sim, out: out.t, {}, False),
+    "a signal": (lambda sim, out: out.signal("plant.elbow.q"), {}, False),
+    "printed": (lambda sim, out: str(out), {}, False),
+    "reported": (lambda sim, out: sim.report("other.html"), {}, False),
+    "a report is asked for": (lambda sim, out: None, {"report": "run.html"}, False),
+    "a notebook": (lambda sim, out: out._repr_html_(), {}, False),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_figures_are_written_only_of_scopes_that_would_be_lost(monkeypatch, tmp_path, caplog, kind):
+    """Each run without a display left a folder of pictures beside the script or notebook, also beside its report."""
+    look, options, written = READ[kind]
+    monkeypatch.chdir(tmp_path)
+    feed = FakeFeed(alive=False)
+    feed.reason = "there is no display"
+    monkeypatch.setattr(simulation, "LiveFeed", lambda title: feed)
+    monkeypatch.setattr(simulation, "is_off", lambda: False)
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = swing()
+    look(sim, sim.run(bd, T=0.2, **options))
+    assert not (tmp_path / "swing_figures").exists()
+    del sim
+    gc.collect()
+    found = sorted(path.name for path in tmp_path.glob("swing_figures/*"))
+    assert found == (["1-view.png", "2-scope.png"] if written else [])
+    assert caplog.text.count("the figures are in swing_figures") == written
+
+
+def test_figures_are_written_where_a_window_was_asked_for(shown, monkeypatch, tmp_path, caplog):
+    monkeypatch.chdir(tmp_path)
+    feed = FakeFeed(alive=False)
+    feed.reason = "there is no display"
+    shown(swing(), feed=feed, T=0.2)
+    assert sorted(path.name for path in tmp_path.glob("swing_figures/*")) == ["1-view.png", "2-scope.png"]
+    assert "the figures are in swing_figures" in caplog.text

@@ -54,8 +54,31 @@ class Result(BDStruct):
         From which a run goes on: ``sim.run(bd, T=5, start=out.state)``.
     """
 
+    _read = True
+
+    @property
+    def was_read(self) -> bool:
+        """Whether anybody has looked at it since the run returned it."""
+        return self._read
+
+    def unread(self) -> None:
+        """Take it for new: nobody has looked at it."""
+        self._read = False
+
+    def __str__(self) -> str:
+        """Return it in lines, part by part."""
+        self._read = True
+        return str(super().__str__())
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a part of the result."""
+        self._read = True
+        return super().__getitem__(key)
+
     def __getattr__(self, name: str) -> Any:
         """Return a part of the result, or say which there are."""
+        if not name.startswith("_"):
+            self._read = True
         try:
             return super().__getattr__(name)
         except AttributeError:
@@ -73,6 +96,7 @@ class Result(BDStruct):
         name : str, or port
             Of a port, a state, or a block that has one watched output; or the port or the block itself.
         """
+        self._read = True
         if isinstance(name, (Block, Plug)):
             name = self._name_of(name)
         found = {**dict(zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False))}
@@ -112,6 +136,7 @@ class Result(BDStruct):
 
     def columns(self) -> dict[str, Array]:
         """Return all states and watched signals as named columns (N,)."""
+        self._read = True
         out: dict[str, Array] = {}
         for name, values in zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False):
             out.update(_columns(name, values))

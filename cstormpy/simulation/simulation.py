@@ -7,6 +7,7 @@ import os
 import queue
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from cstormpy import report
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
 from cstormpy.live import LiveFeed
 from cstormpy.live.availability import is_on_screen
-from cstormpy.reporting import Progress, notice
+from cstormpy.reporting import Progress, notice, notice_once
 from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.blockdiagram import WiredDiagram
@@ -35,6 +36,7 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.showing import Showing, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
+from cstormpy.simulation.unread import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Simulation"]
@@ -64,8 +66,9 @@ class Simulation(Analysis, Sweeping, BDSim):
         compiled it runs block by block, and says so once.
     live : {"auto", True, False}
         Whether to show runs in a live window: "auto" for diagrams with live blocks (LIVESCOPE, LIVEXY, MECHANISMVIEW).
-        Where none can be shown, one line says why, and the figures are written to files. The environment variable
-        CSTORMPY_LIVE=off makes False of "auto".
+        Where none can be shown, one line says why. With True the figures are then written to files, in a folder
+        beside; with "auto" only those of a last run whose result nobody has looked at by the end of the script, nor
+        written a report on. The environment variable CSTORMPY_LIVE=off makes False of "auto".
     progress : bool
         Show a line of progress on a terminal, or say one every some seconds elsewhere. Default True.
     graphics : bool
@@ -105,6 +108,8 @@ class Simulation(Analysis, Sweeping, BDSim):
             super().__init__(sysargs=False, **options)
         self._blocklibrary = {**(BDSim._blocklibrary or {}), **our_blocks()}
         self._last: tuple[Any, Result] | None = None
+        self._unread = UnreadResult()
+        weakref.finalize(self, self._unread.write)
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
     def blockdiagram(self, name: str = "main") -> Any:
@@ -221,13 +226,14 @@ class Simulation(Analysis, Sweeping, BDSim):
         if not isinstance(debug, str):
             raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
         del minstepsize
+        wanted = self.live if live is None else live
         options = self._make_run_options(threaded=threaded)
         options.debug += debug
         options.progress = bool(options.progress and not options.quiet and not threaded)
         began = time.perf_counter()
         out: Result | None = None
         try:
-            with Interrupts() as interrupts, self._feed(bd, self.live if live is None else live, threaded) as feed:
+            with Interrupts() as interrupts, self._feed(bd, wanted, threaded) as feed:
                 compile_diagram(bd)
                 diagram = Diagram(bd)
                 simstate = RunState(diagram)
@@ -248,9 +254,13 @@ class Simulation(Analysis, Sweeping, BDSim):
                     self._finish(bd, run, options, block, interrupts)
                 if report is not None and len(out.t):
                     self._report(report, out)
-                hold = options.hold if block is None else block
-                self._show_result(feed, out, bd, hold, block is True, interrupts)
+                if feed is not None and feed.reason is not None and out.panes:
+                    if report is None:
+                        self._keep_scopes(bd, out, asked=wanted != "auto")
+                elif feed is not None and (options.hold if block is None else block):
+                    self._hold(feed, block is True, interrupts)
                 self._tell(run, out, on_error)
+            out.unread()
             return out
         except KeyboardInterrupt:
             if out is None:
@@ -316,21 +326,20 @@ class Simulation(Analysis, Sweeping, BDSim):
             notice(f"Ctrl-C came after the last step: the run is {run.status}, and its result is returned")
 
     @staticmethod
-    def _show_result(
-        feed: LiveFeed | None, out: Result, bd: Any, hold: bool, asked: bool, interrupts: Interrupts
-    ) -> None:
-        """Leave the window to the user, or write the figures where there could not be one.
+    def _hold(feed: LiveFeed, asked: bool, interrupts: Interrupts) -> None:
+        """Leave the window to the user until it is closed, or Ctrl-C is pressed.
 
-        Where nobody asked for it, a window is not waited for without a terminal: it may be a batch that nobody watches.
+        Where nobody asked for it, it is not waited for without a terminal: it may be a batch that nobody watches.
         """
-        if feed is None:
+        interrupts.end_wait(lambda: feed.hold(only_on_terminal=not (asked and is_on_screen())))
+
+    def _keep_scopes(self, bd: Any, out: Result, asked: bool) -> None:
+        """Write the figures of a run that no window showed, where that was asked for; else say where they are."""
+        if asked:
+            write_figures(str(bd.name), out)
             return
-        if feed.reason is not None and out.panes:
-            folder = Path(f"{bd.name}_figures")
-            files = report.figures(out, folder)
-            notice(f"the figures are in {folder}{os.sep}: {', '.join(file.name for file in files)}")
-        elif hold:
-            interrupts.end_wait(lambda: feed.hold(only_on_terminal=not (asked and is_on_screen())))
+        self._unread.keep(str(bd.name), out)
+        notice_once("what the scopes showed is in the result of the run; sim.report('run.html') writes it to a file")
 
     @contextlib.contextmanager
     def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:

@@ -175,6 +175,11 @@ def joints(bd):
     position, rate = state(bd, np.linspace(-3, 3, 6)), state(bd, np.linspace(3, -3, 6))
     for every in (True, False):
         fed(bd, bd.JOINTLIMIT("puma560", all=every), position, rate)
+    arm = bd.HYBRIDDYNAMICS("puma560", q0=np.linspace(-3, 3, 6), active=["joint2"], stops={"stiffness": 50.0})
+    torque, swing = bd.CONSTANT(np.linspace(1, 2, 5)), bd.CONSTANT(0.5)
+    bd.connect(torque, arm[0])
+    bd.connect(swing, arm[1])
+    fed(bd, bd.JOINTEFFORT("puma560", active=["joint2"], stops={"stiffness": 50.0}), arm[0], arm[1], torque, swing)
 
 
 # laws -------------------------------------------------------------------------------------------------

@@ -171,7 +171,7 @@ def test_parameters_have_names(sim):
         Parameters(bd, [])
 
 
-def test_bad_input_is_named(sim, caplog):
+def test_bad_input_is_named(sim):
     bd = servo(sim)
     with pytest.raises(DiagramError, match="Radau"):
         sim.gradient(bd, "cost[0]", SERVO, solver="Radau")
@@ -181,9 +181,6 @@ def test_bad_input_is_named(sim, caplog):
         sim.gradient(bd, lambda out: math.nan, SERVO, T=0.1, dt=0.01, solver="RK4")
     with pytest.raises(CstormError, match="cst"):
         sim.gradient(bd, "cst", SERVO)
-    with caplog.at_level("INFO", logger="cstormpy"):
-        found = sim.gradient(bd, "cost[0]", ["wanted.T"], T=0.5, dt=0.01, solver="RK4")
-    assert "decides when" in found.notes[0] and "wanted.T" in caplog.text
     bd.blocknames["gain"].spare = 1.0
     with pytest.raises(InvalidValue, match=r"nothing in the compiled diagram reads gain\.spare"):
         sim.gradient(bd, "cost[0]", ["gain.spare"], T=0.1, dt=0.01, solver="RK4")
@@ -282,16 +279,14 @@ def test_a_jump_at_a_time_of_its_own_is_not_noted_and_right(sim):
     assert found.notes == [] and found.gradient[0] == pytest.approx(1.5, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("wave", "noted"), [("square", {"freq", "phase", "duty"}), ("triangle", set()), ("sine", set())]
-)
-def test_numbers_that_decide_when_a_wave_jumps_are_noted(sim, wave, noted):
+@pytest.mark.parametrize("wave", ["square", "triangle", "sine"])
+def test_numbers_that_decide_when_a_wave_jumps_need_no_note(sim, wave):
     bd = sim.blockdiagram()
     source, x = bd.WAVEFORM(wave, freq=0.77, duty=0.4, phase=0.1, name="w"), bd.INTEGRATOR(x0=0.0, name="x")
     bd.connect(source, x)
     names = ["freq", "phase", "amplitude", *(["duty"] if wave == "square" else [])]
     found = sim.gradient(bd, "x", [f"w.{name}" for name in names], T=2.0, solver="RK4", dt=0.01)
-    assert {note.split()[0].partition(".")[2] for note in found.notes} == noted
+    assert found.notes == []
 
 
 def test_numbers_are_read_anew_as_a_translation_reads_them(swing, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue
 from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["failures_named", "schedule", "start_blocks", "start_clocks"]
+__all__ = ["corners_of", "failures_named", "schedule", "start_blocks", "start_clocks"]
 
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
@@ -38,16 +38,21 @@ def start_blocks(bd: Any, simstate: Any) -> None:
     simstate.diagram.bounds.declare(simstate)
 
 
+def corners_of(wave: Any) -> list[Callable[[], float]]:
+    """Return what reads in which parts of its period a wave jumps or has a kink."""
+    fixed: list[Callable[[], float]] = [lambda part=part: part for part in _CORNERS[wave.wave]]  # type: ignore[misc]
+    return [*fixed, *([lambda: wave.duty] if wave.wave == "square" else [])]
+
+
 def _declare_corners(wave: Any, simstate: Any) -> None:
     """Declare where a wave jumps or has a kink.
 
     bdsim's own leaves out those of the cycle that a phase has cut off at the beginning, and adds up the period, so that
     after many cycles the declared times are not those at which the output changes.
     """
-    parts = (*_CORNERS[wave.wave], *([wave.duty] if wave.wave == "square" else []))
     begin, end = simstate.t * wave.freq, simstate.tf * wave.freq
-    for part in parts:
-        corner = part + wave.phase
+    for part in corners_of(wave):
+        corner = part() + wave.phase
         for cycle in range(math.floor(begin - corner), math.ceil(end - corner) + 1):
             t = (cycle + corner) / wave.freq
             if simstate.t <= t <= simstate.tf:

@@ -53,7 +53,7 @@ class Gradient:
     out : Result
         The run: t, x, and the watched signals.
     dx : ndarray, (N, k, n)
-        Derivatives of the states at the samples.
+        Derivatives of the states at the samples; those on both sides of a jump of a source go with its time.
     events : list of (float, str)
         Zero crossings on the way, with what shifting them does being in the derivatives.
     differenced : list of (str, str)
@@ -199,9 +199,9 @@ class Problem:
 
     def _result(self, trajectory: Trajectory, k: int | None, h: float) -> Result:
         """Return a run as its result, moved along the derivatives to parameter k."""
-        moved = [v if k is None else v + h * d[:, k] for v, d in _pairs(trajectory)]
+        times, *moved = [v if k is None else v + h * d[:, k] for v, d in _pairs(trajectory)]
         out = Result(name="results")
-        out["t"], out["x"], out["xnames"] = trajectory.t, moved[0], list(self.bd.statenames)
+        out["t"], out["x"], out["xnames"] = times, moved[0], list(self.bd.statenames)
         if len(moved) > 1:
             out[".ywatch"] = moved[1:]
             out["y"] = np.hstack([part.reshape(len(part), -1) for part in moved[1:]])
@@ -212,7 +212,8 @@ class Problem:
 
 
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
-    return [(trajectory.x, trajectory.dx), *zip(trajectory.y, trajectory.dy, strict=True)]
+    both = [(trajectory.t, trajectory.dt), (trajectory.x, trajectory.dx)]
+    return [*both, *zip(trajectory.y, trajectory.dy, strict=True)]
 
 
 def _ports(signals: list[Signal]) -> list[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.functions import MOVED, compiled_function, is_ready, plain_function
+from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import block_places, columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
@@ -95,7 +96,14 @@ class _TangentRun(Run):
         """Translate the diagram, and find how its numbers and its start follow the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
         self._engine, self._runs = engine, runs
-        self._limited = frozenset(str(bound.block.name) for bound in self.diagram.bounds)
+        #: Blocks whose jumps are events, or declared at times that are known as functions of the parameters.
+        self._known = frozenset(
+            [str(bound.block.name) for bound in self.diagram.bounds]
+            + [str(b.name) for b in self.diagram.bd.blocklist if tells_when(b)]
+        )
+        #: How the jump at which the run stands moves with the parameters (k,), and the rates before it.
+        self._moves: Array | None = None
+        self._rate_before = np.zeros(0)
         self.program = translate(self.diagram, self.simstate.crossing_detectors)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
@@ -154,7 +162,7 @@ class _TangentRun(Run):
                 )
 
     def _warn_of_switches(self, dp: Array) -> None:
-        read = deciding(self.program, self._limited)
+        read = deciding(self.program, self._known)
         for entry, row in zip(self.parameters.entries, dp, strict=True):
             if set(np.flatnonzero(row).tolist()) & read:
                 self.notes.append(
@@ -209,7 +217,8 @@ class _TangentRun(Run):
             self.crossings.before = sides[0].tolist()
             last = taken - 1 if taken and self.t >= bound else taken
             if last:
-                self.kept.add(times[1 : last + 1], [part[:last] for part in kept])
+                still = np.zeros((last, len(self.dx)))
+                self.kept.add(times[1 : last + 1], [*(part[:last] for part in kept), still])
             if taken < len(times) - 1:
                 self._cross(float(times[taken + 1]), sides)
                 return self.t >= bound and self.simstate.stop is None
@@ -218,7 +227,7 @@ class _TangentRun(Run):
     def _look_for_jumps(self, times: Array, signals: Array, dsignals: Array) -> None:
         """Note what jumps within steps, which begin where the last point was recorded."""
         if self._jumps.columns:
-            before = [part[-1:] for part in self.kept.parts[-1][2:]]
+            before = [part[-1:] for part in self.kept.parts[-1][2:4]]
             both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
             self.notes += self._jumps.look(times, *both)
 
@@ -316,9 +325,24 @@ class _TangentRun(Run):
                 )
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx + delay[:, None] * (rate - after)
+        if self._moves is not None:
+            _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
+            self.dx = self.dx + self._moves[:, None] * (self._rate_before - after)
+            self._rate_before = after
         for k, bound in enumerate(self.diagram.bounds):
             if bound.side not in (0.0, sides[k]):  # it stands at its bound from now on
                 self.dx[:, bound.place] = self.dends[:, k, int(bound.side > 0.0)]
+
+    # declared jumps
+
+    def _boundary(self, sources: list[Any]) -> None:
+        """Do what is due; where a jump that comes earlier or later shifts the states, by f⁻ − f⁺ for that time."""
+        self._moves = moved_jump(self, [s for s in sources if _jumps(s)], _ticks(sources))
+        if self._moves is not None:
+            self._bounds()
+            _, self._rate_before, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
+        super()._boundary(sources)
+        self._moves = None
 
     def _renew(self) -> None:
         """Take the numbers and sampled states that the blocks have now."""
@@ -335,6 +359,8 @@ class _TangentRun(Run):
 
     def _serve(self, sources: list[Any]) -> None:
         clocks = [s for s in sources if isinstance(s, Clock)]
+        if self.t == self.start_time:
+            moved_jump(self, [s for s in sources if _jumps(s)], False)  # which is noted
         if clocks or any(hold.live for hold in self.diagram.holds.values()):
             self.diagram.sample(clocks, self.t, self.x)
             self._bounds()
@@ -393,21 +419,25 @@ class _TangentRun(Run):
 
     def _observe(self, at_boundary: bool = False) -> None:
         self._bounds()
-        status, _, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
+        status, rate, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
         if status or not np.isfinite(self.steps_of.out).all():
             self.diagram.at(self.t, self.x)
             self._check_finite()
             raise DiagramError(f"gradient: the run can not go on at t = {self.t:.9g}")
         s, c = self.steps_of, self.columns
-        self.kept.add(
-            np.array([self.t]), [self.x[None].copy(), self.dx[None].copy(), s.out[None, c], s.dout[None][..., c]]
-        )
+        dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))
+        signals = s.out[c].copy()
+        if self._moves is not None:  # the samples on both sides of a jump go with it
+            moves = self._moves
+            along, _ = s.evaluate_along(self.t, self.x, rate)
+            dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
+        self.kept.add(np.array([self.t]), [self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]])
 
     def trajectory(self) -> Trajectory:
         """Return what was run, which must have reached its end."""
         if self.simstate.stop is not None:
             raise DiagramError(f"gradient: the run was stopped at t = {self.t:.9g} by a block; take a shorter horizon")
-        t, x, dx, signals, dsignals = self.kept.arrays()
+        t, x, dx, signals, dsignals, dt = self.kept.arrays()
         y, dy, first = [], [], 0
         for s in self.signals:
             shape = columns_of(self.program, s)[1]
@@ -417,7 +447,11 @@ class _TangentRun(Run):
             first = last
         differenced = list(dict.fromkeys(self.tangents.differenced))
         differenced += [(str(b.name), "what it does at a tick") for b, _ in self.program.sampled]
-        return Trajectory(t, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
+        return Trajectory(t, dt, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
+
+
+def _ticks(sources: list[Any]) -> bool:
+    return any(isinstance(s, Clock) for s in sources)
 
 
 class _Written:

@@ -42,7 +42,7 @@ def _deciding(source: str, line_owners: tuple[str, ...]) -> frozenset[int]:
         if isinstance(node, ast.Compare):
             found |= set() if id(node) in idle or not owner else _numbers(node, owner, known)
         elif isinstance(node, ast.Call):
-            found |= _numbers(node, owner, known) if ast.unparse(node.func) in _PICKING else set()
+            found |= _numbers(node, owner, known) if owner and ast.unparse(node.func) in _PICKING else set()
         else:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:

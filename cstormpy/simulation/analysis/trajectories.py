@@ -21,6 +21,8 @@ class Trajectory:
     Attributes
     ----------
     t : ndarray, (N,)
+    dt : ndarray, (N, k)
+        How the times of the samples follow the parameters: those on both sides of a source's jump go with it.
     x, dx : ndarray, (N, n), (N, k, n)
     signals : list of Signal
         Those that were watched.
@@ -34,6 +36,7 @@ class Trajectory:
     """
 
     t: Array
+    dt: Array
     x: Array
     dx: Array
     signals: list[Signal]

@@ -1,0 +1,190 @@
+"""Derivatives to the times at which sources jump: the jump that comes earlier or later is in them, or refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from bdsim.components import SourceBlock
+
+import cstormpy as cs
+from cstormpy.errors import DiagramError
+
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def sim(request):
+    return cs.Simulation(engine=request.param, live=False)
+
+
+FINE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def lag(sim, source, x0=0.2):
+    """Return ẋ = −1.5 x + u, an oscillator behind it, and the source as made by its function."""
+    bd = sim.blockdiagram()
+    made = source(bd)
+    rate, x = bd.SUM("++", name="rate"), bd.INTEGRATOR(x0, name="x")
+    bd.connect(x, gain := bd.GAIN(-1.5, name="gain"))
+    bd.connect(gain, rate[0])
+    bd.connect(made, rate[1])
+    bd.connect(rate, x)
+    error = bd.SUM("+-", name="error")
+    bd.connect(made, error[0])
+    bd.connect(x, error[1])
+    bd.connect(error, square := bd.POW(2, name="square"))
+    bd.connect(square, bd.INTEGRATOR(name="cost"))
+    return bd
+
+
+def differenced(sim, bd, cost, name, h, **options):
+    """Return the derivative by differences of runs, extrapolated; the blocks are as before."""
+    block, attribute = bd.blocknames[name.partition(".")[0]], name.partition(".")[2]
+    value, slopes = getattr(block, attribute), []
+    for step in (h, h / 2):
+        ends = []
+        for side in (step, -step):
+            setattr(block, attribute, value + side)
+            ends.append(cost(sim.run(bd, **options)))
+        slopes.append((ends[0] - ends[1]) / (2.0 * step))
+    setattr(block, attribute, value)
+    return (4.0 * slopes[1] - slopes[0]) / 3.0
+
+
+def test_the_time_of_a_step_is_in_the_derivative(sim):
+    # it was 0.0, with a notice, where -2 is true
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(name="x")
+    bd.connect(bd.STEP(T=1.0, off=1.0, on=3.0, name="step"), x)
+    found = sim.gradient(bd, "x[0]", ["step.T", "step.on"], T=2.5)
+    assert found.gradient == pytest.approx([-2.0, 1.5], abs=1e-9) and found.notes == []
+
+
+@pytest.mark.parametrize("solver", [FINE, {"solver": "RK4", "dt": 0.01}, {"solver": "DOP853", **FINE}], ids=str)
+@pytest.mark.parametrize("name", ["w.freq", "w.phase", "w.duty", "w.amplitude"])
+def test_the_numbers_of_a_wave_that_say_when_it_jumps_have_derivatives(sim, solver, name):
+    bd = lag(sim, lambda bd: bd.WAVEFORM("square", freq=0.77, duty=0.4, phase=0.13, name="w"))
+    found = sim.gradient(bd, lambda out: out.x[-1], [name], T=3.0, **solver)
+    run = {"T": 3.0, "rtol": 1e-11, "atol": 1e-13}
+    free = cs.Simulation(engine="interpreted", live=False)
+    truth = differenced(free, bd, lambda out: out.x[-1], name, 1e-3, **run)
+    np.testing.assert_allclose(found.gradient[:, 0], truth, rtol=0, atol=1e-6)
+    assert found.notes == []
+
+
+@pytest.mark.parametrize("kind", ["ramp", "triangle"])
+def test_a_source_that_only_bends_has_its_derivative_too(sim, kind):
+    source, name = {
+        "ramp": (lambda bd: bd.RAMP(T=0.7, slope=2.0, name="w"), "w.T"),
+        "triangle": (lambda bd: bd.WAVEFORM("triangle", freq=0.77, phase=0.13, name="w"), "w.freq"),
+    }[kind]
+    bd = lag(sim, source)
+    found = sim.gradient(bd, lambda out: out.x[-1], [name], T=3.0, **FINE)
+    free = cs.Simulation(engine="interpreted", live=False)
+    truth = differenced(free, bd, lambda out: out.x[-1], name, 1e-3, T=3.0, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(found.gradient[:, 0], truth, rtol=0, atol=1e-6)
+    assert found.notes == []
+
+
+def test_a_cost_of_samples_follows_the_jump_as_the_integral_does(sim):
+    bd = lag(sim, lambda bd: bd.STEP(T=1.0, off=-1.0, on=2.0, name="step"))
+
+    def cost(out):
+        squares = out.signal("error") ** 2
+        return np.sum(0.5 * (squares[1:] + squares[:-1]) * np.diff(out.t))
+
+    run = {"T": 2.5, "solver": "RK4", "dt": 0.0005, "watch": ["error"]}
+    sampled = sim.gradient(bd, cost, ["step.T"], **run)
+    exact = sim.gradient(bd, "cost[0]", ["step.T"], **run)
+    assert sampled.gradient[0] == pytest.approx(exact.gradient[0], abs=1e-5)
+    assert abs(exact.gradient[0]) > 0.1
+
+
+def test_an_event_that_a_jump_brings_about_goes_with_it(sim):
+    """A step switches a law at its edge: the switch is the jump's, at the same time."""
+    bd = sim.blockdiagram()
+    step, x = bd.STEP(T=1.0, off=-1.0, on=2.0, name="step"), bd.INTEGRATOR(max=0.5, name="x")
+    bd.connect(step, x)
+    bd.connect(step, bd.EVENT("^", lambda block, states: None, name="edge"))
+    found = sim.gradient(bd, "x[0]", ["step.T"], T=1.2, **FINE)
+    assert found.gradient[0] == pytest.approx(-3.0, abs=1e-9)
+    assert [name for _, name in found.events] == ["edge"]
+
+
+def test_a_jump_frees_a_limited_integrator_with_its_time(sim):
+    bd = sim.blockdiagram()
+    step, x = bd.STEP(T=1.0, off=1.0, on=-2.0, name="step"), bd.INTEGRATOR(max=0.5, name="x")
+    bd.connect(step, x)
+    found = sim.gradient(bd, "x[0]", ["step.T", "x.max"], T=1.2, **FINE)
+    # full at 0.5, down with 2 from T on
+    assert found.cost == pytest.approx(0.1, abs=1e-9) and found.gradient == pytest.approx([2.0, 1.0], abs=1e-8)
+
+
+def test_a_tuned_step_finds_its_time(sim):
+    # "the gradient has vanished" at a cost of 4
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(name="x")
+    bd.connect(bd.STEP(T=2.0, off=1.0, on=3.0, name="step"), x)
+    found = sim.tune(bd, lambda out: (out.x[-1, 0] - 5.5) ** 2, ["step.T"], T=2.5)
+    assert found.after[0] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_two_jumps_at_once_of_which_one_moves_are_refused_with_their_names(sim):
+    bd = sim.blockdiagram()
+    both, x = bd.SUM("++"), bd.INTEGRATOR(name="x")
+    bd.connect(bd.STEP(T=1.0, name="one"), both[0])
+    bd.connect(bd.STEP(T=1.0, name="two"), both[1])
+    bd.connect(both, x)
+    with pytest.raises(DiagramError, match=r"one and two jump at t = 1, together"):
+        sim.gradient(bd, "x[0]", ["one.T"], T=2.0)
+    assert sim.gradient(bd, "x[0]", ["one.on"], T=2.0).gradient[0] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_jump_at_a_tick_is_refused_with_its_name(sim):
+    bd = sim.blockdiagram()
+    hold, x = bd.ZOH(bd.clock(0.5, "s"), x0=0.0), bd.INTEGRATOR(name="x")
+    bd.connect(bd.STEP(T=1.0, name="one"), hold)
+    bd.connect(hold, x)
+    with pytest.raises(DiagramError, match=r"one jumps at t = 1, where a clock ticks"):
+        sim.gradient(bd, "x[0]", ["one.T"], T=2.0)
+
+
+@pytest.mark.parametrize("T", [0.0, 2.0])
+def test_a_jump_at_the_beginning_or_the_end_is_noted(sim, T):
+    bd = sim.blockdiagram()
+    bd.connect(bd.STEP(T=T, name="one"), bd.INTEGRATOR(name="x"))
+    found = sim.gradient(bd, "x[0]", ["one.T"], T=2.0)
+    assert len(found.notes) == 1 and found.notes[0].startswith("one jumps where the run")
+
+
+class Switch(SourceBlock):
+    """A source of one's own that jumps at a time, and declares it."""
+
+    nin, nout = 0, 1
+
+    def __init__(self, when=1.0, **blockargs):
+        super().__init__(**blockargs)
+        self.when = when
+
+    def start(self, simstate):
+        simstate.declare_event(self, self.when)
+
+    def output(self, t, u, x):
+        return [1.0 if t >= self.when else 0.0]
+
+    def emit(self, e, u, x):
+        return [e.each("1.0 if {0} >= {1} else 0.0", e.time, e.number(lambda: self.when))]
+
+
+def test_a_number_of_ones_own_source_that_decides_when_it_jumps_is_noted(sim, caplog):
+    bd = sim.blockdiagram()
+    bd.connect(Switch(bd=bd, name="own"), bd.INTEGRATOR(name="x"))
+    with caplog.at_level("INFO", logger="cstormpy"):
+        found = sim.gradient(bd, "x[0]", ["own.when"], T=2.0)
+    assert found.notes[0].startswith("own.when decides when something switches") and "own.when" in caplog.text
+
+
+def test_the_times_of_a_table_have_derivatives_each_by_itself(sim):
+    bd = sim.blockdiagram()
+    table = bd.PIECEWISE((0, 1.0), (0.7, 2.0), (1.4, -1.0), name="table")
+    bd.connect(table, bd.INTEGRATOR(name="x"))
+    found = sim.gradient(bd, "x[0]", ["table.t[1]", "table.t[2]", "table.y[1]"], T=2.0, **FINE)
+    assert found.gradient == pytest.approx([-1.0, 3.0, 0.7], abs=1e-8) and found.notes == []

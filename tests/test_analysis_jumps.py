@@ -176,10 +176,11 @@ class Switch(SourceBlock):
 
 def test_a_number_of_ones_own_source_that_decides_when_it_jumps_is_noted(sim, caplog):
     bd = sim.blockdiagram()
-    bd.connect(Switch(bd=bd, name="own"), bd.INTEGRATOR(name="x"))
+    name = f"own_{sim.engine}"
+    bd.connect(Switch(bd=bd, name=name), bd.INTEGRATOR(name="x"))
     with caplog.at_level("INFO", logger="cstormpy"):
-        found = sim.gradient(bd, "x[0]", ["own.when"], T=2.0)
-    assert found.notes[0].startswith("own.when decides when something switches") and "own.when" in caplog.text
+        found = sim.gradient(bd, "x[0]", [f"{name}.when"], T=2.0)
+    assert found.notes[0].startswith(f"{name}.when decides when something switches") and name in caplog.text
 
 
 def test_the_times_of_a_table_have_derivatives_each_by_itself(sim):

@@ -27,6 +27,7 @@ from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Recording
+from cstormpy.simulation.repeatability import said_of, unrepeatable
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
@@ -108,6 +109,19 @@ class Run:
         self._only_ticks = nothing_between and bool(self.diagram.bd.clocklist)
         self.stepper = self._make_stepper(step)
         self.diagram.bind_samples(self.simstate)
+        self._look_at_repeats(t, self.x)
+
+    def _look_at_repeats(self, t: float, x: Array, remembering: bool = False) -> None:
+        """Refuse a block that gives different values for the same time, where states follow it; fixed steps take it."""
+        try:
+            block = unrepeatable(self.diagram, t, x, remembering)
+        except CstormError:  # what fails is said by the run
+            return
+        if block is None:
+            return
+        if self.settings.step is None:
+            raise BlockError(said_of(block, "and a state follows it: no step is short enough for a solver's tolerance"))
+        notice_once(said_of(block, "and a state follows it: each stage of a step gets another value"))
 
     def _within_bounds(self, x: Array) -> Array:
         """Return the state at the start within its bounds, and say where it was not."""
@@ -147,9 +161,17 @@ class Run:
             self._go()
         except StepFailed as failure:
             self.t, self.x = self.stepper.t, self.stepper.x
-            self._fail(self.diagram.why_no_step(self.t, self.x, failure, self.settings.atol))
+            self._fail(self._why_no_step(failure))
         except CstormError as error:
             self._fail(error)
+
+    def _why_no_step(self, failure: StepFailed) -> CstormError:
+        """Return why the solver cannot go on."""
+        try:
+            self._look_at_repeats(self.t, self.x, remembering=True)
+        except CstormError as error:
+            return error
+        return self.diagram.why_no_step(self.t, self.x, failure, self.settings.atol)
 
     def _fail(self, error: CstormError) -> None:
         self.status, self.message, self.error = "failed", str(error), error
@@ -224,7 +246,11 @@ class Run:
         self._looked = (self.steps, self.t)
         longest = min(self.settings.max_step, self.settings.T)
         length = (self.t - since) / (self.steps - steps)
-        if self.settings.step is None and length < _SHORT * longest:
+        if self.settings.step is not None:
+            return
+        short = length < _SHORT * longest
+        self._look_at_repeats(self.t, self.x, remembering=short)
+        if short:
             self._looked = None
             with contextlib.suppress(CstormError):  # what a block can not be asked ahead of time ends no run
                 why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)

@@ -1,0 +1,85 @@
+"""Blocks that give other values when they are asked again for the same time, as random numbers do.
+
+No adaptive solver gets on behind one: what it takes for its error is the noise, whatever the length of the step.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from bdsim.blocks.functions import Function
+from numpy.typing import NDArray
+
+from cstormpy.simulation.wiring import describe, written
+
+__all__ = ["said_of", "unrepeatable"]
+
+Array = NDArray[np.float64]
+#: Packages whose blocks compute the same from the same, but for functions of the user.
+_KNOWN = ("bdsim", "cstormpy")
+
+
+def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) -> Any | None:
+    """Return a block whose outputs differ from one look to the next, if rates of states do too; else None.
+
+    Parameters
+    ----------
+    diagram : Diagram
+    t, x
+        Where to look.
+    remembering : bool
+        Whether to ask functions with a memory too, which a look may change.
+    """
+    suspects = [entry for entry in diagram.order if _may_differ(entry[0], remembering)]
+    if not suspects or not diagram.nstates:
+        return None
+    diagram.at(t, x)
+    at = min(max(t, diagram.earliest), diagram.latest)
+    found = [b for b, output, ins, outs, _, cell in suspects if not _repeats(output, at, ins, outs, cell[0])]
+    if not found:
+        return None
+    first, second = diagram.derivative(t, x), diagram.derivative(t, x)
+    diagram.forget()
+    return None if np.array_equal(first, second, equal_nan=True) else found[0]
+
+
+def _may_differ(b: Any, remembering: bool) -> bool:
+    if isinstance(b, Function):
+        return remembering or b.userdata is None
+    return type(b).__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
+
+
+def _repeats(output: Any, t: float, ins: Any, outs: Any, x: Any) -> bool:
+    """Tell whether a block gives again what stands at its outputs; one that fails is looked at elsewhere."""
+    try:
+        values = output(t, [copy.copy(slot.value) for slot in ins], x)
+        return all(_same(value, slot.value) for value, slot in zip(values, outs, strict=True))
+    except Exception:
+        return True
+
+
+def _same(a: Any, b: Any) -> bool:
+    one, other = np.asarray(a), np.asarray(b)
+    if one.dtype.kind not in "biufc" or other.dtype.kind not in "biufc":
+        return True
+    return bool(np.array_equal(one, other, equal_nan=True))
+
+
+def said_of(block: Any, end: str) -> str:
+    """Return what is said of such a block, with what it does to the run, and what to do."""
+    behind = next(_behind(block), None)
+    place = f" between it and {describe(behind)}" if behind is not None else " behind it"
+    return (
+        f"{describe(block)}: gives different values for the same time, as a random number does, {end}. Sample it: put "
+        f"bd.ZOH(bd.clock(0.01, 's')){place}, so that it is asked once at each tick; or let {written(block)} depend on "
+        "the time alone, as a table of random numbers does"
+    )
+
+
+def _behind(block: Any) -> Iterator[Any]:
+    for wire in getattr(block._bd, "wirelist", ()):
+        if wire.start.block is block:
+            yield wire.end.block

@@ -183,6 +183,13 @@ def test_a_number_of_ones_own_source_that_decides_when_it_jumps_is_noted(sim, ca
     assert found.notes[0].startswith(f"{name}.when decides when something switches") and name in caplog.text
 
 
+def test_a_search_whose_gradient_is_not_whole_says_so(sim):
+    bd = sim.blockdiagram()
+    bd.connect(Switch(bd=bd, name="own"), bd.INTEGRATOR(name="x"))
+    found = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.5) ** 2, ["own.when"], T=2.0)
+    assert "vanished; it is not whole: own.when decides when something switches" in found.message
+
+
 def test_the_times_of_a_table_have_derivatives_each_by_itself(sim):
     bd = sim.blockdiagram()
     table = bd.PIECEWISE((0, 1.0), (0.7, 2.0), (1.4, -1.0), name="table")

@@ -115,7 +115,8 @@ class Search:
 
     def _vanished(self) -> str:
         held = [name for name, at in zip(self.problem.parameters.names, self._held(), strict=True) if at]
-        return "the gradient has vanished" + (f", but for {', '.join(held)} at a bound" if held else "")
+        but = f", but for {', '.join(held)} at a bound" if held else ""
+        return f"the gradient has vanished{but}" + "".join(f"; it is not whole: {note}" for note in self.best.notes)
 
     def _descent(self, tol: float) -> tuple[bool, str]:
         from scipy.optimize import minimize

@@ -53,14 +53,16 @@ def compare(steps, T=0.3, **options):
 
 
 def assert_same_ticks(run):
-    """Compare what the ticks of all clocks make of the sampled states, from the signals that stand there."""
+    """Compare what the ticks of all clocks make of the sampled states, and what stands behind them, which is held."""
     d, c = run.diagram, run._compiled
     d.evaluate(run.t, run.x)
     assert c.rate(run.t, run.x, np.zeros(d.nstates)) == 0
     clocks = {clock: c.out[first : first + part.stop - part.start] for clock, part, first in run.program.clocks}
     for clock in d.bd.clocklist:
         if clock.blocklist:
-            np.testing.assert_allclose(clocks[clock], d.next_state(clock, run.t), rtol=1e-12, atol=1e-12)
+            held = [d.holds[b].flat() for b in clock.blocklist if b in d.holds]
+            wanted = np.concatenate([d.next_state(clock, run.t), *held])
+            np.testing.assert_allclose(clocks[clock], wanted, rtol=1e-12, atol=1e-12)
 
 
 @pytest.fixture

@@ -19,11 +19,14 @@ SIX = 6
 
 _INVERSE, _FORWARD = "inverse dynamics", "forward dynamics"
 _DIRECT, _FOUR, _THREE, _LUH = "Uicker, Kahn (1.2)", "Hollerbach 4x4", "Hollerbach 3x3", "Luh, Walker, Paul"
+_XIANG = "Xiang: recursive"
 
 #: What is said (by whom), the two formulations, and the ratio of their operations with six joints.
 PRINTED = (
     ("(1.2) over the 4x4 recursion (Silver, 1.4)", _DIRECT, _FOUR, 15.0),
+    ("(1.2) over the 4x4 recursion that keeps no product", _DIRECT, _XIANG, 15.0),
     ("4x4 recursion over Luh's (Silver, 1.4)", _FOUR, _LUH, 5.0),
+    ("4x4 recursion that keeps no product over Luh's", _XIANG, _LUH, 5.0),
     ("4x4 over 3x3 recursion (Silver, 1.4)", _FOUR, _THREE, 2.0),
     ("3x3 recursion over Luh's (Silver, 1.4)", _THREE, _LUH, 2.5),
 )

@@ -105,7 +105,7 @@ METHODS: tuple[Method, ...] = (
     Method("Sohl, Bobrow: 3.1", _INVERSE, sohl_bobrow.inverse_dynamics, 1, 60, 60),
     Method("Hollerbach 3x3", _INVERSE, hollerbach_3x3.inverse_dynamics, 1, 60, 60, displacements),
     Method("Hollerbach 4x4", _INVERSE, hollerbach.inverse_dynamics, 1, 60, 60, displacements),
-    Method("Xiang: recursive", _INVERSE, xiang.inverse_dynamics, 1, 60, 60),
+    Method("Xiang: recursive", _INVERSE, xiang.inverse_dynamics, 1, 60, 60, displacements),
     Method("Uicker, Kahn (1.2)", _INVERSE, uicker_kahn.inverse_dynamics, 4, 12, 20, displacements),
     Method("Xiang: regular (6)-(8)", _INVERSE, xiang_regular.inverse_dynamics, 4, 12, 20),
     Method("Lagrange on K - P (1.1)", _INVERSE, lagrange.inverse_dynamics, 2, 9, 20),

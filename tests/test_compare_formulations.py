@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
 import csv
 import math
 
+import numpy as np
 import pytest
 
 from cstormpy import cli
@@ -19,8 +21,8 @@ from cstormpy.comparison.formulations import (
     compare_formulations,
 )
 from cstormpy.errors import InvalidValue
-from cstormpy.formulations import luh_walker_paul, silver
-from cstormpy.formulations.counting import counted
+from cstormpy.formulations import luh_walker_paul, orin, silver
+from cstormpy.formulations.counting import Count, Tally, counted
 from cstormpy.formulations.registry import METHODS, PROBLEMS, Method
 
 STEEP = 4
@@ -106,19 +108,59 @@ def operations(found, body, n):
     return found.operations("forward dynamics", f"Johnson, Su: {body} body", n)[0]
 
 
-def test_silver_is_exactly_the_computation_of_luh():
-    """Silver (1981), 3.2: the same operations on the same numbers, whichever equations they were written from."""
+class Trace(Tally):
+    """A tally that keeps the operands of each operation, whatever their order and signs."""
 
-    def of(module, n):
-        mech = arm(n)
-        return [counted(module.inverse_dynamics, mech, *arguments("inverse dynamics", n), fold=fold) for fold in (0, 1)]
+    def __init__(self, fold):
+        super().__init__(fold)
+        self.kept = collections.Counter()
 
-    for n in (1, 2, 6, 15):
-        for (tau, mine), (other, its) in zip(of(luh_walker_paul, n), of(silver, n), strict=True):
-            assert tau == pytest.approx(other, rel=1e-13)
-            assert mine.multiplications == its.multiplications
-            assert mine.additions == its.additions
-            assert mine.functions == its.functions
+
+def traced(monkeypatch, function, *given):
+    """Return the operations of a function on counting numbers: how often each was done on which numbers."""
+    trace = Trace(fold=True)
+
+    def watched(original, name):
+        def operation(self, other):
+            before = (trace.multiplications, trace.additions)
+            result = original(self, other)
+            if (trace.multiplications, trace.additions) != before:
+                kind = "×" if name == "mul" else "+"
+                operands = sorted(f"{abs(float(x)):.9e}" for x in (self, other))
+                trace.kept[(kind, *operands)] += 1
+            return result
+
+        return operation
+
+    with monkeypatch.context() as patch:
+        for name in ("mul", "add", "sub"):
+            for side in ("", "r"):
+                method = f"__{side}{name}__"
+                patch.setattr(Count, method, watched(getattr(Count, method), name))
+        function(*(trace.numbers(x) if isinstance(x, np.ndarray) else x for x in given))
+    return trace
+
+
+@pytest.mark.parametrize("n", [1, 2, 6])
+def test_silver_is_exactly_the_computation_of_luh(monkeypatch, n):
+    """Silver (1981), 3.2: operation for operation, on the same numbers, whichever equations they were written from."""
+    mech, state = arm(n), arguments("inverse dynamics", n)
+    luh, silvers, others = (
+        traced(monkeypatch, module.inverse_dynamics, mech, *state) for module in (luh_walker_paul, silver, orin)
+    )
+    assert sum(luh.kept.values()) == luh.multiplications + luh.additions > 30
+    assert silvers.kept == luh.kept
+    assert n == 1 or others.kept != luh.kept
+
+
+@pytest.mark.parametrize("fold", [False, True])
+def test_silver_takes_as_many_operations_as_luh(fold):
+    for n in (1, 6, 15):
+        tallies = [
+            counted(module.inverse_dynamics, arm(n), *arguments("inverse dynamics", n), fold=fold)[1]
+            for module in (luh_walker_paul, silver)
+        ]
+        assert vars(tallies[0]) == vars(tallies[1])
 
 
 # ---------------------------------------------------------------- continuing

@@ -119,5 +119,5 @@ METHODS: tuple[Method, ...] = (
     Method("Kim: columns of Table 2", _MATRIX, kim.mass_matrix, 2, 12, 40),
     Method("Xiang: recursive (21)-(35)", _SENSITIVITY, xiang_sensitivity.inverse_sensitivity, 2, 12, 40),
     Method("Kim: derivative sweeps", _SENSITIVITY, kim_derivative.inverse_sensitivity, 2, 9, 20),
-    Method("Xiang: regular (9)-(11)", _SENSITIVITY, xiang_regular.inverse_sensitivity, 5, 9, 9),
+    Method("Xiang: regular (9)-(11)", _SENSITIVITY, xiang_regular.inverse_sensitivity, 5, 9, 12),
 )

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from cstormpy import formulations
+from cstormpy.comparison.formulations import arguments, arm
+from cstormpy.formulations.counting import counted
+from cstormpy.formulations.registry import METHODS
 
 PAGES = Path(__file__).resolve().parent.parent / "docs" / "papers"
 PAPERS = ("johnson_su", "kim", "silver", "sohl_bobrow", "xiang")
@@ -64,3 +67,18 @@ def test_notations_of_all_papers_stand_side_by_side():
     table = [line for line in lines if line.startswith("| ")]
     assert {line.count(" | ") + 1 for line in table} == {len(columns)}
     assert len(table) > 25
+
+
+def test_counts_in_the_guide_are_those_of_today():
+    text = (PAGES / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| ([^|]+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \$n(?:\^(\d))?\$ \|$", text, flags=re.MULTILINE
+    )
+    methods = {method.name: method for method in METHODS if method.problem == "inverse dynamics"}
+    assert len(rows) >= 9
+    for name, *told, order in rows:
+        state = arguments("inverse dynamics", 6)
+        loops, folded = (counted(methods[name].run, arm(6), *state, fold=fold)[1] for fold in (False, True))
+        found = [loops.multiplications, loops.additions, folded.multiplications, folded.additions]
+        assert [int(number) for number in told] == found, name
+        assert int(order or 1) == methods[name].order, name

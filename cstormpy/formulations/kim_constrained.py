@@ -53,6 +53,8 @@ Floats = NDArray[np.float64]
 
 LEAST = 1e-10
 """A singular value below this part of the greatest counts as 0, and a residual below this part of the force."""
+CONTRADICTION = 1e-6
+"""Prescribed accelerations that miss a constraint by more than this part of what is wanted contradict it."""
 
 
 class ConstrainedTorque(NamedTuple):
@@ -214,7 +216,7 @@ def constrained_hybrid_dynamics(
     wanted = -(A @ qdd_r + Adot @ rates)
     lam = inverse @ wanted  # (c)
     off = np.abs(A[:, is_v] @ W[is_v] @ lam - wanted)
-    if off.size and off.max() > 1e4 * LEAST * max(1.0, np.abs(wanted).max()):
+    if off.size and off.max() > CONTRADICTION * max(1.0, np.abs(wanted).max()):
         raise InvalidValue(f"constraint {int(off.argmax())}: the prescribed accelerations contradict it; fewer active")
     change = W @ lam  # (d): M_uv W λ in the rows of u, for there W is the torque that holds them
     return ConstrainedMotion(np.where(is_u, y + change - A.T @ lam, y + change), lam, rank)

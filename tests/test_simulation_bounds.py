@@ -113,7 +113,7 @@ def test_an_input_that_grows_from_zero_at_the_limit_holds_it_there(sim):
     assert out.x[-1, 0] == pytest.approx(0.5 - 5.0 / 6.0, abs=1e-8)  # free from t = 1 on
 
 
-def test_a_start_beyond_a_limit_is_one_at_it_and(sim):
+def test_a_start_beyond_a_limit_is_one_at_it(sim):
     out = sim.run(limited(sim, lambda t: -1.0 + 0.0 * t, x0=2.0, max=0.5), T=1.0)
     assert out.x[0, 0] == 0.5 and out.x[-1, 0] == pytest.approx(-0.5, abs=1e-9)
     out = sim.run(limited(sim, lambda t: 1.0 + 0.0 * t, min=0.25), T=1.0, start=[-3.0])

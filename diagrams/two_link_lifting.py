@@ -33,6 +33,7 @@ START, END = (1.32, -2.37), (2.80, -2.37)
 #: The weight [N], and where on the forearm it hangs [m].
 WEIGHT, TIP = (0.0, -10.0, 0.0), (0.4, 0.0, 0.0)
 LINK = "forearm"
+HANGING = Load(LINK, force=WEIGHT, point=TIP)
 
 
 def problem(points: int = 22, samples: int = 201, mixture: float = 0.01) -> Problem:
@@ -43,7 +44,7 @@ def problem(points: int = 22, samples: int = 201, mixture: float = 0.01) -> Prob
         start=START,
         end=END,
         objective=Mixed(mixture),
-        loads=Load(LINK, force=WEIGHT, point=TIP),
+        loads=HANGING,
         points=points,
         samples=samples,
     )
@@ -87,10 +88,8 @@ def build(
     bd = sim.blockdiagram(name="two_link_lifting")
     mech = asked.mech.with_drive(active=())
     end = solution.motion(solution.duration)
-    rest, R = np.zeros(2), mech.forward_kinematics(end)[-1, :3, :3]
-    force = np.array(WEIGHT) @ R
-    wrench = np.array([np.zeros(6), [*np.cross(TIP, force), *force]])
-    laws = laws_along(mech, solution, end, STIFF, hold=mech.inverse_dynamics(end, rest, rest, wrench=wrench))
+    rest = np.zeros(2)
+    laws = laws_along(mech, solution, end, STIFF, hold=mech.inverse_dynamics(end, rest, rest, wrench=HANGING))
     plant = replay(bd, mech, solution, laws, controller, offset, limit, "Arm", wrench=True)
     weight = bd.CONSTANT(np.array(WEIGHT), name="weight")
     load = bd.WRENCH(mech, LINK, frame="base", point=TIP, load="force", name="load")

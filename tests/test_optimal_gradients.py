@@ -295,7 +295,7 @@ def test_every_constraint_has_the_jacobian_of_the_computed_values(kind, duration
         "power": lambda m: (m.tau * m.qd)[m.grid][:, motors],
         "own": lambda m: (m.q * m.qd)[m.grid][:, 0] + m.t[m.grid],
         "differenced": lambda m: (np.sin(m.q) * m.tau)[m.grid.stop - 1],
-        "no motor": lambda m: m.tau[problem.transcription.places("breaks")][:, [0]],
+        "no motor": lambda m: m.tau[problem.transcription.places("collocation")][:, [0]],
     }
     J, motions = programme.jacobian(x), moved(problem, x)
     seen = 0

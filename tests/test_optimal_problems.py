@@ -82,9 +82,10 @@ def crossings(solution, joint):
 
 
 def test_time_optimal_arm_with_limits_at_the_papers_samples():
-    """The paper prints 0.3934 s; limits at 21 points only are exceeded by 3 N m between them."""
-    solution = time_optimal(samples=21).solve()
-    assert solution.converged and solution.feasible
+    """The paper prints 0.3934 s; limits at 21 points only are exceeded by 3 N m between them: that is not feasible."""
+    solution = time_optimal(samples=21).solve(refine=False)
+    assert not solution.converged and not solution.feasible
+    assert solution.outcomes[0].sampled <= 1e-6
     assert solution.duration == pytest.approx(0.39203, abs=2e-5)
     assert solution.excess[0].amount == pytest.approx(3.0, abs=0.2)
     assert solution.excess[0].kind == "torque"
@@ -121,8 +122,8 @@ def test_both_solvers_agree():
     by = {solver: problem.solve(solver=solver).duration for solver in ("slsqp", "ipopt")}
     assert by["slsqp"] == pytest.approx(by["ipopt"], abs=1e-6)
     problem = acrobot(steps=100)
-    found = problem.solve(solver="ipopt", iterations=200)
-    assert found.cost == pytest.approx(problem.solve(solver="slsqp").cost, rel=1e-3)
+    found = problem.solve(solver="ipopt", iterations=200, refine=False)
+    assert found.cost == pytest.approx(problem.solve(solver="slsqp", refine=False).cost, rel=1e-3)
 
 
 @pytest.mark.slow
@@ -356,7 +357,7 @@ def test_a_callback_sees_each_iteration_and_may_end_the_search():
     assert not solution.converged
     assert solution.reason == "stopped by the user"
     ranks = [(max(now.violation - 1e-6, 0.0) > 0, now.violation if now.violation > 1e-6 else now.cost) for now in seen]
-    assert (not solution.feasible, solution.violation if not solution.feasible else solution.cost) <= min(ranks)
+    assert solution.outcomes[0].sampled_rank <= min(ranks)
 
 
 @pytest.mark.parametrize("starts", [1, 4])
@@ -395,7 +396,7 @@ def test_motions_that_are_not_finite_do_not_stop_the_search():
     programme = problem.programme()
     wild = np.full(programme.n, 1e160)
     assert not programme.finite(wild)
-    assert programme.cost(wild) == 1e12
+    assert programme.cost(wild) == np.inf
     assert programme.violation(wild) == np.inf
     solution = problem.solve()
     assert solution.cost < problem.programme().cost(problem.first_guess())
@@ -404,8 +405,8 @@ def test_motions_that_are_not_finite_do_not_stop_the_search():
 
 def test_stages_go_from_coarse_to_fine_with_the_same_motion():
     problem = acrobot(points=10, steps=100)
-    coarse = problem.solve()
-    fine = problem.solve(stages=[Stage(), Stage(points=20)])
+    coarse = problem.solve(refine=False)
+    fine = problem.solve(stages=[Stage(), Stage(points=20)], refine=False)
     assert len(fine.spline.control_points) == 20
     assert fine.cost < coarse.cost
     carried_over = carried(coarse.problem, coarse.x, fine.problem)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
     from cstormpy.optimal.samples import Samples
     from cstormpy.optimal.solution import Solution
-    from cstormpy.optimal.solving import Progressed
+    from cstormpy.optimal.starts import Progressed
 
 __all__ = ["SearchWindow", "packed"]
 

@@ -7,7 +7,8 @@ from cstormpy.optimal.loads import Load
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.samples import Samples
 from cstormpy.optimal.solution import Solution
-from cstormpy.optimal.solving import Progressed, Stage
+from cstormpy.optimal.stages import Stage
+from cstormpy.optimal.starts import Progressed
 from cstormpy.optimal.terms import Acceleration, Effort, EnergySpent, Jerk, Mixed, Objective, Term, Terminal, Time
 from cstormpy.optimal.user_terms import AtEnd, Constraint, Running
 

@@ -9,18 +9,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.errors import InvalidValue, NonFinite, ShapeError
-from cstormpy.optimal.differences import STENCIL
+from cstormpy.optimal.differences import STENCIL, differenced
+from cstormpy.optimal.differences import STEP as PART
 from cstormpy.optimal.programme import Programme
-from cstormpy.optimal.samples import Array
+from cstormpy.optimal.samples import CHANNELS, TIMES, Array, Parts, Samples
 from cstormpy.optimal.terms import Objective
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["GradientCheck", "check_gradients", "differences"]
+__all__ = ["GradientCheck", "check_gradients", "differences", "wrong_gradient"]
 
 STEP = 1e-3
-"""Step of the differences to a variable; T is moved by this part of itself."""
+"""Step of the differences to a variable, as a part of its size."""
+
+ROUNDING, TINY = 1e-12, 1e-300
+"""A change by less than this part of a value says nothing about its derivative; nor does one below the second
+number."""
+
+WRONG, SMOOTH = 1e-4, 1e-5
+"""A derivative that differs from a difference by more than the first part of the largest is wrong, if the difference
+changes by less than the second where its step is halved: else the function has an edge there."""
+
+EDGES = 0.05
+"""Part of the samples that may lie on edges, to either side of which the function changes by the same."""
 
 
 @dataclass(frozen=True)
@@ -84,26 +96,74 @@ def check_gradients(problem: Problem, x: Array | None, tolerance: float) -> Grad
     if x is None:
         x = problem.first_guess()
         x = x + 0.05 * np.random.default_rng(0).normal(size=x.shape) * np.where(
-            np.arange(t.size) < t.map.size, 1.0, 0.0
+            np.arange(t.size) < t.map.size, t.variable_sizes, 0.0
         )
     elif np.shape(x) != (t.size,):
         raise ShapeError(f"x: expected the shape ({t.size},), got {np.shape(x)}")
-    steps = np.full(t.size, STEP)
-    if t.free_duration:
-        steps[-1] = STEP * x[-1]
+    steps = STEP * t.variable_sizes
     errors: dict[str, float] = {}
     for weight, term in problem.objective.parts:
         part = Programme(t, Objective([(weight, term)]), (), *problem.bounds, x)
-        _keep(errors, term._shown(), part.gradient(x)[None], differences(part.cost, x, steps))
+        exact, differenced = part.gradient(x)[None] * steps, differences(part.cost, x, steps) * steps
+        _keep(errors, term._shown(), exact, differenced, np.array(part.cost(x)))
     for constraint in problem.constraints:
         part = Programme(t, Objective(), (constraint,), *problem.bounds, x)
-        _keep(errors, f"constraint {constraint.name!r}", part.jacobian(x), differences(part.constraints, x, steps))
+        exact, differenced = part.jacobian(x) * steps, differences(part.constraints, x, steps) * steps
+        _keep(errors, f"constraint {constraint.name!r}", exact, differenced, part.constraints(x))
     return GradientCheck(errors, tolerance)
 
 
-def _keep(errors: dict[str, float], name: str, exact: Array, differenced: Array) -> None:
+def _keep(errors: dict[str, float], name: str, exact: Array, differenced: Array, values: Array) -> None:
     if not np.isfinite(differenced).all():
         raise NonFinite(f"{name}: is not finite near to where its gradient is to be checked")
-    size = max(float(np.abs(exact).max(initial=0.0)), float(np.abs(differenced).max(initial=0.0)), 1e-12)
+    rounding = ROUNDING * float(np.abs(values).max(initial=0.0))
+    size = max(float(np.abs(exact).max(initial=0.0)), float(np.abs(differenced).max(initial=0.0)), rounding, TINY)
     same = sum(key == name or key.startswith(f"{name} #") for key in errors)
     errors[f"{name} #{same + 1}" if same else name] = float(np.abs(exact - differenced).max(initial=0.0)) / size
+
+
+def wrong_gradient(problem: Problem, x: Array) -> str:
+    """Return which gradient of the user's own is wrong along the motion of x, and by how much; nothing if none is."""
+    t = problem.transcription
+    motion = t.evaluate(x)
+    if motion is None:
+        return ""
+    owners: list[tuple[str, Any, Samples]] = []
+    for _, term in problem.objective.parts:
+        places = t.grid if term.kind == "integral" else slice(t.grid.stop - 1, t.grid.stop)
+        owners.append((term._shown(), term, motion.samples.at(places)))
+    for constraint in problem.constraints:
+        owners.append((f"constraint {constraint.name!r}", constraint, motion.samples.at(t.places(constraint.imposed))))
+    for name, owner, at in owners:
+        if getattr(owner, "gradient", None) is not None:
+            error, channel = _worst_channel(problem, owner, at)
+            if error > WRONG:
+                return f"{name}: its gradient to {channel!r} is off by {error:.2g} of the largest derivative"
+    return ""
+
+
+def _worst_channel(problem: Problem, owner: Any, at: Samples) -> tuple[float, str]:
+    """Return the largest error of a gradient, relative to the largest derivative, and the channel that has it."""
+    given: Parts = owner.derivatives(at)
+    wide, close = differenced(owner.values, at), differenced(owner.values, at, 0.5 * PART)
+    channels = [*CHANNELS, *TIMES] if problem.free_duration else list(CHANNELS)
+
+    def of(parts: Parts, channel: str) -> Array:
+        if channel in TIMES:
+            return np.asarray(parts.get(channel, np.zeros(known.shape)) * at.duration)
+        return np.asarray(parts.get(channel, np.zeros((*known.shape, 1))) * at.sizes.of(channel))
+
+    known = owner.values(at)
+    values = float(np.abs(known).max(initial=0.0))
+    largest = max([float(np.abs(of(p, c)).max(initial=0.0)) for p in (given, wide) for c in channels])
+    largest = max(largest, ROUNDING * values, TINY)
+    worst = (0.0, "")
+    for channel in channels:
+        exact, first, second = (of(parts, channel) for parts in (given, wide, close))
+        if channel == "qddd":  # the jerk of a joint that is integrated is not known
+            moved = np.isin(np.arange(first.shape[-1]), problem.driven)
+            exact, first, second = exact * moved, first * moved, second * moved
+        off = np.where(np.abs(first - second) <= SMOOTH * largest, np.abs(exact - second), 0.0)
+        by_sample = np.sort(off.reshape(len(at), -1).max(axis=1))
+        worst = max(worst, (float(by_sample[-1 - int(EDGES * len(at))]) / largest, channel))
+    return worst

@@ -11,8 +11,9 @@ import numpy as np
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.constraints import PathConstraint
-from cstormpy.optimal.joints import targets_of
+from cstormpy.optimal.joints import targets_of, turning
 from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.sizes import Sizes
 from cstormpy.trajectory import EndConditions
 
 __all__ = ["EndState", "State", "end_conditions", "read_state"]
@@ -84,11 +85,18 @@ class EndState(PathConstraint):
         self._at = {channel: np.flatnonzero(~np.isnan(t)) for channel, t in self._targets.items()}
         wanted = np.concatenate([t[self._at[channel]] for channel, t in self._targets.items()])
         super().__init__(wanted, wanted, "end", name)
-        self.columns = [f"{channel} of joint {j}" for channel, at in self._at.items() for j in at]
+        self.channels = tuple(self._targets)
 
-    def scale(self, count: int) -> Array:
-        """Return ones: radians, metres and seconds."""
-        return np.ones(count)
+    def scale(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return the sizes of positions and rates."""
+        return np.concatenate([sizes.of(channel)[joints] for channel, joints in self._at.items()])
+
+    def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
+        """Return joints and units."""
+        units = [("rad" if angle else "m") for angle in turning(mech)]
+        return [
+            (mech.names[j], units[j] + "/s" * (channel == "qd")) for channel, joints in self._at.items() for j in joints
+        ]
 
     def values(self, at: Samples) -> Array:
         """Return what is asked, (N, k)."""

@@ -15,6 +15,7 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism import checks as numbers
 from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.sizes import Sizes
 
 __all__ = ["KINDS", "AtLike", "JointLimit", "PathConstraint", "Pose", "Position"]
 
@@ -30,8 +31,14 @@ class PathConstraint:
     ----------
     lower, upper : ndarray, () or (k,)
     at : str or tuple of float
+        Where it holds.
     name : str
+    channels : tuple of str
+        The channels that it is known to depend on.
     """
+
+    channels: tuple[str, ...] = ()
+    collocation: str | tuple[float, ...] = "collocation"
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, at: AtLike, name: str) -> None:
         self.name = numbers.name(name, "name of a constraint")
@@ -45,6 +52,20 @@ class PathConstraint:
             raise NonFinite(f"constraint {name!r}: an infinite bound leaves nothing; lower is −∞ or finite")
         self.at = _where(at, name)
 
+    @property
+    def equations(self) -> bool:
+        """Whether all bounds are equal."""
+        return bool(np.all(self.lower == self.upper))
+
+    @property
+    def imposed(self) -> str | tuple[float, ...]:
+        """Where a solver is asked to meet it: equations that hold all the time at as many phases as a spline can."""
+        return self.collocation if self.equations and self.at == "all" else self.at
+
+    def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
+        """Return what each number belongs to, as a joint or an axis, and its unit."""
+        return [("" if count == 1 else f"[{c}]", "") for c in range(count)]
+
     def values(self, at: Samples) -> Array:
         """Return c at N samples, (N, k)."""
         raise NotImplementedError
@@ -56,11 +77,25 @@ class PathConstraint:
     def check(self, mech: Mechanism) -> None:
         """Refuse a mechanism that the constraint does not fit."""
 
-    def scale(self, count: int) -> Array:
-        """Return the size of the numbers that a bound is measured by, (k,)."""
+    def scale(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return what the numbers, and by how much they are violated, are divided by, (k,).
+
+        It is the greater bound; where both are zero or none, what `_size` says.
+        """
         low, high = (np.where(np.isfinite(b), np.abs(b), 0.0) for b in (self.lower, self.upper))
-        size = np.maximum(low, high)
-        return np.broadcast_to(np.where(size > 0.0, size, 1.0), (count,)).copy()
+        size = np.broadcast_to(np.maximum(low, high), values.shape[1:])
+        return size.copy() if (size > 0.0).all() else np.where(size > 0.0, size, self._size(values, parts, sizes))
+
+    def _size(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return the characteristic size, (k,): how far values at the guess, (N, k), are from zero and can be moved."""
+        found = [np.abs(values).max(axis=0, initial=0.0)]
+        for channel, part in parts.items():
+            if channel in ("t", "duration"):
+                found.append(sizes.time * np.abs(part).max(axis=0, initial=0.0))
+            else:
+                found.append((sizes.of(channel) * np.abs(part)).max(axis=(0, 2), initial=0.0))
+        size = np.max(found, axis=0)
+        return np.where(size > 0.0, size, 1.0)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, at={self.at!r})"
@@ -95,10 +130,18 @@ class JointLimit(PathConstraint):
         self.kind = kind
         self.joints = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
         self.channel, of_angle, of_length = KINDS[kind]
+        self.channels = ("tau", "qd") if self.channel is None else (self.channel,)
         self.columns = [mech.names[k] for k in self.joints]
         self.units = [of_angle if angle else of_length for angle in turning(mech)[self.joints]]
         self._select = np.eye(mech.n)[self.joints]
         super().__init__(low[self.joints], high[self.joints], "all", kind)
+
+    def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
+        """Return joints and units."""
+        return list(zip(self.columns, self.units, strict=True))
+
+    def _size(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        return (sizes.power if self.channel is None else sizes.of(self.channel))[self.joints]
 
     def values(self, at: Samples) -> Array:
         """Return what is limited, (N, k)."""
@@ -125,7 +168,8 @@ class Position(PathConstraint):
     tool : array_like, (3,), optional
         The point in the link's frame; its origin unless given.
     at : {"all", "start", "end", "breaks"} or sequence of floats
-        Where it holds. An equation at all samples is more than a spline can meet; "breaks" asks it at the knots.
+        Where it holds: all the time, at an end, at the knots, or at phases from 0 to 1. An equation that holds all the
+        time is asked at the knots, and knots are added until it holds between them, too.
     name : str, optional
 
     Examples
@@ -160,9 +204,13 @@ class Position(PathConstraint):
         """Refuse a link that does not exist."""
         link_index(mech, self.link)
 
-    def scale(self, count: int) -> Array:
-        """Return one metre."""
-        return np.ones(count)
+    def scale(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return the length of the mechanism."""
+        return np.full(len(self.axes), sizes.length)
+
+    def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
+        """Return axes of the base."""
+        return [(axis, "m") for axis in self.columns]
 
     def values(self, at: Samples) -> Array:
         """Return the coordinates of the point, (N, k)."""
@@ -214,6 +262,14 @@ class Pose(PathConstraint):
     def check(self, mech: Mechanism) -> None:
         """Refuse a link that does not exist."""
         link_index(mech, self.link)
+
+    def scale(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return one radian for rotations, the length of the mechanism for translations."""
+        return np.where(self.axes < 3, 1.0, sizes.length)
+
+    def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
+        """Return the components."""
+        return [(name, "rad" if name.startswith("r") else "m") for name in self.columns]
 
     def _away(self, at: Samples) -> Array:
         pose = at.mech.forward_kinematics(at.q)[:, link_index(at.mech, self.link)]

@@ -34,7 +34,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     if problem.inverse:
         q, qd, qdd, qddd = curves
         tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads)
-        return Samples(mech, spline.duration, np.zeros(len(times)), times, q, qd, qdd, tau, qddd)
+        return Samples(mech, spline.duration, np.zeros(len(times)), times, q, qd, qdd, tau, qddd, problem.setup.sizes)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)
     k = np.clip(place.astype(np.intp), 0, steps - 1)
@@ -46,7 +46,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         else:
             u[:, j] = curves[0][:, c]
     r = mech.hybrid_dynamics(q, qd, u, wrench=loads)
-    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk)
+    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes)
 
 
 def _quintic(at: Samples, k: Indices, s: Array, h: float) -> tuple[Array, Array]:

@@ -10,32 +10,39 @@ import numpy as np
 
 from cstormpy.dynamics.border import as_floats
 from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
-from cstormpy.optimal.samples import CHANNELS, Array, Samples
+from cstormpy.optimal.samples import CHANNELS, TIMES, Array, Samples
 
 __all__ = ["STENCIL", "differenced", "read_parts", "read_values"]
 
 STEP = 1e-3
-"""Step of the differences; the error of fourth order and rounding are both about 1e-12 of the scale there."""
+"""Step of the differences, as a part of the size of what is moved; the error of fourth order and rounding are both
+about 1e-12 of the scale there."""
 
 STENCIL = ((-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 / 12.0))
 """Places and weights of the first derivative, of fourth order."""
 
 
-def differenced(function: Callable[[Samples], Array], at: Samples) -> dict[str, Array]:
-    """Return the derivatives of function(samples), (N, …), to all channels, (N, …, n) each, and (N, …) to "t"."""
+def differenced(function: Callable[[Samples], Array], at: Samples, part: float = STEP) -> dict[str, Array]:
+    """Return the derivatives of function(samples), (N, …), to all channels.
+
+    They are (N, …, n) each; (N, …) to "t" and to "duration", T as the function reads it.
+    """
     parts: dict[str, Array] = {}
     for channel in CHANNELS:
         x = getattr(at, channel)
-        columns = [_column(function, at, channel, j) for j in range(x.shape[1])]
+        columns = [_column(function, at, channel, j, part) for j in range(x.shape[1])]
         parts[channel] = np.stack(columns, axis=-1)
-    moved = [(w / STEP) * function(replace(at, t=at.t + k * STEP)) for k, w in STENCIL]
+    step = part * at.duration
+    moved = [(w / step) * function(replace(at, t=at.t + k * step)) for k, w in STENCIL]
     parts["t"] = np.sum(moved, axis=0)
+    moved = [(w / step) * function(replace(at, duration=at.duration + k * step)) for k, w in STENCIL]
+    parts["duration"] = np.sum(moved, axis=0)
     return {channel: part for channel, part in parts.items() if np.any(part)}
 
 
-def _column(function: Callable[[Samples], Array], at: Samples, channel: str, j: int) -> Array:
+def _column(function: Callable[[Samples], Array], at: Samples, channel: str, j: int, part: float) -> Array:
     x = getattr(at, channel)
-    step = STEP * max(1.0, float(np.abs(x[:, j]).max(initial=0.0)))
+    step = part * max(float(at.sizes.of(channel)[j]), float(np.abs(x[:, j]).max(initial=0.0)))
     total: Any = 0.0
     for k, weight in STENCIL:
         moved = x.copy()
@@ -59,9 +66,9 @@ def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> di
         raise InvalidType(f"{what}: expected a mapping from channels to arrays, got a {type(parts).__name__}")
     found = {}
     for channel, part in parts.items():
-        if channel not in (*CHANNELS, "t"):
-            raise unknown_name(f"{what}: channel", channel, (*CHANNELS, "t"))
-        shape = front if channel == "t" else (*front, at.mech.n)
+        if channel not in (*CHANNELS, *TIMES):
+            raise unknown_name(f"{what}: channel", channel, (*CHANNELS, *TIMES))
+        shape = front if channel in TIMES else (*front, at.mech.n)
         found[channel] = read_values(part, shape, f"{what}, {channel!r}")
         if not np.isfinite(found[channel]).all():
             raise NonFinite(f"{what}, {channel!r}: all numbers must be finite")

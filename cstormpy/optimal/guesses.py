@@ -19,6 +19,9 @@ __all__ = ["followed", "guessed_points", "random_points", "read_guess"]
 WAVES = 3
 """Half waves that are added to a guess."""
 
+SPREAD = 3.0
+"""Their size [rad], in lengths of the mechanism where a joint slides, unless it is given; torques have their own."""
+
 
 def guessed_points(problem: Problem) -> Array:
     """Return the control points (m, n_driven) of the cubic from the start to the end, at rest at both.
@@ -30,13 +33,13 @@ def guessed_points(problem: Problem) -> Array:
     if not problem.inverse:
         moved = problem.mech.active_mask[problem.driven]
         first, last = np.where(moved, first, 0.0), np.where(moved, last, 0.0)
-    m = len(problem.knots) - problem.options.degree - 1
+    m = len(problem.knots) - problem.degree - 1
     return followed(cubic(np.nan_to_num(first), np.nan_to_num(last), 1.0), problem, m)
 
 
 def greville(problem: Problem) -> Array:
     """Return the phase at which each control point has the most weight, (m,)."""
-    p, knots = problem.options.degree, problem.knots
+    p, knots = problem.degree, problem.knots
     windows = np.lib.stride_tricks.sliding_window_view(knots[1:-1], p)
     return np.asarray(windows.mean(axis=1))
 
@@ -46,7 +49,10 @@ def random_points(problem: Problem, rng: np.random.Generator) -> Array:
     s = greville(problem)[:, None, None]
     count = np.arange(1, WAVES + 1)
     sizes = rng.uniform(-1.0, 1.0, (len(problem.driven), WAVES)) / np.sqrt(count)
-    points = problem.options.spread * (sizes * np.sin(np.pi * count * s)).sum(axis=2)
+    of, driven, given = problem.setup.sizes, problem.driven, problem.options.spread
+    natural = np.where(problem.setup.moved, SPREAD * of.q[driven], of.tau[driven])
+    spread = natural if given is None else np.full(len(driven), given)
+    points = spread * (sizes * np.sin(np.pi * count * s)).sum(axis=2)
     if not problem.inverse:
         torques = ~problem.mech.active_mask[problem.driven]
         limits = [limit for limit in problem.limits if limit.kind == "torque"]
@@ -54,7 +60,7 @@ def random_points(problem: Problem, rng: np.random.Generator) -> Array:
             j = problem.driven[c]
             if limits and j in limits[0].joints:
                 k = list(limits[0].joints).index(j)
-                points[:, c] *= 0.5 * float(limits[0].upper[k] - limits[0].lower[k]) / problem.options.spread
+                points[:, c] *= 0.5 * float(limits[0].upper[k] - limits[0].lower[k]) / spread[c]
     return np.asarray(points)
 
 
@@ -62,7 +68,7 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
     """Return the control points (m, n_driven) of a guess that was given; None if there is none."""
     if guess is None:
         return None
-    m, n = len(problem.knots) - problem.options.degree - 1, len(problem.driven)
+    m, n = len(problem.knots) - problem.degree - 1, len(problem.driven)
     if isinstance(guess, BSpline):
         return followed(guess, problem, m)
     if isinstance(guess, str):
@@ -78,8 +84,8 @@ def followed(curve: BSpline, problem: Problem, m: int) -> Array:
     if curve.n != n:
         raise ShapeError(f"guess: expected a motion of {n} or {problem.mech.n} joints, got one of {curve.n}")
     unit = curve.with_start(0.0).with_duration(1.0)
-    same = unit.degree == problem.options.degree and len(unit.knots) == len(problem.knots)
+    same = unit.degree == problem.degree and len(unit.knots) == len(problem.knots)
     if same and np.allclose(unit.knots, problem.knots, atol=1e-12):
         return unit.control_points.copy()
-    fitted = BSpline.from_curve(unit, knots=problem.knots, degree=problem.options.degree)
+    fitted = BSpline.from_curve(unit, knots=problem.knots, degree=problem.degree)
     return fitted.control_points.copy()

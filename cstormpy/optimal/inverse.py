@@ -26,8 +26,8 @@ class Inverse(Transcription):
     ----------
     setup : Setup
         All joints are on splines.
-    count : int
-        Samples of the grid, both ends included.
+    grid : ndarray
+        Phases of the samples at which limits hold, both ends included.
     integrals : bool
         Whether anything is integrated.
     phases : ndarray
@@ -36,13 +36,16 @@ class Inverse(Transcription):
         Into how many pieces each segment is cut for the integrals.
     """
 
-    def __init__(self, setup: Setup, count: int, integrals: bool, phases: Array | None = None, pieces: int = 1) -> None:
+    def __init__(
+        self, setup: Setup, grid: Array, integrals: bool, phases: Array | None = None, pieces: int = 1
+    ) -> None:
         super().__init__(setup)
         sites, weights = _gauss(setup.knots, setup.degree, pieces) if integrals else (np.zeros(0), np.zeros(0))
         further = np.zeros(0) if phases is None else phases
+        count = len(grid)
         self.grid = slice(0, count)
         self.quadrature = slice(count, count + len(sites))
-        self.phases = np.concatenate([np.linspace(0.0, 1.0, count), sites, further])
+        self.phases = np.concatenate([grid, sites, further])
         self.weights = np.concatenate([np.zeros(count), weights, np.zeros(len(further))])
         self._prepare_bases()
         self._prepare_dynamics()
@@ -100,7 +103,7 @@ class Inverse(Transcription):
         _, status = run_batch(self._kernel, self._tables, arguments, N, self._numbers, 1)
         if status != 0 or not np.isfinite(columns).all():
             return None
-        samples = Samples(mech, T, self.weights, T * self.phases, q, qd, qdd, tau, qddd)
+        samples = Samples(mech, T, self.weights, T * self.phases, q, qd, qdd, tau, qddd, self.setup.sizes)
         return InverseEvaluation(self, samples, columns)
 
     def plan(self, places: Indices) -> RowPlan:
@@ -143,6 +146,8 @@ class InverseEvaluation(Evaluation):
                     total += float(np.vdot(part, rate))
             if "t" in parts:
                 total += float(parts["t"] @ owner.phases)
+            if "duration" in parts:
+                total += float(parts["duration"].sum())
             gradient[-1] = total
         return gradient
 
@@ -179,6 +184,8 @@ class InverseEvaluation(Evaluation):
                 last += np.einsum("ri,ri->r", part, rate[plan.places])
         if "t" in parts:
             last += parts["t"] * owner.phases[plan.places]
+        if "duration" in parts:
+            last += parts["duration"]
         return np.concatenate([total, last])
 
 

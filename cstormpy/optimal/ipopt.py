@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.samples import Array
+from cstormpy.optimal.scaling import STEEP, Scaled
 from cstormpy.optimal.transcription import Indices
 
 __all__ = ["colours_of", "has_ipopt", "solve_ipopt"]
@@ -32,7 +32,7 @@ def has_ipopt() -> bool:
 
 
 def solve_ipopt(
-    programme: Programme,
+    programme: Scaled,
     x0: Array,
     iterations: int,
     tolerance: float,
@@ -58,6 +58,7 @@ def solve_ipopt(
         "acceptable_tol": 1e-6,
         "bound_relax_factor": 0.0,
         "mu_strategy": "adaptive",
+        "obj_scaling_factor": 1.0 / STEEP,  # its first step is that of Newton, so that the cost need not be steep
     }
     for name, value in options.items():
         solver.add_option(name, value)
@@ -74,7 +75,7 @@ def solve_ipopt(
 class _Asked:
     """What cyipopt asks."""
 
-    def __init__(self, programme: Programme, after_iteration: Callable[[Array], None], refuse: type[Exception]) -> None:
+    def __init__(self, programme: Scaled, after_iteration: Callable[[Array], None], refuse: type[Exception]) -> None:
         self.programme, self.after_iteration, self.refuse = programme, after_iteration, refuse
         self.iterations = 0
         self.raised: BaseException | None = None
@@ -150,7 +151,7 @@ class _Asked:
         return True
 
 
-def _pattern(programme: Programme) -> Any:
+def _pattern(programme: Scaled) -> Any:
     """Return which variables meet in the Hessian, (n, n): those that matter to a common sample."""
     t = programme.transcription
     plan = t.plan(np.arange(len(t.phases)))

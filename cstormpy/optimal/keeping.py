@@ -1,8 +1,9 @@
 """Answers that are kept: with the package, or in the user's cache, each with what made it, and verified when read.
 
 A file holds what was asked (`made_by`), with which versions it was answered, and of each solution the variables and the
-result. It is found by what was asked, and it counts only if the problem itself finds the same cost and violation at
-those variables: a file that is damaged, forged or out of date is a file that is not there.
+result; also how the problem was refined. It is found by what was asked, and it counts only if the problem itself finds
+the same cost at those variables, and that they are feasible: a file that is damaged, forged or out of date is a file
+that is not there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cstormpy import json_files
 from cstormpy.errors import CstormError, FileFormatError
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.solution import Solution
-from cstormpy.optimal.solving import FEASIBLE, INTERRUPTED, STOPPED, Outcome
+from cstormpy.optimal.starts import INTERRUPTED, KEPT, STOPPED, Outcome
 from cstormpy.reporting import notice
 
 __all__ = ["asked", "file_name", "solved", "written"]
@@ -34,7 +35,10 @@ DIGITS = 12
 """Significant digits to which numbers that were asked must agree."""
 
 SAME_COST = 1e-6
-"""Largest difference of a cost that was kept from what the problem finds, relative to 1 + |cost|."""
+"""Largest difference of a cost that was kept from what the problem finds, relative to the cost."""
+
+REFINED = ("samples", "steps", "points", "knots")
+"""The options that a search may have refined."""
 
 WITH = "cstormpy", "numpy", "scipy"
 
@@ -132,17 +136,24 @@ def _read(path: Path, problem: Problem, made_by: Mapping[str, Any]) -> tuple[Sol
 def _restored(problem: Problem, entry: Any) -> Solution:
     """Return a solution from its variables, after the problem has confirmed its cost and violation."""
     x, result = np.array(entry["x"], dtype=np.float64), entry["result"]
+    changes = {name: entry["refined"][name] for name in REFINED if name in entry.get("refined", {})}
+    problem = problem.replace(**changes) if changes else problem
     low, high = problem.bounds
-    if x.shape != low.shape or not np.isfinite(x).all() or ((x < low - FEASIBLE) | (x > high + FEASIBLE)).any():
+    slack = KEPT * problem.transcription.variable_sizes
+    if x.shape != low.shape or not np.isfinite(x).all() or ((x < low - slack) | (x > high + slack)).any():
         raise FileFormatError("x: is not of this problem")
     programme = problem.programme(x)
-    cost, violation = programme.cost(x), programme.violation(x)
-    differs = abs(cost - float(result["cost"])) > SAME_COST * (1.0 + abs(cost))
-    if not programme.finite(x) or differs or violation > max(FEASIBLE, 2.0 * float(result["violation"])):
+    cost, sampled = programme.cost(x), programme.violation(x)
+    differs = abs(cost - float(result["cost"])) > SAME_COST * abs(cost)
+    best = Outcome(0, x, cost, np.inf, bool(result["converged"]), str(result["reason"]), sampled)
+    if not programme.finite(x) or differs:
         raise FileFormatError("result: is not what these variables give")
-    best = Outcome(0, x, cost, violation, bool(result["converged"]), str(result["reason"]))
+    best.measure(problem)
+    if not best.feasible:
+        raise FileFormatError("result: is not feasible")
+    best.problem, best.changes = problem, changes
     best.iterations, best.evaluations = int(result["iterations"]), int(result["evaluations"])
-    best.history = [(cost, violation)]
+    best.history = [(cost, sampled)]
     return Solution(problem, best, (best,), str(result["solver"]), float(result["seconds"]))
 
 
@@ -151,8 +162,13 @@ def written(made_by: Mapping[str, Any], found: Sequence[Solution]) -> dict[str, 
     return {
         "made_by": dict(made_by),
         "made_with": {name: _version(name) for name in WITH},
-        "solutions": [{"result": _result(each), "x": each.x.tolist()} for each in found],
+        "solutions": [_solution(each) for each in found],
     }
+
+
+def _solution(solution: Solution) -> dict[str, Any]:
+    plain = {name: np.asarray(value).tolist() for name, value in solution.refined.items() if value is not None}
+    return {"result": _result(solution), **({"refined": plain} if plain else {}), "x": solution.x.tolist()}
 
 
 def _version(name: str) -> str:

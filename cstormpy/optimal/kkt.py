@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.samples import Array
+from cstormpy.optimal.scaling import Scaled
 
 __all__ = ["kkt_residual"]
 
@@ -13,7 +13,7 @@ ACTIVE = 1e-5
 """A scaled constraint as near to its bound as this may have a multiplier."""
 
 
-def kkt_residual(programme: Programme, x: Array) -> float:
+def kkt_residual(programme: Scaled, x: Array) -> float:
     """Return the least ‖∇cost − Jᵀ λ‖ (largest entry) over multipliers of the right sign, relative to ‖∇cost‖.
 
     Only constraints and bounds that are active have one. NaN where the motion is not finite, or no multipliers are
@@ -39,7 +39,7 @@ def kkt_residual(programme: Programme, x: Array) -> float:
     return float(np.abs(signed.T @ multipliers - gradient).max()) / size
 
 
-def _active(programme: Programme, x: Array) -> tuple[Array, Array]:
+def _active(programme: Scaled, x: Array) -> tuple[Array, Array]:
     """Return gradients of active constraints, (k, n), and the signs of their multipliers: 1, −1, or 0 for equations."""
     rows, signs = [np.zeros((0, programme.n))], [np.zeros(0)]
     if len(programme.lower):

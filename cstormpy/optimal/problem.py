@@ -18,14 +18,18 @@ from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.loads import read_loads
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.reading import (
+    fitting_steps,
     read_duration,
     read_knots,
     read_limits,
+    read_samples,
     refuse_outside,
     variable_bounds,
     without_motor,
 )
+from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.samples import Array, Samples
+from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.shooting import Shooting
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
@@ -35,7 +39,8 @@ if TYPE_CHECKING:
 
     from cstormpy.optimal.checking import GradientCheck
     from cstormpy.optimal.solution import Solution
-    from cstormpy.optimal.solving import Progressed, Stage
+    from cstormpy.optimal.stages import Stage
+    from cstormpy.optimal.starts import Progressed
     from cstormpy.optimal.watching import Viewer
 
 __all__ = ["Problem"]
@@ -58,14 +63,14 @@ class _Options:
     constraints: Sequence[PathConstraint] = ()
     loads: Any = ()
     points: int = 16
-    degree: int = 3
+    degree: int | None = None
     knots: Any = None
     transcription: str = "auto"
-    samples: int = 201
+    samples: Any = 201
     steps: int | None = None
     collocation: Any = None
     guess: Any = None
-    spread: float = 3.0
+    spread: float | None = None
     box: float | None = None
     exact: bool = False
 
@@ -96,27 +101,31 @@ class Problem:
         What acts on the links from outside.
     points : int
         Control points of each spline.
-    degree : int
-        Degree of the splines.
+    degree : int, optional
+        Degree of the splines; 3, and 5 where joints without motor are on them, unless given.
     knots : array_like, (points + degree + 1,), optional
         Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
     transcription : {"auto", "inverse", "shooting"}
-        *inverse*: every joint on a spline, and the torque of a joint without motor is zero at `collocation` phases.
+        *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
         *shooting*: see `mech`. "auto" shoots where a joint has no motor.
-    samples : int
-        Inverse: phases, both ends included, at which limits hold.
+    samples : int or sequence of floats
+        Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are
+        exceeded between them, `solve` adds more.
     steps : int, optional
-        Shooting: even number of integration steps; limits hold at each. Unless given, from 500 on the first that has
-        a step at each knot.
+        Shooting: even number of integration steps to begin with; limits are asked at each. Unless given, from 500 on
+        the first that has a step at each knot.
     collocation : int or sequence of floats, optional
-        Inverse: at how many phases, or at which, joints without motor are free of torque; the knots unless given.
+        Inverse: at how many phases, or at which, joints without motor are asked first to be free of torque, as they
+        are to be all the time; as many as the accelerations have control points unless given.
     guess : BSpline, array_like or None, optional
         Where the search begins: a motion of the joints on splines or of all joints, or control points; a cubic from
         the start to the end unless given.
-    spread : float
-        Size [rad or m] of what random starts add to the guess.
+    spread : float, optional
+        Size [rad or m] of what random starts add to the guess; 3 rad, three lengths of the mechanism, or
+        the characteristic torque, unless given.
     box : float, optional
-        How far control points may be from the joint's start; 4π where anything is integrated, no bound else.
+        How far [rad or m] control points may be from the joint's start; 4π rad, or so many lengths of the mechanism,
+        where anything is integrated, no bound else.
     exact : bool
         Make equations of `Terminal` terms instead of penalties.
 
@@ -135,7 +144,7 @@ class Problem:
     >>> problem = Problem(arm, duration=(0.2, 1.0), start=[0, -2], end=[1, -1], objective=Time(), points=12, samples=41)
     >>> solution = problem.solve()
     >>> round(solution.duration, 3), solution.feasible
-    (0.395, True)
+    (0.396, True)
     """
 
     def __init__(self, mech: Mechanism | str, **options: Any) -> None:
@@ -190,14 +199,18 @@ class Problem:
         self.loads = read_loads(mech, o.loads)
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
-        self.knots = read_knots(o.knots, o.points, o.degree)
+        idle = self.inverse and not mech.actuated_mask.all()
+        self.degree = (5 if idle else 3) if o.degree is None else o.degree
+        self.knots = read_knots(o.knots, o.points, self.degree)
         self.setup = self._setup()
         if self.setup.map().size == 0 and not self.free_duration:  # the map refuses more conditions than control points
             raise InvalidValue(
                 f"points: the conditions at the ends fix all {o.points} control points; give more of them"
             )
         self.constraints = self._read_constraints(o.constraints)
-        checks.positive(o.spread, "spread")
+        self._refuse_rough()
+        if o.spread is not None:
+            checks.positive(o.spread, "spread")
         if o.box is not None:
             checks.positive(o.box, "box")
         self.guess = read_guess(o.guess, self)
@@ -216,12 +229,23 @@ class Problem:
             mech=mech,
             driven=self.driven,
             knots=self.knots,
-            degree=self.options.degree,
+            degree=self.degree,
             ends=end_conditions(self.start, self.end, self.driven, active),
             start=self.start.rows[:2],
             duration=None if self.free_duration else self.low_duration,
             loads=self.loads,
+            typical_duration=self.duration_guess,
+            moved=active[self.driven],
         )
+
+    def _refuse_rough(self) -> None:
+        """Refuse what is known to have impulses; for functions of the user's own it shows at the guess."""
+        for _, term in self.objective.parts:
+            self.setup.refuse_rough(term.channels, term._shown())
+        for constraint in self.constraints:
+            self.setup.refuse_rough(constraint.channels, f"constraint {constraint.name!r}")
+        if not self.inverse and not self.mech.active_mask.all():
+            self.setup.refuse_rough(("qdd",), "joints that are integrated")
 
     def _read_constraints(self, given: Any) -> list[PathConstraint]:
         if isinstance(given, PathConstraint):
@@ -259,18 +283,20 @@ class Problem:
         if not self.inverse:
             return Shooting(self.setup, self._steps())
         integrals = any(term.kind == "integral" for _, term in self.objective.parts)
-        breaks = np.unique(self.knots)
-        further = [breaks if c.at == "breaks" else c.at for c in self.constraints if not _plain(c.at)]
+        asked = [c.imposed for c in self.constraints]
+        further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None
-        return Inverse(self.setup, checks.count(self.options.samples, "samples"), integrals, phases)
+        return Inverse(self.setup, read_samples(self.options.samples), integrals, phases)
+
+    @cached_property
+    def finer(self) -> Shooting:
+        """The problem by shooting with half the steps' length."""
+        return Shooting(self.setup, 2 * (len(self.transcription.phases) - 1))
 
     def _steps(self) -> int:
         if self.options.steps is not None:
             return checks.count(self.options.steps, "steps")
-        breaks = np.unique(self.knots)
-        counts = np.arange(STEPS, 2 * STEPS + 1, 2)
-        off = np.abs(np.outer(counts, breaks) - np.rint(np.outer(counts, breaks))).max(axis=1)
-        return int(counts[np.argmax(off < 1e-9)])  # the first one if none fits
+        return fitting_steps(self.knots, STEPS)
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:
@@ -280,7 +306,23 @@ class Problem:
     def programme(self, x0: Array | None = None) -> Programme:
         """Return the nonlinear programme; it remembers where it was asked last: one for each thread."""
         low, high = self.bounds
-        return Programme(self.transcription, self.objective, self.constraints, low, high, self._variables(x0))
+        scales = None if x0 is None else self.scales
+        return Programme(self.transcription, self.objective, self.constraints, low, high, self._variables(x0), scales)
+
+    @cached_property
+    def _scales(self) -> tuple[list[Array], float]:
+        """The scales of the constraints and of the cost, by the guess."""
+        programme = self.programme()
+        return programme.scales, cost_size(programme, np.clip(self.first_guess(), *self.bounds))
+
+    @property
+    def scales(self) -> list[Array]:
+        """Of each constraint, (k,): what its numbers, and by how much they are exceeded, are divided by."""
+        return self._scales[0]
+
+    def scaled(self, programme: Programme) -> Scaled:
+        """Return the programme as solvers see it."""
+        return Scaled(programme, self._scales[1])
 
     def _variables(self, x: Array | None) -> Array:
         if x is None:
@@ -325,6 +367,8 @@ class Problem:
         solver: str = "auto",
         iterations: int = 500,
         tolerance: float = 1e-8,
+        feasibility: float = FEASIBILITY,
+        refine: bool = True,
         stages: Sequence[Stage] = (),
         keep: int = 1,
         executor: Executor | None = None,
@@ -343,9 +387,15 @@ class Problem:
         solver : {"auto", "slsqp", "ipopt"}
             "auto" takes Ipopt where it is installed and there are more than 120 variables, else SLSQP.
         iterations : int
-            The most iterations of each start.
+            The most iterations of each start, and after each refinement of it.
         tolerance : float
             Of the solver, for cost and scaled constraints.
+        feasibility : float
+            How much of its bound, or of the characteristic size of its numbers where that is zero, a constraint may be
+            exceeded by, at the samples and between them, by a motion that is called feasible.
+        refine : bool
+            Whether samples, knots or steps are added where a motion exceeds more than that between them, and the search
+            goes on from there. Without it such a motion is called infeasible.
         stages : sequence of Stage
             From coarse to fine: each stage goes on from what the one before found, with more control points, other
             weights of the `Terminal` terms, or those as equations.
@@ -368,12 +418,14 @@ class Problem:
         Ctrl-C ends the search; the best so far is returned, and its `reason` says so.
         """
         from cstormpy.optimal.solving import Search
+        from cstormpy.optimal.starts import Accuracy
 
         try:
             rng = np.random.default_rng(seed)
         except (TypeError, ValueError) as error:
             raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {seed!r}") from error
-        search = Search(self, solver, iterations, tolerance, executor, callback, progress, live)
+        accuracy = Accuracy(tolerance, feasibility, refine)
+        search = Search(self, solver, iterations, accuracy, executor, callback, progress, live)
         return search.run(starts, rng, tuple(stages), keep)
 
     def check_gradients(self, x: Array | None = None, tolerance: float = 1e-6) -> GradientCheck:
@@ -405,7 +457,3 @@ class Problem:
 
 def _made(mech: Mechanism, options: dict[str, Any]) -> Problem:
     return Problem(mech, **options)
-
-
-def _plain(at: Any) -> bool:
-    return at in ("all", "start", "end")

@@ -14,14 +14,11 @@ import numpy as np
 
 from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.optimal.constraints import PathConstraint
-from cstormpy.optimal.samples import Array, Parts, Places, Samples
+from cstormpy.optimal.samples import TIMES, Array, Parts, Places, Samples
 from cstormpy.optimal.terms import Objective
 from cstormpy.optimal.transcription import Evaluation, Indices, RowPlan, Transcription
 
 __all__ = ["Block", "Programme"]
-
-HUGE = 1e12
-"""Cost of a motion that is not finite, for solvers that know no other way to be told."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +57,8 @@ class Programme:
         Bounds of x.
     lower, upper : ndarray, (R,)
         Bounds of the constraints, scaled; `blocks` says which rows belong to which.
+    scales : list of ndarray, (k,) each
+        Of the constraints: what their numbers are divided by.
     structure : tuple of two arrays
         Rows and columns of the entries of the constraints' Jacobian; no place stands twice.
     """
@@ -72,6 +71,7 @@ class Programme:
         low: Array,
         high: Array,
         x0: Array,
+        scales: Sequence[Array] | None = None,
     ) -> None:
         self.transcription, self.objective = transcription, objective
         self.n, self.low, self.high = transcription.size, low, high
@@ -84,7 +84,8 @@ class Programme:
                 "guess: the motion that it begins with is not finite; give another guess, more steps or closer bounds"
             )
         self._check_objective(motion.samples)
-        self.blocks = self._blocks(constraints, motion.samples)
+        self.blocks = self._blocks(constraints, motion.samples, scales)
+        self.scales = [block.scale[: block.width] for block in self.blocks]
         self.lower, self.upper = self._bounds()
         self.structure = self._structure()
         first = self.point(np.clip(x0, low, high))
@@ -103,16 +104,18 @@ class Programme:
                 where = "" if term.kind != "integral" else f" at t = {at.t[np.argmin(np.isfinite(values))]:.4g} s"
                 raise NonFinite(f"objective: {term._shown()} is not finite{where} on the motion that the guess gives")
             if term.kind != "duration":
-                term.derivatives(at)
+                self.transcription.setup.refuse_rough(term.derivatives(at), term._shown())
 
     def _places_of(self, kind: str) -> slice:
         t = self.transcription
         return t.quadrature if kind == "integral" else slice(t.grid.stop - 1, t.grid.stop)
 
-    def _blocks(self, constraints: Sequence[PathConstraint], samples: Samples) -> list[Block]:
+    def _blocks(
+        self, constraints: Sequence[PathConstraint], samples: Samples, scales: Sequence[Array] | None
+    ) -> list[Block]:
         blocks, begin = [], 0
-        for constraint in constraints:
-            places = self.transcription.places(constraint.at)
+        for k, constraint in enumerate(constraints):
+            places = self.transcription.places(constraint.imposed)
             values = constraint.values(samples.at(places))
             if not np.isfinite(values).all():
                 raise NonFinite(f"constraint {constraint.name!r}: is not finite on the motion that the guess gives")
@@ -122,10 +125,12 @@ class Programme:
                     raise InvalidValue(
                         f"constraint {constraint.name!r}: {name} has {bound.size} numbers for {width} functions"
                     )
-            constraint.derivatives(samples.at(places))
+            parts = constraint.derivatives(samples.at(places))
+            self.transcription.setup.refuse_rough(parts, f"constraint {constraint.name!r}")
             count = len(places) * width
             plan = self.transcription.plan(np.repeat(places, width))
-            scale = np.tile(constraint.scale(width), len(places))
+            one = constraint.scale(values, parts, samples.sizes) if scales is None else scales[k]
+            scale = np.tile(one, len(places))
             blocks.append(
                 Block(constraint, _as_slice(places), len(places), slice(begin, begin + count), plan, scale, width)
             )
@@ -166,12 +171,12 @@ class Programme:
         return self.point(x).motion is not None
 
     def cost(self, x: Array) -> float:
-        """Return the cost, `HUGE` where it is not finite."""
+        """Return the cost, ∞ where it is not finite."""
         return self._cost_of(self.point(x))
 
     def _cost_of(self, point: _Point) -> float:
         if point.motion is None:
-            return HUGE
+            return np.inf
         if point.cost is None:
             samples = point.motion.samples
             total = 0.0
@@ -209,7 +214,7 @@ class Programme:
         places = self._places_of(term.kind)
         at = samples.at(places)
         factor = weight * at.duration * at.weights if term.kind == "integral" else np.full(1, weight)
-        parts = {c: p * (factor if c == "t" else factor[:, None]) for c, p in term.derivatives(at).items()}
+        parts = {c: p * (factor if c in TIMES else factor[:, None]) for c, p in term.derivatives(at).items()}
         self.transcription.select(places, parts, total)
         return float(at.weights @ term.values(at)) if term.kind == "integral" else 0.0
 
@@ -245,7 +250,7 @@ class Programme:
     def _flat(block: Block, parts: Parts) -> Parts:
         """Return derivatives with a row for each number."""
         rows = block.count * block.width
-        return {c: np.reshape(p, (rows,) if c == "t" else (rows, p.shape[-1])) for c, p in parts.items()}
+        return {c: np.reshape(p, (rows,) if c in TIMES else (rows, p.shape[-1])) for c, p in parts.items()}
 
     def jacobian(self, x: Array) -> Array:
         """Return the derivatives of the scaled constraints, (R, n)."""
@@ -273,7 +278,7 @@ class Programme:
             if not y.any():
                 continue
             parts = {
-                c: np.einsum("kc,kc->k", y, p) if c == "t" else np.einsum("kc,kcn->kn", y, p)
+                c: np.einsum("kc,kc->k", y, p) if c in TIMES else np.einsum("kc,kcn->kn", y, p)
                 for c, p in b.constraint.derivatives(samples.at(b.places)).items()
             }
             self.transcription.select(b.places, parts, total)
@@ -283,22 +288,12 @@ class Programme:
         return gradient
 
     def violation(self, x: Array) -> float:
-        """Return by how much the scaled constraints and the bounds are violated at most; ∞ where x is not finite."""
+        """Return by how much the scaled constraints and bounds are violated at most; ∞ where x is not finite."""
         if not self.finite(x):
             return np.inf
-        c = self.constraints(x)
-        parts = [self.lower - c, c - self.upper, self.low - x, x - self.high]
+        c, sizes = self.constraints(x), self.transcription.variable_sizes
+        parts = [self.lower - c, c - self.upper, (self.low - x) / sizes, (x - self.high) / sizes]
         return max(0.0, *(float(p.max(initial=0.0)) for p in parts))
-
-    def worst(self, x: Array) -> tuple[str, float]:
-        """Return the constraint that is violated most, relative to its bounds, and by how much in its own unit."""
-        c = self.constraints(x)
-        over = np.maximum(np.maximum(self.lower - c, c - self.upper), 0.0)
-        if not over.any():
-            return "", 0.0
-        row = int(over.argmax())
-        block = next(b for b in self.blocks if b.rows.start <= row < b.rows.stop)
-        return block.constraint.name, float(over[row] * block.scale[row - block.rows.start])
 
 
 def _as_slice(places: Indices) -> Places:

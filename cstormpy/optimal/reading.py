@@ -14,15 +14,26 @@ from cstormpy.optimal.constraints import KINDS, JointLimit, PathConstraint
 from cstormpy.optimal.joints import bounds_of
 from cstormpy.optimal.samples import Array
 from cstormpy.trajectory import clamped_knots
+from cstormpy.trajectory.checks import finite_array
 from cstormpy.trajectory.knots import check_knots
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["read_duration", "read_knots", "read_limits", "refuse_outside", "variable_bounds", "without_motor"]
+__all__ = [
+    "fitting_steps",
+    "read_duration",
+    "read_knots",
+    "read_limits",
+    "read_samples",
+    "refuse_outside",
+    "variable_bounds",
+    "without_motor",
+]
 
 BOX = 4.0 * np.pi
-"""How far a control point [rad or m] of a joint may go from where the joint begins, where the others are integrated."""
+"""How far a control point of a joint, in multiples of its size, may go from where the joint begins, where others are
+integrated."""
 
 LONGEST = 1e9
 """The longest duration [s]; the shortest is the inverse."""
@@ -30,8 +41,8 @@ LONGEST = 1e9
 OPEN = 1e300
 """A bound that is none."""
 
-TORQUE_BOX = 1e3
-"""The same for a control point of torque [N m or N], where there is no limit of torque; else three times that."""
+TORQUE_BOX = 100.0
+"""The same for a control point of torque, where there is no limit of torque; else three times that."""
 
 
 def read_duration(duration: Any) -> tuple[float, float, float, bool]:
@@ -90,6 +101,27 @@ def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
     return found
 
 
+def read_samples(given: Any) -> Array:
+    """Return the phases at which limits hold, from their number or from phases, both ends included."""
+    if np.ndim(given) == 0:
+        return np.linspace(0.0, 1.0, max(checks.count(given, "samples"), 2))
+    phases = np.unique(finite_array(given, "samples", (None,), "phases from 0 to 1"))
+    if not phases.size or phases[0] < 0.0 or phases[-1] > 1.0:
+        raise InvalidValue("samples: expected their number, or phases from 0 to 1")
+    return np.asarray(np.union1d(phases, [0.0, 1.0]))
+
+
+def fitting_steps(knots: Array, least: int) -> int:
+    """Return an even number of steps, the least if none up to its double has a step at each knot.
+
+    >>> fitting_steps(np.array([0.0, 1 / 13, 1.0]), 100)
+    104
+    """
+    breaks, counts = np.unique(knots), np.arange(least + least % 2, 2 * least + 1, 2)
+    off = np.abs(np.outer(counts, breaks) - np.rint(np.outer(counts, breaks))).max(axis=1)
+    return int(counts[np.argmax(off < 1e-9)])  # the first one if none fits
+
+
 def refuse_outside(mech: Mechanism, limits: Sequence[JointLimit], ends: Mapping[str, State]) -> None:
     """Refuse a start or an end that a limit excludes."""
     rows = {"position": 0, "velocity": 1, "acceleration": 2}
@@ -107,18 +139,18 @@ def refuse_outside(mech: Mechanism, limits: Sequence[JointLimit], ends: Mapping[
 
 
 def without_motor(mech: Mechanism, collocation: Any) -> list[PathConstraint]:
-    """Return the equations of the joints without motor: no torque, at the knots or at other phases."""
+    """Return the equations of the joints without motor: no torque, asked at the knots or at other phases."""
     idle = ~mech.actuated_mask
     if not idle.any():
         return []
     limit = JointLimit(mech, "torque", np.where(idle, 0.0, -np.inf), np.where(idle, 0.0, np.inf))
-    limit.name, limit.at = "no motor", _collocation(collocation)
+    limit.name, limit.collocation = "no motor", _collocation(collocation)
     return [limit]
 
 
 def _collocation(asked: Any) -> str | tuple[float, ...]:
     if asked is None:
-        return "breaks"
+        return "collocation"
     if isinstance(asked, (int, np.integer)):
         return tuple(np.linspace(0.0, 1.0, checks.count(asked, "collocation")).tolist())
     phases = checks.array(asked, (len(asked) if hasattr(asked, "__len__") else 0,), "collocation")
@@ -132,16 +164,16 @@ def variable_bounds(problem: Problem) -> tuple[Array, Array]:
 
     Where anything is integrated, control points keep to a box: far outside of it motions overflow.
     """
-    t, box = problem.transcription, problem.options.box
-    m = len(problem.knots) - problem.options.degree - 1
+    t, box, sizes = problem.transcription, problem.options.box, problem.setup.sizes
+    m = len(problem.knots) - problem.degree - 1
     middle, half = np.zeros(len(problem.driven)), np.full(len(problem.driven), np.inf)
     torques = {int(j): k for limit in problem.limits if limit.kind == "torque" for k, j in enumerate(limit.joints)}
     for c, j in enumerate(problem.driven):
         if problem.inverse or problem.mech.active_mask[j]:
             middle[c] = np.nan_to_num(problem.start.rows[0, j])
-            half[c] = (np.inf if problem.inverse else BOX) if box is None else box
+            half[c] = (np.inf if problem.inverse else BOX * sizes.q[j]) if box is None else box
         else:
-            half[c] = TORQUE_BOX
+            half[c] = TORQUE_BOX * sizes.tau[j]
             if int(j) in torques:
                 limit = next(limit for limit in problem.limits if limit.kind == "torque")
                 k = torques[int(j)]

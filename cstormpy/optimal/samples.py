@@ -1,14 +1,14 @@
 """What terms and constraints see of a motion: its values at some samples, and the derivatives they answer with.
 
-Values stand in *channels*: q, qd, qdd, tau, qddd (N, n) and t (N,). A derivative is a mapping from the channels that
-it touches to arrays of one more dimension in front of theirs where several numbers are derived; a channel that is
-missing has the derivative zero.
+Values stand in *channels*: q, qd, qdd, tau, qddd (N, n), t (N,) and the duration. A derivative is a mapping from the
+channels that it touches to arrays of one more dimension in front of theirs where several numbers are derived; that to
+the duration is (N,), T as the function reads it. A channel that is missing has the derivative zero.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,16 +16,20 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.sizes import Sizes
 
 Array = NDArray[np.float64]
 #: Derivatives by channel.
 Parts = Mapping[str, Array]
 Places = slice | NDArray[np.intp]
 
-__all__ = ["CHANNELS", "Array", "Parts", "Places", "Samples"]
+__all__ = ["CHANNELS", "TIMES", "Array", "Parts", "Places", "Samples"]
 
 CHANNELS = ("q", "qd", "qdd", "tau", "qddd")
 """The channels with a column for each joint."""
+
+TIMES = ("t", "duration")
+"""Those with one number for all joints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,8 @@ class Samples:
         Position, rate, acceleration and motor torque of all joints.
     qddd : ndarray, (N, n)
         Jerk of the joints on splines; zeros for the others.
+    sizes : Sizes
+        Characteristic sizes of the numbers.
     """
 
     mech: Mechanism
@@ -56,13 +62,13 @@ class Samples:
     qdd: Array
     tau: Array
     qddd: Array
+    sizes: Sizes
 
     def at(self, places: Places) -> Samples:
         """Return some of the samples."""
         if isinstance(places, slice) and places == slice(0, len(self)):
             return self
-        arrays = {f.name: getattr(self, f.name)[places] for f in fields(self)[2:]}
-        return Samples(self.mech, self.duration, **arrays)
+        return replace(self, **{name: getattr(self, name)[places] for name in ("weights", "t", *CHANNELS)})
 
     def __len__(self) -> int:
         return len(self.t)

@@ -13,7 +13,7 @@ import numpy as np
 from cstormpy.dynamics.running import scratch_size, workspace
 from cstormpy.errors import InvalidValue
 from cstormpy.optimal.loads import load_row
-from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 
 __all__ = ["Shooting"]
@@ -114,7 +114,8 @@ class Shooting(Transcription):
         active = self.setup.mech.active_mask
         given = signal[::2, 2]
         qdd, tau = np.where(active, given, out[:, 2]), np.where(active, out[:, 2], given)
-        at = Samples(self.setup.mech, T, self.weights, T * self.phases, out[:, 0], out[:, 1], qdd, tau, jerk)
+        channels = (out[:, 0], out[:, 1], qdd, tau, jerk)
+        at = Samples(self.setup.mech, T, self.weights, T * self.phases, *channels, self.setup.sizes)
         return ShootingEvaluation(self, at, d_out, seeds, moved)
 
     def plan(self, places: Indices) -> RowPlan:
@@ -159,9 +160,9 @@ class ShootingEvaluation(Evaluation):
         """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
         gradient = np.zeros(self.owner.size)
         for channel, part in parts.items():
-            if channel == "t":
+            if channel in TIMES:
                 if self.owner.free_duration:
-                    gradient[-1] += float(part @ self.owner.phases)
+                    gradient[-1] += float(part @ self.owner.phases if channel == "t" else part.sum())
             else:
                 gradient += part.ravel() @ self._by_x(channel).reshape(-1, self.owner.size)
         return gradient
@@ -170,9 +171,9 @@ class ShootingEvaluation(Evaluation):
         """Return the entries of the plan for R numbers with these derivatives, (R, n) by channel."""
         total = np.zeros((len(plan.places), self.owner.size))
         for channel, part in parts.items():
-            if channel == "t":
+            if channel in TIMES:
                 if self.owner.free_duration:
-                    total[:, -1] += part * self.owner.phases[plan.places]
+                    total[:, -1] += part * self.owner.phases[plan.places] if channel == "t" else part
             else:
                 total += np.einsum("rj,rjc->rc", part, self._by_x(channel)[plan.places])
         return total.ravel()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.optimal.kkt import kkt_residual
-from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.samples import Array
+from cstormpy.optimal.scaling import Scaled
 from cstormpy.optimal.transcription import Indices
 
 __all__ = ["solve_slsqp"]
@@ -43,7 +44,7 @@ class _Found(Exception):
 class _Watch:
     """Looks at each iteration, and leaves SLSQP at a minimum that it would go on to polish."""
 
-    def __init__(self, programme: Programme, tolerance: float, after_iteration: Callable[[Array], None]) -> None:
+    def __init__(self, programme: Scaled, tolerance: float, after_iteration: Callable[[Array], None]) -> None:
         self.programme, self.tolerance, self.after_iteration = programme, tolerance, after_iteration
         self.count = 0
         self._last = np.inf
@@ -62,7 +63,7 @@ class _Watch:
 
 
 def solve_slsqp(
-    programme: Programme,
+    programme: Scaled,
     x0: Array,
     iterations: int,
     tolerance: float,
@@ -73,7 +74,7 @@ def solve_slsqp(
 
     x = np.clip(x0, programme.low, programme.high)
     watch = _Watch(programme, tolerance, after_iteration)
-    constraints = _as_dictionaries(programme)
+    constraints = _as_dictionaries(programme, x)
     for _ in range(RESTARTS + 1):
         before = programme.cost(x)
         try:
@@ -100,10 +101,19 @@ def solve_slsqp(
     return x, status == 0, _REASONS.get(status, str(found.message)), watch.count
 
 
-def _as_dictionaries(programme: Programme) -> list[dict[str, object]]:
+def _kept_anyway(programme: Scaled, x: Array) -> NDArray[np.bool_]:
+    """Return which constraints hold whatever the variables are, as at an end that is fixed; SLSQP cannot take them."""
+    beside = np.clip(x + 0.01 * np.random.default_rng(0).uniform(-1.0, 1.0, x.size), programme.low, programme.high)
+    fixed = ~(programme.jacobian(x) != 0.0).any(axis=1) & ~(programme.jacobian(beside) != 0.0).any(axis=1)
+    return np.asarray(fixed & (np.abs(programme.constraints(x) - programme.lower) <= 1e-9))
+
+
+def _as_dictionaries(programme: Scaled, x: Array) -> list[dict[str, object]]:
     """Return the constraints as SLSQP takes them: c = 0 and c >= 0."""
     lower, upper = programme.lower, programme.upper
     equal = np.flatnonzero(lower == upper)
+    if len(equal):
+        equal = np.flatnonzero((lower == upper) & ~_kept_anyway(programme, x))
     below = np.flatnonzero(np.isfinite(lower) & (lower != upper))
     above = np.flatnonzero(np.isfinite(upper) & (lower != upper))
     made: list[dict[str, object]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.mechanism import checks
-from cstormpy.optimal.constraints import JointLimit
 from cstormpy.optimal.dense import dense
 from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.programme import Programme
+from cstormpy.optimal.residuals import Excess
 from cstormpy.optimal.samples import Array, Samples
+from cstormpy.optimal.transcription import Transcription
 from cstormpy.trajectory import BSpline
 from cstormpy.trajectory.checks import finite_array
 
@@ -23,27 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cstormpy.optimal.problem import Problem
-    from cstormpy.optimal.solving import Outcome
+    from cstormpy.optimal.starts import Outcome
 
 __all__ = ["Excess", "Solution"]
 
 DENSER = 10
-"""How many times denser than the limits were asked the motion is sampled for `Solution.excess`."""
-
-
-@dataclass(frozen=True)
-class Excess:
-    """By how much a limit is exceeded between the samples, in its own unit; 0 where it is kept."""
-
-    kind: str
-    joint: str
-    amount: float
-    time: float
-    unit: str
-
-    def __repr__(self) -> str:
-        where = f" in {self.joint} at {self.time:.4g} s" if self.amount > 0.0 else ""
-        return f"{self.kind}: {self.amount:.3g} {self.unit}{where}"
+"""How many pieces each segment has for `Solution.dense_cost`."""
 
 
 class Solution:
@@ -56,11 +41,19 @@ class Solution:
         The variables: free control points, and T where it is free.
     cost : float
     converged : bool
-        Whether the solver says that it is a local minimum; `feasible`: whether all constraints hold.
+        Whether the solver says that it is a local minimum, and it is feasible, and the search was not stopped.
     reason : str
         Why it stopped: "converged", or what was in the way.
+    feasible : bool
+        Whether all constraints hold, between the samples too: whether `violation` is at most `feasibility`.
     violation : float
-        The largest violation of a scaled constraint at the samples.
+        The largest residual of a constraint at any time, as a part of its bound, or where that is zero of the
+        characteristic size of its numbers.
+    excess : tuple of Excess
+        The residual of each number of each constraint, in its own unit, the worst first; of a motion that was
+        integrated also how far twice as many steps end beside it.
+    refined : dict
+        The options of `problem` that were changed to make it feasible.
     iterations, evaluations : int
         Of the start that won; `seconds` of the whole search.
     outcomes : tuple of Outcome
@@ -71,11 +64,20 @@ class Solution:
     def __init__(
         self, problem: Problem, best: Outcome, outcomes: tuple[Outcome, ...], solver: str, seconds: float
     ) -> None:
-        self.problem, self.outcomes, self.solver, self.seconds = problem, outcomes, solver, seconds
-        self.x, self.cost, self.violation = best.x, best.cost, best.violation
+        self.problem = problem if best.problem is None else best.problem
+        self.outcomes, self.solver, self.seconds = outcomes, solver, seconds
+        self.x, self.cost = best.x, best.cost
+        self.violation, self.feasibility, self.excess = best.violation, best.feasibility, best.excess
         self.converged, self.reason, self.feasible = best.converged, best.reason, best.feasible
+        self.refined = dict(best.changes)
+        self._stopped = ""
         self.iterations, self.evaluations = best.iterations, best.evaluations
         self.history = tuple(best.history)
+
+    def stop(self, why: str, when: str) -> None:
+        """Note that the search was stopped before its end."""
+        self._stopped = f"{why}, {when}; the best of them: {self.reason}"
+        self.converged, self.reason = False, why
 
     @property
     def duration(self) -> float:
@@ -119,33 +121,16 @@ class Solution:
     @cached_property
     def kkt(self) -> float:
         """How far it is from the conditions of Karush, Kuhn and Tucker, relative to the gradient of the cost."""
-        return kkt_residual(self._programme, self.x)
-
-    @cached_property
-    def _programme(self) -> Programme:
-        return self.problem.programme(self.x)
-
-    @cached_property
-    def excess(self) -> tuple[Excess, ...]:
-        """By how much each limit is exceeded at most, sampled ten times denser than it was asked."""
-        t = self.problem.transcription
-        count = t.grid.stop - 1
-        at = self.at(np.linspace(0.0, self.duration, DENSER * count + 1))
-        return tuple(self._excess_of(limit, at) for limit in self.problem.constraints if isinstance(limit, JointLimit))
-
-    @staticmethod
-    def _excess_of(limit: JointLimit, at: Samples) -> Excess:
-        y = limit.values(at)
-        over = np.maximum(np.maximum(y - limit.upper, limit.lower - y), 0.0)
-        k, c = np.unravel_index(int(over.argmax()), over.shape)
-        return Excess(limit.name, limit.columns[c], float(over[k, c]), float(at.t[k]), limit.units[c])
+        scaled = self.problem.scaled(self.problem.programme(self.x))
+        return kkt_residual(scaled, self.x / scaled.sizes)
 
     @cached_property
     def dense_cost(self) -> float:
-        """The cost with integrals from ten times as many samples, or from the same of a motion that was integrated."""
+        """The cost with integrals from ten times as many samples, or from twice as many steps."""
         if not self.problem.inverse:
-            return self.cost
-        finer = Inverse(self.problem.setup, 2, True, None, DENSER)
+            finer: Transcription = self.problem.finer
+        else:
+            finer = Inverse(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
         return Programme(finer, self.problem.objective, (), *self.problem.bounds, self.x).cost(self.x)
 
     def plot(self, frames: int = 12) -> Figure:
@@ -159,18 +144,22 @@ class Solution:
 
     def __repr__(self) -> str:
         word = "converged" if self.converged else "NOT converged" if self.feasible else "INFEASIBLE"
+        stopped = self._stopped.partition(";")[0]
+        if stopped:
+            word = stopped.upper() if self.feasible else f"INFEASIBLE, {stopped}"
         return f"<Solution: cost {self.cost:.8g}, T = {self.duration:.6g} s, {word}>"
 
     def __str__(self) -> str:
         """Return a table of all that matters."""
+        effort = f"{self.solver}, {self.iterations} iterations, {self.evaluations} motions"
         rows = [
             ("cost", f"{self.cost:.8g}"),
             ("duration", f"{self.duration:.6g} s"),
-            ("stopped", f"{self.reason} ({self.solver}, {self.iterations} iterations, {self.evaluations} motions)"),
-            ("violation", f"{self.violation:.2e} at the samples{'' if self.feasible else ': INFEASIBLE'}"),
+            ("stopped", f"{self._stopped or self.reason} ({effort})"),
+            ("violation", f"{self.violation:.2e}, at most {self.feasibility:g}{': INFEASIBLE' * (not self.feasible)}"),
             ("KKT residual", f"{self.kkt:.2e}"),
         ]
-        rows += [("between samples", repr(e)) for e in self.excess]
+        rows += [("at any time", repr(e)) for e in self.excess]
         if len(self.outcomes) > 1:
             rows.append(("starts", ", ".join(_brief(o) for o in sorted(self.outcomes, key=lambda o: o.rank)[:6])))
         rows.append(("time", f"{self.seconds:.3g} s"))

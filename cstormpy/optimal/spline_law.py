@@ -20,7 +20,8 @@ from cstormpy.mechanism import Mechanism, checks
 from cstormpy.optimal.keeping import asked, solved
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.solution import Solution
-from cstormpy.optimal.solving import INTERRUPTED, Stage
+from cstormpy.optimal.stages import Stage
+from cstormpy.optimal.starts import INTERRUPTED
 from cstormpy.optimal.terms import Effort, Terminal
 from cstormpy.reporting import notice
 from cstormpy.trajectory import BSpline
@@ -123,7 +124,7 @@ def _hanging(mech: Mechanism, goal: Array) -> Array:
 
 def _search(problem: Problem, made_by: Mapping[str, Any]) -> Solution:
     notice("searching the swing-up motion of the spline law (some seconds, once)")
-    segments = problem.options.points - problem.options.degree
+    segments = problem.options.points - problem.degree
     coarse = {"steps": 2 * segments * math.ceil(COARSE / (2 * segments))}
     stages = [Stage(options=coarse), Stage(options=coarse, exact=True), Stage(exact=True)]
     solution = problem.solve(starts=STARTS, keep=2, stages=stages)

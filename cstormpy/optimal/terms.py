@@ -19,6 +19,9 @@ __all__ = ["Acceleration", "Effort", "EnergySpent", "Jerk", "Mixed", "Objective"
 
 Kind = Literal["integral", "end", "duration"]
 
+SMOOTH = 1e-4
+"""What smoothes the powers of `EnergySpent`, as a part of their sizes."""
+
 
 class Objective:
     """A weighted sum of terms.
@@ -74,6 +77,8 @@ class Term(Objective):
     """
 
     kind: Kind = "integral"
+    channels: tuple[str, ...] = ()
+    """The channels that it is known to depend on."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,6 +160,7 @@ class Effort(_Square):
     """
 
     channel = "tau"
+    channels = ("tau",)
 
     def _default(self, mech: Mechanism) -> Array:
         return mech.actuated_mask.astype(np.float64)
@@ -164,12 +170,14 @@ class Acceleration(_Square):
     """½ ∫ ‖q̈‖² dt; `joints` as for `Effort`, all unless given."""
 
     channel = "qdd"
+    channels = ("qdd",)
 
 
 class Jerk(_Square):
     """½ ∫ ‖dq̈/dt‖² dt of the joints on splines; `joints` as for `Effort`, all of them unless given."""
 
     channel = "qddd"
+    channels = ("qddd",)
 
 
 class EnergySpent(Term):
@@ -181,15 +189,17 @@ class EnergySpent(Term):
     ----------
     joints
         As for `Effort`.
-    smooth : float
-        ε [W].
+    smooth : float, optional
+        ε [W]; for each joint a ten thousandth of its characteristic power (see `Samples.sizes`) unless given.
     recover : float
         Part of the negative work that is given back, from 0 to 1.
     """
 
-    def __init__(self, joints: Any = None, smooth: float = 1e-3, recover: float = -1.0) -> None:
+    channels = ("tau", "qd")
+
+    def __init__(self, joints: Any = None, smooth: float | None = None, recover: float = -1.0) -> None:
         super().__init__()
-        self.joints, self.smooth = joints, checks.positive(smooth, "smooth")
+        self.joints, self.smooth = joints, None if smooth is None else checks.positive(smooth, "smooth")
         self.recover = checks.real(recover, "recover")
         if not -1.0 <= self.recover <= 1.0:
             raise InvalidValue(f"recover: expected a part from -1 (spent as well) to 1 (given back), got {recover}")
@@ -206,12 +216,16 @@ class EnergySpent(Term):
     def values(self, at: Samples) -> Array:
         """Return Σ |P_j|, (N,)."""
         power, up, down = at.tau * at.qd, 0.5 * (1.0 - self.recover), 0.5 * (1.0 + self.recover)
-        return (up * (np.hypot(power, self.smooth) - self.smooth) + down * power) @ self._weights(at.mech)
+        smooth = self._smooth(at)
+        return (up * (np.hypot(power, smooth) - smooth) + down * power) @ self._weights(at.mech)
+
+    def _smooth(self, at: Samples) -> Array | float:
+        return SMOOTH * at.sizes.power if self.smooth is None else self.smooth
 
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives by channel."""
         power, up, down = at.tau * at.qd, 0.5 * (1.0 - self.recover), 0.5 * (1.0 + self.recover)
-        slope = (up * power / np.hypot(power, self.smooth) + down) * self._weights(at.mech)
+        slope = (up * power / np.hypot(power, self._smooth(at)) + down) * self._weights(at.mech)
         return {"tau": slope * at.qd, "qd": slope * at.tau}
 
 

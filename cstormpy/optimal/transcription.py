@@ -8,14 +8,17 @@ that to the phase over T^r.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.optimal.samples import Array, Parts, Places, Samples
+from cstormpy.optimal.samples import TIMES, Array, Parts, Places, Samples
+from cstormpy.optimal.sizes import Sizes, sizes_of
 from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 
 if TYPE_CHECKING:
@@ -27,6 +30,9 @@ __all__ = ["Evaluation", "RowPlan", "Setup", "Transcription", "phase_curve"]
 Indices = NDArray[np.intp]
 ORDERS = 4
 """Value, rate, acceleration and jerk."""
+
+NEEDED = {"qdd": 1, "tau": 1, "qddd": 2}
+"""How many derivatives of a spline must have no jump for a channel to be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +47,45 @@ class Setup:
     start: Array  # (2, n), position and rate at the start, NaN where free
     duration: float | None  # None where it is free
     loads: tuple[tuple[int, Load], ...]
+    typical_duration: float
+    moved: NDArray[np.bool_]  # which joints on splines move along them; the others have splines of torque
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """The characteristic sizes of what the mechanism does."""
+        known = np.nan_to_num(self.start[:1])
+        postures = np.concatenate([known, known + 1.0, known - 1.0])
+        return sizes_of(self.mech, self.typical_duration, postures, self.loads)
+
+    def phases_of(self, at: str | Iterable[float]) -> Array:
+        """Return the phases that "breaks" or "collocation" stand for, or those given.
+
+        Collocation is at the Greville abscissae of the accelerations: as many equations as these have control points.
+        They are the knots for cubics; higher degrees have further ones near to the ends.
+        """
+        if at == "breaks":
+            return np.unique(self.knots)
+        if at != "collocation":
+            return np.asarray(at, dtype=np.float64)
+        rest = self.degree - 2
+        inner = self.knots[3:-3] if rest > 0 else self.knots[2:-2]
+        return np.unique(np.lib.stride_tricks.sliding_window_view(inner, max(rest, 2 if rest < 1 else 1)).mean(axis=1))
+
+    @property
+    def continuity(self) -> int:
+        """How many derivatives of the splines have no jump."""
+        inside = self.knots[(self.knots > 0.0) & (self.knots < 1.0)]
+        return self.degree - int(np.unique(inside, return_counts=True)[1].max(initial=0))
+
+    def refuse_rough(self, channels: Iterable[str], what: str) -> None:
+        """Refuse splines on which a channel has impulses, which no sample sees."""
+        needed = max((NEEDED.get(channel, 0) for channel in channels), default=0)
+        if self.moved.any() and self.continuity < needed:
+            infinite = "the jerk" if needed == 2 else "accelerations and torques"
+            raise InvalidValue(
+                f"{what}: {infinite} of splines of degree {self.degree} have impulses at their knots; "
+                f"take degree={needed + 1} or more, with knots that stand once"
+            )
 
     @property
     def curve(self) -> BSpline:
@@ -95,6 +140,9 @@ class Transcription(ABC):
         self.map = setup.map()
         self.free_duration = setup.duration is None
         self.size = self.map.size + self.free_duration
+        sizes, driven = setup.sizes, setup.driven
+        of_points = np.where(setup.moved, sizes.q[driven], sizes.tau[driven])
+        self.variable_sizes = self.variables(np.tile(of_points, (self.map.shape[0], 1)), sizes.time)
         rates = [self.map.with_duration(T).offset_rate for T in (1.0, 2.0)]
         self.offset_moves = bool(rates[0].any() or rates[1].any())
 
@@ -126,7 +174,7 @@ class Transcription(ABC):
         """Return where the derivatives of numbers at these samples stand, one row each."""
 
     def places(self, at: str | tuple[float, ...]) -> Indices:
-        """Return the samples that "all", "start", "end", "breaks" or phases stand for."""
+        """Return the samples that "all", "start", "end", "breaks", "collocation" or phases stand for."""
         grid = np.arange(self.grid.start, self.grid.stop)
         if at == "all":
             return grid
@@ -134,11 +182,11 @@ class Transcription(ABC):
             return grid[:1]
         if at == "end":
             return grid[-1:]
-        wanted = np.unique(self.setup.knots) if at == "breaks" else np.asarray(at)
+        wanted = self.setup.phases_of(at)
         wanted = wanted[(wanted >= 0.0) & (wanted <= 1.0)]
         found = np.abs(self.phases[:, None] - wanted).argmin(axis=0)
         off = np.abs(self.phases[found] - wanted)
-        if off.max(initial=0.0) > 1e-9:
+        if off.max(initial=0.0) > 1e-9 and at != "collocation":
             phase = wanted[int(off.argmax())]
             raise InvalidValue(
                 f"constraint at phase {phase:.6g}: no sample stands there; choose a number of steps such that one does"
@@ -150,5 +198,5 @@ class Transcription(ABC):
         n = self.setup.mech.n
         for channel, part in parts.items():
             if channel not in into:
-                into[channel] = np.zeros(len(self.phases) if channel == "t" else (len(self.phases), n))
+                into[channel] = np.zeros(len(self.phases) if channel in TIMES else (len(self.phases), n))
             into[channel][places] += part

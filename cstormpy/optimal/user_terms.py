@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.optimal.constraints import AtLike, PathConstraint
 from cstormpy.optimal.differences import differenced, read_parts, read_values
-from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
 from cstormpy.optimal.terms import Term
 
 __all__ = ["AtEnd", "Constraint", "Running"]
@@ -29,8 +29,9 @@ class Running(Term):
         function(samples) -> (N,) from the `Samples` with t (N,), q, qd, qdd, tau (N, n). It must treat each sample for
         itself.
     gradient : callable, optional
-        gradient(samples) -> {"q": (N, n), …} with the channels that the function touches, "t": (N,) among them.
-        Without it the function is differenced. `Problem.check_gradients` tells whether it is right.
+        gradient(samples) -> {"q": (N, n), …} with the channels that the function touches, "t": (N,) and "duration":
+        (N,) among them. Without it the function is differenced. It is compared with differences where a search ends;
+        `Problem.check_gradients` does so at any time.
     name : str, optional
 
     Examples
@@ -119,7 +120,7 @@ class Constraint(PathConstraint):
             raise InvalidType(f"constraint {self.name!r}: the gradient: expected a mapping from channels to arrays")
         k = self.values(at).shape[1]
         if k == 1:  # one function: its axis may be left out
-            full = {c: 1 if c == "t" else 2 for c in given}
+            full = {c: 1 if c in TIMES else 2 for c in given}
             given = {c: np.asarray(v)[:, None] if np.ndim(v) == full[c] else v for c, v in given.items()}
         return read_parts(given, at, (len(at), k), f"constraint {self.name!r}: the gradient")
 

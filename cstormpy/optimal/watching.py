@@ -10,7 +10,7 @@ from cstormpy.errors import InvalidType
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
     from cstormpy.optimal.solution import Solution
-    from cstormpy.optimal.solving import Progressed
+    from cstormpy.optimal.starts import Progressed
 
 __all__ = ["Viewer", "viewer_of"]
 

@@ -1,0 +1,249 @@
+"""Residuals: by how much a motion misses its constraints, between the samples too.
+
+Whatever holds all the time is measured all the time: on a grid ten times finer than the samples and knots, and where
+it is missed most on finer and finer ones. A motion that was integrated is integrated anew with half the steps' length;
+how far it ends beside the first one counts like a constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.dense import dense
+from cstormpy.optimal.joints import turning
+from cstormpy.optimal.samples import Array, Samples
+from cstormpy.optimal.transcription import Indices
+
+if TYPE_CHECKING:
+    from cstormpy.optimal.problem import Problem
+
+__all__ = ["FEASIBILITY", "INTEGRATION", "Excess", "Residuals", "residuals"]
+
+FEASIBILITY = 1e-3
+"""Largest residual, as a part of a constraint's scale, of a motion that is feasible, unless another one is asked."""
+
+INTEGRATION = "integration"
+"""The kind of the residual of an integrated motion."""
+
+DENSER, DENSER_STEPS = 10, 4
+"""How many times finer than samples and knots, or than the steps of the second integration, the first grid is."""
+
+PEAKS, ZOOM, ROUNDS = 4, 9, 3
+"""How many of a constraint's peaks are looked at closer, at how many points each, how often."""
+
+BEFORE = 1e-9
+"""So much of the motion before a knot a number is taken that jumps there."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """By how much a constraint is exceeded at most, in its own unit; 0 where it is kept.
+
+    Attributes
+    ----------
+    kind, joint : str
+        Name of the constraint, and whose number of it, as a joint or an axis.
+    amount, unit
+        How much.
+    time : float
+        When [s].
+    relative : float
+        The amount as a part of the constraint's scale: what is compared with the tolerance of feasibility.
+    """
+
+    kind: str
+    joint: str
+    amount: float
+    time: float
+    unit: str
+    relative: float = 0.0
+
+    def __repr__(self) -> str:
+        where = f" in {self.joint}" if self.joint else ""
+        when = f"{where} at {self.time:.4g} s" if self.amount > 0.0 else where
+        return f"{self.kind}: {self.amount:.3g}{' ' * bool(self.unit)}{self.unit}{when}"
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """The residuals of a motion.
+
+    Attributes
+    ----------
+    excess : tuple of Excess
+        One for each number of each constraint, the worst first.
+    peaks : ndarray
+        Phases of the peaks of inequalities that hold all the time, with their relative excess, (P, 2).
+    equations : ndarray
+        The same of all points of the first grid for equations that hold all the time.
+    """
+
+    excess: tuple[Excess, ...]
+    peaks: Array
+    equations: Array
+
+    @property
+    def worst(self) -> float:
+        """The largest relative excess."""
+        return self.excess[0].relative if self.excess else 0.0
+
+    def exceeds(self, kind: str, tolerance: float) -> bool:
+        """Tell whether one of a kind does."""
+        return any(each.kind == kind and each.relative > tolerance for each in self.excess)
+
+
+class _Motion:
+    """A motion at any phases; `finite` tells whether there is one."""
+
+    def __init__(self, problem: Problem, x: Array) -> None:
+        self.problem, t = problem, problem.transcription
+        self.spline = t.spline(x)
+        coarse = t.evaluate(x)
+        fine = coarse if problem.inverse else problem.finer.evaluate(x)
+        self.finite = coarse is not None and fine is not None
+        if coarse is not None and fine is not None:
+            self.coarse = coarse.samples.at(t.grid)
+            self.nodes = self.coarse if problem.inverse else fine.samples.at(problem.finer.grid)
+
+    def at(self, phases: Array) -> Samples:
+        return dense(self.problem, self.spline, self.nodes, phases * self.spline.duration)
+
+
+def residuals(problem: Problem, x: Array) -> Residuals:
+    """Return the residuals of the motion that variables x make."""
+    motion = _Motion(problem, x)
+    if not motion.finite:
+        nothing = np.zeros((0, 2))
+        return Residuals((Excess("motion", "", np.inf, 0.0, "", np.inf),), nothing, nothing)
+    found = [*_everywhere(problem, motion), *_somewhere(problem, motion)]
+    excess = [each for _, one in found for each in one]
+    if not problem.inverse:
+        excess += _integration(problem, motion)
+    return Residuals(
+        tuple(sorted(excess, key=lambda each: -each.relative)),
+        np.concatenate([np.zeros((0, 2)), *(where for (kind, where), _ in found if kind == "peaks")]),
+        np.concatenate([np.zeros((0, 2)), *(where for (kind, where), _ in found if kind == "equations")]),
+    )
+
+
+_Found = tuple[tuple[str, Array], list[Excess]]
+
+
+def _grid(problem: Problem) -> Array:
+    """Return the phases of the first grid."""
+    t, knots = problem.transcription, np.unique(problem.knots)
+    inside = knots[(knots > 0.0) & (knots < 1.0)]
+    sites = t.phases[t.grid] if problem.inverse else problem.finer.phases
+    sites = np.union1d(sites, inside)
+    pieces = DENSER if problem.inverse else DENSER_STEPS
+    finer = np.interp(np.arange(pieces * (len(sites) - 1) + 1) / pieces, np.arange(len(sites)), sites)
+    return np.union1d(finer, inside - BEFORE)
+
+
+def _everywhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
+    """Return the residuals of what holds all the time."""
+    asked = [k for k, c in enumerate(problem.constraints) if c.at == "all"]
+    if not asked:
+        return
+    phases = _grid(problem)
+    at = motion.at(phases)
+    tables = {k: _over(problem.constraints[k], at) / problem.scales[k] for k in asked}
+    best = {k: [(float(s[i]), float(v)) for s, i, v in _columns(phases, over)] for k, over in tables.items()}
+    windows = [
+        (k, c, phases[max(i - 1, 0)], phases[min(i + 1, len(phases) - 1)])
+        for k, over in tables.items()
+        for c in range(over.shape[1])
+        for i in _highest(over[:, c])
+    ]
+    peaks = _zoomed(problem, motion, windows)
+    for k, c, phase, value in peaks:
+        if value > best[k][c][1]:
+            best[k][c] = (phase, value)
+    for k, over in tables.items():
+        constraint = problem.constraints[k]
+        own = np.array([(phase, value) for j, _, phase, value in peaks if j == k]).reshape(-1, 2)
+        where = ("equations", np.stack([phases, over.max(axis=1)], axis=1)) if constraint.equations else ("peaks", own)
+        yield where, _named(problem, k, best[k], motion.spline.duration)
+
+
+def _over(constraint: PathConstraint, at: Samples) -> Array:
+    """Return by how much the bounds are exceeded, (N, k); negative where they are kept."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = constraint.values(at)
+    return np.nan_to_num(np.maximum(y - constraint.upper, constraint.lower - y), nan=np.inf)
+
+
+def _columns(phases: Array, over: Array) -> Iterator[tuple[Array, int, float]]:
+    for c, i in enumerate(over.argmax(axis=0)):
+        yield phases, int(i), float(over[i, c])
+
+
+def _highest(over: Array) -> Indices:
+    """Return the places of the highest local maxima."""
+    higher = np.concatenate([[True], over[1:] >= over[:-1]]) & np.concatenate([over[:-1] >= over[1:], [True]])
+    places = np.flatnonzero(higher)
+    return places[np.argsort(-over[places], kind="stable")[:PEAKS]]
+
+
+def _zoomed(
+    problem: Problem, motion: _Motion, windows: Sequence[tuple[int, int, float, float]]
+) -> list[tuple[int, int, float, float]]:
+    """Return (constraint, column, phase, relative excess) of the peaks within some windows."""
+    low, high = np.array([w[2] for w in windows]), np.array([w[3] for w in windows])
+    value = np.full(len(windows), -np.inf)
+    place = low.copy()
+    parts = np.linspace(0.0, 1.0, ZOOM)
+    for _ in range(ROUNDS):
+        phases = np.clip(low[:, None] + parts * (high - low)[:, None], 0.0, 1.0)
+        at = motion.at(phases.ravel())
+        known = {k: _over(problem.constraints[k], at) / problem.scales[k] for k in {w[0] for w in windows}}
+        for w, (k, c, _, _) in enumerate(windows):
+            own = known[k][w * ZOOM : (w + 1) * ZOOM, c]
+            i = int(own.argmax())
+            if own[i] > value[w]:
+                value[w], place[w] = own[i], phases[w, i]
+            low[w], high[w] = phases[w, max(i - 1, 0)], phases[w, min(i + 1, ZOOM - 1)]
+    return [(k, c, float(place[w]), float(value[w])) for w, (k, c, _, _) in enumerate(windows)]
+
+
+def _somewhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
+    """Return the residuals of what holds at some phases."""
+    t = problem.transcription
+    for k, constraint in enumerate(problem.constraints):
+        if constraint.at == "all":
+            continue
+        phases = t.phases[t.places(constraint.at)]
+        over = _over(constraint, motion.at(phases)) / problem.scales[k]
+        best = [(float(s[i]), v) for s, i, v in _columns(phases, over)]
+        yield ("elsewhere", np.zeros((0, 2))), _named(problem, k, best, motion.spline.duration)
+
+
+def _named(problem: Problem, k: int, best: Sequence[tuple[float, float]], duration: float) -> list[Excess]:
+    constraint = problem.constraints[k]
+    labels = constraint.labels(problem.mech, len(best))
+    found = []
+    for (name, unit), (phase, value), scale in zip(labels, best, problem.scales[k], strict=True):
+        relative = max(value, 0.0)
+        found.append(Excess(constraint.name, name, relative * float(scale), duration * phase, unit, relative))
+    return found
+
+
+def _integration(problem: Problem, motion: _Motion) -> list[Excess]:
+    """Return how far positions and rates of the joints that are integrated are off."""
+    sizes, mech, turns = problem.setup.sizes, problem.mech, turning(problem.mech)
+    fine = motion.nodes.at(slice(0, len(motion.nodes), 2))
+    found = []
+    for channel, units in (("q", ("m", "rad")), ("qd", ("m/s", "rad/s"))):
+        off = np.abs(getattr(fine, channel) - getattr(motion.coarse, channel))
+        for j in np.flatnonzero(~mech.active_mask):
+            k = int(off[:, j].argmax())
+            amount = float(off[k, j])
+            relative = amount / float(sizes.of(channel)[j])
+            time = float(fine.t[k])
+            found.append(Excess(INTEGRATION, mech.names[j], amount, time, units[int(turns[j])], relative))
+    return found

@@ -1,0 +1,294 @@
+"""One start of a search: a solver's run from a guess, its answer measured, and refined where it is infeasible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy.optimal.blas import one_thread
+from cstormpy.optimal.checking import wrong_gradient
+from cstormpy.optimal.ipopt import has_ipopt, solve_ipopt
+from cstormpy.optimal.programme import Programme
+from cstormpy.optimal.refinement import refinement
+from cstormpy.optimal.residuals import FEASIBILITY, Excess, Residuals, residuals
+from cstormpy.optimal.samples import Array
+from cstormpy.optimal.slsqp import solve_slsqp
+from cstormpy.optimal.stages import carried
+
+if TYPE_CHECKING:
+    from cstormpy.optimal.problem import Problem
+
+__all__ = ["INTERRUPTED", "KEPT", "STOPPED", "Accuracy", "Orders", "Outcome", "Progressed", "run_start"]
+
+KEPT = 1e-6
+"""Largest violation of a scaled constraint at the samples at which a solver keeps it."""
+
+INTERRUPTED = "interrupted"
+"""The reason of a search, or of a start, that Ctrl-C ended."""
+
+STOPPED = "stopped by the user"
+"""The reason of one that a callback, or a window, stopped between two iterations."""
+
+STUCK = ("no descent", "no gain")
+HINT = "; check_gradients() tells whether a gradient of your own is wrong"
+"""What a search may be told that came to no minimum although its gradients promised descent."""
+
+STALL, GAIN = 150, 1e-7
+"""SLSQP is stopped after so many iterations without a gain of this part."""
+
+NEARLY = 0.1
+"""Violation of a scaled constraint below which the cost of a point says something."""
+
+MANY_VARIABLES = 120
+"""Above this many variables Ipopt is taken where it is installed."""
+
+MOST_ROUNDS = 10
+"""How often a start is refined at most."""
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """What is asked of an answer; see `Problem.solve`."""
+
+    tolerance: float = 1e-8
+    feasibility: float = FEASIBILITY
+    refine: bool = True
+
+
+@dataclass(frozen=True)
+class Progressed:
+    """What a callback is told after an iteration."""
+
+    start: int
+    iteration: int
+    cost: float
+    violation: float
+    x: Array
+    seconds: float
+    problem: Problem
+
+
+@dataclass(eq=False)
+class Outcome:
+    """What came of one start.
+
+    Attributes
+    ----------
+    start : int
+    x : ndarray
+        The variables of `problem`, which differs from the one that was asked where it was refined, by `changes`.
+    cost : float
+    violation : float
+        The largest residual of a constraint, as a part of its scale, between the samples too.
+    feasibility : float
+        The largest violation of a motion that is feasible.
+    converged : bool
+    reason : str
+    sampled : float
+        The violation at the samples, as the solver saw it.
+    excess : tuple of Excess
+        The residuals of all constraints, the worst first.
+    """
+
+    start: int
+    x: Array
+    cost: float
+    violation: float
+    converged: bool
+    reason: str
+    sampled: float = np.inf
+    feasibility: float = FEASIBILITY
+    excess: tuple[Excess, ...] = ()
+    changes: dict[str, Any] = field(default_factory=dict)
+    problem: Problem | None = None
+    solver: str = ""
+    iterations: int = 0
+    evaluations: int = 0
+    not_finite: int = 0
+    seconds: float = 0.0
+    history: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def feasible(self) -> bool:
+        """Whether all constraints hold, between the samples too."""
+        return self.violation <= self.feasibility
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """What the best has least of: feasible ones by cost, the others by violation."""
+        return (False, self.cost) if self.feasible else (True, self.violation)
+
+    @property
+    def sampled_rank(self) -> tuple[bool, float]:
+        """The same as the solver sees it: what the best iterate, or that of a coarse stage, has least of."""
+        return (False, self.cost) if self.sampled <= KEPT else (True, self.sampled)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it came to its own end."""
+        return self.reason not in (INTERRUPTED, STOPPED)
+
+    def measure(self, problem: Problem) -> Residuals:
+        """Set what follows from the residuals, and return them."""
+        found = residuals(problem, self.x)
+        self.violation, self.excess = found.worst, found.excess
+        return found
+
+
+class _Stopped(Exception):
+    """Raised inside of a solver to leave it."""
+
+
+class _Stall:
+    """Ends a start that gets no better.
+
+    Better is a better rank, or, nearly feasible as the points are that follow curved equations, a lower cost to which
+    the violation is added.
+    """
+
+    def __init__(self, most: int, size: float) -> None:
+        self.most, self.size, self.since = most, size, 0
+        self.rank, self.merit = (True, np.inf), np.inf
+
+    def look(self, best: Outcome, here: Outcome) -> None:
+        """Count the iterations without a gain."""
+        violated, value = best.sampled_rank
+        gained = (violated, 0.0) < (self.rank[0], 0.0) or self.rank[1] - value > GAIN * abs(value)
+        if gained:
+            self.rank = best.sampled_rank
+        merit = here.cost + max(self.size, abs(here.cost)) * here.sampled
+        if here.sampled <= NEARLY and self.merit - merit > GAIN * abs(merit):
+            self.merit, gained = merit, True
+        self.since = 0 if gained else self.since + 1
+        if self.since >= self.most:
+            raise _Stopped(f"no gain in {self.most} iterations")
+
+
+@dataclass
+class Orders:
+    """How one start is to be run; `final` is the last stage of a search, whose answers are refined."""
+
+    solver: str
+    iterations: int
+    accuracy: Accuracy = Accuracy()
+    final: bool = True
+    watch: Callable[[Progressed], bool] | None = None
+
+    def solver_for(self, problem: Problem) -> str:
+        """Return which solver takes a problem."""
+        if self.solver != "auto":
+            return self.solver
+        return "ipopt" if problem.transcription.size > MANY_VARIABLES and has_ipopt() else "slsqp"
+
+
+def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcome:
+    """Run a solver from x0, refine, and return the best; a function of the module, for other processes."""
+    begin, asked = time.perf_counter(), problem
+    best = _Run(problem, x0, start, orders, begin).outcome
+    found = best.measure(problem)
+    refine = orders.accuracy.refine and orders.final
+    for _ in range(MOST_ROUNDS if refine else 0):
+        if best.feasible or not best.ended or best.sampled > KEPT:
+            break
+        changes = refinement(problem, found, orders.accuracy.feasibility)
+        if not changes:
+            break
+        finer = problem.replace(**changes)
+        run = _Run(finer, carried(problem, best.x, finer), start, orders, begin, best)
+        problem, best = finer, run.outcome
+        best.changes = {**best.changes, **changes}
+        found = best.measure(problem)
+    best.problem = problem
+    _judge(asked, best, x0)
+    best.seconds = time.perf_counter() - begin
+    return best
+
+
+class _Run:
+    """A solver's run, which goes on from an outcome of a coarser problem where there is one."""
+
+    def __init__(
+        self, problem: Problem, x0: Array, start: int, orders: Orders, begin: float, before: Outcome | None = None
+    ) -> None:
+        self.problem, self.orders, self.begin = problem, orders, begin
+        self.programme = problem.programme(x0)
+        x = np.clip(x0, self.programme.low, self.programme.high)
+        feasibility = orders.accuracy.feasibility
+        self.outcome = Outcome(start, x, np.inf, np.inf, False, STOPPED, feasibility=feasibility)
+        if before is not None:
+            for name in ("iterations", "evaluations", "not_finite", "history", "changes"):
+                setattr(self.outcome, name, getattr(before, name))
+        self.scaled = problem.scaled(self.programme)
+        self.outcome.solver = self.solver = orders.solver_for(problem)
+        most = STALL if self.solver == "slsqp" else orders.iterations
+        self.stall = _Stall(most, self.scaled.cost_size)
+        self._run()
+
+    def _run(self) -> None:
+        best, orders, programme = self.outcome, self.orders, self.programme
+        try:
+            with one_thread():
+                self._consider(best.x)
+                solve, sizes = solve_ipopt if self.solver == "ipopt" else solve_slsqp, self.scaled.sizes
+                z, best.converged, best.reason, _ = solve(
+                    self.scaled, best.x / sizes, orders.iterations, orders.accuracy.tolerance, self._after_iteration
+                )
+                _settle(programme, np.clip(z * sizes, programme.low, programme.high), best)
+        except _Stopped as ended:
+            best.reason = str(ended) or best.reason
+        except KeyboardInterrupt:
+            best.reason = INTERRUPTED
+        best.evaluations += programme.evaluations
+        best.not_finite += programme.not_finite
+
+    def _consider(self, x: Array) -> Outcome:
+        programme, best = self.programme, self.outcome
+        here = Outcome(best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x))
+        if here.sampled_rank < best.sampled_rank:
+            best.x, best.cost, best.sampled = here.x, here.cost, here.sampled
+        return here
+
+    def _after_iteration(self, z: Array) -> None:
+        best, watch = self.outcome, self.orders.watch
+        here = self._consider(z * self.scaled.sizes)
+        self.stall.look(best, here)
+        best.iterations += 1
+        best.history.append((here.cost, here.sampled))
+        if watch is not None:
+            spent = time.perf_counter() - self.begin
+            now = Progressed(best.start, best.iterations, here.cost, here.sampled, here.x, spent, self.problem)
+            if watch(now):
+                raise _Stopped
+
+
+def _settle(programme: Programme, x: Array, best: Outcome) -> None:
+    """Take the solver's answer, unless a point on its way was better."""
+    last = Outcome(best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x))
+    if last.sampled_rank <= best.sampled_rank or (last.sampled <= KEPT and best.converged):
+        best.x, best.cost, best.sampled = last.x, last.cost, last.sampled
+        best.history.append((best.cost, best.sampled))
+    else:
+        best.converged = False
+
+
+def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
+    """Say of an outcome that it has not converged where it is infeasible, or where a gradient is wrong."""
+    if not best.ended:
+        best.converged = False
+        return
+    if asked.has_own_gradients and best.problem is not None:
+        wrong = wrong_gradient(asked, x0) or wrong_gradient(best.problem, best.x)
+        if wrong:
+            best.converged, best.reason = False, f"{wrong}{HINT}"
+        elif best.reason.startswith(STUCK):
+            best.reason += HINT
+    if not best.feasible:
+        best.converged = False
+        worst = best.excess[0]
+        where = f"{worst.joint} " if worst.joint else ""
+        when = f"{where}at {worst.time:.4g} s"
+        best.reason = f"infeasible: {worst.kind} is missed by {worst.amount:.3g}; {when}; {best.reason}"

@@ -1,0 +1,206 @@
+"""Feasible means feasible at any time: between the samples, for every constraint, by one measure for all."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from cstormpy.errors import InvalidValue
+from cstormpy.mechanism import library
+from cstormpy.optimal import Acceleration, Constraint, Effort, Jerk, Position, Problem, Running, Stage, Time
+
+UP = np.pi / 2
+RADIUS = 0.25
+CENTRE = np.array([0.62, 0.45])
+
+
+def acrobot(**options):
+    given = {"duration": 3.0, "start": [-1.0, 0.0], "end": [UP, 0.0], "objective": Effort(), "samples": 61}
+    return Problem(library.acrobot("rods"), transcription="inverse", **{**given, **options})
+
+
+def pumping(**options):
+    """The acrobot swings to 0.4 rad beside its rest."""
+    return acrobot(**{"duration": 2.0, "start": [-UP, 0.0], "end": [-UP + 0.4, 0.0], "points": 20, **options})
+
+
+def arm(**options):
+    given = {"duration": 1.0, "start": [-0.2, 0.3], "end": [1.4, 0.3], "objective": Effort(), "points": 10}
+    return Problem(library.planar_2r(), **{"samples": 6, **given, **options})
+
+
+def tip(mech, q):
+    pose = mech.forward_kinematics(q)[:, 1]
+    return (pose[:, :3, :3] @ [0.5, 0.0, 0.0] + pose[:, :3, 3])[:, :2]
+
+
+def away(at):
+    """Return the square of the tip's distance from the disc's centre."""
+    return ((tip(at.mech, at.q) - CENTRE) ** 2).sum(axis=1)
+
+
+DISC = Constraint(away, lower=RADIUS**2, name="disc")
+
+
+def dense(solution, count=200_001):
+    return solution.at(np.linspace(0.0, solution.duration, count))
+
+
+# ---------------------------------------------------------------- joints without motor
+
+
+def test_a_joint_without_motor_that_has_a_torque_is_not_feasible():
+    """It was called converged, with a violation of 2e-11 at the knots and 33 N m in the shoulder between them."""
+    solution = acrobot(points=16, degree=3).solve(refine=False)
+    assert not solution.feasible and not solution.converged
+    assert "INFEASIBLE" in repr(solution) and "INFEASIBLE" in str(solution)
+    (worst,) = [each for each in solution.excess if each.kind == "no motor"]
+    assert worst.joint == "shoulder" and worst.unit == "N m"
+    at = dense(solution)
+    assert worst.amount == pytest.approx(np.abs(at.tau[:, 0]).max(), rel=1e-4)
+    assert worst.amount > 10.0
+    assert solution.reason.startswith("infeasible: no motor is missed by")
+    assert solution.violation == worst.relative > solution.feasibility
+    assert solution.outcomes[0].sampled < 1e-6  # what the solver saw
+
+
+def test_it_is_refined_until_it_has_none_and_replays():
+    """The torque of the elbow alone, integrated by another method, does the motion."""
+    solution = pumping().solve(feasibility=2e-4)
+    assert solution.converged, solution.reason
+    assert solution.violation <= solution.feasibility == 2e-4
+    assert solution.refined["points"] > 20
+    at = dense(solution)
+    size = solution.excess[0].amount / solution.excess[0].relative
+    assert np.abs(at.tau[:, 0]).max() <= 2e-4 * size * (1 + 1e-6)
+    mech = library.acrobot("rods")
+
+    def rate(t, x):
+        tau = np.array([0.0, solution.tau(min(t, solution.duration))[0]])
+        return np.concatenate([x[2:], mech.forward_dynamics(x[:2], x[2:], tau)])
+
+    run = solve_ivp(rate, (0.0, 2.0), [-UP, 0.0, 0.0, 0.0], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(run.y[:, -1], [-UP + 0.4, 0.0, 0.0, 0.0], atol=0.02)
+
+
+def test_few_collocation_phases_are_not_enough():
+    """Asked at eight phases only, a spline of 20 control points has torques between them; the search asks for more."""
+    coarse = pumping(collocation=8).solve(refine=False)
+    assert not coarse.feasible
+    refined = pumping(collocation=8).solve()
+    assert refined.feasible and refined.cost > coarse.cost
+
+
+# ---------------------------------------------------------------- obstacles and limits
+
+
+def test_a_disc_is_not_cut_between_the_samples():
+    """An obstacle of radius 0.5 was passed at 0.488, and `excess` was empty."""
+    coarse = arm(constraints=[DISC]).solve(refine=False)
+    nearest = np.sqrt(away(dense(coarse)).min())
+    assert nearest < 0.99 * RADIUS
+    assert not coarse.feasible and not coarse.converged
+    assert coarse.excess[0].kind == "disc"
+    assert coarse.excess[0].amount == pytest.approx(RADIUS**2 - nearest**2, rel=1e-5)
+    refined = arm(constraints=[DISC]).solve()
+    assert refined.converged and refined.feasible
+    assert away(dense(refined)).min() >= RADIUS**2 * (1.0 - refined.feasibility)
+
+
+def test_a_wall_is_not_crossed_between_the_samples():
+    wall = Position("forearm", upper=[0.85, None, None], tool=[0.5, 0.0, 0.0], at="all", name="wall")
+    problem = arm(constraints=[wall], start=[-1.2, 0.3], samples=2, objective=Acceleration())
+    coarse, refined = problem.solve(refine=False), problem.solve()
+    assert not coarse.feasible
+    assert coarse.excess[0].kind == "wall" and coarse.excess[0].joint == "x" and coarse.excess[0].unit == "m"
+    assert refined.converged
+    assert tip(problem.mech, dense(refined).q)[:, 0].max() <= 0.85 + 1e-3 * 1.0
+
+
+def test_every_joint_is_named_with_its_true_worst_value():
+    solution = arm(limits={"torque": 9.0, "velocity": 1.9}, samples=5).solve(refine=False)
+    assert {(each.kind, each.joint) for each in solution.excess} == {
+        (kind, joint) for kind in ("torque", "velocity") for joint in ("shoulder", "elbow")
+    }
+    at = dense(solution)
+    for each in solution.excess:
+        j = ["shoulder", "elbow"].index(each.joint)
+        y, bound = (at.tau, 9.0) if each.kind == "torque" else (at.qd, 1.9)
+        assert each.amount == pytest.approx(
+            max(0.0, np.abs(y[:, j]).max() - bound), rel=1e-4, abs=1e-9
+        )  # the grid misses kinks at the knots by some 1e-4 N m
+        assert each.relative == pytest.approx(each.amount / bound)
+    sizes = [each.relative for each in solution.excess]
+    assert sizes == sorted(sizes, reverse=True) and sizes[0] == solution.violation
+
+
+def test_an_equation_at_all_times_is_met_by_more_knots():
+    """The tip keeps to a line all the way; at all samples of a spline that is more than it can meet."""
+    mech, start = library.planar_2r(), [-0.9, 0.9]
+    x0 = tip(mech, np.array([start]))[0, 0]
+    line = Position("forearm", target=[x0, None, None], tool=[0.5, 0.0, 0.0], at="all", name="line")
+    solution = arm(start=start, end={"shoulder": 0.4}, constraints=[line], samples=21).solve()
+    assert solution.converged, solution.reason
+    assert np.abs(tip(mech, dense(solution).q)[:, 0] - x0).max() <= 1e-3 * 1.0
+
+
+def test_starts_are_ranked_by_what_they_are_at_any_time():
+    """Without refinement a start that cuts the disc deeper costs less; it does not win."""
+    solution = arm(constraints=[DISC], samples=8).solve(starts=5, seed=2, refine=False)
+    by_rank = min(solution.outcomes, key=lambda o: (not o.feasible, o.cost if o.feasible else o.violation))
+    assert solution.cost == by_rank.cost and solution.violation == by_rank.violation
+    assert all(o.feasible == (o.violation <= o.feasibility) for o in solution.outcomes)
+    assert any(o.sampled <= 1e-6 < o.violation for o in solution.outcomes)
+
+
+def test_shooting_with_few_steps_is_refined_until_its_integration_is_right():
+    mech = library.acrobot("rods").with_drive(active=["elbow"])
+    options = {"duration": 2.0, "start": [-1.0, 0.0], "end": {"elbow": 0.5}, "objective": Effort(), "points": 8}
+    coarse = Problem(mech, steps=10, **options)
+    solution = coarse.solve()
+    assert solution.feasible and solution.refined["steps"] > 10
+    rough = coarse.solve(refine=False)
+    assert not rough.feasible and rough.excess[0].kind == "integration"
+    assert rough.excess[0].joint == "shoulder"
+
+
+def test_coarse_stages_are_not_refined_and_the_last_one_is():
+    stages = [Stage(points=8), Stage(points=12)]
+    solution = arm(constraints=[DISC]).solve(stages=stages)
+    assert solution.feasible and len(solution.spline.control_points) == 12
+    assert not solution.outcomes[0].changes and solution.outcomes[-1].changes
+
+
+@pytest.mark.parametrize("bad", [{"feasibility": 0.0}, {"feasibility": -1.0}, {"refine": "no"}])
+def test_what_is_asked_of_feasibility_is_checked(bad):
+    with pytest.raises(ValueError if "feasibility" in bad else TypeError):
+        arm().solve(**bad)
+
+
+# ---------------------------------------------------------------- impulses at knots
+
+
+def test_splines_with_impulses_are_refused():
+    """Of degree one, an effort of 36.5 was called converged where the rates' jumps at the knots made it 77.8."""
+    knots = np.array([0, 0, 0, 0, 0.5, 0.5, 0.5, 1, 1, 1, 1])
+    for make in (
+        lambda: arm(degree=1),
+        lambda: arm(degree=1, objective=Time(), duration=(0.5, 2.0), limits={"torque": 30.0}),
+        lambda: arm(degree=2, objective=Jerk()),
+        lambda: arm(degree=3, knots=knots, points=7),
+        lambda: acrobot(degree=1, points=9),
+        lambda: Problem(
+            library.acrobot("rods").with_drive(active=["elbow"]), duration=1.0, start=[0, 0], objective=Time(), degree=1
+        ),
+    ):
+        with pytest.raises(InvalidValue, match="impulses at their knots; take degree="):
+            make()
+    with pytest.raises(InvalidValue, match=r"mine.*impulses"):
+        arm(degree=1, objective=Running(lambda at: at.tau[:, 0] ** 2, name="mine")).solve()
+
+
+def test_what_has_no_impulse_is_taken():
+    polygon = arm(degree=1, objective=Time(), duration=(0.1, 2.0), limits={"velocity": 2.0}).solve()
+    assert polygon.duration == pytest.approx(1.6 / 2.0 * 9 / 7, rel=1e-6)  # it rests in two of nine segments
+    assert arm(degree=2).solve().converged
+    torques = Problem(library.acrobot("rods"), duration=1.0, start=[-1.0, 0.0], objective=Effort(), degree=1)
+    assert torques.programme().cost(torques.first_guess()) == 0.0

@@ -6,6 +6,7 @@ from cstormpy.control.goal import upright
 from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
 from cstormpy.control.named import law, names
+from cstormpy.control.own import OwnLaw
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
@@ -26,6 +27,7 @@ __all__ = [
     "NonCollocated",
     "Off",
     "OpenLoop",
+    "OwnLaw",
     "SplineSwingUp",
     "SwingUp",
     "Then",

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.control.formulas import clipped
 from cstormpy.control.law import Law, Target
 from cstormpy.control.named import law as law_by_name
+from cstormpy.control.own import OwnLaw, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 
@@ -247,8 +248,10 @@ def laws_by_name(laws: Mapping[str, Law | str] | Sequence[str] | Law | str, mech
             raise InvalidValue("laws: a law is named twice; give a dict from different names to laws")
         laws = {name: name for name in laws}
     elif not isinstance(laws, Mapping):
-        raise InvalidType(f"laws: expected laws by name, a list of names, or a law, {_instead(laws)}")
-    found = {name: law_by_name(each, mech) if isinstance(each, str) else each for name, each in laws.items()}
+        if not is_own_law(laws):
+            raise InvalidType(f"laws: expected laws by name, a list of names, or a law, {_instead(laws)}")
+        laws = {_name_of(laws): laws}
+    found = {name: _made(each, mech) for name, each in laws.items()}
     for name, law in found.items():
         if isinstance(law, Law) and "mech" not in law.__dict__:
             raise InvalidType(f"law {name!r}: __init__ of {type(law).__name__} must call super().__init__(mech)")
@@ -258,6 +261,18 @@ def laws_by_name(laws: Mapping[str, Law | str] | Sequence[str] | Law | str, mech
                 f"({', '.join(law.mech.actuated)}) than this one ({', '.join(mech.actuated)})"
             )
     return found
+
+
+def _made(law: Any, mech: Mechanism) -> Any:
+    """Return the law that a name or somebody's function stands for."""
+    if isinstance(law, str):
+        return law_by_name(law, mech)
+    return OwnLaw(mech, law) if is_own_law(law) else law
+
+
+def _name_of(law: Any) -> str:
+    name = str(getattr(law, "__name__", type(law).__name__)).lower()
+    return name if name.isidentifier() else "law"
 
 
 def _instead(value: Any) -> str:

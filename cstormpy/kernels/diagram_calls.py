@@ -26,6 +26,8 @@ motion              T, N, W, g                     fills g: q, q̇, u, then q̈,
 loaded_motion       T, N, W, g, wrench             the same with wrenches on the links (6 numbers each)
 line_motion         T, N, W, g, address            what motion does, by the straight line at n[a:a + 1]
 line_loaded_motion  T, N, W, g, wrench, address    the same with wrenches
+line_function       numbers, given, filled,        fills what a block or law gives, by its trace at n[a:a + 2]; 0
+                    addresses
 pushed_motion       T, N, W, g, wrench, push       the same with wrenches (or none) and a push: link, point, force
 energies            T, N, W, g                     (kinetic, potential); g holds q, q̇
 kinematics          T, N, W, g, tool, link, frame  fills g: q, then pose (16), Jacobian (6 n) of a tool (16) on a link;
@@ -57,7 +59,7 @@ from cstormpy.kernels.entries_curves import piece_of_spline, spline
 from cstormpy.kernels.entries_linear import determinant, pseudoinverse, singular_values, solve
 from cstormpy.kernels.entries_mechanisms import energies, loaded_motion, motion
 from cstormpy.kernels.entries_questions import inertia, kinematics, pushed_motion, sensitivities
-from cstormpy.kernels.line_calls import line_loaded_motion, line_motion
+from cstormpy.kernels.line_calls import line_function, line_loaded_motion, line_motion
 from cstormpy.kernels.python_blocks import python_block
 from cstormpy.kernels.steps import step
 
@@ -186,7 +188,8 @@ CALLS = {
     function.__name__: function
     for function in (
         wrapped, wrapped_positive, wrapped_colatitude, nearest, within_turn, clipped, stop_torque, repeated,
-        interval, count_below, count_upto, row_before, line_motion, line_loaded_motion, python_block,
+        interval, count_below, count_upto, row_before, line_motion, line_loaded_motion,
+        line_function, python_block,
     )
 }  # fmt: skip
 CALLS |= {

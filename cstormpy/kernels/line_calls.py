@@ -11,7 +11,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["line_loaded_motion", "line_motion"]
+__all__ = ["line_function", "line_loaded_motion", "line_motion", "line_tangent"]
 
 
 def _call(address, *arrays):
@@ -29,6 +29,49 @@ def line_loaded_motion(T, N, W, g, wrench, address):
     """Fill g like `entries_mechanisms.loaded_motion` by the line that stands at an address."""
     n = g.size // 5
     return _call(address[0], T, g, g[n:], g[2 * n :], wrench, g[3 * n :])
+
+
+def line_function(numbers, given, filled, addresses):
+    """Fill what a block or law gives, by the machine code of its trace; return 0."""
+    return _call(addresses[0], numbers, given, filled)
+
+
+def line_tangent(numbers, given, filled, dnumbers, dgiven, dfilled, addresses):
+    """Fill the same, and its change along a direction; return 0."""
+    _call(addresses[0], numbers, given, filled)
+    return _call(addresses[1], numbers, dnumbers, given, dgiven, dfilled)
+
+
+@intrinsic
+def _line_of_three(typing_context, address, a, b, c):
+    return types.int64(types.int64, a, b, c), _passing_on
+
+
+@intrinsic
+def _line_of_five(typing_context, address, a, b, c, d, f):
+    return types.int64(types.int64, a, b, c, d, f), _passing_on
+
+
+def _passing_on(context, builder, signature, values):
+    """Call what stands at an address with the data of some arrays."""
+    kinds = zip(signature.args[1:], values[1:], strict=True)
+    pointers = [context.make_array(kind)(context, builder, value).data for kind, value in kinds]
+    kind = ir.FunctionType(ir.IntType(64), [ir.DoubleType().as_pointer()] * len(pointers))
+    return builder.call(builder.inttoptr(values[0], kind.as_pointer()), pointers)
+
+
+@overload(line_function)
+def _compiled_function(numbers, given, filled, addresses):
+    return lambda numbers, given, filled, addresses: _line_of_three(addresses[0], numbers, given, filled)
+
+
+@overload(line_tangent)
+def _compiled_tangent(numbers, given, filled, dnumbers, dgiven, dfilled, addresses):
+    def both(numbers, given, filled, dnumbers, dgiven, dfilled, addresses):
+        _line_of_three(addresses[0], numbers, given, filled)
+        return _line_of_five(addresses[1], numbers, dnumbers, given, dgiven, dfilled)
+
+    return both
 
 
 def _caller(loaded):

@@ -12,6 +12,7 @@ from cstormpy.kernels.compiling import ready
 from cstormpy.kernels.diagram_calls import callee
 from cstormpy.kernels.entries_curve_tangents import piece_of_spline_tangent, spline_tangent
 from cstormpy.kernels.entries_tangent import MOVED, energies_tangent, loaded_motion_tangent
+from cstormpy.kernels.line_calls import line_tangent
 from cstormpy.kernels.steps import step
 
 __all__ = ["TANGENT_CALLS", "tangent_callee"]
@@ -112,7 +113,7 @@ TANGENT_CALLS = {
     function.__name__: function
     for function in (
         clipped_tangent, wrapped_colatitude_tangent, root_tangent, power_tangent, exponent_tangent, stop_torque_tangent,
-        largest, shifted, moved, nearer, slope,
+        largest, shifted, moved, nearer, slope, line_tangent,
     )
 }  # fmt: skip
 TANGENT_CALLS |= {

@@ -79,6 +79,7 @@ def _plain(name: str) -> Any:
     own = {
         "loaded_motion_tangent": _motion,
         "energies_tangent": _energies,
+        "line_tangent": _line,
         "differenced_kernel": differenced_kernel,
         "differenced_function": differenced_function,
     }
@@ -102,6 +103,17 @@ def _motion(T: Array, N: Any, W: Array, g: Array, wrench: Array, dT: Any, dg: Ar
         if status:
             break
     return int(status)
+
+
+def _line(numbers: Array, given: Array, filled: Array, dnumbers: Any, dgiven: Any, dfilled: Array, at: Any) -> int:
+    from cstormpy.kernels.line_calls import line_tangent
+
+    for k in range(dfilled.shape[1]):
+        column = np.empty(len(dfilled))
+        changes = (np.ascontiguousarray(d[:, k]) for d in (dnumbers, dgiven))
+        line_tangent(numbers, given, filled, *changes, column, at)
+        dfilled[:, k] = column
+    return 0
 
 
 def _energies(T: Array, N: Any, W: Array, g: Array, dT: Array, dg: Array) -> Array:

@@ -61,6 +61,8 @@ class Emitter:
         Blocks that are called back.
     shared : dict
         What emitters keep for others of the same diagram, as the tables of a mechanism.
+    ways : dict of int to list of str
+        Of blocks without emitter, by their numbers, in which way they are computed, and why not in a faster one.
     """
 
     def __init__(self) -> None:
@@ -79,6 +81,7 @@ class Emitter:
         self.pending: list[Callable[[], bool]] = []
         self.python_calls: list[PythonCall] = []
         self.shared: dict[Any, Any] = {}
+        self.ways: dict[int, list[str]] = {}
 
     # numbers, which the source reads and never contains
 
@@ -224,22 +227,35 @@ class Emitter:
         """
         if block.blockclass in ("continuous", "sampled"):
             raise Untranslatable("has states, and can not be asked in Python")
-        signals = [slot.value for slot in (*block._inport_slots, *block._outport_slots)]
-        if any(np.asarray(value).dtype.kind not in "biuf" or isinstance(value, (list, tuple)) for value in signals):
+        given, found = ([slot.value for slot in slots] for slots in (block._inport_slots, block._outport_slots))
+        return self.ask_python(lambda t, u: block.output(t, u, None), inputs, given, found)
+
+    def ask_python(
+        self, ask: Callable[[float, list[Any]], Any], inputs: Sequence[Value], given: list[Any], found: list[Any]
+    ) -> list[Value]:
+        """Return what a function of Python finds, which is called with the time and the inputs each time.
+
+        `given` and `found` are samples of what it takes and of what it returns, a list.
+        """
+        if any(np.asarray(v).dtype.kind not in "biuf" or isinstance(v, (list, tuple)) for v in (*given, *found)):
             raise Untranslatable("takes or gives a signal that is no number")
-        call = PythonCall(block)
+        call = PythonCall(ask, given, found)
         self.python_calls.append(call)
         first = self.scratch(sum(call.sizes))
-        given = self.store([self.time, *inputs], first)
+        stored = self.store([self.time, *inputs], first)
         last = first + sum(call.sizes)
         where = self.integers(lambda: [call.address]).partition(":")[0]
-        self.fail_if(f"{self.call('python_block')}({where}], {given}, w[{last - call.sizes[1]}:{last}]) != 0")
+        self.fail_if(f"{self.call('python_block')}({where}], {stored}, w[{last - call.sizes[1]}:{last}]) != 0")
         outputs, k = [], last - call.sizes[1]
-        for slot in block._outport_slots:
-            behind = k + np.size(slot.value)
-            outputs.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(np.shape(slot.value)))
+        for sample in found:
+            behind = k + np.size(sample)
+            outputs.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(np.shape(sample)))
             k = behind
         return outputs
+
+    def told(self, way: str) -> None:
+        """Note in which way the block that is emitted now is computed."""
+        self.ways.setdefault(self.block, []).append(way)
 
     def call(self, name: str) -> str:
         """Return the name of a kernel that the source calls."""

@@ -19,6 +19,7 @@ from cstormpy.simulation.compiled.emitters_functions import user_call
 from cstormpy.simulation.compiled.emitters_kinematics import mass_matrix
 from cstormpy.simulation.compiled.emitters_linalg import solved
 from cstormpy.simulation.compiled.emitters_mechanisms import Asked, energies, motion
+from cstormpy.simulation.compiled.emitters_own import own_torque
 from cstormpy.simulation.compiled.emitters_trajectories import played
 from cstormpy.simulation.compiled.registry import Value
 from cstormpy.simulation.compiled.tables import Rows, index
@@ -26,7 +27,6 @@ from cstormpy.simulation.compiled.tables import Rows, index
 __all__ = ["Moment", "is_ready", "law_torque", "limited", "margin_of"]
 
 Values = list[Value]
-_JOINS = "a method emit(self, e, t, q, qd, reference) joins it, see cstormpy.simulation.compiled.emitters_laws"
 
 
 @dataclass
@@ -69,7 +69,11 @@ def _emitter_of(law: Any) -> Torque:
             return _by_itself
         if "torque" in vars(base):
             break
-    raise Untranslatable(f"there is no emitter for the law {kind.__module__}.{kind.__qualname__}: {_JOINS}")
+    return _own
+
+
+def _own(now: Moment, law: Any) -> Value:
+    return own_torque(now.e, law, [now.time, now.q, now.qd, *(now.reference or [])])
 
 
 def _by_itself(now: Moment, law: Any) -> Value:

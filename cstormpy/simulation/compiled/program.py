@@ -30,6 +30,7 @@ from cstormpy.simulation.compiled import (  # noqa: F401  # they register themse
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.emitters_own import own_next, own_outputs, own_rates
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import (
@@ -41,7 +42,6 @@ from cstormpy.simulation.compiled.registry import (
     next_of,
     rate_of,
 )
-from cstormpy.simulation.compiled.untranslated import why
 from cstormpy.simulation.diagram import Diagram
 
 __all__ = ["Program", "source_of", "translate"]
@@ -95,6 +95,8 @@ class Program:
         The names of the blocks in the order in which the function numbers them where they fail.
     line_owners : list of str
         The name of the block that each line of the source is of, from the second line on.
+    ways : list of (str, str)
+        Of blocks without emitter the name, and in which way each is computed.
     """
 
     source: str
@@ -122,6 +124,7 @@ class Program:
     nstates: int
     blocks: list[str]
     line_owners: list[str]
+    ways: list[tuple[str, str]]
 
     def refresh(self) -> bool:
         """Read the numbers anew from the blocks; return False where the diagram is to be translated anew instead."""
@@ -228,6 +231,7 @@ class _Translation:
             nstates=self.diagram.nstates,
             blocks=names,
             line_owners=[names[number] if number < len(names) else "the diagram" for number in e.written_by],
+            ways=[(names[number], way) for number, told in e.ways.items() for way in told],
         )
 
     def _numbered(self) -> list[str]:
@@ -285,9 +289,7 @@ class _Translation:
         return [self.signals[id(slot)] for slot in b._inport_slots]
 
     def _outputs(self, b: Any) -> None:
-        emit = emitter_of(b)
-        if emit is None:
-            raise Untranslatable(why(type(b)))
+        emit = emitter_of(b) or own_outputs
         x = self.states.get(b)
         inputs = [self.signals.get(id(slot), named("nan")) for slot in b._inport_slots] if x is not None else None
         values = self._emitted(emit, b, self._inputs(b) if inputs is None else inputs, x)
@@ -327,9 +329,7 @@ class _Translation:
             self.width += 1
 
     def _rates(self, b: Any, part: slice) -> None:
-        emit = rate_of(b)
-        if emit is None:
-            raise Untranslatable(f"there is no emitter for the states of {type(b).__module__}.{type(b).__qualname__}")
+        emit = rate_of(b) or own_rates
         rate = named(self._emitted(emit, b, self._inputs(b), self.states[b]))
         if rate.shape != (b.nstates,):
             raise Untranslatable(f"has {b.nstates} states, its emitter gives rates of the shape {rate.shape}")
@@ -389,10 +389,8 @@ class _Translation:
 
     def _next(self, b: Any) -> bool:
         """Write the states of a sampled block after a tick into out; return whether that can be done."""
-        emit = next_of(b)
+        emit = next_of(b) or own_next
         self.e.block += 1
-        if emit is None:
-            return False
         functions = len(self.e.functions)
         try:
             value = named(self._emitted(emit, b, self._inputs(b), self.states[b])).ravel()

@@ -14,7 +14,14 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double), ct
 
 
 class PythonCall:
-    """What calls the output of a block with signals that stand in memory, the time first.
+    """What calls a function of Python with numbers that stand in memory, the time first.
+
+    Parameters
+    ----------
+    ask : function of (t, list of signals)
+        Returns a list of what it finds.
+    given, found : list
+        Samples of the signals that go in and come out.
 
     Attributes
     ----------
@@ -24,9 +31,8 @@ class PythonCall:
         How many numbers go in and come out.
     """
 
-    def __init__(self, block: Any) -> None:
-        self._block = block
-        given, found = ([slot.value for slot in slots] for slots in (block._inport_slots, block._outport_slots))
+    def __init__(self, ask: Callable[[float, list[Any]], Any], given: list[Any], found: list[Any]) -> None:
+        self._ask = ask
         self._inputs, inputs = _places(given, 1)
         self._outputs, outputs = _places(found, 0)
         self.sizes = inputs, outputs
@@ -38,9 +44,7 @@ class PythonCall:
         """Return 0, or 1 where the block is to be asked again by who hears what it says."""
         try:
             numbers, out = (np.ctypeslib.as_array(at, (n,)) for at, n in zip((given, filled), self.sizes, strict=True))
-            values = self._block.output(
-                float(numbers[0]), [back(numbers[first:last]) for first, last, _, back in self._inputs], None
-            )
+            values = self._ask(float(numbers[0]), [back(numbers[first:last]) for first, last, _, back in self._inputs])
             for (first, last, shape, _), value in zip(self._outputs, values, strict=True):
                 if np.shape(value) != shape:
                     return 1

@@ -163,6 +163,12 @@ def _motion(call: Call) -> str:
     return f"{name}({T}, {N}, {W}, {g}, {wrench}, {call.d(0)}, {call.d(3)}, {dwrench})"
 
 
+def _line_function(call: Call) -> str:
+    numbers, given, filled, addresses = call.args
+    changes = ", ".join(call.d(k) for k in range(3))
+    return f"{call.helper('line_tangent')}({numbers}, {given}, {filled}, {changes}, {addresses})"
+
+
 def _energies(call: Call) -> str:
     T, N, _, g = call.args
     W = _mechanism(call, call.size(3) // 2)
@@ -261,6 +267,7 @@ STATEMENTS: dict[str, Callable[[Call], str]] = {
     "motion": _motion,
     "loaded_motion": _motion,
     "line_motion": _motion,
+    "line_function": _line_function,
     "line_loaded_motion": _motion,
     "spline": _spline,
     "piece_of_spline": _piece,

@@ -22,7 +22,7 @@ they stay; and ``int(nan)`` is some number. Division by zero in a function is an
 
 from __future__ import annotations
 
-__all__ = ["REASONS", "why"]
+__all__ = ["REASONS", "name_of", "why"]
 
 _POSE = "its signals are poses of spatialmath, which are objects and not arrays; KINEMATICS gives poses as matrices"
 
@@ -40,7 +40,12 @@ REASONS = {
 _JOINS = "a method emit(self, e, u, x) joins it, see cstormpy.simulation.compiled.registry"
 
 
+def name_of(kind: type) -> str:
+    """Return the name of a class, as `REASONS` has it."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def why(kind: type) -> str:
     """Return what is said of a block of a class without emitter."""
-    name = f"{kind.__module__}.{kind.__qualname__}"
+    name = name_of(kind)
     return f"there is no emitter for {name}: {REASONS.get(name, _JOINS)}"

@@ -1,0 +1,295 @@
+"""Blocks and laws of a user's own: equal results in both engines, traced where that can be, and derivatives."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
+from test_compiled import simulation
+
+import cstormpy as cs
+from cstormpy.control import Law
+from cstormpy.errors import DiagramError
+from cstormpy.mechanism import library
+
+ACROBOT = library.acrobot()
+
+
+# Laws -----------------------------------------------------------------------------------------------------
+
+
+def damped(t, q, qd):
+    return -2.0 * qd[1] - 3.0 * math.sin(q[1])
+
+
+def closing_over(gain):
+    def law(t, q, qd):
+        return [-gain * qd[1] + max(q[0], 0.0)]
+
+    return law
+
+
+def asking_numbers(t, q, qd):
+    if q[1] > 0.5:
+        return -5.0 * qd[1]
+    return -1.0 * qd[1]
+
+
+def looping(t, q, qd):
+    total, k = 0.0, 0
+    while total < 1.0 and k < 10:
+        total += abs(qd[1])
+        k += 1
+    return -0.5 * qd[1] * k
+
+
+class Gains:
+    """A class with gains that is no Law."""
+
+    def __init__(self, kp=4.0):
+        self.kp, self.kd = kp, np.array([1.0, 2.0])
+
+    def torque(self, t, q, qd):
+        return -self.kp * np.sin(q[1]) - self.kd @ qd
+
+
+class Phased(Law):
+    """A Law with two phases, which changes where its margin crosses zero."""
+
+    modes = ("far", "near")
+
+    def __init__(self, mech):
+        super().__init__(mech)
+        self.kd = 2.0
+
+    def torque(self, t, q, qd, reference=None):
+        return np.array([-self.kd * qd[1] * (1.0 + self.mode)])
+
+    def margin(self, t, q, qd):
+        return q[0] + 1.0 if self.mode == 0 else None
+
+    def switch(self, t, q, qd):
+        self.mode = 1
+
+
+class OnlyPython:
+    """Text formatting, of all things, in a control law."""
+
+    def torque(self, t, q, qd):
+        return float(f"{-2.0 * qd[1]:.12e}")
+
+
+LAWS = {
+    "function": (lambda: damped, "traced"),
+    "closure": (lambda: closing_over(1.5), "traced"),
+    "class with gains": (Gains, "traced"),
+    "if on numbers": (lambda: asking_numbers, "compiled by numba"),
+    "loop": (lambda: looping, "compiled by numba"),
+    "phases": (lambda: Phased(ACROBOT), "traced"),
+    "only Python": (OnlyPython, "asked in Python"),
+}
+
+
+def controlled(sim, law):
+    bd = sim.blockdiagram("own")
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.1], name="plant")
+    controller = bd.CONTROLLER(ACROBOT, {"mine": law}, name="controller")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    return bd
+
+
+def ways(bd):
+    return [way for _, way in bd.__dict__["_compiled_form"].program.ways]
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_of_ones_own_runs_in_both_engines(name):
+    make, way = LAWS[name]
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = controlled(sim, make())
+        found.append(sim.run(bd, T=1.0, solver="RK45"))
+    np.testing.assert_allclose(found[1].t, found[0].t, atol=1e-9)
+    np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-8)
+    assert any(way in said for said in ways(bd)), ways(bd)
+
+
+def test_gains_of_a_class_are_tuned_without_another_trace():
+    """A number that changes is read anew; the run is that of the interpreted engine."""
+    law = Gains()
+    sim = simulation("compiled")
+    bd = controlled(sim, law)
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    bd.blocknames["controller"].set_param("mine.kp", 9.0)
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert law.kp == 9.0 and abs(first.x[-1] - second.x[-1]).max() > 1e-3
+    other = simulation("interpreted")
+    np.testing.assert_allclose(second.x[-1], other.run(controlled(other, Gains(9.0)), T=0.5).x[-1], atol=1e-8)
+
+
+def test_a_law_that_changes_otherwise_is_traced_anew():
+    """A flag that shapes what is written down."""
+
+    class Flagged:
+        sign = 1
+
+        def __init__(self):
+            self.turned = False
+
+        def torque(self, t, q, qd):
+            return (2.0 if self.turned else -2.0) * qd[1]
+
+    law = Flagged()
+    sim = simulation("compiled")
+    bd = controlled(sim, law)
+    first = sim.run(bd, T=0.3)
+    law.turned = True
+    assert abs(sim.run(bd, T=0.3).x[-1] - first.x[-1]).max() > 1e-3
+
+
+def test_gradients_go_through_a_traced_law_exactly():
+    sim = simulation("compiled")
+    bd = controlled(sim, Gains())
+    gradient = sim.gradient(bd, lambda out: float(out.x[-1, 0]), ["controller.mine.kp"], T=0.5)
+    values = []
+    for kp in (4.0 - 1e-4, 4.0 + 1e-4):
+        bd = controlled(sim, Gains(kp))
+        values.append(sim.run(bd, T=0.5, rtol=1e-11, atol=1e-12).x[-1, 0])
+    found = float(np.ravel(getattr(gradient, "gradient", gradient))[0])
+    assert found == pytest.approx((values[1] - values[0]) / 2e-4, rel=1e-4)
+
+
+def test_a_law_that_gives_another_value_each_time_is_not_frozen():
+    """A trace would keep the number that the generator gave while it was written down."""
+    rng = random.Random(3)
+
+    class Noisy:
+        def torque(self, t, q, qd):
+            return rng.random()
+
+    sim = simulation("compiled")
+    with pytest.raises(DiagramError, match="at the start"):
+        sim.run(controlled(sim, Noisy()), T=0.02, solver="RK4", dt=0.01)
+    sim = cs.Simulation(live=False, progress=False)
+    assert len(sim.run(controlled(sim, Noisy()), T=0.02, solver="RK4", dt=0.01).t) == 3
+
+
+def test_a_law_that_counts_is_not_frozen():
+    class Counting:
+        def __init__(self):
+            self.calls = 0
+
+        def torque(self, t, q, qd):
+            self.calls += 1
+            return -1.0 * qd[1]
+
+    law = Counting()
+    sim = simulation("compiled")
+    bd = controlled(sim, law)
+    sim.run(bd, T=0.02, solver="RK4", dt=0.01)
+    assert any("changes 'calls' of its Counting" in way for way in ways(bd)) and law.calls > 3
+
+
+# Blocks ---------------------------------------------------------------------------------------------------
+
+
+class Shaped(FunctionBlock):
+    nin, nout = 2, 2
+
+    def __init__(self, scale=2.0, **options):
+        super().__init__(**options)
+        self.scale, self.weights = scale, np.array([0.5, -1.0])
+
+    def output(self, t, u, x):
+        return [self.scale * np.tanh(u[0]) + math.cos(t), np.clip(self.weights * u[1], -0.2, 0.2)]
+
+
+class Lagging(ContinuousBlock):
+    nin, nout, nstates = 1, 1, 1
+
+    def __init__(self, tau=0.3, **options):
+        super().__init__(feedthrough=False, **options)
+        self.tau = tau
+        self._x0 = np.zeros(1)
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def deriv(self, t, u, x):
+        return np.array([(u[0] - x[0]) / self.tau])
+
+
+class Branching(Lagging):
+    def deriv(self, t, u, x):
+        return np.array([1.0 if u[0] > x[0] else -1.0]) / self.tau
+
+
+class Summing(SampledBlock):
+    nin, nout, ndstates = 1, 1, 1
+
+    def __init__(self, clock, leak=0.5, **options):
+        super().__init__(clock=clock, x0=np.zeros(1), **options)
+        self.leak = leak
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def next(self, t, u, x):
+        return np.array([self.leak * x[0] + u[0]])
+
+
+def placed(bd, block):
+    """Add a block of one's own to a diagram."""
+    bd.add_block(block)
+    return block
+
+
+def with_blocks(sim, state):
+    bd = sim.blockdiagram("own")
+    wave, pair = bd.WAVEFORM("sine", freq=0.5, name="wave"), bd.CONSTANT(np.array([0.1, 0.4]), name="pair")
+    shaped, lag = placed(bd, Shaped(name="shaped")), placed(bd, state(name="lag"))
+    summing = placed(bd, Summing(bd.clock(0.1, "s"), name="summing"))
+    bd.connect(wave, shaped[0])
+    bd.connect(pair, shaped[1])
+    bd.connect(shaped[0], lag, summing)
+    bd.connect(lag, bd.INTEGRATOR(name="total"))
+    return bd
+
+
+@pytest.mark.parametrize(("state", "way"), [(Lagging, "deriv: traced"), (Branching, "deriv: asked in Python")])
+def test_blocks_of_ones_own_run_in_both_engines(state, way):
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = with_blocks(sim, state)
+        found.append(sim.run(bd, T=1.0, solver="RK4", dt=0.01, watch="all"))
+    np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-12)
+    for ours, theirs in zip(found[1][".ywatch"], found[0][".ywatch"], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert any(said.startswith(way) for said in ways(bd)), ways(bd)
+
+
+def test_a_number_of_a_block_is_read_anew():
+    sim = simulation("compiled")
+    bd = with_blocks(sim, Lagging)
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    bd.blocknames["shaped"].scale = 5.0
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert abs(second.x[-1] - first.x[-1]).max() > 1e-2
+
+
+def test_a_law_that_is_no_law_is_refused_by_name():
+    from cstormpy.errors import InvalidType
+
+    sim = cs.Simulation(live=False)
+    with pytest.raises(InvalidType, match="laws: expected laws by name"):
+        sim.blockdiagram().CONTROLLER(ACROBOT, 3.0)

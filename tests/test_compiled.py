@@ -316,8 +316,6 @@ def remember(v, data):
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda bd: Odd(bd=bd, name="odd"), "odd: there is no emitter for .*Odd"),
-        (lambda bd: Changed(bd=bd, name="changed"), "changed: there is no emitter"),
         (lambda bd: Wrong(bd=bd, name="wrong"), r"wrong: output 0 is 1\.0 at the start, but 1\.5 compiled"),
         (lambda bd: bd.FUNCTION(remember, persistent=True, name="memory"), "memory: keeps data between its calls"),
         (lambda bd: bd.FUNCTION(lambda v: eval("v"), name="dark"), "dark: numba does not compile its function"),
@@ -332,13 +330,21 @@ def test_what_can_not_be_translated_is_named(make, says):
 
 def test_all_reasons_are_given():
     sim = simulation()
-    bd = behind_a_state(sim, lambda bd: Odd(bd=bd, name="first"))
-    other = Odd(bd=bd, name="second")
+    bd = behind_a_state(sim, lambda bd: bd.FUNCTION(remember, persistent=True, name="first"))
+    other = bd.FUNCTION(remember, persistent=True, name="second")
     bd.connect(bd.CONSTANT(1.0), other)
     bd.connect(other, bd.NULL())
     with pytest.raises(NotTranslated) as caught:
         sim.run(bd, T=0.1)
     assert {name for name, _ in caught.value.reasons} == {"first", "second"}
+
+
+@pytest.mark.parametrize(("kind", "factor"), [(Odd, 2.0), (Changed, 5.0)])
+def test_a_block_without_emitter_is_traced(kind, factor):
+    """Also one whose class computes something else than the class with the emitter that it derives from."""
+    sim = simulation()
+    out = sim.run(behind_a_state(sim, lambda bd: kind(bd=bd)), T=1)
+    assert out.x[-1, 0] == pytest.approx(0.5 * math.exp(factor), rel=1e-5)
 
 
 def test_a_block_joins_by_a_method():
@@ -350,9 +356,9 @@ def test_a_block_joins_by_a_method():
 def test_falling_back_is_said(monkeypatch, caplog, capsys):
     monkeypatch.setattr(CompiledRun, "strict", False)
     sim = simulation()
-    out = sim.run(behind_a_state(sim, lambda bd: Odd(bd=bd, name="odd one")), T=1)
-    assert out.x[-1, 0] == pytest.approx(0.5 * math.exp(2.0), rel=1e-5)
-    assert "odd one: there is no emitter" in capsys.readouterr().err + caplog.text
+    out = sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(remember, persistent=True, name="odd one")), T=1)
+    assert out.x[-1, 0] == pytest.approx(0.5 * math.exp(1.0), rel=1e-5)
+    assert "odd one: keeps data between its calls" in capsys.readouterr().err + caplog.text
 
 
 @pytest.mark.parametrize("block", [Bicycle, Quadrotor])

@@ -293,3 +293,12 @@ def test_a_law_that_is_no_law_is_refused_by_name():
     sim = cs.Simulation(live=False)
     with pytest.raises(InvalidType, match="laws: expected laws by name"):
         sim.blockdiagram().CONTROLLER(ACROBOT, 3.0)
+
+
+def test_the_way_of_each_block_is_explained():
+    sim = simulation("compiled")
+    told = sim.explain(with_blocks(sim, Branching)).splitlines()
+    lines = {line.split()[0]: line for line in told}
+    assert lines["wave"].endswith("translated by its emitter") and "output: traced" in lines["shaped"]
+    assert "deriv: asked in Python, as it cannot be traced: it asks a number" in lines["lag"]
+    assert "test_own_blocks_and_laws.py" in lines["lag"]

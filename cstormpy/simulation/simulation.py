@@ -366,13 +366,34 @@ class Simulation(Analysis, Sweeping, BDSim):
         NotTranslated
             Naming the blocks that it can not translate, and why.
         """
-        from cstormpy.simulation.compiled import NotTranslated, source_of
+        from cstormpy.simulation.compiled import source_of
+
+        return self._told("source", bd, source_of)
+
+    def explain(self, bd: Any) -> str:
+        """Return in which way the compiled engine computes each block of a diagram, a line for each.
+
+        By an emitter of cstormpy's, or, of a block or law of one's own: traced, compiled by numba, or asked in Python,
+        and why not in a faster way.
+
+        Raises
+        ------
+        NotTranslated
+            Naming the blocks that it can not translate, and why.
+        """
+        from cstormpy.simulation.compiled import explanation_of
+
+        return self._told("explain", bd, explanation_of)
+
+    @staticmethod
+    def _told(name: str, bd: Any, tell: Callable[[Any], str]) -> str:
+        from cstormpy.simulation.compiled import NotTranslated
 
         if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"source: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+            raise InvalidType(f"{name}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         compile_diagram(bd)
         try:
-            return source_of(bd)
+            return tell(bd)
         except NotTranslated as why:
             raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from why
 

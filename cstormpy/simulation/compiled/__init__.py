@@ -7,7 +7,7 @@ of your own joins them, is said in `cstormpy.simulation.compiled.registry`.
 from __future__ import annotations
 
 from cstormpy.simulation.compiled.automatic import AutomaticRun
-from cstormpy.simulation.compiled.program import Program, source_of, translate
+from cstormpy.simulation.compiled.program import Program, explanation_of, source_of, translate
 from cstormpy.simulation.compiled.registry import (
     NotTranslated,
     emits,
@@ -29,6 +29,7 @@ __all__ = [
     "emits_guard",
     "emits_next",
     "emits_rate",
+    "explanation_of",
     "silent_sink",
     "source_of",
     "translate",

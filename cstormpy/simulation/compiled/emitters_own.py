@@ -13,7 +13,7 @@ from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
 from cstormpy.simulation.compiled.emitters_functions import user_call
 from cstormpy.simulation.compiled.registry import Value
 from cstormpy.simulation.compiled.traced import Untraceable, traced, with_symbolic_math
-from cstormpy.simulation.compiled.untranslated import REASONS, name_of
+from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 
 __all__ = ["own_next", "own_outputs", "own_rates", "own_torque"]
 
@@ -41,12 +41,12 @@ def _by_method(
 ) -> Values:
     kind = type(block)
     if name_of(kind) in REASONS:
-        raise Untranslatable(REASONS[name_of(kind)])
+        raise Untranslatable(why(kind))
     method = getattr(kind, name)
     symbolic, call = with_symbolic_math(method), _Call(u, x, whole)
     try:
         values = traced(
-            e, block, lambda: block, lambda twin, *given: call(symbolic, twin, *given), [e.time, *call.given]
+            e, lambda: block, method, lambda twin, *given: call(symbolic, twin, *given), [e.time, *call.given]
         )
     except Untraceable as error:
         e.told(f"{name}: asked in Python, as it cannot be traced: {error}")

@@ -1,8 +1,8 @@
 """Which blocks the compiled engine does not translate, and why; a diagram that has one runs interpreted.
 
-All other blocks of bdsim and of cstormpy are translated, IKINE so that compiled code asks it in Python. Subsystems,
-DERIV, PID and PID_S among them, are translated by their parts; sinks compute nothing, and those that print or draw are
-called at each point of a run.
+All other blocks of bdsim and of cstormpy are translated, IKINE so that compiled code asks it in Python, and blocks and
+laws of one's own in one of the three ways of `traced`. Subsystems, DERIV, PID and PID_S among them, are translated by
+their parts; sinks compute nothing, and those that print or draw are called at each point of a run.
 
 Of blocks that are translated, these forms are not:
 
@@ -11,8 +11,7 @@ Of blocks that are translated, these forms are not:
   where numba does not compile the function (the message names the line);
 - POW of a matrix with an exponent that is no whole number; NORM over several axes;
 - INTEGRATOR_S with ``enable=``, but for that of PID_S;
-- CONTROLLER with a law of one's own that has no method `emit` (see `cstormpy.simulation.compiled.emitters_laws`), or
-  along a reference that is no spline and no plain function;
+- CONTROLLER along a reference that is no spline and no plain function;
 - PUSH with more than 64 pulses.
 
 What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as
@@ -37,8 +36,6 @@ REASONS = {
     "bdsim.blocks.spatial.DPoseIntegrator": _POSE,
 }
 
-_JOINS = "a method emit(self, e, u, x) joins it, see cstormpy.simulation.compiled.registry"
-
 
 def name_of(kind: type) -> str:
     """Return the name of a class, as `REASONS` has it."""
@@ -46,6 +43,5 @@ def name_of(kind: type) -> str:
 
 
 def why(kind: type) -> str:
-    """Return what is said of a block of a class without emitter."""
-    name = name_of(kind)
-    return f"there is no emitter for {name}: {REASONS.get(name, _JOINS)}"
+    """Return what is said of a block of a class of `REASONS`."""
+    return f"there is no emitter for {name_of(kind)}: {REASONS[name_of(kind)]}"

@@ -169,3 +169,48 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, cap
     for _ in range(2):
         assert kept.machine_for("g", b"key", lambda: "define i64 @g() {\n  ret i64 7\n}\n").address("g")
     assert capsys.readouterr().err.count("can not be kept") <= 1
+
+
+ASKED = {
+    "hybrid dynamics": lambda mech, q, qd, u: mech.hybrid_dynamics(q, qd, u).qdd,
+    "torques": lambda mech, q, qd, u: mech.hybrid_dynamics(q, qd, u).tau,
+    "evaluator": lambda mech, q, qd, u: mech.hybrid_evaluator()(q, qd, u),
+    "inverse dynamics": lambda mech, q, qd, u: mech.inverse_dynamics(q, qd, u),
+    "forward dynamics": lambda mech, q, qd, u: mech.forward_dynamics(q, qd, u),
+    "sensitivity": lambda mech, q, qd, u: mech.hybrid_sensitivity(q, qd, u).dy_dq,
+    "mass matrix": lambda mech, q, qd, u: mech.mass_matrix(q),
+    "energy": lambda mech, q, qd, u: np.array(mech.energy(q, qd)),
+    "poses": lambda mech, q, qd, u: mech.forward_kinematics(q),
+    "jacobian": lambda mech, q, qd, u: mech.jacobian(q, mech.links[-1].name),
+    "jacobian rate": lambda mech, q, qd, u: mech.jacobian_rate(q, qd, mech.links[-1].name),
+    "centre of mass": lambda mech, q, qd, u: mech.center_of_mass(q),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_methods_of_a_mechanism_take_symbols(asked, seed):
+    """What a law asks its mechanism is written down by the kernels themselves."""
+    from test_graph import evaluate
+
+    from cstormpy.graph import Graph
+    from cstormpy.graph.arrays import symbols
+
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, 4, kinds=("revolute", "prismatic", "screw", "fixed"))
+    n = mech.n
+    values = rng.normal(size=3 * n)
+    nodes = Graph().inputs("x", 3 * n)
+    found = ASKED[asked](mech, *(symbols(nodes[k * n : (k + 1) * n]) for k in range(3)))
+    expected = np.asarray(ASKED[asked](mech, *(values[k * n : (k + 1) * n] for k in range(3))))
+    assert np.shape(found) == expected.shape
+    near(np.reshape([evaluate(x, nodes, values) for x in np.ravel(np.asarray(found))], expected.shape), expected)
+
+
+def test_symbols_of_a_wrong_shape_are_refused():
+    from cstormpy.errors import ShapeError
+    from cstormpy.graph import Graph
+    from cstormpy.graph.arrays import symbols
+
+    with pytest.raises(ShapeError, match=r"q: expected one sample, shape \(2,\), got \(3,\) symbols"):
+        library.acrobot().mass_matrix(symbols(Graph().inputs("x", 3)))

@@ -56,6 +56,21 @@ class Gains:
         return -self.kp * np.sin(q[1]) - self.kd @ qd
 
 
+class AskingItsMechanism(Law):
+    """Energy, mass matrix, gravity and forward kinematics of the mechanism, in one law."""
+
+    def __init__(self, mech):
+        super().__init__(mech)
+        self.ke = 0.4
+
+    def torque(self, t, q, qd, reference=None):
+        kinetic, potential = self.mech.energy(q, qd)
+        mass = self.mech.mass_matrix(q)
+        load = self.mech.inverse_dynamics(q, np.zeros(2), np.zeros(2))
+        height = self.mech.forward_kinematics(q)[-1, 1, 3]
+        return np.array([self.ke * (9.0 - kinetic - potential) * qd[1] + load[1] - mass[1, 1] * qd[1] + 0.1 * height])
+
+
 class Phased(Law):
     """A Law with two phases, which changes where its margin crosses zero."""
 
@@ -86,6 +101,7 @@ LAWS = {
     "function": (lambda: damped, "traced"),
     "closure": (lambda: closing_over(1.5), "traced"),
     "class with gains": (Gains, "traced"),
+    "asks its mechanism": (lambda: AskingItsMechanism(ACROBOT), "traced"),
     "if on numbers": (lambda: asking_numbers, "compiled by numba"),
     "loop": (lambda: looping, "compiled by numba"),
     "phases": (lambda: Phased(ACROBOT), "traced"),

@@ -216,14 +216,15 @@ class LawSet:
         self.active, self.since, self.until, self.step = active, float(memory["since"]), float(memory["until"]), step
 
 
-def laws_by_name(laws: Mapping[str, Law | str] | Sequence[str] | Law | str, mech: Mechanism) -> dict[str, Law]:
+def laws_by_name(laws: Mapping[str, Any] | Sequence[str] | Law | str | object, mech: Mechanism) -> dict[str, Law]:
     """Return laws for a mechanism by name.
 
     Parameters
     ----------
-    laws : mapping, sequence of str, Law or str
+    laws : mapping, sequence of str, Law, str, callable or object
         Laws by name, where a name that `cstormpy.control.law` knows stands for the law that it makes; a list of such
-        names, or one; or a single law, which is then called by its class.
+        names, or one; or a single law, which is then called by its class. A function of (t, q, qd), and an object with
+        a method ``torque`` of these, are laws too (`OwnLaw`).
     mech : Mechanism
 
     Raises

@@ -47,7 +47,7 @@ class OwnLaw(Law):
     def function(self) -> Callable[..., Any]:
         """What is called with (t, q, qd)."""
         method = getattr(self.own, "torque", None)
-        return method if callable(method) else self.own  # type: ignore[no-any-return]
+        return method if callable(method) else self.own
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return what the function gives; see `Law.torque`."""

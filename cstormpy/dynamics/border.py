@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
+from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
 from cstormpy.kernels import layout
 from cstormpy.mechanism.loads import Load
 
@@ -53,6 +54,19 @@ class Samples:
         """Whether there is one sample, without wrenches, of a base at rest."""
         return self.count == 1 and not len(self.wrench) and not len(self.base)
 
+    @property
+    def symbolic(self) -> bool:
+        """Whether the numbers are symbols of an expression graph, and there is one sample."""
+        return any(row.dtype == object for row in self.rows.values())
+
+    def filled(self, *shape: int) -> Array:
+        """Return an array of zeros for results, a row of this shape for each sample."""
+        if self.symbolic:
+            zeros = np.zeros((self.count, *shape), dtype=object)
+            zeros[...] = 0.0
+            return zeros.view(Symbols)
+        return np.zeros((self.count, *shape))
+
     def shaped(self, out: Array) -> Array:
         """Return a result with a row for each sample as the user gave the samples: one, or a batch."""
         return out[0] if self.single else out
@@ -80,6 +94,8 @@ def read_samples(
     mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None
 ) -> Samples:
     """Check coordinates, wrenches and the motion of the base, and return them as rows."""
+    if any(is_symbolic(value) for value in given.values()):
+        return _symbols(mech, given, wrench, base)
     arrays = {name: as_floats(value, name) for name, value in given.items()}
     first_name, first = next(iter(arrays.items()))
     if first.ndim not in (1, 2) or first.shape[-1] != mech.n:
@@ -99,6 +115,17 @@ def read_samples(
     for name, array in rows.items():
         _refuse_non_finite(array, name, single, lambda j: f"joint {mech.names[j]!r}")
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
+
+
+def _symbols(mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:
+    """Return one sample of symbols; what acts on the mechanism from outside is made of numbers."""
+    rows: dict[str, Array] = {}
+    for name, value in given.items():
+        array = np.asarray(symbols(value))
+        if array.shape != (mech.n,):
+            raise ShapeError(f"{name}: expected one sample, shape ({mech.n},), got {array.shape} symbols")
+        rows[name] = array[None, :].view(Symbols)
+    return Samples(rows, _wrench_rows(mech, wrench, 1, True), _base_rows(base, 1, True), True)
 
 
 def _some(names: Sequence[str]) -> str:
@@ -251,7 +278,7 @@ def link_index(mech: Mechanism, link: str | int, what: str = "link") -> int:
 
 def refuse_overflow(samples: Samples, *results: Array) -> None:
     """Refuse results, a row for each sample, that are not finite where a kernel does not look itself."""
-    for result in results:
+    for result in results if not samples.symbolic else ():
         if not np.isfinite(result).all():
             row = int(np.argwhere(~np.isfinite(result))[0, 0])
             raise _overflow(None if samples.single else row)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
 from cstormpy.dynamics.running import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
 from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.graph.arrays import is_symbolic, symbols
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -89,7 +90,8 @@ class Together:
 
 def put_together(y: Array, u: ArrayLike, active: NDArray[np.bool_]) -> Together:
     """Return y, qdd and tau: what was found, and where that and what was given belong."""
-    return Together(y, np.array(u, dtype=np.float64), active)  # a copy: u is the user's
+    given = symbols(u) if is_symbolic(u) or is_symbolic(y) else np.array(u, dtype=np.float64)  # a copy: u is the user's
+    return Together(y, given, active)
 
 
 def hybrid_dynamics(
@@ -113,15 +115,18 @@ def hybrid_dynamics(
 
 def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
     from cstormpy.dynamics.lines import filled
-    from cstormpy.dynamics.tracing import Question
+    from cstormpy.dynamics.tracing import Question, answer_symbols
+    from cstormpy.mechanism.tables import tables_of
 
-    out = np.empty((samples.count, mech.n))
+    out = samples.filled(mech.n)
     thread_count(threads)
     question = Question.of_samples(mech, samples)
+    if samples.symbolic:
+        answer_symbols(tables_of(mech, drive), question, samples, (out,))
+        return out
     if samples.count == 0 or filled(mech, drive, question, samples, (out,), threads):
         return out
     from cstormpy.kernels import entries_hybrid as entries
-    from cstormpy.mechanism.tables import tables_of
 
     if samples.one_at_rest:
         # the kernel of one sample is compiled in less time, and for most users it is already there

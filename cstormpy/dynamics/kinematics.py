@@ -24,7 +24,7 @@ def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -
     from cstormpy.mechanism.tables import tables_of
 
     samples = read_samples(mech, {"q": q})
-    out = np.empty((samples.count, len(mech.links), 16))
+    out = samples.filled(len(mech.links), 16)
     arguments = (samples.rows["q"], out)
     run_batch(entries.pose_lanes, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     refuse_overflow(samples, out)
@@ -40,10 +40,9 @@ def jacobian(
 
     samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd})
     index = link_index(mech, link)
-    shape = (samples.count, 6, mech.n)
-    out, rate = np.zeros(shape), np.zeros(shape)
+    out, rate = samples.filled(6, mech.n), samples.filled(6, mech.n)
     rows = samples.rows
-    arguments = (rows["q"], rows.get("qd", np.zeros_like(rows["q"])), index, out, rate)
+    arguments = (rows["q"], rows.get("qd", np.zeros(rows["q"].shape)), index, out, rate)
     run_batch(entries.jacobian_lanes, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     refuse_overflow(samples, out, rate)
     return samples.shaped(out), samples.shaped(rate)

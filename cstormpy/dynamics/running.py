@@ -77,6 +77,11 @@ def run_batch(
     threads: int | None,
 ) -> tuple[int, int]:
     """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
+    if any(getattr(a, "dtype", None) == object for a in arguments):
+        from cstormpy.dynamics.tracing import run_on_symbols
+
+        run_on_symbols(entry, tables, arguments)
+        return _GOOD
     kernel = entry.load()
 
     def part(start: int, stop: int) -> tuple[int, int]:

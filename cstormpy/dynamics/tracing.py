@@ -26,9 +26,11 @@ from cstormpy.kernels.vector import add, cross
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.border import Samples
+    from cstormpy.kernels.compiling import Entry
     from cstormpy.mechanism import Mechanism
+    from cstormpy.mechanism.tables import Tables
 
-__all__ = ["Question", "folded", "hybrid_routine"]
+__all__ = ["Question", "answer_symbols", "folded", "hybrid_routine", "hybrid_values", "run_on_symbols"]
 
 #: Numbers of a mechanism that fold.
 FOLDING = (0.0, 1.0, -1.0)
@@ -90,40 +92,71 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
     Its arguments are T, q, qd, u, with ``wrench`` (`loads` a link) and ``base`` (V0, dV0) where they are asked for, and
     what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
     """
-    graph, structure = Graph(), [int(k) for k in N]
-    structure[at.N_DEEP] = 0  # all columns side by side
-    n, links = structure[at.N_COUNT], structure[at.N_LINKS]
+    graph, n, links = Graph(), int(N[at.N_COUNT]), int(N[at.N_LINKS])
     numbers = [
         graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in enumerate(folded(T))
     ]
-    W = _Scratch()
-    coordinates = {i: structure[node(i)[0] + at.N_COORDINATE] for i in range(1, n + 1)}
-    for i, j in coordinates.items():
-        for name, slot in (("q", at.Q), ("qd", at.QD), ("u", at.U)):
-            W[i * at.ROW + slot] = graph.input(name, j)
-    rows = {"q": n, "qd": n, "u": n}
-    loaded = at.UNLOADED
+    sizes = {"q": n, "qd": n, "u": n}
     if question.loads:
-        rows["wrench"] = question.loads * links
-        given = symbols(graph.inputs("wrench", question.loads * links))
-        loaded = bring_loads_one(structure, W, given, 0.0, given)
+        sizes["wrench"] = question.loads * links
+    if question.moving_base:
+        sizes["base"] = 12
+    given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
+    outputs, status = hybrid_values(numbers, N, question, **given)
+    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status)
+
+
+def hybrid_values(
+    T: list[Any],
+    N: NDArray[np.int64],
+    question: Question,
+    q: Any,
+    qd: Any,
+    u: Any,
+    wrench: Any = None,
+    base: Any = None,
+) -> tuple[dict[str, list[Any]], Any]:
+    """Return what answers a question, by the names of the arrays that hold it, and the status; all may be symbols."""
+    structure = [int(k) for k in N]
+    structure[at.N_DEEP] = 0  # all columns side by side
+    W = _Scratch()
+    coordinates = {i: structure[node(i)[0] + at.N_COORDINATE] for i in range(1, structure[at.N_COUNT] + 1)}
+    for i, j in coordinates.items():
+        W[i * at.ROW + at.Q], W[i * at.ROW + at.QD], W[i * at.ROW + at.U] = q[j], qd[j], u[j]
+    loaded = at.UNLOADED if wrench is None else bring_loads_one(structure, W, wrench, 0.0, wrench)
     omega: Any = (0.0, 0.0, 0.0)
     v = alpha = a = acc = omega
-    if question.moving_base:
-        rows["base"] = 12
-        base = graph.inputs("base", 12)
+    if base is not None:
         omega, v, alpha, a = (tuple(base[k : k + 3]) for k in (0, 3, 6, 9))
         # the acceleration of a point of the base is the derivative of its velocity in moving axes plus ω × v
         acc = add(a, cross(omega, v))
-    place_base(numbers, W, omega, alpha, acc, 0.0)
-    status = hybrid(numbers, structure, W, loaded, False, 0.0)
+    place_base(T, W, omega, alpha, acc, 0.0)
+    status = hybrid(T, structure, W, loaded, False, 0.0)
     outputs: dict[str, list[Any]] = {"y": _answers(structure, W, coordinates, question.answers)}
     if question.sensitivities:
-        form_base(numbers, structure, W, omega, v, alpha, a, 0.0)
-        closed_forms(numbers, structure, W, loaded, 0.0)
-        fill_columns(numbers, structure, W, loaded, question.to_base, 0.0)
+        form_base(T, structure, W, omega, v, alpha, a, 0.0)
+        closed_forms(T, structure, W, loaded, 0.0)
+        fill_columns(T, structure, W, loaded, question.to_base, 0.0)
         outputs |= _columns(structure, W, coordinates, question.to_base)
-    return Routine(question.name, {"T": len(numbers)}, rows, outputs, status)
+    return outputs, status
+
+
+def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs: tuple[Any, ...]) -> None:
+    """Fill outputs with what one sample of symbols gives; the numbers of the mechanism are constants in it."""
+    given = {name: row[0] for name, row in zip(("q", "qd", "u"), samples.rows.values(), strict=True)}
+    if len(samples.wrench):
+        given["wrench"] = samples.wrench[0]
+    if len(samples.base):
+        given["base"] = samples.base[0]
+    found, _ = hybrid_values([float(x) for x in tables.T], tables.N, question, **given)
+    for out, values in zip(outputs, found.values(), strict=True):
+        out[0] = np.array(values, dtype=object).reshape(out.shape[1:])
+
+
+def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> None:
+    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python."""
+    N = [int(k) for k in tables.N]
+    entry.function([float(x) for x in tables.T], N, _Scratch(), *arguments, 0, 1)
 
 
 def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], answers: str) -> list[Any]:

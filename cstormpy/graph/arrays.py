@@ -16,7 +16,7 @@ from cstormpy.graph import primitives as p
 from cstormpy.graph.nodes import Node, SymbolicBranch
 from cstormpy.graph.primitives import Symbol, apply
 
-__all__ = ["Symbols", "elementwise", "symbols"]
+__all__ = ["Symbols", "elementwise", "is_symbolic", "symbols"]
 
 
 class Symbols(np.ndarray[Any, Any]):
@@ -62,6 +62,15 @@ def symbols(values: Any) -> Symbols:
     else:
         made = np.array(values, dtype=object)
     return made.view(Symbols)
+
+
+def is_symbolic(value: Any) -> bool:
+    """Tell whether something is a symbol, or holds one."""
+    if isinstance(value, (Symbol, Symbols)):
+        return True
+    if isinstance(value, (list, tuple)):
+        return any(is_symbolic(x) for x in value)
+    return isinstance(value, np.ndarray) and value.dtype == object and any(isinstance(x, Symbol) for x in value.flat)
 
 
 def elementwise(primitive: p.Primitive, *values: Any) -> Any:

@@ -167,6 +167,11 @@ class Entry:
         self._ready = None
         self._compiling = threading.Lock()
 
+    @property
+    def function(self):
+        """What is compiled, as plain Python."""
+        return self._function
+
     def load(self):
         """Return the compiled function; compile it, or read it from disk, the first time."""
         if self._ready is None:

@@ -97,18 +97,21 @@ def _run(
     mech: Mechanism, samples: Samples, threads: int | None, to_base: bool, drive: str
 ) -> tuple[Array, Array, Array]:
     from cstormpy.dynamics.lines import filled
-    from cstormpy.dynamics.tracing import Question
+    from cstormpy.dynamics.tracing import Question, answer_symbols
+    from cstormpy.mechanism.tables import tables_of
 
     n, count = mech.n, samples.count
-    y, columns = np.empty((count, n)), np.empty((count, 3, n, n))
-    of_base = np.empty((count if to_base else 0, n, 12))
+    y, columns = samples.filled(n), samples.filled(3, n, n)
+    of_base = samples.filled(n, 12) if to_base else np.empty((0, n, 12))
     thread_count(threads)
     question = Question.of_samples(mech, samples, sensitivities=True, to_base=to_base)
     outputs = (y, columns, of_base) if to_base else (y, columns)
+    if samples.symbolic:
+        answer_symbols(tables_of(mech, drive), question, samples, outputs)
+        return y, columns, of_base
     if count == 0 or filled(mech, drive, question, samples, outputs, threads):
         return y, columns, of_base
     from cstormpy.kernels import entries_sensitivity as entries
-    from cstormpy.mechanism.tables import tables_of
 
     tables = tables_of(mech, drive)
     if samples.one_at_rest and not to_base:

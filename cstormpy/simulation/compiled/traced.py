@@ -19,7 +19,8 @@ import sys
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -155,7 +156,7 @@ class _Trace:
         """Where the code for the values, and that for their change along a direction, stand."""
         if not self._machines:
             for name, text in (("value", self.text), ("change", self._change)):
-                self._machines.append(machine_for(f"block_{name}", text.encode(), lambda text=text: text))
+                self._machines.append(machine_for(f"block_{name}", text.encode(), partial(str, text)))
         return [m.address(f"{n}_one") for m, n in zip(self._machines, ("value", "change"), strict=True)]
 
 
@@ -233,7 +234,7 @@ class _Twins:
             return self._made[id(owner)]
         if isinstance(owner, types.FunctionType):
             return owner
-        twin = object.__new__(self._watched(type(owner), path))
+        twin: Any = object.__new__(self._watched(type(owner), path))
         self._made[id(owner)] = twin
         held = object.__getattribute__(twin, "__dict__")
         for name, value in vars(owner).items():
@@ -243,11 +244,11 @@ class _Twins:
 
     def _watched(self, kind: type, path: tuple[str, ...]) -> type:
         """Return a class that notes which attributes of its object are looked at."""
-        reads = self.reads
+        reads, look_up = self.reads, cast("Callable[[Any, str], Any]", kind.__getattribute__)
 
         def look(self: Any, name: str) -> Any:
             reads.add((path, name))
-            return kind.__getattribute__(self, name)
+            return look_up(self, name)
 
         return type(kind.__name__, (kind,), {"__getattribute__": look, "__module__": kind.__module__})
 
@@ -293,7 +294,8 @@ def _is_own(value: Any) -> bool:
     top = module.partition(".")[0]
     if top in _FOREIGN or (top in sys.stdlib_module_names and top != "__main__") or module.startswith(_ENGINE):
         return False
-    plain = kind.__new__ is object.__new__ and not hasattr(value, "blockclass")
+    new: Any = kind.__new__
+    plain = new is object.__new__ and not hasattr(value, "blockclass")
     return plain and hasattr(value, "__dict__") and bool(kind.__flags__ & _HEAP_TYPE)
 
 

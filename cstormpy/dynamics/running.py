@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cstormpy.dynamics.border import Samples, failure
 from cstormpy.errors import InvalidValue
+from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def run_batch(
     threads: int | None,
 ) -> tuple[int, int]:
     """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
-    if any(getattr(a, "dtype", None) == object for a in arguments):
+    if any(is_symbolic(a) for a in arguments):
         from cstormpy.dynamics.tracing import run_on_symbols
 
         run_on_symbols(entry, tables, arguments)

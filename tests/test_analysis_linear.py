@@ -153,7 +153,7 @@ def test_random_diagrams_have_the_derivatives_that_differences_find(sim, seed):
 
 
 class Cubed(FunctionBlock):
-    """A block without an emitter."""
+    """A block of a user's own."""
 
     nin = nout = 1
 
@@ -161,17 +161,27 @@ class Cubed(FunctionBlock):
         return [u[0] ** 3]
 
 
-def test_what_can_not_be_translated_is_differenced_and_that_is_said(sim, caplog):
+class CubedAsText(Cubed):
+    """One that only Python can ask."""
+
+    def output(self, t, u, x):
+        return [float(f"{u[0] ** 3:.17g}")]
+
+
+@pytest.mark.parametrize("kind", [Cubed, CubedAsText])
+def test_a_block_of_ones_own_is_differentiated_or_differenced_and_that_is_said(sim, kind):
     bd = sim.blockdiagram()
     x = bd.INTEGRATOR(x0=2.0, name="x")
-    cubed = Cubed(bd=bd, name="cubed")
+    cubed = kind(bd=bd, name="cubed")
     bd.connect(x, cubed)
     bd.connect(cubed, x)
-    with caplog.at_level("INFO", logger="cstormpy"):
-        model = sim.linearize(bd, inputs=["cubed"], outputs=["cubed"])
-    assert model.A[0, 0] == pytest.approx(12.0, abs=1e-9) and model.B[0, 0] == pytest.approx(1.0, abs=1e-10)
+    model = sim.linearize(bd, inputs=["cubed"], outputs=["cubed"])
+    assert model.A[0, 0] == pytest.approx(12.0, abs=1e-8) and model.B[0, 0] == pytest.approx(1.0, abs=1e-10)
     assert model.D[0, 0] == pytest.approx(1.0, abs=1e-10)
-    assert "cubed" in caplog.text and "differences" in caplog.text and model.differenced[0][0] == "cubed"
+    if kind is Cubed:
+        assert model.differenced == () and model.A[0, 0] == 12.0
+    else:
+        assert model.differenced[0][0] == "cubed" and "cubed" in str(model)
 
 
 def test_a_function_of_the_user_is_differenced_and_named(sim):

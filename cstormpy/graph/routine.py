@@ -53,14 +53,20 @@ class Routine:
         return ", ".join(f"ptr noalias %{name}" for name in (*self.shared, *self.rows, *self.outputs))
 
     def one(self, like: Emitter) -> str:
-        """Return ``i64 NAME_one(arrays)``, which works on one sample and returns its status."""
+        """Return ``i64 NAME_one(arrays)``, which fills the outputs of one sample, unless its status, the result, is not 0."""
         e = Emitter(1, like)
         values = {n.index: e.load_same(f"%{n.data[0]}", n.data[1]) for n in self._alive if n.primitive is INPUT}
         e.nodes(self._alive, values)
-        for name, out in self.outputs.items():
-            for k, x in enumerate(out):
-                e.lines.append(f"  store double {e.value(x, values)}, ptr {e.address(f'%{name}', k)}, align 8")
+        found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
+        if isinstance(self.status, Node):  # where something went wrong nothing is filled
+            good = e.new(f"icmp eq i64 {status}, 0")
+            e.lines.extend([f"  br i1 {good}, label %fill, label %end", "fill:"])
+        for name, out in found.items():
+            for k, x in enumerate(out):
+                e.lines.append(f"  store double {x}, ptr {e.address(f'%{name}', k)}, align 8")
+        if isinstance(self.status, Node):
+            e.lines.extend(["  br label %end", "end:"])
         e.lines.append(f"  ret i64 {status}")
         return f"define i64 @{self.name}_one({self._pointers}) {{\n" + "\n".join(e.lines) + "\n}\n"
 

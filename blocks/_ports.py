@@ -12,7 +12,8 @@ from bdsim.blockdiagram import BlockDiagram
 from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
-from cstormpy.dynamics.border import as_floats
+from cstormpy import arrays
+from cstormpy.arrays import Shape, as_floats, real_array
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
     DiagramError,
@@ -204,13 +205,10 @@ def coordinates(value: Any, mech: Mechanism, name: str) -> Array:
     """Return a fresh vector of one finite number for each coordinate; zeros for None."""
     if value is None:
         return np.zeros(mech.n)
-    array = as_floats(value, name)
-    if array.shape not in ((mech.n,), () if mech.n == 1 else (mech.n,)):
-        raise ShapeError(f"{name}: expected {mech.n} numbers ({_some(mech.names)}), got shape {array.shape}")
+    shapes: list[Shape] = [(mech.n,), ()] if mech.n == 1 else [(mech.n,)]
+    array = real_array(value, name, *shapes, hint=f"the coordinates are {_some(mech.names)}", finite=False)
     array = array.reshape(mech.n).copy()
-    for joint, number in zip(mech.names, array, strict=True):
-        if not np.isfinite(number):
-            raise NonFinite(f"joint {joint!r}: {name} is {number}; all numbers must be finite")
+    arrays.refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[0]]!r}")
     return array
 
 

@@ -11,15 +11,15 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import as_floats, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import Stops, each_joint
-from cstormpy.dynamics.border import as_floats
 from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, Revolute, as_mechanism
-from cstormpy.trajectory.checks import finite_array, is_single, real_number, whole_number
+from cstormpy.trajectory.checks import finite_array, whole_number
 
 Array = NDArray[np.float64]
 

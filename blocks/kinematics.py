@@ -12,10 +12,11 @@ from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import lie
+from cstormpy.arrays import as_floats, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.dynamics.border import as_floats, link_index
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.dynamics.border import link_index
+from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism, checks
 
 Array = NDArray[np.float64]
@@ -304,13 +305,6 @@ def _tool(tool: ArrayLike | None) -> tuple[Array, Array] | None:
     """Return the pose of a tool's frame in the link's, and what brings twists of the link there."""
     if tool is None:
         return None
-    array = as_floats(tool, "tool")
-    if array.shape == (3,):
-        if not np.isfinite(array).all():
-            raise InvalidValue(f"tool: expected finite numbers, got {array.tolist()}")
-        pose = lie.make_pose(np.eye(3), array)
-    elif array.shape == (4, 4):
-        pose = lie.check_pose(array, name="tool")
-    else:
-        raise ShapeError(f"tool: expected a point (3,) or a pose (4, 4) in the link's frame, got shape {array.shape}")
+    array = real_array(tool, "tool", (3,), (4, 4), hint="give a point or a pose in the link's frame")
+    pose = lie.check_pose(array, name="tool") if array.ndim == 2 else lie.make_pose(np.eye(3), array)
     return pose, lie.Ad(lie.inverse(pose))

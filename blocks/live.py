@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from bdsim.components import SinkBlock
 
+from cstormpy.arrays import as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.dynamics.border import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism, checks
 

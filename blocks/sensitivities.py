@@ -10,10 +10,10 @@ import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import as_floats, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.dynamics.border import as_floats
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import variation_rate
 
@@ -360,9 +360,4 @@ def _matrix(value: Any, shape: tuple[int, int], name: str) -> Array:
     """Return finite numbers of a shape, zeros for None."""
     if value is None:
         return np.zeros(shape)
-    array = as_floats(value, name)
-    if array.shape != shape:
-        raise ShapeError(f"{name}: expected shape {shape}, positions before rates, got {array.shape}")
-    if not np.isfinite(array).all():
-        raise NonFinite(f"{name}: expected finite numbers")
-    return array
+    return real_array(value, name, shape, hint="positions stand before rates")

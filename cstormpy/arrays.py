@@ -27,7 +27,18 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 
-__all__ = ["Array", "Shape", "as_floats", "complex_array", "describe", "real_array", "real_number", "refuse_non_finite"]
+__all__ = [
+    "RAGGED",
+    "Array",
+    "Shape",
+    "as_floats",
+    "complex_array",
+    "describe",
+    "is_single",
+    "real_array",
+    "real_number",
+    "refuse_non_finite",
+]
 
 Array = NDArray[np.float64]
 
@@ -48,6 +59,7 @@ _KINDS = {
     "U": "text",
     "V": "records",
 }
+RAGGED = "expected an array of numbers, got rows of different lengths"
 _MASKED = "expected numbers, got an array in which some are masked"
 
 
@@ -130,15 +142,29 @@ def real_number(value: Any, what: str) -> float:
     """
     if type(value) is float and math.isfinite(value):
         return value + 0.0  # turns -0.0 into 0.0
-    array = as_floats(value, what)
+    array = _read(value, what, "a number", "a finite number")
+    if array.dtype.kind == "c":
+        raise InvalidType(f"{what}: expected a number, got {describe(value)}")
     if array.shape != ():
         raise ShapeError(f"{what}: expected one number, got an array of shape {array.shape}")
-    refuse_non_finite(array, what)
-    return float(array) + 0.0
+    with np.errstate(over="ignore"):
+        number = float(array)
+    if not math.isfinite(number):
+        raise NonFinite(f"{what}: expected a finite number, got {number}")
+    return number + 0.0
+
+
+def is_single(value: Any) -> bool:
+    """Tell whether a value stands for one number rather than for many; text is one, however wrong.
+
+    >>> [is_single(value) for value in (1.0, np.array(1.0), None, "fast", [1.0], [[1.0], [1.0, 2.0]])]
+    [True, True, True, True, False, False]
+    """
+    return isinstance(value, (str, bytes)) or getattr(value, "ndim", None) == 0 or not hasattr(value, "__len__")
 
 
 def refuse_non_finite(array: NDArray[Any], what: str, owner: Callable[[tuple[int, ...]], str] | None = None) -> None:
-    """Raise `NonFinite` for the first entry that is none of the finite numbers; `owner(index)` says whose it is.
+    """Raise `NonFinite` for the first entry that is NaN or infinite; `owner(index)` says whose it is.
 
     >>> refuse_non_finite(np.array([0.0, np.inf]), "q", lambda index: f"joint{index[0] + 1}")
     Traceback (most recent call last):
@@ -172,7 +198,9 @@ def describe(value: Any) -> str:
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _read(value: Any, what: str) -> NDArray[Any]:
+def _read(
+    value: Any, what: str, expected: str = "real numbers", expected_finite: str = "finite numbers"
+) -> NDArray[Any]:
     """Return an array of real or complex numbers, as NumPy reads it."""
     if isinstance(value, (list, tuple)) and type(np.ma.masked) in map(type, value):
         raise InvalidValue(f"{what}: {_MASKED}")  # before NumPy warns that it becomes NaN
@@ -180,7 +208,7 @@ def _read(value: Any, what: str) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError as error:
         if isinstance(value, (list, tuple)) and "maximum number of dimension" not in str(error):
-            raise ShapeError(f"{what}: expected an array of numbers, got rows of different lengths") from None
+            raise ShapeError(f"{what}: {RAGGED}") from None
         raise InvalidType(f"{what}: expected an array of numbers, got {describe(value)}; {error}") from None
     except Exception as error:  # an object that NumPy asks for its array may raise anything
         raise InvalidType(f"{what}: expected an array of numbers, got {describe(value)}; {error}") from error
@@ -189,12 +217,12 @@ def _read(value: Any, what: str) -> NDArray[Any]:
     if array.dtype.kind in "iufc":
         return array
     if array.dtype.kind == "O":  # integers beyond 64 bits come as objects, and so do fractions
-        return _from_objects(array, what, value)
+        return _from_objects(array, what, value, expected, expected_finite)
     got = describe(value) if array.ndim == 0 else _KINDS.get(array.dtype.kind, "objects")
-    raise InvalidType(f"{what}: expected real numbers, got {got}")
+    raise InvalidType(f"{what}: expected {expected}, got {got}")
 
 
-def _from_objects(array: NDArray[Any], what: str, value: Any) -> Array:
+def _from_objects(array: NDArray[Any], what: str, value: Any, expected: str, expected_finite: str) -> Array:
     """Return an array of Python objects as floats where each of them is a number."""
     numbers = np.empty(array.shape)
     for index, entry in np.ndenumerate(array):
@@ -202,12 +230,12 @@ def _from_objects(array: NDArray[Any], what: str, value: Any) -> Array:
             raise InvalidValue(f"{what}: {_MASKED}")
         if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, Real):
             among = " among them" if array.ndim else ""
-            raise InvalidType(f"{what}: expected real numbers, got {describe(value if not index else entry)}{among}")
+            raise InvalidType(f"{what}: expected {expected}, got {describe(value if not index else entry)}{among}")
         try:
             numbers[index] = float(entry)
         except OverflowError:
             at = f" at index {index[0] if len(index) == 1 else index}" if index else ""
-            raise NonFinite(f"{what}: expected finite numbers, got one too large for a float{at}") from None
+            raise NonFinite(f"{what}: expected {expected_finite}, got one too large for a float{at}") from None
     return numbers
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import describe, is_single, real_array
 from cstormpy.errors import InvalidType
 from cstormpy.mechanism import checks
+from cstormpy.mechanism.values import frozen
 
 __all__ = ["Goal"]
 
@@ -30,12 +34,11 @@ class Goal:
     """
 
     def __init__(self, q: ArrayLike, tolerance: float = 0.05, wrap: bool = True) -> None:
-        shape = np.shape(q)
-        if len(shape) != 1:
-            raise InvalidType(f"goal: expected a posture, one number for each joint, got a {type(q).__name__}")
+        if is_single(q) or isinstance(q, (Mapping, Set)):
+            raise InvalidType(f"goal: expected a posture, one number for each joint, got {describe(q)}")
         if not isinstance(wrap, bool):
             raise InvalidType(f"goal: wrap: expected True or False, got a {type(wrap).__name__}")
-        self.q: NDArray[np.float64] = checks.array(q, shape, "goal")
+        self.q: NDArray[np.float64] = frozen(real_array(q, "goal", ("n",)))
         self.tolerance = checks.positive(tolerance, "goal: tolerance")
         self.wrap = wrap
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from random_mechanisms import random_mechanism, random_pose, random_state
 
 from cstormpy import lie
+from cstormpy.arrays import as_floats
 from cstormpy.dynamics import running
-from cstormpy.dynamics.border import as_floats, read_samples
+from cstormpy.dynamics.border import read_samples
 from cstormpy.errors import (
     CstormError,
     InvalidType,
@@ -241,7 +242,6 @@ NO_NUMBERS = {
     "dates": np.array([0, 1], dtype="M8[s]"),
     "durations": np.array([0, 1], dtype="m8[s]"),
     "record": np.zeros(2, dtype=[("a", float)]),
-    "big integers": [2**70, 0],
     "strings": ["1.0", "2.0"],
     "none among them": [None, 1.0],
 }
@@ -254,7 +254,7 @@ def test_what_is_no_array_of_real_numbers_is_refused(ask, value):
     for k, name in enumerate(("q", "qd", THREE[ask])):
         arguments = [Z, Z, Z]
         arguments[k] = value
-        with pytest.raises(InvalidType, match=rf"^{name}: expected (real numbers|an array of numbers), got"):
+        with pytest.raises(InvalidType, match=rf"^{name}: expected real numbers, got"):
             ask(ACROBOT, *arguments)
 
 
@@ -325,12 +325,14 @@ def test_numbers_that_are_not_finite_are_named_by_joint_and_row(ask, value):
     for k, name in enumerate(("q", "qd", THREE[ask])):
         arguments = [Z.copy(), Z.copy(), Z.copy()]
         arguments[k][1] = value
-        with pytest.raises(NonFinite, match=rf"^joint 'elbow': {name} is {value}; all numbers must be finite$"):
+        with pytest.raises(
+            NonFinite, match=rf"^{name}: expected finite numbers, got {value} at index 1 \(joint 'elbow'\)$"
+        ):
             ask(ACROBOT, *arguments)
         arguments = [np.zeros((40, 2)) for _ in range(3)]
         arguments[k][29, 0] = value
         with pytest.raises(
-            NonFinite, match=rf"^joint 'shoulder': {name} is {value} in row 29; all numbers must be finite$"
+            NonFinite, match=rf"^{name}: expected finite .*, got {value} at index \(29, 0\) \(joint 'shoulder'\)$"
         ):
             ask(ACROBOT, *arguments)
 
@@ -338,7 +340,7 @@ def test_numbers_that_are_not_finite_are_named_by_joint_and_row(ask, value):
 @pytest.mark.nojit
 def test_a_long_double_beyond_the_range_is_not_finite():
     if np.finfo(np.longdouble).max > np.finfo(np.float64).max:
-        with pytest.raises(NonFinite, match=r"^joint 'shoulder': q is inf"):
+        with pytest.raises(NonFinite, match=r"^q: expected finite numbers, got inf at index 0 \(joint 'shoulder'\)"):
             hybrid(ACROBOT, np.array([np.longdouble("1e4000"), 0]), Z, Z)
 
 
@@ -347,7 +349,9 @@ def test_one_bad_row_of_many_is_found():
     q, qd, u = samples(ACROBOT, 50_000)
     qd[40_001, 1] = np.nan
     for threads in (1, 2):
-        with pytest.raises(NonFinite, match=r"^joint 'elbow': qd is nan in row 40001;"):
+        with pytest.raises(
+            NonFinite, match=r"^qd: expected finite numbers, got nan at index \(40001, 1\) \(joint 'elbow'\)"
+        ):
             hybrid(ACROBOT, q, qd, u, threads=threads)
 
 
@@ -356,7 +360,7 @@ def test_directions_and_gradients_are_checked_by_their_names():
     for k, name in enumerate(("q", "qd", "u", "dq", "dqd", "du")):
         bad = list(given_)
         bad[k] = np.full((3, 2), np.nan)
-        with pytest.raises(NonFinite, match=rf"^joint 'shoulder': {name} is nan in row 0"):
+        with pytest.raises(NonFinite, match=rf"^{name}: .* got nan at index \(0, 0\) \(joint 'shoulder'\)"):
             ACROBOT.hybrid_jvp(*bad)
     with pytest.raises(ShapeError, match=r"^gy: expected shape \(3, 2\) like q, got \(2,\)"):
         ACROBOT.hybrid_vjp(*given_[:3], Z)
@@ -384,11 +388,13 @@ def test_wrenches_that_are_not_finite_are_named_by_link():
     wrench = np.zeros((9, 2, 6))
     wrench[7, 1, 4] = np.inf
     batch = [np.zeros((9, 2))] * 3
-    with pytest.raises(NonFinite, match=r"^link 'forearm': wrench is inf in row 7; all"):
+    with pytest.raises(NonFinite, match=r"^wrench: .* got inf at index \(7, 1, 4\) \(link 'forearm'\)"):
         hybrid(ACROBOT, *batch, wrench=wrench)
-    with pytest.raises(NonFinite, match=r"^link 'forearm': wrench is inf; all"):  # one for all samples has no row
+    with pytest.raises(
+        NonFinite, match=r"^wrench: .* got inf at index \(1, 4\) \(link 'forearm'\)"
+    ):  # one for all samples has no row
         hybrid(ACROBOT, *batch, wrench=wrench[7])
-    with pytest.raises(NonFinite, match=r"^wrench\[0\] on link .*: the wrench is nan; all"):
+    with pytest.raises(NonFinite, match=r"^wrench\[0\] on link .*: expected finite numbers, got nan at index 0"):
         hybrid(ACROBOT, Z, Z, Z, wrench=[(0, np.eye(4), [np.nan, 0, 0, 0, 0, 0])])
 
 
@@ -434,7 +440,9 @@ def test_the_pose_of_a_load_is_checked():
     far[0, 3] = 1e300
     with pytest.raises(NonFinite, match=r"^wrench\[0\] on link 'forearm': its moment in the link's frame overflows"):
         put(wrench=[("forearm", far, [0, 0, 0, 0, 1e300, 0])])
-    with pytest.raises(NonFinite, match=r"^wrench\[1\] on link 'forearm': the sum of loads is inf"):
+    with pytest.raises(
+        NonFinite, match=r"^wrench\[1\] on link 'forearm', the sum of loads: expected finite numbers, got inf"
+    ):
         put(wrench=[("forearm", None, np.full(6, 1.7e308))] * 2)
 
 
@@ -503,9 +511,9 @@ def test_a_motion_of_the_base_that_is_not_finite_is_refused():
     fast = np.zeros((3, 6))
     fast[2, 3] = np.nan
     batch = [np.zeros((3, 2))] * 3
-    with pytest.raises(NonFinite, match=r"^base: V0 is nan in row 2; all"):
+    with pytest.raises(NonFinite, match=r"^base, V0: expected finite numbers, got nan at index \(2, 3\)"):
         hybrid(ACROBOT, *batch, base=(fast, SIX))
-    with pytest.raises(NonFinite, match=r"^base: dV0 is nan; all"):
+    with pytest.raises(NonFinite, match=r"^base, dV0: expected finite numbers, got nan at index 3"):
         hybrid(ACROBOT, *batch, base=(np.zeros((3, 6)), fast[2]))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import finite_array, is_single, real_number
+from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 

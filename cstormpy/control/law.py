@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import is_single
 from cstormpy.control.formulas import clipped
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
@@ -92,7 +93,7 @@ class Law:
 
     def _as_torques(self, value: object) -> Array:
         """Return what `torque` of a user's law returned, one number for each motor; a number will do for one motor."""
-        if np.ndim(value) == 0 and value is not None:  # type: ignore[arg-type]
+        if is_single(value) and value is not None:
             value = [value]
         return checks.array(value, self._torques, f"{type(self).__name__}.torque() (for {', '.join(self.motors)})")  # type: ignore[arg-type]
 
@@ -149,14 +150,14 @@ class Law:
 
     def _gain(self, name: str, value: object) -> float | Array:
         """Return a gain as given to a constructor: one number for all joints, or one for each."""
-        if np.ndim(value) == 0:  # type: ignore[arg-type]
+        if is_single(value):
             return checks.real(value, name)
         joints = self._gain_joints(name)
         return checks.array(value, (len(joints),), f"{name} (for {', '.join(joints)})")  # type: ignore[arg-type]
 
     def _each_motor(self, value: Any, name: str, check: Callable[[object, str], float]) -> Array:
         """Return (n_a,) numbers, from one for all or one for each."""
-        if np.ndim(value) == 0:
+        if is_single(value):
             return np.full(len(self.motors), check(value, name))
         given = checks.array(value, (len(self.motors),), f"{name} (for {', '.join(self.motors)})")
         return np.array([check(v, f"{name}, motor {m!r}") for v, m in zip(given.tolist(), self.motors, strict=True)])
@@ -171,12 +172,12 @@ class Law:
             return _Following(given)
         if callable(given):
             return given
-        if isinstance(given, tuple) and len(given) == 3 and np.ndim(given[0]) == 1:
+        if isinstance(given, tuple) and len(given) == 3 and not is_single(given[0]):
             width = self._check_width(len(given[0]), "reference")
             parts = zip(given, ("q", "qd", "qdd"), strict=True)
             q, qd, qdd = (checks.array(part, (width,), f"reference, {name}") for part, name in parts)
             return q, qd, qdd
-        if np.ndim(given) != 1:
+        if is_single(given) or isinstance(given, Mapping):
             raise InvalidType(
                 "reference: expected a posture, a tuple (q, qd, qdd), a B-spline or a function of time that returns "
                 f"such a tuple, got a {type(given).__name__}"

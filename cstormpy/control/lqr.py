@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import is_single, real_array
 from cstormpy.control.formulas import state_error, state_feedback
 from cstormpy.control.goal import goal_posture, periods
 from cstormpy.control.law import Law, Target
@@ -122,12 +123,11 @@ class LQR(Law):
 
 def weights(value: Any, size: int, name: str, *, definite: bool) -> Array:
     """Return a symmetric weight (size, size) from a number, a diagonal or a matrix; refuse what is not definite."""
-    if np.ndim(value) == 0:
+    if is_single(value):
         matrix = np.eye(size) * checks.real(value, name)
-    elif np.ndim(value) == 1:
-        matrix = np.diag(checks.array(value, (size,), f"{name}, its diagonal"))
     else:
-        matrix = checks.array(value, (size, size), name).copy()
+        given = real_array(value, name, (size,), (size, size), hint="give its diagonal or all of it")
+        matrix = np.diag(given) if given.ndim == 1 else given.copy()
     scale = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-12 * scale:
         raise InvalidValue(f"{name}: must be symmetric")

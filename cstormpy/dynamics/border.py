@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array, Shape, as_floats, real_array, refuse_non_finite
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
 from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
@@ -26,7 +27,8 @@ from cstormpy.mechanism.loads import Load
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-Array = NDArray[np.float64]
+Owner = Callable[[tuple[int, ...]], str]
+"""Says whose an entry of an array is, from its index."""
 #: A wrench for every link, or loads, each a `Load` or (link, pose of its frame in the link's, wrench).
 WrenchLike = ArrayLike | Load | Sequence[Load | tuple[str | int, ArrayLike | None, ArrayLike]] | None
 #: Velocity and acceleration of the base, each (6,) or (N, 6), in its own frame.
@@ -72,24 +74,6 @@ class Samples:
         return out[0] if self.single else out
 
 
-def as_floats(value: Any, name: str) -> Array:
-    """Return an array of float64 of the same shape that the kernels take, or refuse what is not numbers."""
-    try:
-        array = np.asarray(value)
-    except ValueError as error:
-        raise ShapeError(f"{name}: expected an array of numbers, got rows of different lengths") from error
-    except (TypeError, OverflowError, RecursionError) as error:
-        raise InvalidType(f"{name}: expected an array of numbers, got a {type(value).__name__}") from error
-    if array.dtype.kind not in "fiu":
-        raise InvalidType(f"{name}: expected real numbers, got {array.dtype} ({type(value).__name__})")
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InvalidValue(f"{name}: expected numbers, got an array in which some are masked")
-    with np.errstate(over="ignore"):  # a long double beyond the range becomes inf, which is refused where it matters
-        array = np.asarray(array, dtype=np.float64, order="C")
-    # numba takes no array that is read-only or badly aligned
-    return array if array.flags.carray else array.copy()
-
-
 def read_samples(
     mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None
 ) -> Samples:
@@ -109,11 +93,11 @@ def read_samples(
                 f"{name}: expected shape {first.shape} like {first_name}, got {array.shape}; "
                 "give one sample of each or a batch of each"
             )
+    for name, array in arrays.items():
+        refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
     single = first.ndim == 1
     count = 1 if single else len(first)
     rows = {name: array.reshape(count, mech.n) for name, array in arrays.items()}
-    for name, array in rows.items():
-        _refuse_non_finite(array, name, single, lambda j: f"joint {mech.names[j]!r}")
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
 
 
@@ -132,24 +116,14 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "") if names else "none"
 
 
-def _refuse_non_finite(rows: Array, name: str, single: bool, what: str | Callable[[int], str]) -> None:
-    """Name the first number that is not finite: by what it, or its column, belongs to, and by its row in a batch."""
-    if np.isfinite(rows).all():
-        return
-    row, column = np.argwhere(~np.isfinite(rows))[0]
-    where = "" if single else f" in row {row}"
-    owner = what if isinstance(what, str) else what(int(column))
-    raise NonFinite(f"{owner}: {name} is {rows[row, column]}{where}; all numbers must be finite")
-
-
-def _rows_of(value: Any, shape: tuple[int, ...], count: int, single: bool, name: str, part: str) -> Array:
+def _rows_of(
+    value: Any, shape: tuple[int, ...], count: int, single: bool, name: str, part: str, owner: Owner | None = None
+) -> Array:
     """Return (1 | N, numbers) of a value given once for all samples or for each; `part` is what a shape's row is."""
-    array = as_floats(value, name)
-    shared = array.shape == shape
-    if not shared and (single or array.shape != (count, *shape)):
-        batch = "" if single else f" or {(count, *shape)}"
-        raise ShapeError(f"{name}: expected shape {shape}{batch}, got {array.shape}; {part}")
-    return array.reshape(1 if shared else count, math.prod(shape))
+    shapes: list[Shape] = [shape] if single else [shape, (count, *shape)]
+    array = real_array(value, name, *shapes, hint=part, finite=False)
+    refuse_non_finite(array, name, owner)
+    return array.reshape(1 if array.shape == shape else count, math.prod(shape))
 
 
 _MOMENT_AND_FORCE = "a wrench is (moment, force)"
@@ -174,11 +148,8 @@ def _wrench_rows(mech: Mechanism, wrench: WrenchLike, count: int, single: bool) 
         raise InvalidType("wrench: expected a list of (link, pose or None, wrench), got one of them; put it in a list")
     array = as_floats(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
     width = _WIDE if array.ndim in (2, 3) and array.shape[-1] == _WIDE else layout.WRENCH
-    shape = (len(mech.links), width)
-    rows = _rows_of(array, shape, count, single, "wrench", f"a row (moment, force) for each of {shape[0]} links")
-    shared = single or len(rows) != count
-    _refuse_non_finite(rows, "wrench", shared, lambda j: f"link {mech.links[j // width].name!r}")
-    return rows
+    shape, part = (len(mech.links), width), f"a row (moment, force) for each of {len(mech.links)} links"
+    return _rows_of(array, shape, count, single, "wrench", part, lambda index: f"link {mech.links[index[-2]].name!r}")
 
 
 def _is_load(entry: Any) -> bool:
@@ -213,7 +184,7 @@ def _loads_on_links(mech: Mechanism, loads: Sequence[Any], count: int, single: b
     for index, name, rows in placed:
         with np.errstate(over="ignore"):  # refused below
             total[:, index, : rows.shape[1]] += rows
-        _refuse_non_finite(total[:, index], "the sum of loads", single or length != count, name)
+        refuse_non_finite(total[:, index], f"{name}, the sum of loads")
     return total.reshape(length, width * len(mech.links))
 
 
@@ -235,15 +206,11 @@ def _numbers_of(load: Load, count: int, single: bool, name: str) -> Array:
 def _load_rows(pose: Any, wrench: Any, count: int, single: bool, name: str) -> Array:
     """Return the wrench of one load, (1 | N, 6), in the frame of its link."""
     rows = _rows_of(wrench, (6,), count, single, name, _MOMENT_AND_FORCE)
-    _refuse_non_finite(rows, "the wrench", single or len(rows) != count, name)
     if pose is None:
         return rows
     from cstormpy import lie
 
-    frame = as_floats(pose, f"{name}, its pose")
-    if frame.shape != (4, 4):
-        raise ShapeError(f"{name}, its pose: expected shape (4, 4), got {frame.shape}")
-    frame = lie.check_pose(frame, name=f"{name}, its pose")
+    frame = lie.check_pose(real_array(pose, f"{name}, its pose", (4, 4)), name=f"{name}, its pose")
     try:
         return lie.transform_wrench(frame, rows)
     except NonFinite as error:
@@ -258,9 +225,7 @@ def _base_rows(base: Any, count: int, single: bool) -> Array:
         raise InvalidValue("base: expected the pair (V0, dV0), velocity and acceleration of the base, (6,) each")
     parts = []
     for part, name in zip(base, ("V0", "dV0"), strict=True):
-        rows = _rows_of(part, (6,), count, single, f"base, {name}", "a twist is (angular, linear)")
-        _refuse_non_finite(rows, name, single or len(rows) != count, "base")
-        parts.append(rows)
+        parts.append(_rows_of(part, (6,), count, single, f"base, {name}", "a twist is (angular, linear)"))
     length = max(map(len, parts)) if min(map(len, parts)) else 0
     return np.hstack([np.broadcast_to(part, (length, 6)) for part in parts])
 

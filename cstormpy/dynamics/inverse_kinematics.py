@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import lie
-from cstormpy.dynamics.border import as_floats, link_index, read_samples
+from cstormpy.arrays import as_floats, real_array
+from cstormpy.dynamics.border import link_index, read_samples
 from cstormpy.dynamics.pose_search import Found, Search, Tip
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import checks
@@ -82,9 +83,7 @@ def inverse_kinematics(
 ) -> InverseKinematics:
     """Return coordinates that bring a link to a pose; `Mechanism.inverse_kinematics` says what is what."""
     tip = _tip(mech, link, tool, mask, _flag(limits, "limits"), length, tolerance)
-    targets = as_floats(pose, "pose")
-    if targets.ndim not in (2, 3) or targets.shape[-2:] != (4, 4):
-        raise ShapeError(f"pose: expected shape (4, 4) or (N, 4, 4), got {targets.shape}")
+    targets = real_array(pose, "pose", (4, 4), ("N", 4, 4))
     single = targets.ndim == 2
     rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
     first = _first(mech, q0, len(rows), single, _flag(path, "path"))
@@ -117,14 +116,8 @@ def _range(joint: object) -> tuple[float, float]:
 
 def _tool(tool: object) -> Array:
     """Return the pose of a tool's frame in the link's, from such a pose or from a point."""
-    frame = as_floats(tool, "tool")
-    if frame.shape == (4, 4):
-        return lie.check_pose(frame, name="tool")
-    if frame.shape != (3,):
-        raise ShapeError(f"tool: expected a point (3,) or a pose (4, 4) in the link's frame, got shape {frame.shape}")
-    made = np.eye(4)
-    made[:3, 3] = checks.array(frame, (3,), "tool")
-    return made
+    frame = real_array(tool, "tool", (3,), (4, 4), hint="give a point or a pose in the link's frame")
+    return lie.check_pose(frame, name="tool") if frame.ndim == 2 else lie.make_pose(np.eye(3), frame)
 
 
 def _way(mech: Mechanism, link: int) -> list[int]:

@@ -190,7 +190,7 @@ class Count:
         return Count(f(self.value), self.tally)
 
 
-numbers.Number.register(Count)
+numbers.Real.register(Count)
 
 
 def counted(function: Callable[..., Any], *arguments: Any, fold: bool = True, **rest: Any) -> tuple[Any, Tally]:

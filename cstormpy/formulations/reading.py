@@ -6,15 +6,14 @@ and `counting.Count` (for counting operations), the last in arrays of objects.
 
 from __future__ import annotations
 
-import cmath
-import numbers
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
+from cstormpy.arrays import complex_array
+from cstormpy.errors import InvalidType, InvalidValue, SingularInertia
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -28,18 +27,10 @@ TERMS = ("armature", "damping", "friction", "friction_velocity", "stiffness", "r
 # ---------------------------------------------------------------- arguments
 def vector(name: str, value: ArrayLike, shape: tuple[int, ...], hint: str) -> Array:
     """Return an argument as an array of floats, complex numbers or counting numbers of this shape, or refuse it."""
-    try:
-        x = np.asarray(value)
-    except ValueError as error:  # rows of different lengths
-        raise ShapeError(f"{name}: expected shape {shape}, got no array: {error}") from None
-    objects = x.dtype.kind == "O" and all(isinstance(number, numbers.Number) for number in x.flat)
-    if x.dtype.kind not in "iufc" and not objects:
-        raise InvalidType(f"{name}: expected numbers, got an array of {x.dtype}")
-    if x.shape != shape:
-        raise ShapeError(f"{name}: expected shape {shape}, got {x.shape}; {hint}")
-    if not all(cmath.isfinite(number) for number in x.flat):
-        raise NonFinite(f"{name}: expected finite numbers, got {x}")
-    return x.astype(np.result_type(x, np.float64))
+    array = complex_array(value, name, shape, hint=hint)
+    given = np.asarray(value)
+    counting = given.dtype.kind == "O" and any(hasattr(number, "tally") for number in given.flat)
+    return given.copy() if counting else array
 
 
 class Indexed(Protocol):

@@ -11,7 +11,8 @@ from math import factorial
 
 import numpy as np
 
-from cstormpy.lie.reading import Array, _times
+from cstormpy.arrays import Array
+from cstormpy.lie.reading import _times
 
 __all__: list[str] = []
 

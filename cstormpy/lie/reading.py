@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.arrays import Array, Shape, real_array
+from cstormpy.errors import InvalidValue, NonFinite, ShapeError
 
 __all__: list[str] = []
 
-Array: TypeAlias = NDArray[np.float64]
 P = ParamSpec("P")
 Result = TypeVar("Result")
 EPS = float(np.finfo(np.float64).eps)
@@ -35,23 +35,8 @@ def _guarded(function: Callable[P, Result]) -> Callable[P, Result]:
 
 def _read(x: ArrayLike, name: str, *tails: tuple[int, ...]) -> Array:
     """Return a fresh float64 copy of `x`, finite and with one of the trailing shapes `tails`, or refuse it."""
-    shapes = " or ".join("(" + ", ".join(["...", *map(str, tail)]) + ")" for tail in tails)
-    try:
-        raw = np.asarray(x)
-    except ValueError:  # nested sequences of unequal length
-        raise ShapeError(f"{name}: expected shape {shapes}, got sequences of unequal length") from None
-    except (TypeError, OverflowError) as error:
-        raise InvalidType(f"{name}: expected an array of real numbers of shape {shapes}; {error}") from None
-    if raw.dtype.kind not in "iuf":
-        raise InvalidType(f"{name}: expected real numbers of shape {shapes}, got {type(x).__name__} of {raw.dtype}")
-    if not any(raw.shape[raw.ndim - len(tail) :] == tail for tail in tails if len(tail) <= raw.ndim):
-        raise ShapeError(f"{name}: expected shape {shapes}, got {raw.shape}")
-    with np.errstate(over="ignore"):  # a long double may overflow, and is refused below
-        array: Array = np.array(raw, dtype=np.float64)
-    if not np.isfinite(array).all():
-        index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise NonFinite(f"{name}: expected finite numbers, got {array[index]} at index {index}")
-    return array
+    shapes: list[Shape] = [(..., *tail) for tail in tails]
+    return real_array(x, name, *shapes).copy()
 
 
 def _refuse_any(bad: NDArray[np.bool_] | np.bool_, name: str, why: Callable[[tuple[int, ...]], str]) -> None:

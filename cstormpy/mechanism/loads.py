@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import checks
+from cstormpy.mechanism.values import frozen
 
 __all__ = ["Load"]
-
-Array = NDArray[np.float64]
 
 
 class Load:
@@ -71,8 +69,8 @@ class Load:
         if not isinstance(link, str) and (isinstance(link, bool) or not isinstance(link, (int, np.integer))):
             raise InvalidType(f"link: expected the name of a link or its position, got a {type(link).__name__}")
         self.link, self.frame = link, "link" if frame == "link" else "world"
-        self.force = _vectors(force, f"force on link {link!r:.60}")
-        self.moment = _vectors(moment, f"moment on link {link!r:.60}")
+        self.force = frozen(real_array(force, f"force on link {link!r:.60}", (3,), ("N", 3)))
+        self.moment = frozen(real_array(moment, f"moment on link {link!r:.60}", (3,), ("N", 3)))
         self.point = checks.array(point, (3,), f"point of link {link!r:.60}")
 
     @property
@@ -83,15 +81,6 @@ class Load:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in ("force", "moment", "point"))
         return f"Load({self.link!r}, {shown}, frame={self.frame!r})"
-
-
-def _vectors(value: Any, what: str) -> Array:
-    """Return (3,) or (N, 3) finite numbers."""
-    try:
-        shape = np.shape(value)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        shape = (3,)
-    return checks.array(value, (shape[0], 3) if len(shape) == 2 else (3,), what)
 
 
 def _shown(array: Array) -> str:

@@ -372,13 +372,13 @@ class Questions:
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:
         """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
-        from cstormpy.dynamics.border import as_floats
+        from cstormpy.arrays import as_floats
 
         return self.inverse_dynamics(q, qd, np.zeros(as_floats(q, "q").shape), wrench, base, threads)
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-        from cstormpy.dynamics.border import as_floats
+        from cstormpy.arrays import as_floats
         from cstormpy.dynamics.hybrid import hybrid_dynamics
 
         rest = np.zeros(as_floats(q, "q").shape)

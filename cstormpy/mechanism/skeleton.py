@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import ShapeError
+from cstormpy.arrays import real_array
 from cstormpy.mechanism.joints import OneDofJoint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
@@ -143,9 +143,7 @@ class Skeleton:
 
         It is `Mechanism.forward_kinematics` without a compiler, for processes that only draw.
         """
-        q = np.asarray(q, dtype=float)
-        if q.ndim not in (1, 2) or q.shape[-1] != self.n:
-            raise ShapeError(f"q: expected shape ({self.n},) or (N, {self.n}), got {q.shape}")
+        q = real_array(q, "q", (self.n,), ("N", self.n), finite=False)
         X = np.empty((*q.shape[:-1], len(self.parents), 4, 4))
         for i in self.order:
             k, p = self.coordinates[i], self.parents[i]
@@ -167,10 +165,8 @@ class Skeleton:
 
     def place(self, X: ArrayLike) -> Drawing:
         """Return the skeleton at the poses X (..., n_links, 4, 4) of its links in the base frame."""
-        X = np.asarray(X, dtype=float)
         n_links = len(self.parents)
-        if X.ndim < 3 or X.shape[-3:] != (n_links, 4, 4):
-            raise ShapeError(f"X: expected shape (..., {n_links}, 4, 4), got {X.shape}")
+        X = real_array(X, "X", (..., n_links, 4, 4), finite=False)
         anchors = np.empty((*X.shape[:-3], n_links, 3))
         for i, p in enumerate(self.parents):
             start = self.home[i, :3, :3] @ self.points[i] + self.home[i, :3, 3]

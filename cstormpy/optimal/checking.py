@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.errors import InvalidValue, NonFinite, ShapeError
+from cstormpy.arrays import real_array
+from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.optimal.differences import STENCIL, differenced
 from cstormpy.optimal.differences import STEP as PART
 from cstormpy.optimal.programme import Programme
@@ -98,8 +99,7 @@ def check_gradients(problem: Problem, x: Array | None, tolerance: float) -> Grad
         x = x + 0.05 * np.random.default_rng(0).normal(size=x.shape) * np.where(
             np.arange(t.size) < t.map.size, t.variable_sizes, 0.0
         )
-    elif np.shape(x) != (t.size,):
-        raise ShapeError(f"x: expected the shape ({t.size},), got {np.shape(x)}")
+    x = real_array(x, "x", (t.size,))
     steps = STEP * t.variable_sizes
     errors: dict[str, float] = {}
     for weight, term in problem.objective.parts:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.constraints import PathConstraint
@@ -47,7 +48,7 @@ def read_state(mech: Mechanism, value: Any, what: str) -> State:
         return State(rows)
     if isinstance(value, Mapping) and value and set(value) <= set(NAMES):
         given = [value.get(name) for name in NAMES]
-    elif isinstance(value, tuple) and value and not all(e is None or np.ndim(e) == 0 for e in value):
+    elif isinstance(value, tuple) and value and not all(map(is_single, value)):
         if len(value) > 3:
             raise InvalidValue(f"{what}: expected (q, qd) or (q, qd, qdd), got {len(value)} entries")
         given = [*value, None, None][:3]

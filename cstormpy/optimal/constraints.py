@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import lie
-from cstormpy.dynamics.border import as_floats, link_index
+from cstormpy.arrays import as_floats
+from cstormpy.dynamics.border import link_index
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism import checks as numbers

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.dynamics.border import as_floats
-from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
+from cstormpy.arrays import real_array, refuse_non_finite
+from cstormpy.errors import InvalidType, unknown_name
 from cstormpy.optimal.samples import CHANNELS, TIMES, Array, Samples
 
 __all__ = ["STENCIL", "differenced", "read_parts", "read_values"]
@@ -53,11 +53,7 @@ def _column(function: Callable[[Samples], Array], at: Samples, channel: str, j: 
 
 def read_values(values: Any, shape: tuple[int | None, ...], what: str) -> Array:
     """Return what a user's function answered as an array of that shape, NaN included."""
-    array = as_floats(values, what)
-    if array.ndim != len(shape) or any(e is not None and e != g for e, g in zip(shape, array.shape, strict=True)):
-        lengths = ", ".join("any" if e is None else str(e) for e in shape)
-        raise ShapeError(f"{what}: expected the shape ({lengths}{',' if len(shape) == 1 else ''}), got {array.shape}")
-    return array
+    return real_array(values, what, tuple("any" if length is None else length for length in shape), finite=False)
 
 
 def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> dict[str, Array]:
@@ -70,6 +66,5 @@ def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> di
             raise unknown_name(f"{what}: channel", channel, (*CHANNELS, *TIMES))
         shape = front if channel in TIMES else (*front, at.mech.n)
         found[channel] = read_values(part, shape, f"{what}, {channel!r}")
-        if not np.isfinite(found[channel]).all():
-            raise NonFinite(f"{what}, {channel!r}: all numbers must be finite")
+        refuse_non_finite(found[channel], f"{what}, {channel!r}")
     return found

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, ShapeError
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.mechanism.skeleton import skeleton
@@ -49,7 +50,7 @@ def targets_of(mech: Mechanism, value: Any, what: str) -> Array:
         for name, number in value.items():
             found[mech.joint_index(name)] = checks.real(number, f"{what}, joint {name!r}")
         return found
-    if np.ndim(value) == 0 and not isinstance(value, (str, bytes)):
+    if is_single(value) and not isinstance(value, (str, bytes)):
         found[:] = checks.real(value, what)
         return found
     entries = _entries(mech, value, what)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.arrays import real_array
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
@@ -327,9 +328,7 @@ class Problem:
     def _variables(self, x: Array | None) -> Array:
         if x is None:
             return self.first_guess()
-        if np.shape(x) != (self.transcription.size,):
-            raise ShapeError(f"x: expected the shape ({self.transcription.size},), got {np.shape(x)}")
-        return np.asarray(x, dtype=float)
+        return real_array(x, "x", (self.transcription.size,), finite=False)
 
     @property
     def has_own_gradients(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.optimal.constraints import AtLike, PathConstraint
 from cstormpy.optimal.differences import differenced, read_parts, read_values
@@ -106,10 +107,9 @@ class Constraint(PathConstraint):
 
     def values(self, at: Samples) -> Array:
         """Return c, (N, k)."""
-        answer = np.asarray(self.function(at))
-        if answer.ndim == 1:
-            answer = answer[:, None]
-        return read_values(answer, (len(at), None), f"constraint {self.name!r}: the function's answer")
+        what = f"constraint {self.name!r}: the function's answer"
+        answer = as_floats(self.function(at), what)
+        return read_values(answer[:, None] if answer.ndim == 1 else answer, (len(at), None), what)
 
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives by channel, (N, k, n)."""
@@ -121,7 +121,8 @@ class Constraint(PathConstraint):
         k = self.values(at).shape[1]
         if k == 1:  # one function: its axis may be left out
             full = {c: 1 if c in TIMES else 2 for c in given}
-            given = {c: np.asarray(v)[:, None] if np.ndim(v) == full[c] else v for c, v in given.items()}
+            read = {c: as_floats(v, f"constraint {self.name!r}: the gradient, {c!r}") for c, v in given.items()}
+            given = {c: v[:, None] if v.ndim == full[c] else v for c, v in read.items()}
         return read_parts(given, at, (len(at), k), f"constraint {self.name!r}: the gradient")
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import Samples, WrenchLike, as_floats, read_samples
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, unknown_name
+from cstormpy.arrays import Shape, as_floats, is_single, real_array
+from cstormpy.dynamics.border import Samples, WrenchLike, read_samples
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
@@ -124,12 +125,8 @@ def _signals(value: ArrayLike | None, name: str, joints: list[str], count: int, 
     """Return drive signals as rows, zeros if there are none."""
     if value is None:
         return np.zeros((count, len(joints)))
-    rows = as_floats(value, name)
-    if rows.shape not in ((len(joints),), *(() if single else ((count, len(joints)),))):
-        shape = f"({len(joints)},)" + ("" if single else f" or ({count}, {len(joints)})")
-        raise ShapeError(f"{name}: expected shape {shape} for {', '.join(joints) or 'no joint'}, got {rows.shape}")
-    if not np.isfinite(rows).all():
-        raise NonFinite(f"{name}: all numbers must be finite, got {rows.tolist()!r:.80}")
+    shapes: list[Shape] = [(len(joints),)] if single else [(len(joints),), (count, len(joints))]
+    rows = real_array(value, name, *shapes, hint=f"it is for {', '.join(joints) or 'no joint'}")
     return np.broadcast_to(rows, (count, len(joints)))
 
 
@@ -168,7 +165,7 @@ def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
             if name not in mech.actuated:
                 raise unknown_name("tau: actuated joint", name, mech.actuated)
         return {name: checks.real(value, f"tau, joint {name!r}") for name, value in tau.items()}
-    if np.ndim(tau) == 0:
+    if is_single(tau):
         return dict.fromkeys(mech.actuated, checks.real(tau, "tau"))
     count = len(mech.actuated)
     numbers = checks.array(tau, (count,), f"tau (for {', '.join(mech.actuated) or 'no joint'})")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import numpy as np
 from bdsim.blocks.functions import Function
 from numpy.typing import NDArray
 
-from cstormpy.errors import DiagramError, FileFormatError, InvalidType, NonFinite, ShapeError
+from cstormpy.arrays import describe, real_array
+from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, write_text
 from cstormpy.reporting import notice_once
 
@@ -188,14 +190,7 @@ def initial_state(
         return start.t, start.restore(diagram, simstate, what), start.step
     if start is None:
         return 0.0, np.array(diagram.bd.getstate0(), dtype=float), 0.0
-    try:
-        x = np.array(start, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidType(
-            f"{what}: expected a SavedState, its file, or the state as an array, got {type(start).__name__}"
-        ) from None
-    if x.shape != (diagram.nstates,):
-        raise ShapeError(f"{what}: expected shape ({diagram.nstates},) as in {diagram.bd.statenames}, got {x.shape}")
-    if not np.isfinite(x).all():
-        raise NonFinite(f"{what}: all states must be finite, got {x}")
-    return 0.0, x, 0.0
+    if not np.iterable(start) or isinstance(start, Mapping):
+        raise InvalidType(f"{what}: expected a SavedState, its file, or the state as an array, got {describe(start)}")
+    names = ", ".join(map(str, diagram.bd.statenames))
+    return 0.0, real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}").copy(), 0.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.mechanism.values import Value, frozen
 from cstormpy.trajectory import matrices
@@ -17,11 +18,9 @@ from cstormpy.trajectory.checks import (
     Floats,
     control_point_array,
     finite_array,
-    is_single,
     joint_names,
     one_of,
     positive,
-    real_number,
     whole_number,
 )
 from cstormpy.trajectory.ends import ControlPointMap, EndConditions

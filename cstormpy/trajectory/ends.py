@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.trajectory.basis import local_basis, spans
-from cstormpy.trajectory.checks import Floats, finite_array, is_single, positive, whole_number
+from cstormpy.trajectory.checks import Floats, finite_array, positive, whole_number
 from cstormpy.trajectory.elimination import eliminate
 
 if TYPE_CHECKING:

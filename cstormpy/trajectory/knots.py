@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import real_number
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import Floats, finite_array, one_of, positive, real_number, whole_number
+from cstormpy.trajectory.checks import Floats, finite_array, one_of, positive, whole_number
 
 __all__ = [
     "check_degree",

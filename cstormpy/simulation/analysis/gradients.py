@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.functions import MOVED
@@ -184,7 +185,7 @@ class Problem:
             given = self.cost(out)
             if given is None:
                 raise InvalidType(f"{self.what}: the cost returned None; end its function with 'return' and a number")
-            value = np.asarray(given, dtype=float)
+            value = as_floats(given, f"{self.what}: the cost")
         except CstormError:
             raise
         except Exception as error:

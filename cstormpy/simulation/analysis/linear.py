@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import DiagramError, InvalidValue, NonFinite, unknown_name
+from cstormpy.arrays import real_array
+from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import find_ports
@@ -72,12 +73,10 @@ class LinearModel:
     @classmethod
     def of(cls, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike | None = None) -> LinearModel:
         """Return a model of matrices that are known, about zero."""
-        a, b, c = (np.atleast_2d(np.asarray(value, dtype=float)) for value in (A, B, C))
-        d = np.zeros((len(c), b.shape[1])) if D is None else np.atleast_2d(np.asarray(D, dtype=float))
+        a, b, c = _matrix(A, "A"), _matrix(B, "B"), _matrix(C, "C")
+        d = np.zeros((len(c), b.shape[1])) if D is None else _matrix(D, "D")
         if a.shape != (len(b), len(b)) or c.shape[1] != len(b) or d.shape != (len(c), b.shape[1]):
             raise InvalidValue(f"A, B, C, D: the shapes {a.shape}, {b.shape}, {c.shape}, {d.shape} do not fit")
-        if not all(np.isfinite(part).all() for part in (a, b, c, d)):
-            raise NonFinite("A, B, C, D: all numbers must be finite")
         names = [
             tuple(f"{letter}[{k}]" for k in range(n)) for letter, n in zip("xuy", (len(a), *d.shape[::-1]), strict=True)
         ]
@@ -110,7 +109,7 @@ class LinearModel:
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """Return C (jω − A)⁻¹ B + D at frequencies [rad/s], (k, r, m)."""
-        given = numbers(omega, np.size(omega), "frequency_response: omega")
+        given = np.atleast_1d(real_array(omega, "frequency_response: omega", (), ("k",)))
         unit, rows = np.eye(len(self.A)), []
         for w in given:
             try:
@@ -257,3 +256,7 @@ def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, 
         out[i.signal.key] = values[first : first + i.value.size]
         first += i.value.size
     return out
+
+
+def _matrix(value: ArrayLike, name: str) -> Array:
+    return np.atleast_2d(real_array(value, name, ("n", "m"), ("m",), ()))

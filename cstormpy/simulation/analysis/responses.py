@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 
 if TYPE_CHECKING:
@@ -84,10 +85,10 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
 
 
 def _given(T: Any) -> float:
-    if np.ndim(T) == 0 and not isinstance(T, str):
-        with contextlib.suppress(TypeError, ValueError):
+    if is_single(T) and not isinstance(T, str):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             return float(T)
-    got = f"the shape {np.shape(T)}" if np.ndim(T) else repr(T)
+    got = describe(T)
     raise InvalidType(f"step: T: expected how long the response is [s], got {got}; samples= gives how many points")
 
 

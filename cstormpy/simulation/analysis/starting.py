@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
+from cstormpy.arrays import as_floats, refuse_non_finite
+from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
@@ -39,14 +40,10 @@ def state_places(bd: Any, name: Any, what: str) -> list[int]:
 
 def numbers(value: Any, size: int, what: str) -> Array:
     """Return a vector of finite numbers; one number stands for all."""
-    try:
-        array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidType(f"{what}: expected {size} numbers, got {value!r}") from None
-    if array.shape not in ((), (size,)) and array.size != size:
-        raise ShapeError(f"{what}: expected {size} numbers, got the shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise NonFinite(f"{what}: all numbers must be finite, got {array}")
+    array = as_floats(value, what)
+    if array.ndim and array.size != size:
+        raise ShapeError(f"{what}: expected shape ({size},), got {array.shape}")
+    refuse_non_finite(array, what)
     return np.broadcast_to(array.ravel() if array.ndim else array, (size,)).astype(float)
 
 

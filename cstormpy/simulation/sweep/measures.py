@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import BlockError, CstormError, InvalidType, UnknownName
+from cstormpy.arrays import RAGGED
+from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.recording import find_signals
 
@@ -97,7 +98,10 @@ def measured(measure: Callable[[Any], Any], out: Any) -> Measured:
         found = {VALUE: found}
     kept = {}
     for name, value in found.items():
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError:
+            raise ShapeError(f"measure: {name!r}: {RAGGED}") from None
         if not isinstance(name, str) or array.dtype.kind not in "biuf":
             what = "nothing" if value is None else f"a {type(value).__name__}"
             raise InvalidType(f"measure: expected numbers, or a dict from names to numbers, got {what} as {name!r}")

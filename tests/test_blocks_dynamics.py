@@ -191,7 +191,7 @@ def test_a_bad_wrench_names_the_link():
 
 
 def test_a_state_that_is_not_finite_names_the_joint():
-    with pytest.raises(NonFinite, match="joint 'elbow': q is nan"):
+    with pytest.raises(NonFinite, match=r"^q: .* got nan at index 1 \(joint 'elbow'\)"):
         HybridDynamics("acrobot").test_deriv(0.0, x=np.array([0.0, np.nan, 0.0, 0.0]))
     with pytest.raises(NonFinite, match="input port 1 'qd': the signal of 'shoulder'"):
         JointEffort("acrobot").test_output([0.0, 0.0], [np.inf, 0.0], 0.0)
@@ -223,7 +223,7 @@ def test_start_and_gravity_are_tunable():
     assert plant.mech == moon
     x = np.array([0.3, 0.2, 0.1, 0.0])
     np.testing.assert_array_equal(plant.test_deriv(1.0, x=x), HybridDynamics(moon).test_deriv(1.0, x=x))
-    with pytest.raises(ShapeError, match="q0: expected 2 numbers"):
+    with pytest.raises(ShapeError, match=r"q0: expected shape \(2,\), got \(1,\)"):
         plant.set_param("q0", [1.0])
     np.testing.assert_array_equal(plant.q0, [0.5, 0.0])
 
@@ -364,8 +364,8 @@ def test_energy_is_conserved_in_a_diagram(diagram):
         ({"mech": "akrobot"}, UnknownName, "did you mean 'acrobot'"),
         ({"mech": "missing.json"}, InvalidValue, "'missing.json' can not be read: No such file"),
         ({"mech": 3}, InvalidType, "mechanism: expected a Mechanism"),
-        ({"q0": [1.0]}, ShapeError, r"q0: expected 2 numbers \(shoulder, elbow\)"),
-        ({"q0": [1.0, np.nan]}, NonFinite, "joint 'elbow': q0 is nan"),
+        ({"q0": [1.0]}, ShapeError, r"q0: expected shape \(2,\), got \(1,\); the coordinates are shoulder, elbow"),
+        ({"q0": [1.0, np.nan]}, NonFinite, r"q0: .* got nan at index 1 \(joint 'elbow'\)"),
         ({"qd0": "fast"}, InvalidType, "qd0"),
         ({"wrench": 1}, InvalidType, "wrench: expected True or False"),
         ({"active": ["knee"]}, UnknownName, "knee"),
@@ -412,9 +412,11 @@ def test_a_name_of_the_library_is_not_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert as_mechanism("acrobot") == ACROBOT
     assert as_mechanism("robot") == as_mechanism(tmp_path / "acrobot") == ELBOW_GIVEN
-    for missing in ("gone.json", tmp_path / "gone", "\0.json", tmp_path):
+    for missing in ("gone.json", tmp_path / "gone", tmp_path):
         with pytest.raises(InvalidValue, match="can not be read"):
             as_mechanism(missing)
+    with pytest.raises(InvalidValue, match=r"path: '\\x00\.json' is not the name of a file"):
+        as_mechanism("\0.json")
 
 
 def test_a_signal_that_fits_is_not_copied():

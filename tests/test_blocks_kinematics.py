@@ -71,7 +71,7 @@ def test_signals_that_do_not_fit_name_block_and_port():
         ({"link": "hand"}, UnknownName, "link 'hand' does not exist"),
         ({"link": 7}, InvalidValue, "from 0 to 1"),
         ({"link": 1.0}, InvalidType, "link"),
-        ({"tool": [1.0, 0.0]}, ShapeError, "tool: expected a point"),
+        ({"tool": [1.0, 0.0]}, ShapeError, r"tool: expected shape \(3,\) or \(4, 4\), got \(2,\); give a point"),
         ({"tool": [1.0, 0.0, np.inf]}, InvalidValue, "tool: expected finite"),
         ({"tool": 2 * np.eye(4)}, InvalidValue, "tool"),
     ],

@@ -280,7 +280,7 @@ BAD_LAWS = [
     (lambda m: control.PD(m, "x", 1.0), InvalidType, "kp"),
     (lambda m: control.PD(m, 1.0, 1.0, limit=-1.0), InvalidValue, "limit"),
     (lambda m: control.PD(m, 1.0, 1.0, reference=np.zeros(3)), ShapeError, "reference: expected 2 .* or 1 "),
-    (lambda m: control.PD(m, 1.0, 1.0, reference=np.zeros((2, 2))), InvalidType, "reference"),
+    (lambda m: control.PD(m, 1.0, 1.0, reference=np.zeros((2, 2))), ShapeError, "reference: expected shape"),
     (lambda m: control.PD(m, 1.0, 1.0, reference=([0.0], [0.0], [np.nan])), NonFinite, "reference, qdd"),
     (lambda m: control.PD(m, 1.0, 1.0, reference="up"), InvalidType, "reference"),
     (lambda m: control.PD(3, 1.0, 1.0), InvalidType, "mechanism"),

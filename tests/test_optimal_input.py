@@ -122,12 +122,12 @@ WRONG = {
     "an objective of a wrong shape": (
         lambda: arm(objective=Running(lambda at: at.q)).solve(),
         ShapeError,
-        r"Running\(\): the function's answer: expected the shape \(11|Running\(\): the function's answer: expected",
+        r"Running\(\): the function's answer: expected shape \(11|Running\(\): the function's answer: expected",
     ),
     "a gradient of a wrong shape": (
         lambda: arm(objective=Running(lambda at: at.q[:, 0], lambda at: {"q": np.ones(2)})).solve(),
         ShapeError,
-        r"Running\(\): the gradient, 'q': expected the shape",
+        r"Running\(\): the gradient, 'q': expected shape",
     ),
     "a gradient to a wrong channel": (
         lambda: arm(objective=Running(lambda at: at.q[:, 0], lambda at: {"qdot": at.q})).solve(),
@@ -174,9 +174,9 @@ WRONG = {
     "a wrong solver": (lambda: arm().solve(solver="snopt"), UnknownName, "solver 'snopt'"),
     "no starts": (lambda: arm().solve(starts=0), InvalidValue, "starts"),
     "a stage that is none": (lambda: arm().solve(stages=[3]), InvalidType, "stages: expected Stage"),
-    "x of a wrong shape": (lambda: arm().check_gradients(x=np.zeros(3)), ShapeError, "x: expected the shape"),
-    "x of a motion": (lambda: arm().motion(np.zeros(3)), ShapeError, r"x: expected the shape \(8,\), got \(3,\)"),
-    "x of a programme": (lambda: arm().programme(np.zeros((2, 3))), ShapeError, "x: expected the shape"),
+    "x of a wrong shape": (lambda: arm().check_gradients(x=np.zeros(3)), ShapeError, r"x: expected shape \(8,\), got"),
+    "x of a motion": (lambda: arm().motion(np.zeros(3)), ShapeError, r"x: expected shape \(8,\), got \(3,\)"),
+    "x of a programme": (lambda: arm().programme(np.zeros((2, 3))), ShapeError, r"x: expected shape \(8,\), got"),
     "a seed that is text": (lambda: arm().solve(seed="one"), InvalidType, "seed: expected a whole number"),
     "a negative seed": (lambda: arm().solve(seed=-1), InvalidType, "seed: expected a whole number"),
     "a number as executor": (lambda: arm().solve(executor=4), InvalidType, "executor: expected one of concurrent"),

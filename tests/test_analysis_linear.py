@@ -494,7 +494,7 @@ def test_bad_input_is_named(sim):
     bd = loop(sim, np.eye(2), np.eye(2), np.eye(2), np.eye(2))
     with pytest.raises(UnknownName, match="wnated"):
         sim.linearize(bd, inputs=["wnated"])
-    with pytest.raises(CstormError, match="x: expected 3 numbers"):
+    with pytest.raises(CstormError, match=r"x: expected shape \(3,\), got \(2,\)"):
         sim.linearize(bd, [1.0, 2.0])
     with pytest.raises(UnknownName, match="plnt"):
         sim.linearize(bd, {"plnt": 1.0})

@@ -320,7 +320,7 @@ def test_import_loads_numpy_only():
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)(np.nan), "time: .* nan"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([0.0, np.inf]), "times: .* got inf at index 1"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([[0.0]]), r"times: expected shape \(any,\), got \(1, 1\)"),
-        (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)("now"), "expected real numbers, got the text 'now'"),
+        (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)("now"), "time: expected a number, got the text 'now'"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([0.0, [1.0]]), "rows of different lengths"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)(0.0, -1), "order: expected at least 0"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0).evaluate(0.0, 1.0), "order: expected an integer"),

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ def initial_state(
         return start.t, start.restore(diagram, simstate, what), start.step
     if start is None:
         return 0.0, np.array(diagram.bd.getstate0(), dtype=float), 0.0
-    if not np.iterable(start) or isinstance(start, Mapping):
+    if isinstance(start, Mapping) or not (np.iterable(start) or isinstance(start, Real)):
         raise InvalidType(f"{what}: expected a SavedState, its file, or the state as an array, got {describe(start)}")
     names = ", ".join(map(str, diagram.bd.statenames))
     return 0.0, real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}").copy(), 0.0

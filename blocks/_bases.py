@@ -15,7 +15,7 @@ from cstormpy.mechanism import Mechanism, as_mechanism
 __all__ = ["Mechanical", "Ported"]
 
 
-class _UnknownPort(UnknownAttribute):
+class UnknownPort(UnknownAttribute):
     """A port that does not exist; the text is made when it is read, as ``hasattr`` throws it away."""
 
     def __init__(self, block: Any, name: str, known: list[str]) -> None:
@@ -43,7 +43,7 @@ class Ported:
         if name not in inputs and name not in outputs:
             if name.startswith("_"):
                 raise AttributeError(name)
-            raise _UnknownPort(self, name, [*inputs, *outputs])
+            raise UnknownPort(self, name, [*inputs, *outputs])
         plug = super().__getattr__(name)  # type: ignore[misc]
         if (name in inputs) != (name in outputs):
             plug.side = "input" if name in inputs else "output"

@@ -11,13 +11,14 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import one_of
 from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 from cstormpy.mechanism import Mechanism, as_mechanism
-from cstormpy.trajectory.checks import finite_array, one_of
+from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 

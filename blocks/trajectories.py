@@ -11,13 +11,14 @@ import numpy as np
 from bdsim.components import SourceBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import one_of
 from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, unknown_name
 from cstormpy.simulation import results
 from cstormpy.trajectory import BSpline, playback
-from cstormpy.trajectory.checks import control_point_array, finite_array, one_of, positive, whole_number
+from cstormpy.trajectory.checks import control_point_array, finite_array, positive, whole_number
 
 Array = NDArray[np.float64]
 

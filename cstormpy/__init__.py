@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cstormpy.errors import CstormError as CstormError
     from cstormpy.errors import DiagramError as DiagramError
     from cstormpy.errors import FileFormatError as FileFormatError
+    from cstormpy.errors import FileReadError as FileReadError
     from cstormpy.errors import FileWriteError as FileWriteError
     from cstormpy.errors import InvalidType as InvalidType
     from cstormpy.errors import InvalidValue as InvalidValue
@@ -75,6 +76,7 @@ _HOMES = {
     "DiagramError": "errors",
     "EndConditions": "trajectory",
     "FileFormatError": "errors",
+    "FileReadError": "errors",
     "FileWriteError": "errors",
     "Fixed": "mechanism",
     "InvalidType": "errors",

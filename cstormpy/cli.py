@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from cstormpy.doctor import look, version
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, unknown_name
+from cstormpy.file_writer import file_path
 from cstormpy.reporting import notice
 
 __all__ = ["main"]
@@ -202,9 +203,9 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    path = Path(given.file)
-    if not path.is_file():
-        raise FileFormatError(f"{path}: {'is a folder' if path.is_dir() else 'there is no such file'}")
+    path = file_path(given.file, "file")
+    if not os.path.isfile(path):
+        raise FileFormatError(f"{path}: {'is a folder' if os.path.isdir(path) else 'there is no such file'}")
     if path.suffix == ".bd":
         if given.set:
             raise InvalidValue(f"{path}: --set is for scripts and ready diagrams; a .bd file has no options")
@@ -301,10 +302,10 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
 def _target(given: str | None, name: str, what: str = "report") -> Path:
     """Return where the report, or another file, goes; what can not be written there is said before anything runs."""
-    target = Path(given if given is not None else f"{name}.html")
-    if not target.name or (target.exists() and not target.is_file()):
+    target = Path(f"{name}.html") if given is None else file_path(given, f"--{what}")
+    if not target.name or (os.path.exists(target) and not os.path.isfile(target)):
         raise FileFormatError(f"--{what}: expected the name of a file, which {str(target)!r} is not")
-    if not target.parent.is_dir():
+    if not os.path.isdir(target.parent):
         raise FileFormatError(f"{target}: the {what} cannot be written: there is no folder {str(target.parent)!r}")
     if not os.access(target.parent, os.W_OK):
         raise FileFormatError(
@@ -364,7 +365,7 @@ def _edit(given: argparse.Namespace) -> int:
     reason = live.available()
     if reason is not None:
         raise InvalidValue(f"edit can show no window: {reason}")
-    if given.file is not None and not Path(given.file).is_file():
+    if given.file is not None and not os.path.isfile(file_path(given.file, "file")):
         raise FileFormatError(f"{given.file}: there is no such file; 'cstorm edit' alone begins with an empty diagram")
     environment = {**os.environ, "BDSIMPATH": _block_path()}
     command = [sys.executable, "-c", "from bdedit.bdedit import main; main()", *([given.file] if given.file else [])]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 __all__ = [
     "BlockError",
     "CstormError",
     "DiagramError",
     "FileFormatError",
+    "FileMissing",
+    "FileReadError",
     "FileWriteError",
     "InvalidType",
     "InvalidValue",
@@ -18,8 +21,12 @@ __all__ = [
     "SingularInertia",
     "UnknownAttribute",
     "UnknownName",
+    "shown",
     "unknown_name",
 ]
+
+_LONGEST = 80
+"""Characters of a value that a message shows."""
 
 
 class CstormError(Exception):
@@ -40,6 +47,14 @@ class NonFinite(InvalidValue):
 
 class FileFormatError(InvalidValue):
     """A file whose content is not what its reader expects."""
+
+
+class FileReadError(FileFormatError, OSError):
+    """A file that cannot be read: no permission, a folder, no name that a file can have."""
+
+
+class FileMissing(FileReadError, FileNotFoundError):
+    """A file that does not exist."""
 
 
 class FileWriteError(FileFormatError, OSError):
@@ -70,6 +85,43 @@ class BlockError(CstormError, RuntimeError):
     """A block that failed while the diagram ran; its own exception is the cause."""
 
 
+def shown(value: Any) -> str:
+    """Return how a message shows what was given: short things as they are written, others by what they are.
+
+    >>> shown("fast"), shown(2.5), shown([1, "x"]), shown(10**400), shown(object())
+    ("'fast'", '2.5', "[1, 'x']", 'a whole number of more than 20 digits', 'an object')
+    """
+    kind: type = type(value)
+    if kind in (str, bytes):
+        return repr(value[:_LONGEST]) + ("…" if len(value) > _LONGEST else "")
+    if kind is int:
+        return repr(value) if abs(value) < 10**20 else "a whole number of more than 20 digits"
+    if value is None or value is Ellipsis or kind in (bool, float, complex):
+        return repr(value)
+    if kind in (list, tuple, dict, set) and len(value) <= 8:
+        text = _written(value)
+        if len(text) <= _LONGEST:
+            return text
+    if isinstance(value, type):
+        return f"the class {value.__name__.lstrip('_')}"
+    shape = getattr(value, "shape", None)
+    if type(shape) is tuple and hasattr(value, "dtype"):
+        one = not shape and value.dtype.kind in "biufcSU"  # a scalar of NumPy's, or an array that holds one
+        return shown(value.item()) if one else f"an array of shape {shape}"
+    name = kind.__name__.lstrip("_") or "object"
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _written(value: Any) -> str:
+    """Return a list, tuple, dict or set as it is written, its entries as `shown` has them."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{shown(k)}: {shown(v)}" for k, v in value.items()) + "}"
+    inner = ", ".join(map(shown, value))
+    if isinstance(value, tuple):
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return f"[{inner}]" if isinstance(value, list) else f"{{{inner}}}" if value else "set()"
+
+
 def unknown_name(kind: str, name: object, known: Iterable[str], error: type[UnknownName] = UnknownName) -> UnknownName:
     """Return the error for an unknown name, with the nearest spelling or the names that exist.
 
@@ -77,12 +129,11 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
     "joint 'elbo' does not exist; did you mean 'elbow'?"
     """
     names = [str(k) for k in known]
-    close = get_close_matches(str(name), names, n=1)
+    close = get_close_matches(name[:_LONGEST], names, n=1) if isinstance(name, str) else []
     if close:
         hint = f"did you mean {close[0]!r}?"
     elif names:
-        shown = ", ".join(repr(k) for k in names[:12]) + (", …" if len(names) > 12 else "")
-        hint = f"there are {shown}"
+        hint = f"there are {', '.join(repr(k) for k in names[:12])}{', …' if len(names) > 12 else ''}"
     else:
         hint = "there are none"
-    return error(f"{kind} {name!r} does not exist; {hint}")
+    return error(f"{kind} {shown(name)} does not exist; {hint}")

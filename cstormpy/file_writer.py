@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from cstormpy.arrays import describe
-from cstormpy.errors import FileWriteError, InvalidType, InvalidValue
+from cstormpy.errors import FileMissing, FileReadError, FileWriteError, InvalidType, InvalidValue, shown
 
-__all__ = ["atomic_file", "file_path", "write_bytes", "write_text"]
+__all__ = ["atomic_file", "file_path", "read_bytes", "write_bytes", "write_text"]
 
 _NAME_KEPT = 40
 """Characters of the target's name in that of the draft, which must not become too long for the file system."""
@@ -33,9 +33,32 @@ def file_path(path: object, what: str = "path") -> Path:
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise InvalidType(f"{what}: expected the path of a file, got {describe(path)}")
     name = os.fsdecode(path)
-    if not name or "\0" in name:
-        raise InvalidValue(f"{what}: {name!r} is not the name of a file")
+    try:
+        os.fsencode(name)
+        fits = bool(name) and "\0" not in name
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        fits = False
+    if not fits:
+        raise InvalidValue(f"{what}: {shown(name)} is not the name of a file")
     return Path(name)
+
+
+def read_bytes(path: Path, most: int = -1) -> bytes:
+    """Return the content of a file, at most so many bytes of it.
+
+    Raises
+    ------
+    FileReadError
+        Naming the file; `FileMissing` if there is none.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read(most)
+    except OSError as error:
+        kind = FileMissing if isinstance(error, FileNotFoundError) else FileReadError
+        raised = kind(f"{path}: cannot be read: {error.strerror or error}")
+        raised.errno = error.errno
+        raise raised from error
 
 
 def write_bytes(path: object, content: bytes, durable: bool = True, mode: int | None = None) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from cstormpy.errors import FileFormatError
-from cstormpy.file_writer import file_path, write_text
+from cstormpy.file_writer import file_path, read_bytes, write_text
 
-__all__ = ["MAX_BYTES", "brief", "json_text", "list_of", "parse", "read", "write"]
+__all__ = ["MAX_BYTES", "brief", "equals", "json_text", "list_of", "parse", "read", "write"]
 
 MAX_BYTES = 64 * 2**20
 """Largest file that is read."""
@@ -30,12 +30,11 @@ def read(path: str | os.PathLike[str], make: Callable[[Any], Made]) -> Made:
     ------
     FileFormatError
         Naming the file before what is wrong with the text, or with the content according to `make`.
-    OSError
-        As `open` raises it: FileNotFoundError, PermissionError.
+    FileReadError
+        Naming the file, where it cannot be read: `FileMissing`, which is a FileNotFoundError too, if there is none.
     """
     name = file_path(path)
-    with open(name, "rb") as file:
-        raw = file.read(MAX_BYTES + 1)
+    raw = read_bytes(name, MAX_BYTES + 1)
     try:
         if len(raw) > MAX_BYTES:
             raise FileFormatError(f"has more than {MAX_BYTES} bytes")
@@ -99,6 +98,11 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         double = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise FileFormatError(f"the key {double[:60]!r} occurs twice in one object")
     return content
+
+
+def equals(value: object, expected: str | float) -> bool:
+    """Tell whether what stands somewhere is a text or a number, and the one expected; true is not 1."""
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool) and value == expected
 
 
 def list_of(value: object, place: str) -> list[Any]:

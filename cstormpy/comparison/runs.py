@@ -16,7 +16,7 @@ from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.control.goal import periods
 from cstormpy.diagrams import Goal
 from cstormpy.diagrams import load as load_diagram
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName, unknown_name
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation import Simulation
 from cstormpy.simulation.interrupts import Interrupts
@@ -140,7 +140,9 @@ def _combinations(options: Any, fixed: Mapping[str, Any]) -> list[dict[str, Any]
         if name in fixed:
             raise InvalidValue(f"option {name!r}: is to vary, and given as a fixed one too; leave out one of them")
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-            raise InvalidType(f"option {name!r}: expected a list of values, got {values!r}; write [{values!r}]")
+            raise InvalidType(
+                f"option {name!r}: expected a list of values, got {shown(values)}; write [{shown(values)}]"
+            )
     found = [dict(zip(options, one, strict=True)) for one in itertools.product(*options.values())]
     if not found:
         raise InvalidValue("options: one of them has an empty list of values, so that there is nothing to run")

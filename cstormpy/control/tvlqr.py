@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import function
 from cstormpy.control.formulas import state_error, state_feedback
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Law, Target
@@ -142,7 +143,7 @@ class TVLQR(Law):
             )
         if tau is None:
             return q, qd, load[:, motors]
-        rows = [tau(float(t)) for t in times]
+        rows = [function(tau, "tau", "time")(float(t)) for t in times]
         return q, qd, checks.array(rows, (len(times), len(self.motors)), "tau")
 
     def _gains(self, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array, Shape, as_floats, real_array, refuse_non_finite
 from cstormpy.dynamics.loads import Wrenches
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia, shown
 from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
 from cstormpy.kernels import layout
 from cstormpy.mechanism.loads import Load
@@ -237,7 +237,9 @@ def link_index(mech: Mechanism, link: str | int, what: str = "link") -> int:
     if isinstance(link, bool) or not isinstance(link, (int, np.integer)):
         raise InvalidType(f"{what}: expected the name of a link or its position, got a {type(link).__name__}")
     if not 0 <= link < len(mech.links):
-        raise InvalidValue(f"{what}: expected a position from 0 to {len(mech.links) - 1} in the links, got {link}")
+        raise InvalidValue(
+            f"{what}: expected a position from 0 to {len(mech.links) - 1} in the links, got {shown(link)}"
+        )
     return int(link)
 
 

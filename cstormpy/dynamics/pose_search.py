@@ -135,7 +135,7 @@ class Tip:
     def reached(self, e: Array, cost: Array) -> Flags:
         """Return which rows are at their targets, (B,)."""
         rotation, translation = self.tolerance
-        near = np.asarray(cost <= 2 * (rotation**2 + (translation / self.length) ** 2))
+        near = np.asarray(cost <= 2 * (rotation * rotation + np.square(translation / self.length)))
         return near & (self.distance(e) <= self.tolerance).all(axis=1) if near.any() else near
 
     def clipped(self, q: Array) -> Array:

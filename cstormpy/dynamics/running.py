@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.border import Samples, failure
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidValue, shown
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels import layout
 
@@ -61,7 +61,7 @@ def thread_count(threads: int | None) -> int:
     if threads is None:
         return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1))
     if isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1:
-        raise InvalidValue(f"threads: expected a positive number or None for one per core, got {threads!r}")
+        raise InvalidValue(f"threads: expected a positive number or None for one per core, got {shown(threads)}")
     return int(threads)
 
 

@@ -74,8 +74,7 @@ class ConstrainedMotion(NamedTuple):
 
 def constraint(mech: Mechanism, name: str, A: ArrayLike) -> Floats:
     """Return A as a matrix of one column per joint."""
-    rows = np.shape(A)[0] if np.ndim(A) == 2 else 0
-    return vector(name, A, (rows, mech.n), "one row per constraint, one column per joint")
+    return vector(name, A, ("m", mech.n), "one row per constraint, one column per joint")
 
 
 def pseudoinverse(X: Floats) -> tuple[Floats, int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arrays import complex_array
+from cstormpy.arrays import Shape, complex_array
 from cstormpy.errors import InvalidType, InvalidValue, SingularInertia
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ TERMS = ("armature", "damping", "friction", "friction_velocity", "stiffness", "r
 
 
 # ---------------------------------------------------------------- arguments
-def vector(name: str, value: ArrayLike, shape: tuple[int, ...], hint: str) -> Array:
+def vector(name: str, value: ArrayLike, shape: Shape, hint: str) -> Array:
     """Return an argument as an array of floats, complex numbers or counting numbers of this shape, or refuse it."""
     array = complex_array(value, name, shape, hint=hint)
     given = np.asarray(value)

@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.errors import InvalidType, InvalidValue, SingularInertia
+from cstormpy.errors import InvalidType, InvalidValue, SingularInertia, shown
 from cstormpy.formulations.reading import TERMS, Array, by_link, depth_first, vector, wrenches, zeros
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def loads(chain: Chain, wrench: ArrayLike | None, base: Base) -> tuple[Array, Ar
 def base_motion(name: str, base: Any) -> tuple[Array, Array]:
     """Return (V_0, dV_0), each (6,), or refuse."""
     if not isinstance(base, Sequence | np.ndarray) or len(base) != 2:
-        raise InvalidValue(f"{name}: expected a pair (V0, dV0), got {base!r}")
+        raise InvalidValue(f"{name}: expected a pair (V0, dV0), got {shown(base)}")
     V0, dV0 = (vector(f"{name}[{k}]", x, (6,), "(ω, v) in the base frame") for k, x in enumerate(base))
     return V0, dV0
 

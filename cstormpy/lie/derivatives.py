@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidValue, shown
 from cstormpy.lie.exponential import _angle
 from cstormpy.lie.factors import _a, _a_slope, _b, _b_slope, _c, _c_slope, _polynomial
 from cstormpy.lie.matrices import _hat3, _read_twist
@@ -21,7 +21,7 @@ SINGULAR_TOLERANCE = EPS**0.5
 def _sign(side: str) -> float:
     """Return the sign of g: the left-trivialised derivative at g is the right-trivialised one at -g."""
     if side not in ("left", "right"):
-        raise InvalidValue(f"side: expected 'left' or 'right', got {side!r}")
+        raise InvalidValue(f"side: expected 'left' or 'right', got {shown(side)}")
     return -1.0 if side == "left" else 1.0
 
 

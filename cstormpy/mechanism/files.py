@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.errors import CstormError, FileFormatError, unknown_name
-from cstormpy.json_files import brief, list_of, parse, read, write
+from cstormpy.json_files import brief, equals, list_of, parse, read, write
 from cstormpy.mechanism.joints import Fixed, Joint, Limits, OneDofJoint, Prismatic, Revolute, Screw
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
@@ -51,10 +51,10 @@ def from_dict(content: Mapping[str, Any]) -> Mechanism:
         Naming the place of what is wrong, as "links[2].joint.axis".
     """
     # Before the keys: of a foreign file there is nothing else to say, and a later version may have other keys.
-    if not isinstance(content, Mapping) or content.get("format") != FORMAT:
+    if not isinstance(content, Mapping) or not equals(content.get("format"), FORMAT):
         raise FileFormatError(f'is not a mechanism: expected an object with "format": "{FORMAT}"')
     version = content.get("version")
-    if isinstance(version, bool) or version != VERSION:
+    if not equals(version, VERSION):
         raise FileFormatError(f"version: expected {VERSION}, got {brief(version)}; another cstormpy may read it")
     _check_keys(content, "", ("format", "version", "gravity", "actuated", "active", "links"), ("links",))
     options: dict[str, Any] = {}

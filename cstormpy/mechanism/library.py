@@ -75,7 +75,7 @@ def get(name: str, **options: Any) -> Mechanism:
     2
     """
     for maker in _MAKERS:
-        if maker.__name__ == name:
+        if isinstance(name, str) and maker.__name__ == name:
             known = inspect.signature(maker).parameters
             for option in options:
                 if option not in known:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import checks
 from cstormpy.mechanism.values import frozen
 
@@ -65,13 +65,13 @@ class Load:
         frame: str = "world",
     ) -> None:
         if not isinstance(frame, str) or frame not in ("world", "base", "link"):
-            raise InvalidValue(f"frame: expected 'world' (or 'base', the same) or 'link', got {frame!r:.40}")
+            raise InvalidValue(f"frame: expected 'world' (or 'base', the same) or 'link', got {shown(frame)}")
         if not isinstance(link, str) and (isinstance(link, bool) or not isinstance(link, (int, np.integer))):
-            raise InvalidType(f"link: expected the name of a link or its position, got a {type(link).__name__}")
+            raise InvalidType(f"link: expected the name of a link or its position, got {shown(link)}")
         self.link, self.frame = link, "link" if frame == "link" else "world"
-        self.force = frozen(real_array(force, f"force on link {link!r:.60}", (3,), ("N", 3)))
-        self.moment = frozen(real_array(moment, f"moment on link {link!r:.60}", (3,), ("N", 3)))
-        self.point = checks.array(point, (3,), f"point of link {link!r:.60}")
+        self.force = frozen(real_array(force, f"force on link {shown(link)}", (3,), ("N", 3)))
+        self.moment = frozen(real_array(moment, f"moment on link {shown(link)}", (3,), ("N", 3)))
+        self.point = checks.array(point, (3,), f"point of link {shown(link)}")
 
     @property
     def turns(self) -> bool:
@@ -79,8 +79,8 @@ class Load:
         return self.frame == "link"
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in ("force", "moment", "point"))
-        return f"Load({self.link!r}, {shown}, frame={self.frame!r})"
+        given = ", ".join(f"{name}={_shown(getattr(self, name))}" for name in ("force", "moment", "point"))
+        return f"Load({self.link!r}, {given}, frame={self.frame!r})"
 
 
 def _shown(array: Array) -> str:

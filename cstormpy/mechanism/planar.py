@@ -6,12 +6,13 @@ measured from the horizontal, so that -pi/2 hangs and +pi/2 is upright; the othe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import unknown_name
+from cstormpy.errors import NonFinite, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.mechanism.joints import Limits, Revolute
 from cstormpy.mechanism.links import Link
@@ -166,7 +167,12 @@ def xiang_two_link() -> Mechanism:
 
 
 def _rod_inertia(length: float, mass: float) -> float:
-    return checks.nonnegative(mass, "mass") * checks.positive(length, "length") ** 2 / 12.0
+    """Return the inertia of a uniform rod about its middle."""
+    length = checks.positive(length, "length")
+    inertia = checks.nonnegative(mass, "mass") * length * length / 12.0
+    if not math.isfinite(inertia):
+        raise NonFinite(f"length: a rod of {length:g} m and {mass:g} kg has an inertia that is too large for a float")
+    return inertia
 
 
 def _link(

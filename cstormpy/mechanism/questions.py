@@ -160,7 +160,7 @@ class Questions:
                [-16.817,  46.247]])
         """
         one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
-        if one and wrench is None and base is None and not to_base and threads is _ONE:
+        if one and wrench is None and base is None and to_base is False and threads is _ONE:
             made = self._cache.get("sensitivity") or self._prepared_sensitivity()
             return cast("HybridSensitivity", made[1](q, qd, u))
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity

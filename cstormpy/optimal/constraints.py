@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from cstormpy import lie
 from cstormpy.arrays import as_floats
 from cstormpy.dynamics.border import link_index
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism import checks as numbers
 from cstormpy.optimal.joints import turning
@@ -105,11 +105,15 @@ class PathConstraint:
 def _where(at: Any, name: str) -> str | tuple[float, ...]:
     if isinstance(at, str):
         if at not in WHERE:
-            raise InvalidValue(f"constraint {name!r}: at: expected one of {', '.join(WHERE)}, or phases, got {at!r}")
+            raise InvalidValue(
+                f"constraint {name!r}: at: expected one of {', '.join(WHERE)}, or phases, got {shown(at)}"
+            )
         return at
     phases = np.atleast_1d(as_floats(at, f"constraint {name!r}: at"))
     if phases.ndim != 1 or not phases.size or not np.all((phases >= 0.0) & (phases <= 1.0)):
-        raise InvalidValue(f"constraint {name!r}: at: expected phases from 0 (the start) to 1 (the end), got {at!r}")
+        raise InvalidValue(
+            f"constraint {name!r}: at: expected phases from 0 (the start) to 1 (the end), got {shown(at)}"
+        )
     return tuple(phases.tolist())
 
 
@@ -297,7 +301,7 @@ _MASKS = {
 def _masked(mask: Any) -> Any:
     if isinstance(mask, str):
         if mask not in _MASKS:
-            raise InvalidValue(f"mask: expected one of {', '.join(_MASKS)}, or six bool, got {mask!r}")
+            raise InvalidValue(f"mask: expected one of {', '.join(_MASKS)}, or six bool, got {shown(mask)}")
         mask = _MASKS[mask]
     chosen = np.asarray(mask, dtype=bool)
     if chosen.shape != (6,):

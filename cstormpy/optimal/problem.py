@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import real_array
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
@@ -422,7 +422,7 @@ class Problem:
         try:
             rng = np.random.default_rng(seed)
         except (TypeError, ValueError) as error:
-            raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {seed!r}") from error
+            raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {shown(seed)}") from error
         accuracy = Accuracy(tolerance, feasibility, refine)
         search = Search(self, solver, iterations, accuracy, executor, callback, progress, live)
         return search.run(starts, rng, tuple(stages), keep)

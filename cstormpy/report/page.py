@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, shown
 from cstormpy.report import facts
 from cstormpy.report.data import Budget, mechanism_data, moving_plants, pane_data, panes_of
 from cstormpy.report.drawing import diagram_svg
@@ -45,6 +45,8 @@ def page(bd: Any, out: Any, title: str | None = None, compact: bool = False) -> 
     """
     if bd is not None and not hasattr(bd, "blocklist"):
         raise InvalidType(f"report: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+    if title is not None and not isinstance(title, str):
+        raise InvalidType(f"report: title: expected a text, got {shown(title)}")
     heading = title or _named(bd)
     panes = panes_of(out)
     if bd is not None and not any(pane.kind == "mechanism" for pane in panes):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import flag
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
 from cstormpy.dynamics.running import (
@@ -86,6 +87,7 @@ def hybrid_sensitivity(
     name: str = "u",
 ) -> HybridSensitivity:
     """Return y and its derivatives of one sample or of a batch; see `dynamics.hybrid.hybrid_dynamics`."""
+    to_base = flag(to_base, "to_base")
     samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base)
     y, columns, of_base = _run(mech, samples, threads, to_base, drive)
     active = mech.active_mask if drive == "own" else np.full(mech.n, drive == "inverse")

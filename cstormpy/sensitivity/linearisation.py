@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import entries
 from cstormpy.arrays import Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.border import Samples, WrenchLike, read_samples
-from cstormpy.errors import InvalidType, InvalidValue, UnknownName, unknown_name
+from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
@@ -173,11 +174,8 @@ def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
 
 
 def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
-    names = [hold] if isinstance(hold, str) else hold
-    if not isinstance(names, Iterable):
-        raise InvalidType(f"hold: expected names of joints, got a {type(hold).__name__}")
     held = set()
-    for name in names:
+    for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
             mech.joint_index(name)
         except UnknownName as error:

@@ -18,6 +18,7 @@ from bdsim.connect import EndPlug, Plug, StartPlug, Wire
 
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
+from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.wiring import describe, remember_subsystems, subsystems, written
 
@@ -53,6 +54,7 @@ class WiredDiagram(BlockDiagram):
             blocks, wires = len(self.blocklist), len(self.wirelist)
             try:
                 made = resolve(kind)
+                check_arguments(kind, made, args, kwargs)
                 changed = arguments_of(kind, made, args, kwargs)
                 return made(*(args if changed is kwargs else ()), bd=self, **changed)
             except CstormError:
@@ -60,7 +62,7 @@ class WiredDiagram(BlockDiagram):
                 raise
             except Exception as error:
                 self._forget(blocks, wires)
-                raise DiagramError(f"{kind}: cannot be made: {type(error).__name__}: {error}") from error
+                raise not_made(kind, error) from error
 
         make.__name__, make.__doc__ = kind, doc
         return make

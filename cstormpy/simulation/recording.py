@@ -79,7 +79,7 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
     if isinstance(watch, str):
         watch = [b for b in bd.blocklist if b.nout] if watch == "all" else [watch]
         watch = [b[i] for b in watch for i in range(b.nout)] if watch and isinstance(watch[0], Block) else watch
-    if isinstance(watch, (Block, Plug)) or not isinstance(watch, Iterable):
+    if isinstance(watch, (Block, Plug)) or not isinstance(watch, Iterable) or getattr(watch, "ndim", 1) == 0:
         watch = [watch]
     signals = []
     for item in watch:

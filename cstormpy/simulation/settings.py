@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.arguments import mapping, one_of, positive
+from cstormpy.errors import InvalidValue, shown
 from cstormpy.simulation.step_control import ATOL, RTOL
 from cstormpy.simulation.tableaus import EXPLICIT
 
@@ -15,6 +15,8 @@ __all__ = ["Settings"]
 
 #: Without another bound no step is longer than this part of the run: short pulses are seen, and plots are smooth.
 _STEPS_AT_LEAST = 100
+#: Steps shorter than this part of the run do not move its time on.
+_RESOLUTION = 2.0**-50
 #: The first tick of the clocks: at their offset, or one period later.
 FIRST_TICKS = (0, "bdsim")
 
@@ -50,26 +52,28 @@ class Settings:
         check_finite: bool,
     ) -> Settings:
         """Return settings from what a user gave."""
-        if not isinstance(solver_args or {}, Mapping):
-            raise InvalidType(f"solver_args: expected a dict, got {type(solver_args).__name__}")
-        arguments = dict(solver_args or {})
-        solver = arguments.pop("method", None) or arguments.pop("integrator", None) or solver
+        arguments = mapping(solver_args, "solver_args")
+        for name in ("integrator", "method"):
+            named = arguments.pop(name, None)
+            solver = solver if named is None else named
         if isinstance(solver, str) and solver.lower() in ("solve_ivp", "solver_ivp"):
             solver = "RK45"
-        T = _positive("T", T)
+        T = positive(T, "T")
         fixed = isinstance(solver, str) and not next(
             (m.adaptive for name, m in EXPLICIT.items() if name.lower() == solver.lower()), True
         )
         if fixed and dt is None and max_step is None:
             raise InvalidValue(f"solver {solver!r}: takes steps of one length; give it, as in run(..., dt=0.001)")
-        rtol = _positive("rtol", arguments.pop("rtol", RTOL) if rtol is None else rtol)
-        atol = _positive("atol", arguments.pop("atol", ATOL) if atol is None else atol)
+        rtol = positive(arguments.pop("rtol", RTOL) if rtol is None else rtol, "rtol")
+        atol = positive(arguments.pop("atol", ATOL) if atol is None else atol, "atol")
         max_step = arguments.pop("max_step", None) if max_step is None else max_step
-        dt = None if dt is None else _positive("dt", dt)
-        grid = _positive("log_dt", log_dt) if log_dt is not None else None if fixed else dt
-        longest = _positive("max_step", max_step) if max_step is not None else T / _STEPS_AT_LEAST
-        if not isinstance(first_tick, (int, str)) or first_tick not in FIRST_TICKS:
-            raise InvalidValue(f"first_tick: expected 0 or 'bdsim', got {first_tick!r}")
+        dt = None if dt is None else positive(dt, "dt")
+        grid = positive(log_dt, "log_dt") if log_dt is not None else None if fixed else dt
+        longest = positive(max_step, "max_step") if max_step is not None else T / _STEPS_AT_LEAST
+        for name, step in (("dt", dt), ("max_step", max_step), ("log_dt", log_dt)):
+            if step is not None and float(step) < T * _RESOLUTION:
+                raise InvalidValue(f"{name}: steps of {shown(step)} s are too short to be told apart in {T:g} s")
+        first_tick = one_of(first_tick, "first_tick", FIRST_TICKS)
         return cls(
             T=T,
             solver=solver,
@@ -80,16 +84,6 @@ class Settings:
             grid=grid,
             sinks_on_grid=dt is not None and log_dt is None and not fixed,
             first_tick=first_tick,
-            check_finite=bool(check_finite),
+            check_finite=one_of(check_finite, "checkfinite", (True, False)),
             solver_args=arguments,
         )
-
-
-def _positive(name: str, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InvalidType(f"{name}: expected a positive number, got {value!r}") from None
-    if not number > 0.0 or math.isinf(number):
-        raise InvalidValue(f"{name}: expected a positive number, got {value!r}")
-    return number

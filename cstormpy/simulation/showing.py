@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, unknown_name
+from cstormpy.arguments import positive
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
@@ -45,11 +46,13 @@ def check_pace(pace: Any) -> float | None:
     """Return a pace, times real time; None for as fast as possible."""
     if pace is None:
         return None
-    if isinstance(pace, bool) or not isinstance(pace, (int, float)):
-        raise InvalidType(f"pace: expected a number (1 for real time) or None, got {pace!r}")
-    if not 0.0 < pace < float("inf"):
-        raise InvalidValue(f"pace: expected a positive number or None for as fast as possible, got {pace!r}")
-    return float(pace)
+    try:
+        return positive(pace, "pace")
+    except (InvalidType, ShapeError):
+        raise InvalidType(f"pace: expected a number (1 for real time) or None, got {shown(pace)}") from None
+    except InvalidValue:
+        told = f"pace: expected a positive number or None for as fast as possible, got {shown(pace)}"
+        raise InvalidValue(told) from None
 
 
 def is_off() -> bool:
@@ -119,7 +122,7 @@ class Showing:
         self.paused = False
         #: Seconds in which the run waited for its window to open, or for the end of a pause.
         self.idle = 0.0
-        self._automatic = pace == "auto"
+        self._automatic = isinstance(pace, str) and pace == "auto"
         self._begun = self._over = False
         self._steps = 0  # until the next pause
         self._blocks = {str(block.name): block for block in bd.blocklist}
@@ -322,7 +325,7 @@ class Showing:
             raise InvalidValue(f"{block.name}: {name} has {before.size} numbers, there is none of index {index}")
         try:
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-                raise InvalidValue(f"{name}: expected a finite number, got {value!r}")
+                raise InvalidValue(f"{name}: expected a finite number, got {shown(value)}")
             new: Any = value
             if index is not None:
                 new = before.copy()

@@ -15,7 +15,9 @@ from typing import Any
 from bdsim import BDSim
 
 from cstormpy import report
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
+from cstormpy.arguments import flag, one_of, option
+from cstormpy.errors import CstormError, DiagramError, InvalidType, unknown_name
+from cstormpy.file_writer import file_path
 from cstormpy.live import LiveFeed
 from cstormpy.live.availability import is_on_screen
 from cstormpy.reporting import Progress, notice, notice_once
@@ -33,7 +35,7 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.showing import Showing, is_off, wants_window
+from cstormpy.simulation.showing import Showing, check_pace, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.unread import UnreadResult, write_figures
@@ -42,6 +44,7 @@ from cstormpy.simulation.wiring import compile_diagram
 __all__ = ["Simulation"]
 
 ENGINES = ("auto", "interpreted", "compiled")
+LIVE = (True, False, "auto")
 _BDSIM_OPTIONS = (
     "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, "
     "method, movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
@@ -92,16 +95,12 @@ class Simulation(Analysis, Sweeping, BDSim):
     """
 
     def __init__(self, engine: str = "auto", live: bool | str = "auto", **options: Any) -> None:
-        if engine not in ENGINES:
-            raise unknown_name("engine", engine, ENGINES)
-        if live not in (True, False, "auto"):
-            raise InvalidValue(f"live: expected True, False or 'auto', got {live!r}")
-        self.live = live
+        self.engine = option(engine, "engine", ENGINES)
+        self.live = one_of(live, "live", LIVE)
         known = [*_BDSIM_OPTIONS, "banner", "packages", "load", "toolboxes"]
         for name in options:
             if name not in known:
                 raise unknown_name("option", name, ["engine", "live", *known])
-        self.engine = engine
         options.setdefault("graphics", _can_draw())
         options.setdefault("banner", False)
         with quiet():
@@ -121,8 +120,8 @@ class Simulation(Analysis, Sweeping, BDSim):
 
         Its values are read as literals; ``trust=True`` evaluates the expressions in it, which can run any code.
         """
-        name = os.path.splitext(os.path.basename(os.fspath(path)))[0]
-        return load_bd(self.blockdiagram(name), path, trust)
+        source = file_path(path)
+        return load_bd(self.blockdiagram(source.stem), source, flag(trust, "trust"))
 
     def run(
         self,
@@ -219,8 +218,9 @@ class Simulation(Analysis, Sweeping, BDSim):
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
-        if on_error not in ("return", "raise"):
-            raise InvalidValue(f"on_error: expected 'return' or 'raise', got {on_error!r}")
+        one_of(on_error, "on_error", ("return", "raise"))
+        threaded = one_of(threaded, "threaded", (True, False))
+        check_pace(None if isinstance(pace, str) and pace == "auto" else pace)
         if observer is not None and not callable(observer):
             raise InvalidType(f"observer: expected a function of time and state, got {type(observer).__name__}")
         if not isinstance(debug, str):
@@ -298,8 +298,7 @@ class Simulation(Analysis, Sweeping, BDSim):
 
     def _window(self, bd: Any, live: bool | str, threaded: bool) -> LiveFeed | None:
         """Start the live window, where one is wanted: before anything slow."""
-        if live not in (True, False, "auto"):
-            raise InvalidValue(f"live: expected True, False or 'auto', got {live!r}")
+        live = one_of(live, "live", LIVE)
         if live == "auto":
             live = wants_window(bd) and not is_off()
         return LiveFeed(str(bd.name)) if live and not threaded else None

@@ -12,7 +12,7 @@ from bdsim.blocks.sinks import Watch
 from bdsim.blocks.sources import WaveForm
 from bdsim.exceptions import BlockRuntimeError
 
-from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue
+from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
 
@@ -95,7 +95,7 @@ def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
         try:
             t = float(when)
         except (TypeError, ValueError):
-            raise InvalidType(f"at: expected times in seconds, got {when!r}") from None
+            raise InvalidType(f"at: expected times in seconds, got {shown(when)}") from None
         if not simstate.t <= t < math.inf:
             raise InvalidValue(f"at: {t:g} is no time after the beginning of this run, {simstate.t:g}")
         if t > simstate.tf:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import entries
 from cstormpy.arrays import real_array, real_number
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 __all__ = [
     "OUTSIDE",
@@ -17,7 +18,6 @@ __all__ = [
     "control_point_array",
     "finite_array",
     "joint_names",
-    "one_of",
     "positive",
     "real_number",
     "whole_number",
@@ -61,7 +61,7 @@ def positive(value: Any, what: str) -> float:
 def whole_number(value: Any, what: str, least: int, most: int = MOST) -> int:
     """Return an integer from `least` to `most`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InvalidType(f"{what}: expected an integer, got {value!r} ({type(value).__name__})")
+        raise InvalidType(f"{what}: expected an integer, got {shown(value)} ({type(value).__name__})")
     if value < least:
         raise InvalidValue(f"{what}: expected at least {least}, got {value}")
     if value > most:
@@ -69,24 +69,14 @@ def whole_number(value: Any, what: str, least: int, most: int = MOST) -> int:
     return int(value)
 
 
-def one_of(value: Any, what: str, choices: tuple[str, ...]) -> str:
-    """Return `value` if it is one of the words that can stand here."""
-    if not isinstance(value, str) or value not in choices:
-        shown = " or ".join(repr(c) for c in choices)
-        raise InvalidValue(f"{what}: expected {shown}, got {value!r}")
-    return value
-
-
 def joint_names(names: Iterable[str] | None, n: int) -> tuple[str, ...] | None:
     """Return the names of `n` joints as a tuple, or None where the joints have no names."""
     if names is None:
         return None
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InvalidType(f"names: expected a sequence of {n} joint names, got {names!r}")
-    found = tuple(names)
+    found = tuple(entries(names, "names", f"{n} joint names"))
     for name in found:
         if not isinstance(name, str) or not name:
-            raise InvalidType(f"names: expected joint names that are non-empty strings, got {name!r}")
+            raise InvalidType(f"names: expected joint names that are non-empty strings, got {shown(name)}")
     if len(found) != n:
         raise ShapeError(f"names: expected {n} joint names, one per column of the control points, got {len(found)}")
     twice = next((a for a in found if found.count(a) > 1), None)

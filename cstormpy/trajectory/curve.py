@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import entries, one_of
 from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.mechanism.values import Value, frozen
@@ -19,7 +20,6 @@ from cstormpy.trajectory.checks import (
     control_point_array,
     finite_array,
     joint_names,
-    one_of,
     positive,
     whole_number,
 )
@@ -296,11 +296,11 @@ class Curve(Value):
 
     def select(self: SomeCurve, names: Iterable[str]) -> SomeCurve:
         """Return the curve of the joints named, in that order."""
-        wanted = [names] if isinstance(names, str) else list(names)
+        wanted = [names] if isinstance(names, str) else entries(names, "names", "joint names")
         known = self.names or ()
-        missing = next((name for name in wanted if name not in known), None)
-        if missing is not None:
-            raise unknown_name("joint", missing, known)
+        for name in wanted:
+            if not isinstance(name, str) or name not in known:
+                raise unknown_name("joint", name, known)
         if not wanted:
             raise ShapeError("names: expected at least one joint")
         columns = [known.index(name) for name in wanted]

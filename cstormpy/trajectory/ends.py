@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.trajectory.basis import local_basis, spans
 from cstormpy.trajectory.checks import Floats, finite_array, positive, whole_number
 from cstormpy.trajectory.elimination import eliminate
+from cstormpy.trajectory.knots import check_knots
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -150,6 +151,10 @@ class ControlPointMap:
     """
 
     def __init__(self, knots: Floats, degree: int, n: int, duration: float, conditions: EndConditions) -> None:
+        knots, n = check_knots(knots, degree), whole_number(n, "n", 1)
+        duration = positive(duration, "duration")
+        if not isinstance(conditions, EndConditions):
+            raise InvalidType(f"conditions: expected EndConditions, got {shown(conditions)}")
         tables = np.concatenate([conditions.table(0, n), conditions.table(1, n)])
         rows = _end_rows(knots, degree)
         self.shape = (rows.shape[1], n)

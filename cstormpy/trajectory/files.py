@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from cstormpy.errors import CstormError, FileFormatError, unknown_name
-from cstormpy.json_files import brief, list_of, read, write
+from cstormpy.json_files import brief, equals, list_of, read, write
 
 if TYPE_CHECKING:
     from cstormpy.trajectory.bspline import BSpline
@@ -35,10 +35,10 @@ def from_dict(cls: type[BSpline], content: Any) -> BSpline:
     for key in _KEYS:
         if key not in content:
             raise FileFormatError(f"the key {key!r} is missing")
-    if content["format"] != FORMAT:
+    if not equals(content["format"], FORMAT):
         raise FileFormatError(f"format: expected {FORMAT!r}, got {brief(content['format'])}")
     version = content["version"]
-    if isinstance(version, bool) or version != VERSION:
+    if not equals(version, VERSION):
         raise FileFormatError(f"version: expected {VERSION}, got {brief(version)}; a newer cstormpy may read it")
     try:
         fields = {key: content[key] for key in _KEYS[2:]}

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.arguments import function
+from cstormpy.errors import CstormError, InvalidValue, ShapeError
 from cstormpy.trajectory.basis import local_basis, spans
 from cstormpy.trajectory.checks import Floats, finite_array
 from cstormpy.trajectory.ends import ORDERS, ControlPointMap, EndConditions
@@ -174,4 +175,10 @@ def gauss_sites(breaks: Floats, count: int) -> tuple[Floats, Floats]:
 
 def curve_values(curve: Callable[[Floats], ArrayLike], times: Floats) -> Floats:
     """Return what a curve gives at many times, (N, n), after a look at its shape."""
-    return finite_array(curve(times), "curve", (times.size, None), "it must give a row per time, a column per joint")
+    try:
+        values = function(curve, "curve", "times")(times)
+    except CstormError:
+        raise
+    except Exception as error:
+        raise InvalidValue(f"curve: failed: {type(error).__name__}: {error}") from error
+    return finite_array(values, "curve", (times.size, None), "it must give a row per time, a column per joint")

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arguments import flag, one_of
 from cstormpy.trajectory.basis import local_basis, spans
-from cstormpy.trajectory.checks import Floats, one_of
+from cstormpy.trajectory.checks import Floats
 from cstormpy.trajectory.knot_derivatives import knot_derivative
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def knot_matrix(curve: Curve, times: Floats, outside: Mask | None, order: int, g
             data.append(np.tile(curve.rate(float(knots[j])), held.size))
     column = np.concatenate(columns)
     count = knots.size
-    if grouped:
+    if flag(grouped, "grouped"):
         distinct, group = np.unique(knots, return_inverse=True)
         column, count = group[column], distinct.size
     return csr_array((np.concatenate(data), (np.concatenate(rows), column)), shape=(times.size * n, count))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
 from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.palette import quiet
 
@@ -58,7 +58,7 @@ class Parameters:
     def __init__(self, bd: Any, names: Any, x0: Array | None = None) -> None:
         self.bd = bd
         if not isinstance(names, Iterable):
-            raise InvalidType(f"parameters: expected a list of names, as in ['gain.K'], got {names!r}")
+            raise InvalidType(f"parameters: expected a list of names, as in ['gain.K'], got {shown(names)}")
         names = [names] if isinstance(names, str) else list(names)
         if not names:
             raise InvalidValue("parameters: name one or more, as in ['gain.K', 'controller.pd.kp']")
@@ -79,7 +79,7 @@ class Parameters:
 
     def _find(self, name: Any) -> list[_Entry]:
         if not isinstance(name, str):
-            raise InvalidType(f"parameters: expected names such as 'gain.K', got {name!r}")
+            raise InvalidType(f"parameters: expected names such as 'gain.K', got {shown(name)}")
         states = list(self.bd.statenames)
         if name in states:
             return [_Entry(name, None, name, None, states.index(name))]

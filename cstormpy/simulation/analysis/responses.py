@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import describe, is_single
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
@@ -69,7 +69,7 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
         )
     T = _duration(model) if T is None else _given(T)
     if not isinstance(samples, (int, np.integer)):
-        raise InvalidType(f"step: samples: expected a whole number, got {samples!r}")
+        raise InvalidType(f"step: samples: expected a whole number, got {shown(samples)}")
     if not (0.0 < T < np.inf and samples > 1):
         raise InvalidValue(f"step: expected a positive time and two samples or more, got {T} and {samples}")
     n, m = model.B.shape

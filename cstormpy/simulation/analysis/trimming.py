@@ -10,7 +10,7 @@ import numpy as np
 from bdsim.block import Block
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
@@ -103,7 +103,7 @@ def trim(
     for what, given_values in (("rates", rates), ("outputs", outputs)):
         if given_values is not None and not isinstance(given_values, Mapping):
             raise InvalidType(
-                f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {given_values!r}"
+                f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {shown(given_values)}"
             )
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
         diagram.bounds.hold(state)
@@ -155,7 +155,7 @@ def _free(bd: Any, hold: Any, inputs: int) -> NDArray[np.bool_]:
     free = np.ones(len(bd.statenames), dtype=bool)
     names = [hold] if isinstance(hold, (str, Block)) else hold
     if not isinstance(names, Iterable):
-        raise InvalidType(f"trim: hold: expected names of states or blocks, as ['plant'], got {hold!r}")
+        raise InvalidType(f"trim: hold: expected names of states or blocks, as ['plant'], got {shown(hold)}")
     for name in names:
         free[state_places(bd, name, "trim: hold")] = False
     if not free.any() and not inputs:

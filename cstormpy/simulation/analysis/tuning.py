@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 from cstormpy.simulation.analysis.searching import INTERRUPTED, Search, single
@@ -178,7 +178,7 @@ def _how_to_pass(problem: Problem, name: str, x: Array) -> str:
 
 def _count(max_runs: Any) -> int:
     if isinstance(max_runs, bool) or not isinstance(max_runs, (int, np.integer)):
-        raise InvalidType(f"tune: max_runs: expected a whole number, got {max_runs!r}")
+        raise InvalidType(f"tune: max_runs: expected a whole number, got {shown(max_runs)}")
     if max_runs < 1:
         raise InvalidValue(f"tune: max_runs: expected 1 or more, got {max_runs}")
     return int(max_runs)
@@ -188,9 +188,9 @@ def _tolerance(tol: Any) -> float:
     try:
         number = float(tol)
     except (TypeError, ValueError):
-        raise InvalidType(f"tune: tol: expected a positive number, got {tol!r}") from None
+        raise InvalidType(f"tune: tol: expected a positive number, got {shown(tol)}") from None
     if not 0.0 < number < np.inf:
-        raise InvalidValue(f"tune: tol: expected a positive number, got {tol!r}")
+        raise InvalidValue(f"tune: tol: expected a positive number, got {shown(tol)}")
     return number
 
 
@@ -210,7 +210,7 @@ def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:
                 np.inf * sign if value is None else float(value) for sign, value in zip((-1, 1), pair, strict=True)
             )
         except (TypeError, ValueError):
-            raise InvalidType(f"tune: bounds of {name}: expected two numbers, got {pair!r}") from None
+            raise InvalidType(f"tune: bounds of {name}: expected two numbers, got {shown(pair)}") from None
         limits[0, at], limits[1, at] = least, most
         for k in at:
             if not least < most or not least <= values[k] <= most:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 
 __all__ = ["Axes", "check_size"]
 
@@ -141,7 +141,7 @@ def _named(samples: Any, names: Sequence[str] | None) -> Any:
     if names is None:
         return samples
     if not isinstance(names, Sequence):
-        raise InvalidType(f"names: expected a list of names, one for each column of samples, got {names!r}")
+        raise InvalidType(f"names: expected a list of names, one for each column of samples, got {shown(names)}")
     array = np.asarray(samples)
     if array.ndim != 2 or array.shape[1] != len(names) or len(set(names)) < len(names):
         raise ShapeError(f"samples: expected a column for each of {list(names)}, got the shape {array.shape}")
@@ -150,7 +150,7 @@ def _named(samples: Any, names: Sequence[str] | None) -> Any:
 
 def _values(what: str, given: Any) -> list[Any]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise InvalidType(f"{what}: expected a list of values, got {given!r}; write [{given!r}]")
+        raise InvalidType(f"{what}: expected a list of values, got {shown(given)}; write [{shown(given)}]")
     values = [v.item() if isinstance(v, np.generic) else v for v in given]
     if not values:
         raise InvalidValue(f"{what}: has no values, so that there is nothing to run")

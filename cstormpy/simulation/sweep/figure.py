@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,12 +65,12 @@ def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], label
 
 def _check_types(name: Any, over: Any, at: Any, labels: Any) -> None:
     if not isinstance(name, (str, NoneType)):
-        raise InvalidType(f"plot: expected the name of what was measured, got {name!r}")
+        raise InvalidType(f"plot: expected the name of what was measured, got {shown(name)}")
     if not isinstance(over, (str, Sequence, NoneType)):
-        raise InvalidType(f"axes: expected the name of an axis, or of two, got {over!r}")
+        raise InvalidType(f"axes: expected the name of an axis, or of two, got {shown(over)}")
     for what, given, such in (("at", at, "{'rate:K': 0.1}"), ("labels", labels, "{'rate:K': 'rate [1/s]'}")):
         if not isinstance(given, Mapping):
-            raise InvalidType(f"{what}: expected a dict as {such}, got {given!r}")
+            raise InvalidType(f"{what}: expected a dict as {such}, got {shown(given)}")
 
 
 def _chosen(sweep: Sweep, over: Any) -> list[str]:
@@ -87,7 +87,7 @@ def _chosen(sweep: Sweep, over: Any) -> list[str]:
         if len(names) > 1 and n not in numeric:
             raise InvalidValue(f"plot: axis {n!r} has no numbers to draw an image over")
     if len(names) not in (1, 2) or len(set(names)) < len(names):
-        raise InvalidValue(f"axes: expected one name or two, got {over!r}")
+        raise InvalidValue(f"axes: expected one name or two, got {shown(over)}")
     return names
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.reporting import Progress
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.axes import Axes
@@ -34,7 +34,7 @@ def how_many(workers: Any, executor: Executor | None) -> int:
         known = getattr(executor, "_max_workers", None)
         return int(known) if isinstance(known, int) else os.cpu_count() or 1
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise InvalidValue(f"workers: expected a number of threads from 1 on, got {workers!r}")
+        raise InvalidValue(f"workers: expected a number of threads from 1 on, got {shown(workers)}")
     if executor is not None:
         raise InvalidValue("sweep: an executor has its own number of workers; give either workers or executor")
     return workers

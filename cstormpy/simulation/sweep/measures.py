@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import RAGGED
-from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName
+from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName, shown
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.recording import find_signals
 
@@ -63,7 +63,7 @@ def check_measure(measure: Any) -> Callable[[Any], Any]:
         return Final(names)
     raise InvalidType(
         "measure: expected a function of a run's result, as lambda out: out.x[-1, 0], or names of signals and states, "
-        f"as ['plant.q'], got {measure!r}"
+        f"as ['plant.q'], got {shown(measure)}"
     )
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from cstormpy.errors import DiagramError, InvalidType
+from cstormpy.errors import DiagramError, InvalidType, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
@@ -153,7 +153,7 @@ def _watch(job: Job, bd: Any) -> None:
     """Find the signals that are to be recorded, which each worker finds again in its own diagram."""
     watch = job.settings["watch"]
     if not isinstance(watch, Iterable):
-        raise InvalidType(f"watch: expected names of signals, as ['plant.q'], or 'all', got {watch!r}")
+        raise InvalidType(f"watch: expected names of signals, as ['plant.q'], or 'all', got {shown(watch)}")
     names = [watch] if isinstance(watch, str) and watch != "all" else watch
     if watch != "all" and not all(isinstance(name, str) for name in names):
         raise InvalidType("watch: a sweep runs diagrams of its own; give signals by their names, as ['plant.q']")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.interrupts import Interrupts
@@ -164,7 +164,7 @@ def initial(bd: Any, states: Mapping[str, Any]) -> Any:
         try:
             x[bd.statenames.index(name)] = value
         except (TypeError, ValueError):
-            raise InvalidType(f"state {name!r}: expected a number, got {value!r}") from None
+            raise InvalidType(f"state {name!r}: expected a number, got {shown(value)}") from None
     return x
 
 

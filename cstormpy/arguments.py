@@ -1,0 +1,92 @@
+"""Checkers of single arguments: words that can stand somewhere, switches, numbers greater than zero.
+
+Each returns the clean value, or raises an error that names the argument. Arrays are read by `cstormpy.arrays`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cstormpy.arrays import real_number
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+
+__all__ = ["entries", "flag", "function", "mapping", "one_of", "option", "positive"]
+
+
+def one_of(value: Any, what: str, choices: Sequence[Any]) -> Any:
+    """Return the word, number or truth value of the choices that a value is.
+
+    >>> one_of("hold", "outside", ("hold", "extrapolate")), one_of(1, "live", (True, False, "auto"))
+    ('hold', True)
+    """
+    if isinstance(value, (str, numbers.Real)) or type(value).__name__ == "bool":  # NumPy has a bool of its own
+        for choice in choices:
+            if isinstance(value, str) == isinstance(choice, str) and value == choice:
+                return choice
+    wanted = [repr(choice) for choice in choices]
+    listed = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if len(wanted) > 1 else wanted)
+    raise InvalidValue(f"{what}: expected {listed}, got {shown(value)}")
+
+
+def option(value: Any, what: str, choices: Sequence[str]) -> str:
+    """Return the word of the choices that a value is; for another one the nearest of them is in the message."""
+    if not isinstance(value, str) or value not in choices:
+        raise unknown_name(what, value, choices)
+    return value
+
+
+def entries(value: Any, what: str, of: str = "names") -> list[Any]:
+    """Return the entries of a list, a tuple or whatever else can be gone through, but for text.
+
+    >>> entries(("shoulder", "elbow"), "joints")
+    ['shoulder', 'elbow']
+    """
+    with contextlib.suppress(TypeError):  # of an array that holds one number, which says that it can be gone through
+        if not isinstance(value, (str, bytes)):
+            return list(value)
+    raise InvalidType(f"{what}: expected a list of {of}, got {shown(value)}")
+
+
+def function(value: Any, what: str, of: str) -> Any:
+    """Return what can be called with the arguments that `of` tells of."""
+    if not callable(value):
+        raise InvalidType(f"{what}: expected a function of {of}, got {shown(value)}")
+    return value
+
+
+def flag(value: Any, what: str) -> bool:
+    """Return True or False; numbers, texts and arrays are neither.
+
+    >>> flag(False, "hold")
+    False
+    """
+    if not isinstance(value, bool) and type(value).__name__ != "bool":
+        raise InvalidType(f"{what}: expected True or False, got {shown(value)}")
+    return bool(value)
+
+
+def positive(value: Any, what: str) -> float:
+    """Return one finite float greater than zero.
+
+    >>> positive(2, "duration")
+    2.0
+    """
+    try:
+        number = real_number(value, what)
+    except InvalidType:
+        raise InvalidType(f"{what}: expected a positive number, got {shown(value)}") from None
+    if number <= 0.0:
+        raise InvalidValue(f"{what}: expected a positive number, got {number:g}")
+    return number
+
+
+def mapping(value: Any, what: str) -> dict[Any, Any]:
+    """Return a dict, an empty one for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InvalidType(f"{what}: expected a dict, got {shown(value)}")
+    return dict(value)

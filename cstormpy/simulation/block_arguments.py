@@ -1,0 +1,86 @@
+"""Arguments of blocks of bdsim, looked at before the block is made: bdsim's own errors speak of its insides."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+
+__all__ = ["check_arguments", "not_made"]
+
+
+def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Refuse arguments that a kind of block cannot be made with.
+
+    Parameters
+    ----------
+    kind : str
+        As "SUM".
+    made : class
+        Of the block.
+    given, named
+        The arguments, without the diagram.
+    """
+    signature = inspect.signature(made)
+    parameters = [p for name, p in signature.parameters.items() if name != "bd"]
+    try:
+        bound = signature.bind_partial(*given, **named)
+    except TypeError:
+        raise _misfit(kind, parameters, given, named) from None
+    for p in parameters:
+        needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
+        if needed and p.name not in bound.arguments:
+            raise InvalidType(f"{kind}: needs {p.name!r}, as in bd.{kind}({p.name}=…)")
+    bound.apply_defaults()
+    if kind in _CHECKS:
+        _CHECKS[kind](kind, bound.arguments)
+
+
+def _misfit(
+    kind: str, parameters: list[inspect.Parameter], given: Sequence[Any], named: Mapping[str, Any]
+) -> CstormError:
+    """Return the error for arguments that have no place."""
+    known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    for name in named:
+        if name in known[: len(given)]:
+            return InvalidType(f"{kind}: {name!r} is given twice, by its place and by its name")
+        if name not in known:
+            return unknown_name(f"{kind}: argument", name, known)
+    return InvalidType(f"{kind}: takes {len(known)} arguments ({', '.join(known) or 'none'}), got {len(given)}")
+
+
+def not_made(kind: str, error: Exception) -> DiagramError:
+    """Return the error for a block that its own class could not make, in its words where they are for users."""
+    words = str(error).strip()
+    if isinstance(error, (ValueError, AssertionError)) and words:
+        return DiagramError(f"{kind}: cannot be made: {words}")
+    return DiagramError(f"{kind}: cannot be made of these arguments: {type(error).__name__}: {words}")
+
+
+def _signs(name: str, allowed: str, example: str) -> Callable[[str, Mapping[str, Any]], None]:
+    """Return a check that an argument is a text of some signs, one for each input."""
+
+    def check(kind: str, arguments: Mapping[str, Any]) -> None:
+        value = arguments[name]
+        if not isinstance(value, str) or not value or set(value) - set(allowed):
+            wanted = f"{allowed[0]} and {allowed[1]}, one for each input, as {example!r}"
+            raise InvalidValue(f"{kind}: {name}: expected a text of {wanted}, got {shown(value)}")
+
+    return check
+
+
+def _gains(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a controller without an integral or a derivative part, which bdsim has no diagram for."""
+    gains = [arguments.get(name) for name in ("P", "I", "D")]
+    if all(isinstance(gain, (int, float)) for gain in gains) and not gains[1] and not gains[2]:
+        raise InvalidValue(f"{kind}: needs a gain I or D, as in bd.{kind}(P=2.0, I=1.0); P alone is a SUM and a GAIN")
+
+
+_CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
+    "SUM": _signs("signs", "+-", "+-"),
+    "PROD": _signs("ops", "*/", "*/"),
+    "PID": _gains,
+    "PID_S": _gains,
+}

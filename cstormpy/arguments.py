@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.arrays import real_number
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 
 __all__ = ["entries", "flag", "function", "mapping", "one_of", "option", "positive"]
 
@@ -74,12 +74,15 @@ def positive(value: Any, what: str) -> float:
     >>> positive(2, "duration")
     2.0
     """
+    wanted = f"{what}: expected a positive number, got {shown(value)}"
     try:
         number = real_number(value, what)
     except InvalidType:
-        raise InvalidType(f"{what}: expected a positive number, got {shown(value)}") from None
+        raise InvalidType(wanted) from None
+    except NonFinite:
+        raise NonFinite(wanted) from None
     if number <= 0.0:
-        raise InvalidValue(f"{what}: expected a positive number, got {number:g}")
+        raise InvalidValue(wanted)
     return number
 
 

@@ -247,7 +247,7 @@ def test_wrong_arguments_are_refused(function, kinds):
     mech, still = xiang_two_link(), [0.0, 0.0]
     with pytest.raises(ShapeError, match=r"q: expected shape \(2,\), got \(1,\)"):
         function(mech, [0.0], still, still)
-    with pytest.raises(InvalidType, match="qd: expected numbers"):
+    with pytest.raises(InvalidType, match="qd: expected real numbers, got None among them"):
         function(mech, still, [None, 1.0], still)
     with pytest.raises(NonFinite, match=r"(qdd|tau): expected finite numbers"):
         function(mech, still, still, Tally().numbers([0.0, np.inf]))

@@ -80,7 +80,7 @@ def test_what_a_dictionary_must_be(data, message):
         (b"\xff\xfe\x00", "not JSON"),
         (json.dumps(CURVE.to_dict()).replace("0.0,", "NaN,", 1).encode(), "NaN stands where a finite number"),
         (json.dumps(CURVE.to_dict()).replace("0.0,", "-Infinity,", 1).encode(), "-Infinity stands where"),
-        (json.dumps(CURVE.to_dict()).replace("0.0,", "1e999,", 1).encode(), "knots: expected finite numbers, got inf at index 3"),
+        (json.dumps(CURVE.to_dict()).replace("0.0,", "1e999,", 1).encode(), "knots: expected finite .* got inf at"),
         (json.dumps(CURVE.to_dict()).replace("0.0,", "9" * 5000 + ",", 1).encode(), "5000 digits is too large"),
         (b"[" * 100_000, "nested too deeply|not JSON"),
         (b'{"knots": ' + b"[" * 500 + b"]" * 500 + b"}", "missing"),

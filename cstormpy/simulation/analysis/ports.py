@@ -58,13 +58,17 @@ def find_ports(bd: Any, given: Any, what: str) -> list[Signal]:
 
     A name that both an input and an output of a block have is the output's.
     """
-    if isinstance(given, (str, Block, Plug)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, Block, Plug)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
         given = [given]
     found: list[Signal] = []
     for item in given:
         port = _input_port(bd, item, what)
-        found += [port] if port is not None else find_signals(bd, "all" if item == "all" else [item], what)
+        found += [port] if port is not None else find_signals(bd, "all" if _is_all(item) else [item], what)
     return found
+
+
+def _is_all(item: Any) -> bool:
+    return isinstance(item, str) and item == "all"
 
 
 def _input_port(bd: Any, item: Any, what: str) -> InputPort | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import one_of
 from cstormpy.control.formulas import feedback
 from cstormpy.control.law import Law, ReferenceLike, Target
 from cstormpy.control.prepared import inverse_evaluator, places
@@ -95,7 +96,7 @@ class PD(_Tracking):
         compensate: bool = False,
         limit: ArrayLike | None = None,
     ) -> None:
-        self.compensate = bool(compensate)
+        self.compensate = bool(one_of(compensate, "compensate", (True, False)))
         super().__init__(mech, None, kp, kd, reference, limit)
         if self.reference is None:
             rest = np.zeros(len(self.motors))

@@ -26,12 +26,12 @@ Array = NDArray[np.float64]
 def state_places(bd: Any, name: Any, what: str) -> list[int]:
     """Return where the states of a name, one state's or a block's, stand in the state vector."""
     names = list(bd.statenames)
-    if name in names:
+    if isinstance(name, str) and name in names:
         return [names.index(name)]
     begin = 0
     for b in bd.blocklist:
         if b.blockclass == "continuous":
-            if name is b or b.name == name:
+            if name is b or (isinstance(name, str) and b.name == name):
                 return list(range(begin, begin + b.nstates))
             begin += b.nstates
     blocks = [b.name for b in bd.blocklist if b.blockclass == "continuous"]

@@ -25,6 +25,7 @@ from cstormpy.errors import (
     ShapeError,
     SingularInertia,
     UnknownName,
+    shown,
 )
 from cstormpy.kernels.layout import LANES
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, library
@@ -406,7 +407,7 @@ def test_a_load_that_is_no_load_is_refused(ask):
         put(wrench=[("forarm", None, SIX)])
     for link in (2, -1, 2**70):
         with pytest.raises(
-            InvalidValue, match=rf"^wrench\[1\]: expected a position from 0 to 1 in the links, got {link}$"
+            InvalidValue, match=rf"^wrench\[1\]: expected a position from 0 to 1 in the links, got {shown(link)}$"
         ):
             put(wrench=[(0, None, SIX), (link, None, SIX)])
     for link in (True, None, 1.0, [0]):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.optimal.conditions import State
@@ -103,7 +104,7 @@ def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
 
 def read_samples(given: Any) -> Array:
     """Return the phases at which limits hold, from their number or from phases, both ends included."""
-    if np.ndim(given) == 0:
+    if is_single(given):
         return np.linspace(0.0, 1.0, max(checks.count(given, "samples"), 2))
     phases = np.unique(finite_array(given, "samples", (None,), "phases from 0 to 1"))
     if not phases.size or phases[0] < 0.0 or phases[-1] > 1.0:

@@ -15,7 +15,8 @@ import numpy as np
 from bdsim.blocks.continuous import LTI_SS
 from bdsim.blocks.sampled import LTI_SS_S
 
-from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.arrays import real_array
+from cstormpy.errors import ShapeError
 
 __all__ = ["arguments_of", "output_of"]
 
@@ -51,10 +52,7 @@ def _matrices(given: dict[str, Any]) -> dict[str, Any]:
     """Return the matrices of a linear system as arrays; numbers are those of one state, input or output."""
     for name, least in (("A", 2), ("B", 1), ("C", 1), ("D", 1)):
         if given.get(name) is not None:
-            try:
-                value = np.array(given[name], dtype=float)
-            except (TypeError, ValueError):
-                raise InvalidType(f"{name}: expected a matrix of numbers, got {given[name]!r}") from None
+            value = real_array(given[name], name).copy()
             given[name] = value.reshape((1,) * (least - value.ndim) + value.shape)
     x0, A = given.get("x0"), given.get("A")
     if x0 is not None and A is not None and np.size(x0) != len(A):
@@ -66,12 +64,8 @@ def _limit(given: dict[str, Any]) -> dict[str, Any]:
     """Return the limit of an integrator as the number or the pair that bdsim heeds."""
     limit = given.get("I_limit")
     if limit is not None:
-        try:
-            value = np.array(limit, dtype=float)
-        except (TypeError, ValueError):
-            value = np.zeros(0)
-        if value.size not in (1, 2):
-            raise InvalidType(f"I_limit: expected a number, or the least and the greatest value, got {limit!r}")
+        hint = "give a number, or the least and the greatest value"
+        value = real_array(limit, "I_limit", (), (1,), (2,), hint=hint, finite=False)
         given["I_limit"] = float(value.ravel()[0]) if value.size == 1 else (float(value[0]), float(value[1]))
     return given
 

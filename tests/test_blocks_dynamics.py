@@ -362,7 +362,7 @@ def test_energy_is_conserved_in_a_diagram(diagram):
     ("arguments", "error", "message"),
     [
         ({"mech": "akrobot"}, UnknownName, "did you mean 'acrobot'"),
-        ({"mech": "missing.json"}, InvalidValue, "'missing.json' can not be read: No such file"),
+        ({"mech": "missing.json"}, InvalidValue, "missing.json: cannot be read: No such file"),
         ({"mech": 3}, InvalidType, "mechanism: expected a Mechanism"),
         ({"q0": [1.0]}, ShapeError, r"q0: expected shape \(2,\), got \(1,\); the coordinates are shoulder, elbow"),
         ({"q0": [1.0, np.nan]}, NonFinite, r"q0: .* got nan at index 1 \(joint 'elbow'\)"),
@@ -413,7 +413,7 @@ def test_a_name_of_the_library_is_not_a_path(tmp_path, monkeypatch):
     assert as_mechanism("acrobot") == ACROBOT
     assert as_mechanism("robot") == as_mechanism(tmp_path / "acrobot") == ELBOW_GIVEN
     for missing in ("gone.json", tmp_path / "gone", tmp_path):
-        with pytest.raises(InvalidValue, match="can not be read"):
+        with pytest.raises(InvalidValue, match="cannot be read"):
             as_mechanism(missing)
     with pytest.raises(InvalidValue, match=r"path: '\\x00\.json' is not the name of a file"):
         as_mechanism("\0.json")

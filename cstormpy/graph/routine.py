@@ -48,12 +48,14 @@ class Routine:
         """The number of operations of a sample."""
         return sum(node.primitive is not INPUT for node in self._alive)
 
-    @property
-    def _pointers(self) -> str:
-        return ", ".join(f"ptr noalias %{name}" for name in (*self.shared, *self.rows, *self.outputs))
+    def _pointers(self, kind: str) -> str:
+        return ", ".join(f"{kind} %{name}" for name in (*self.shared, *self.rows, *self.outputs))
 
     def one(self, like: Emitter) -> str:
-        """Return ``i64 NAME_one(arrays)``, which fills the outputs of one sample, unless its status, the result, is not 0."""
+        """Return ``i64 NAME_one(arrays)``, which fills the outputs of one sample where its status, the result, is 0.
+
+        An array that is filled may be one of those that are given.
+        """
         e = Emitter(1, like)
         values = {n.index: e.load_same(f"%{n.data[0]}", n.data[1]) for n in self._alive if n.primitive is INPUT}
         e.nodes(self._alive, values)
@@ -68,7 +70,7 @@ class Routine:
         if isinstance(self.status, Node):
             e.lines.extend(["  br label %end", "end:"])
         e.lines.append(f"  ret i64 {status}")
-        return f"define i64 @{self.name}_one({self._pointers}) {{\n" + "\n".join(e.lines) + "\n}\n"
+        return f"define i64 @{self.name}_one({self._pointers('ptr')}) {{\n" + "\n".join(e.lines) + "\n}\n"
 
     def many(self, like: Emitter) -> str:
         """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `LANES` at least.
@@ -92,7 +94,7 @@ class Routine:
         good = inner.new(f"icmp eq i{LANES} {bits}, 0")
         return "\n".join(
             [
-                f"define i64 @{self.name}_rows({self._pointers}, i64 %start, i64 %stop) {{",
+                f"define i64 @{self.name}_rows({self._pointers('ptr noalias')}, i64 %start, i64 %stop) {{",
                 "begin:",
                 *outer.lines,
                 f"  %last = sub i64 %stop, {LANES}",

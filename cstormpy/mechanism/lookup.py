@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, UnknownName
 from cstormpy.mechanism import files, library
 from cstormpy.mechanism.mechanism import Mechanism
 
@@ -27,8 +27,8 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
         nearest spelling.
     FileFormatError
         Naming the file and the place in it.
-    InvalidValue
-        If there is no such file, or it can not be read.
+    FileReadError
+        If it cannot be read: `FileMissing` if there is none.
     InvalidType
         If it is something else.
 
@@ -42,7 +42,7 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
     if isinstance(value, Mechanism):
         return value
     if isinstance(value, os.PathLike):
-        return _load(value)
+        return files.load(value)
     if not isinstance(value, str):
         raise InvalidType(
             f"mechanism: expected a Mechanism, the name of a ready one or the path of a JSON file, "
@@ -51,18 +51,8 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
     if value in library.names():
         return library.get(value)
     if value.endswith(".json") or os.path.isfile(value):
-        return _load(value)
+        return files.load(value)
     try:
         return library.get(value)
     except UnknownName as error:
         raise UnknownName(f"{error} (the path of a file ends in .json, or the file exists)") from None
-
-
-def _load(path: str | os.PathLike[str]) -> Mechanism:
-    try:
-        return files.load(path)
-    except CstormError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InvalidValue(f"mechanism: the file {os.fsdecode(path)!r} can not be read: {reason}") from error

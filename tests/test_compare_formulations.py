@@ -237,7 +237,8 @@ def test_csv_holds_all_rows(recursions, tmp_path):
     assert len(rows) == len(recursions.rows)
     six = next(row for row in rows if row["method"] == LUH and row["n"] == "6")
     assert (six["multiplications"], six["additions"], six["folded_additions"]) == ("1056", "879", "470")
-    assert next(row for row in rows if row["method"] == KERNELS)["multiplications"] == ""
+    line = next(row for row in rows if row["method"] == KERNELS and row["n"] == "6")
+    assert line["multiplications"] == "" and int(line["folded_multiplications"]) > 500
 
 
 def test_figure_has_a_line_for_each_formulation(recursions):

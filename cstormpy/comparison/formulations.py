@@ -22,6 +22,9 @@ from cstormpy.comparison import formulation_figure, formulation_table
 from cstormpy.errors import InvalidValue
 from cstormpy.formulations.counting import counted
 from cstormpy.formulations.registry import METHODS, PROBLEMS, Method
+from cstormpy.graph import Graph
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.nodes import alive
 from cstormpy.mechanism import Link, Mechanism, Revolute
 from cstormpy.reporting import Progress
 
@@ -30,8 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KERNELS", "FormulationComparison", "Row", "arm", "compare_formulations"]
 
+TRACED = 12
+"""The most joints with which the kernels' operations are counted."""
 KERNELS = "kernels (compiled)"
-"""The row of the compiled kernels, whose operations are not counted."""
+"""The row of the compiled kernels; their operations are those of a straight line, without structural ones."""
 COUNTED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 20)
 """Numbers of joints with which operations are counted, besides the last; those from `REGULAR` on fix a polynomial."""
 TIMED = (1, 2, 3, 4, 6, 8, 12, 16, 20, 30, 40)
@@ -317,11 +322,29 @@ def measured(method: Method, n: int, last: int) -> Row:
 
 
 def kernel_rows(problem: str, first: int, last: int) -> Iterator[Row]:
-    """Yield the times of the compiled kernels."""
-    for n in sorted({k for k in (*TIMED, last) if first <= k <= last}):
-        call = functools.partial(kernels(arm(n), problem), *arguments(problem, n))
-        call()  # compiled, and prepared for this mechanism
-        yield Row(problem, KERNELS, n, seconds=least_time(call)[0])
+    """Yield the times of the compiled kernels, and the operations of their straight lines."""
+    for n in sorted({k for k in (*COUNTED, *TIMED, last) if first <= k <= last}):
+        found: dict[str, Any] = line_operations(arm(n), problem) if n in COUNTED and n <= TRACED else {}
+        if n in TIMED or n == last:
+            call = functools.partial(kernels(arm(n), problem), *arguments(problem, n))
+            call()  # compiled, and prepared for this mechanism
+            found["seconds"] = least_time(call)[0]
+        if found:
+            yield Row(problem, KERNELS, n, **found)
+
+
+def line_operations(mech: Mechanism, problem: str) -> dict[str, int]:
+    """Return how many operations the kernels write down for a problem, the numbers of the mechanism being constants."""
+    nodes = Graph().inputs("x", mech.n * len(arguments(problem, 1)))
+    state = [symbols(nodes[k : k + mech.n]) for k in range(0, len(nodes), mech.n)]
+    answer = kernels(mech, problem)(*state)
+    parts = answer if isinstance(answer, tuple) else (answer,)
+    done = [node.primitive.name for node in alive(x for part in parts for x in np.ravel(np.asarray(part)))]
+    return {
+        "folded_multiplications": done.count("mul"),
+        "folded_additions": done.count("add") + done.count("sub"),
+        "folded_divisions": done.count("div"),
+    }
 
 
 def least_time(run: Callable[[], Any]) -> tuple[float, Any]:

@@ -201,17 +201,18 @@ class ControlPointMap:
     @property
     def offset(self) -> Floats:
         """P0, the control points for x = 0, (m, n)."""
-        return self._sum_of_powers([self._duration**r for r in range(len(ORDERS))])
+        return self._sum_of_powers([_power(self._duration, r) for r in range(len(ORDERS))])
 
     @property
     def offset_rate(self) -> Floats:
         """∂P0/∂T, (m, n): how the control points follow the duration for fixed x."""
-        return self._sum_of_powers([r * self._duration ** max(r - 1, 0) for r in range(len(ORDERS))])
+        return self._sum_of_powers([r * _power(self._duration, max(r - 1, 0)) for r in range(len(ORDERS))])
 
     def _sum_of_powers(self, powers: Sequence[float]) -> Floats:
         total: Floats = self._terms[0] * powers[0]
-        for power, term in zip(powers[1:], self._terms[1:], strict=True):
-            total += power * term
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused as a control point
+            for power, term in zip(powers[1:], self._terms[1:], strict=True):
+                total += power * term
         return total
 
     @property
@@ -281,3 +282,9 @@ def _refuse_too_many(asked: NDArray[np.intp], degree: int, count: int) -> None:
             f"end conditions: {len(asked)} conditions on one joint ({', '.join(_name(a) for a in asked)}) need at "
             f"least {len(asked)} control points, the curve has {count}"
         )
+
+
+def _power(x: float, exponent: int) -> float:
+    """Return a power, infinity beyond the range of floats."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(x) ** exponent)

@@ -7,7 +7,7 @@ import cstormpy as cs
 
 def build(sim, law):
     bd = sim.blockdiagram("acrobot")
-    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1 - math.pi / 2, 0], name="plant")
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.05 - math.pi / 2, 0], name="plant")
     controller = bd.CONTROLLER("acrobot", law)
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(controller.tau, plant.tau, bd.LIVESCOPE(labels=["elbow"], units="N m", title="Torque"))

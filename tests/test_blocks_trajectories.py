@@ -342,7 +342,7 @@ def test_what_can_not_be_played_from_a_run_is_named():
     with pytest.raises(UnknownName, match=r"'time' was not watched.*watch=\['time'\]"):
         FromData(out, "time")
     out.data["x"][1, 0] = np.nan
-    with pytest.raises(NonFinite, match=r"^signal 'x:x_0': entry \[1\] is nan"):
+    with pytest.raises(NonFinite, match=r"^signal 'x:x_0': expected finite numbers, got nan at index 1"):
         FromData(out, "x:x_0")
 
 

@@ -265,7 +265,7 @@ def test_a_load_is_the_same_class_everywhere():
 
 SAYS = {
     "a wrong frame": (lambda: Load(0, frame="space"), InvalidValue, r"frame: expected 'world' \(or 'base'"),
-    "no link": (lambda: Load(None), InvalidType, "link: expected the name of a link or its position, got a NoneType"),
+    "no link": (lambda: Load(None), InvalidType, "link: expected the name of a link or its position, got None"),
     "two numbers": (lambda: Load(0, [1, 2]), ShapeError, r"force on link 0: expected shape \(3,\)"),
     "text": (lambda: Load(0, "down"), InvalidType, "force on link 0"),
     "nan": (lambda: Load("forearm", moment=[0, 0, np.nan]), NonFinite, "moment on link 'forearm'"),
@@ -284,7 +284,7 @@ SAYS = {
     "too large": (
         lambda: asked(Load(1, [0, 1e200, 0], point=[1e200, 0, 0])),
         NonFinite,
-        r"wrench\[0\] on link 'forearm': the sum of loads is inf",
+        r"wrench\[0\] on link 'forearm', the sum of loads: expected finite numbers, got inf",
     ),
     "for an evaluator": (lambda: ARM.hybrid_evaluator(wrench=Load("foream")), UnknownName, "forearm"),
     "a batch for a motion": (

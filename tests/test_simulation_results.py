@@ -307,7 +307,7 @@ def test_start_from_an_array(sim):
     oscillator(bd)
     out = sim.run(bd, 1.0, start=[0.0, 1.0])
     assert out.x[-1, 0] == pytest.approx(math.sin(1.0), abs=1e-6)
-    with pytest.raises(cs.ShapeError, match=r"start: expected shape \(2,\) as in .*x:x_0"):
+    with pytest.raises(cs.ShapeError, match=r"start: expected shape \(2,\), got \(1,\); the states are x:x_0, x:x_1"):
         sim.run(bd, 1.0, start=[0.0])
 
 

@@ -160,6 +160,26 @@ def test_lines_are_kept_and_damaged_ones_made_anew(tmp_path, monkeypatch):
         assert file.read_bytes() == content
 
 
+def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
+    """Each change of a source leaves the files of the one before it behind."""
+    import os
+
+    from cstormpy.graph import kept
+
+    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "code"))
+    text = "define i64 @h() {{\n  ret i64 {}\n}}\n"
+    kept.machine_for("h", b"1", lambda: text.format(1))
+    (old,) = (tmp_path / "code").rglob("*.object")
+    os.utime(old, (0, 0))
+    kept._remove_old.cache_clear()
+    kept.machine_for("h", b"2", lambda: text.format(2))
+    (left,) = (tmp_path / "code").rglob("*.object")
+    assert left != old
+    os.utime(left, (0, 0))
+    kept.machine_for("h", b"2", lambda: pytest.fail("it is kept"))
+    assert left.stat().st_mtime > 1e9
+
+
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, capsys):
     from cstormpy.graph import kept
 

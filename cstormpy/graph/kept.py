@@ -6,8 +6,11 @@ version of LLVM. What is damaged or foreign does not bear its own digest, and is
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +21,8 @@ from cstormpy.private_folder import FILE_MODE, check_private, make_private, read
 
 __all__ = ["is_kept", "machine_for"]
 
+#: Seconds without use after which a file is removed.
+_OUT_OF_USE = 30 * 24 * 3600.0
 _MAGIC = b"cstormpy object code 1\n"
 #: Packages whose sources decide what a straight line is.
 _SOURCES = ("graph", "kernels", "dynamics")
@@ -59,15 +64,27 @@ def machine_for(name: str, key: bytes, text: Callable[[], str]) -> Machine:
         return Machine(text())
     code = _read(place)
     if code is not None:
+        with contextlib.suppress(OSError):
+            os.utime(place)  # in use
         return Machine(code=code)
     machine = Machine(text())
     try:
         make_private(place.parent)
+        _remove_old(place.parent)
         content = _MAGIC + hashlib.sha256(machine.code).digest() + machine.code
         write_bytes(place, content, durable=False, mode=FILE_MODE)
     except OSError as error:
         say_not_kept(error)
     return machine
+
+
+@functools.cache
+def _remove_old(folder: Path) -> None:
+    """Remove what nobody has used for long, once in a process: other sources and versions leave their files behind."""
+    with contextlib.suppress(OSError):  # another process may be doing the same
+        for place in folder.glob("*.object"):
+            if place.stat().st_mtime < time.time() - _OUT_OF_USE:
+                place.unlink()
 
 
 def _read(place: Path) -> bytes | None:

@@ -1,7 +1,8 @@
 """Your own block and your own law, beside those that are there.
 
-A law is a class with one method, `torque`; CONTROLLER takes it like the named ones. A block is a class of bdsim's kind,
-here with a state: a motor whose torque lags behind what is asked.
+A law is a class with one method, `torque`, or a plain function of (t, q, qd); CONTROLLER takes them like the named ones.
+A block is a class of bdsim's kind, here with a state: a motor whose torque lags behind what is asked. Both run in the
+compiled engine as they are written: ``sim.explain(bd)`` says how.
 """
 
 import math
@@ -26,6 +27,11 @@ class BangBang(Law):
         return self.strength * np.tanh(lacks / 2) * np.tanh(qd[1:] / 0.1)
 
 
+def damped(t, q, qd):
+    """Take energy away."""
+    return -2.0 * qd[1]
+
+
 class Motor(ContinuousBlock):
     """A motor that follows its command with a time constant: d tau/dt = (command - tau) / lag."""
 
@@ -46,7 +52,8 @@ def build(sim, lag=0.02, strength=4.0):
     bd = sim.blockdiagram("your_own")
     mech = cs.library.acrobot()
     plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1 - math.pi / 2, 0], name="plant")
-    controller = bd.CONTROLLER(mech, {"bang-bang": BangBang(mech, strength), "pd": "pd"}, name="controller")
+    laws = {"bang-bang": BangBang(mech, strength), "damped": damped, "pd": "pd"}
+    controller = bd.CONTROLLER(mech, laws, name="controller")
     motor, energy = Motor(lag, bd=bd, name="motor"), bd.ENERGY(mech, name="energy")
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(plant[0:2], energy[0:2])
@@ -62,6 +69,7 @@ def main(T=8.0):
     bd = build(sim)
     out = sim.run(bd, T=T, watch=["energy", "motor"])
     energy, goal = out.signal("energy.total"), bd.blocknames["controller"].laws.laws["bang-bang"].goal
+    print(sim.explain(bd))
     print(f"energy: {energy[0]:.2f} J at the start, {energy[-1]:.2f} J after {T:g} s, upright {goal:.2f} J")
     return out, goal
 

@@ -1,8 +1,8 @@
 """Your own block and your own law, beside those that are there.
 
-A law is a class with one method, `torque`, or a plain function of (t, q, qd); CONTROLLER takes them like the named ones.
-A block is a class of bdsim's kind, here with a state: a motor whose torque lags behind what is asked. Both run in the
-compiled engine as they are written: ``sim.explain(bd)`` says how.
+A law is a class with one method, `torque`, or a plain function of (t, q, qd); CONTROLLER takes both like the named
+ones. A block is a class of bdsim's kind, here with a state: a motor whose torque lags behind what is asked. They run in
+the compiled engine as they are written: ``sim.explain(bd)`` says how.
 """
 
 import math

@@ -93,8 +93,15 @@ def differences(way):
     return np.transpose([(end(sim, way, x0 + h * e) - end(sim, way, x0 - h * e)) / (2 * h) for e in np.eye(4)])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("way", WAYS)
+#: In the compiled engine a diagram is compiled for each way: all but the last are left to the slow tests.
+WIRED = [
+    pytest.param(engine, way, marks=[] if engine == "interpreted" or way == "difference of two" else pytest.mark.slow)
+    for engine in ENGINES
+    for way in WAYS
+]
+
+
+@pytest.mark.parametrize(("engine", "way"), WIRED)
 def test_the_jacobians_are_those_of_the_plant_as_wired(engine, way):
     sim = cs.Simulation(engine=engine, live=False)
     bd, said = diagram(sim, way)

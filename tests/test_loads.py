@@ -151,7 +151,7 @@ def test_evaluators_with_a_load(seed, links):
     assert_close(without, mech.hybrid_dynamics(q, qd, u).y, tol)
 
 
-@pytest.mark.parametrize("n", [24, 90])
+@pytest.mark.parametrize("n", [24, pytest.param(90, marks=pytest.mark.slow)])
 def test_deep_and_large_mechanisms(n):
     """The columns of deep mechanisms are solved by recursion, those of large ones one sample after the other."""
     rng = np.random.default_rng(n)

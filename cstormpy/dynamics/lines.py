@@ -49,7 +49,9 @@ _OPERATIONS = {False: (400, 8), True: (500, 130)}
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample.
 _GAIN = {"one": 3e-11, "rows": 4e-11}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
-_SHORT = 0.1
+_SHORT = {"one": 0.1, "rows": 0.25}
+#: Whoever asks for so many rows at once will ask for more.
+_BATCH = 256
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
 #: Seconds that loading the loops and their compiler takes.
@@ -90,7 +92,7 @@ class Line:
         each, pair = _OPERATIONS[self._question.sensitivities]
         operations = each * self._n + pair * self._n * self._n
         cost = _BUILDING * operations
-        if (eager and cost < _SHORT) or self._asked[kind] * operations * _GAIN[kind] > cost:
+        if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * _GAIN[kind] > cost:
             return True
         if is_kept(self._file(kind), self._key):
             return True
@@ -139,7 +141,8 @@ class Line:
 
     def part(self, T: Array, arrays: tuple[Array, ...]) -> Part | None:
         """Return the function that fills some rows of the arrays, of which there are `LANES` at least."""
-        machine = self.machine("rows", len(arrays[0]))
+        count = len(arrays[0])
+        machine = self.machine("rows", count, eager=count >= _BATCH)
         if machine is None:
             return None
         places = [ctypes.c_void_p(a.ctypes.data) for a in (T, *arrays)]

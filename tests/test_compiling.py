@@ -214,7 +214,7 @@ def test_a_change_in_a_function_of_another_file_is_noticed(tmp_path):
 
     def run(factor):
         (kernels / "piece.py").write_text(
-            f"from cstormpy.kernels.compiling import step\n\n@step\ndef piece(x):\n    return {factor} * x\n"
+            f"from cstormpy.kernels.steps import step\n\n@step\ndef piece(x):\n    return {factor} * x\n"
         )
         return start(script, tmp_path / "cache", python=tmp_path / "site")
 

@@ -56,7 +56,9 @@ def not_made(kind: str, error: Exception) -> DiagramError:
     words = str(error).strip()
     if isinstance(error, (ValueError, AssertionError)) and words:
         return DiagramError(f"{kind}: cannot be made: {words}")
-    return DiagramError(f"{kind}: cannot be made of these arguments: {type(error).__name__}: {words}")
+    if "dtype" in words:  # NumPy's names of types are no words for a user
+        words = "one of them is of a type that cannot be computed with"
+    return DiagramError(f"{kind}: cannot be made of these arguments: {words}")
 
 
 def _signs(name: str, allowed: str, example: str) -> Callable[[str, Mapping[str, Any]], None]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import as_floats
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.functions import MOVED
 from cstormpy.simulation.analysis.horizon import follow
@@ -226,7 +226,8 @@ def _settings(options: dict[str, Any], what: str) -> Settings:
     given |= {"first_tick": 0, **options}
     name = str(given["solver"])
     if name.lower() not in (known.lower() for known in EXPLICIT):
-        raise DiagramError(f"{what}: goes through the steps of {', '.join(EXPLICIT)}, not of {name}")
+        asked = name if isinstance(given["solver"], str) else shown(given["solver"])
+        raise DiagramError(f"{what}: goes through the steps of {', '.join(EXPLICIT)}, not of {asked}")
     return Settings.checked(
         given["T"], given["dt"], given["max_step"], given["solver"], None, given["rtol"], given["atol"], None,
         given["first_tick"], True,

@@ -57,7 +57,7 @@ class Parameters:
 
     def __init__(self, bd: Any, names: Any, x0: Array | None = None) -> None:
         self.bd = bd
-        if not isinstance(names, Iterable):
+        if not isinstance(names, Iterable) or (isinstance(names, np.ndarray) and names.ndim == 0):
             raise InvalidType(f"parameters: expected a list of names, as in ['gain.K'], got {shown(names)}")
         names = [names] if isinstance(names, str) else list(names)
         if not names:

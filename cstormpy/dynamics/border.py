@@ -61,8 +61,12 @@ class Samples:
         """Whether the numbers are symbols of an expression graph, and there is one sample."""
         return any(row.dtype == object for row in self.rows.values())
 
-    def filled(self, *shape: int) -> Array:
-        """Return an array of zeros for results, a row of this shape for each sample."""
+    def room(self, *shape: int) -> Array:
+        """Return an array for results that are all written, a row of this shape for each sample."""
+        return self.zeros(*shape) if self.symbolic else np.empty((self.count, *shape))
+
+    def zeros(self, *shape: int) -> Array:
+        """Return an array of zeros for results; `room` costs less for many samples, as its memory is used again."""
         if self.symbolic:
             zeros = np.zeros((self.count, *shape), dtype=object)
             zeros[...] = 0.0

@@ -118,7 +118,7 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
     from cstormpy.dynamics.tracing import Question, answer_symbols
     from cstormpy.mechanism.tables import tables_of
 
-    out = samples.filled(mech.n)
+    out = samples.room(mech.n)
     thread_count(threads)
     question = Question.of_samples(mech, samples)
     if samples.symbolic:

@@ -46,8 +46,8 @@ def inertial(
     samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd}, None, base)
     count, n = samples.count, mech.n
     rows = samples.rows
-    mass, momenta = samples.filled(n, n), samples.filled(6, n)
-    bulk, energy, gradient = samples.filled(10), samples.filled(2), samples.filled(3, n)
+    mass, momenta = samples.zeros(n, n), samples.zeros(6, n)
+    bulk, energy, gradient = samples.zeros(10), samples.zeros(2), samples.zeros(3, n)
     arguments = (
         rows["q"], rows.get("qd", np.zeros((count, n))), samples.base, mass, momenta, bulk, energy, gradient
     )  # fmt: skip

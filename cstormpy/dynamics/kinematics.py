@@ -24,7 +24,7 @@ def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -
     from cstormpy.mechanism.tables import tables_of
 
     samples = read_samples(mech, {"q": q})
-    out = samples.filled(len(mech.links), 16)
+    out = samples.room(len(mech.links), 16)
     arguments = (samples.rows["q"], out)
     run_batch(entries.pose_lanes, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)
     refuse_overflow(samples, out)
@@ -40,7 +40,7 @@ def jacobian(
 
     samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd})
     index = link_index(mech, link)
-    out, rate = samples.filled(6, mech.n), samples.filled(6, mech.n)
+    out, rate = samples.zeros(6, mech.n), samples.zeros(6, mech.n)
     rows = samples.rows
     arguments = (rows["q"], rows.get("qd", np.zeros(rows["q"].shape)), index, out, rate)
     run_batch(entries.jacobian_lanes, tables_of(mech), arguments, samples.count, scratch_size(mech, False), threads)

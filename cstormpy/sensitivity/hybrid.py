@@ -103,8 +103,8 @@ def _run(
     from cstormpy.mechanism.tables import tables_of
 
     n, count = mech.n, samples.count
-    y, columns = samples.filled(n), samples.filled(3, n, n)
-    of_base = samples.filled(n, 12) if to_base else np.empty((0, n, 12))
+    y, columns = samples.room(n), samples.room(3, n, n)
+    of_base = samples.room(n, 12) if to_base else np.empty((0, n, 12))
     thread_count(threads)
     question = Question.of_samples(mech, samples, sensitivities=True, to_base=to_base)
     outputs = (y, columns, of_base) if to_base else (y, columns)

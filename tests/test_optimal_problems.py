@@ -173,6 +173,7 @@ def test_acrobot_swings_up(q1, most):
     assert abs(solution.samples.q[-1, 0] - UP) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_acrobot_comes_exactly_to_the_goal_by_continuation(seed):
     """The goal is met from all; whether the last stage ends at a stationary point hangs on the version of scipy.

@@ -10,9 +10,10 @@ from closeness import assert_close, central_difference, complex_step, tolerance
 from random_mechanisms import COMPOUND, KINDS, any_tree, random_joint, random_loads, random_mechanism, random_state
 
 import cstormpy as cs
-from cstormpy import mechanism
+from cstormpy import lie, mechanism
 from cstormpy.formulations import kim_joints
-from cstormpy.mechanism import skeleton
+from cstormpy.formulations.kim import bracket
+from cstormpy.mechanism import Joint, skeleton
 from cstormpy.mechanism.joints import JOINT_TYPES
 
 EVERY = (*KINDS, *COMPOUND)
@@ -360,3 +361,74 @@ def test_optimal_control_takes_a_joints_numbers_together():
     assert found.feasible
     assert found.motion.names == mech.names
     np.testing.assert_allclose(found.at([1.0]).q[0], [0.4, -0.3], atol=1e-6)
+
+
+def test_trim_holds_a_joint_as_a_whole():
+    mech = crane(gravity=(0, 0, -9.81))
+    q, tau = mech.trim([0, 0, 0, 0.2, 0.3, 0.1], hold=["floor", "wrist", "pin"])
+    np.testing.assert_allclose(q, [0, 0, 0, 0.2, 0.3, 0.1])
+    np.testing.assert_allclose(tau, mech.gravity_load(q), atol=1e-12)
+    welded = cs.Mechanism([*mech.links, cs.Link("plate", "hook", mass=1.0)])
+    with pytest.raises(cs.InvalidValue, match="joint 'plate': is fixed"):
+        welded.trim(hold=["plate"])
+
+
+# The witness ----------------------------------------------------------------------------------------------
+
+
+class RotationVector(Joint):
+    """A ball whose coordinates are a rotation vector φ: T = exp φ, S(q) and its rate are no constants."""
+
+    kind = "rotation vector"
+    _fields = ("name",)
+    freedoms = cs.Translational().freedoms  # for the numbers of its coordinates, all zero
+
+    def __init__(self, name=None):
+        self._set(name=name)
+
+    def motion(self, q):
+        T = np.eye(4, dtype=np.result_type(q, float))
+        a, b, _ = factors(q)
+        T[:3, :3] += a * bracket(q) + b * bracket(q) @ bracket(q)
+        return T
+
+    def subspace(self, q):
+        _, b, c = factors(q)
+        J = np.eye(3) - b * bracket(q) + c * bracket(q) @ bracket(q)
+        return np.concatenate([J, np.zeros((3, 3))])
+
+    def subspace_rate(self, q, qd):
+        return np.einsum("ijk,k->ij", complex_step(self.subspace, q), qd)
+
+
+def factors(q):
+    """Return sin φ / φ, (1 − cos φ) / φ² and (φ − sin φ) / φ³."""
+    angle = np.sqrt(q @ q)
+    return np.sin(angle) / angle, (1 - np.cos(angle)) / angle**2, (angle - np.sin(angle)) / angle**3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_kims_tables_hold_for_a_joint_whose_subspace_changes_with_q(seed):
+    """A ball in rotation vectors and a gimbal of three hinges are one mechanism: equal motion, equal work."""
+    rng = np.random.default_rng(seed)
+    gimbal = cs.Composite([cs.Revolute((0, 0, 1)), cs.Revolute((0, 1, 0)), cs.Revolute((1, 0, 0))], name="neck")
+    body = random_mechanism(rng, 2, ("revolute",), terms=False, shuffled=False).links
+    rest = body[1].replace(parent="link0")
+    by_gimbal = cs.Mechanism([body[0].replace(joint=gimbal), rest])
+    by_ball = cs.Mechanism([body[0].replace(joint=RotationVector("neck")), rest])
+    e, ed, edd, (q, qd, qdd) = *rng.uniform(-1, 1, (3, 3)), rng.normal(size=(3, 1))
+    phi = lie.log_so3(gimbal.motion(e)[:3, :3])
+    S, G = gimbal.subspace(e)[:3], RotationVector().subspace(phi)[:3]
+    phid = np.linalg.solve(G, S @ ed)
+    Gd = RotationVector().subspace_rate(phi, phid)[:3]
+    phidd = np.linalg.solve(G, S @ edd + gimbal.subspace_rate(e, ed)[:3] @ ed - Gd @ phid)
+    angles, ball = (np.append(x, y) for x, y in ((e, q), (phi, q))), (np.append(phid, qd), np.append(phidd, qdd))
+    (at_gimbal, at_ball), (rate, acceleration) = angles, ball
+    tau = by_gimbal.inverse_dynamics(at_gimbal, np.append(ed, qd), np.append(edd, qdd))
+    other = kim_joints.inverse_dynamics(by_ball, at_ball, rate, acceleration)
+    np.testing.assert_allclose(np.linalg.solve(S.T, tau[:3]), np.linalg.solve(G.T, other[:3]), atol=1e-11)
+    np.testing.assert_allclose(tau[3], other[3], atol=1e-11)
+    for active in ([], ["neck"], [by_ball.names[3]]):
+        driven = by_ball.with_drive(active=active)
+        u, y = (np.where(driven.active_mask, *pair) for pair in ((acceleration, other), (other, acceleration)))
+        np.testing.assert_allclose(kim_joints.hybrid_dynamics(driven, at_ball, rate, u), y, atol=1e-9)

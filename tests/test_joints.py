@@ -347,6 +347,73 @@ def test_both_engines_run_a_plant_with_compound_joints():
     np.testing.assert_allclose(driven, [0.1 + 0.15, 0.2 - 0.1], atol=1e-6)
 
 
+def blocks_around(sim, mech):
+    """Return a diagram of a plant under a law, with every block that asks a mechanism on its way."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0, 0, 0.2, 0.98, 0.3, 0.3], qd0=[0.1, 0, 0.2, 3.0, 0.6, 0.1], name="plant")
+    law = bd.CONTROLLER(mech, {"lqr": cs.control.LQR(mech, goal=[0, 0, 0, 0.2, 0.3, 0.1])}, name="law")
+    stop = bd.JOINTLIMIT(mech, name="stop")
+    total = bd.SUM("++", name="total")
+    bd.connect(plant[0], law[0])
+    bd.connect(plant[1], law[1])
+    bd.connect(plant[0], stop[0])
+    bd.connect(plant[1], stop[1])
+    bd.connect(law[0], total[0])
+    bd.connect(stop, total[1])
+    bd.connect(total, plant)
+    watched = [bd.ENERGY(mech, name="energy"), bd.KINEMATICS(mech, "hook", name="pose")]
+    for block in watched:
+        bd.connect(plant[0], block[0])
+        bd.connect(plant[1], block[1])
+    for block in (bd.MASSMATRIX(mech, name="mass"), bd.GRAVITYLOAD(mech, name="load"), bd.ANGLEWRAP(mech, name="wrap")):
+        bd.connect(plant[0], block)
+        watched.append(block)
+    effort = bd.JOINTEFFORT(mech, name="effort")
+    for k, source in enumerate((plant[0], plant[1], total)):
+        bd.connect(source, effort[k])
+    inverse = bd.INVERSEDYNAMICS(mech, name="inverse")
+    for k, source in enumerate((plant[0], plant[1], effort[0])):
+        bd.connect(source, inverse[k])
+    return bd, [watched[0][2], watched[1][0], *watched[2:], effort[1], inverse]
+
+
+def test_all_blocks_take_compound_joints():
+    """Both engines agree, the limited coordinate of the universal joint is stopped, and the torques are those asked."""
+    runs = []
+    for engine in ("interpreted", "compiled"):
+        sim = cs.Simulation(engine=engine, progress=False, graphics=False, live=False)
+        bd, watch = blocks_around(sim, crane(gravity=(0, 0, -9.81)))
+        runs.append(sim.run(bd, T=0.5, watch=watch))
+    one, other = runs
+    np.testing.assert_allclose(one.x[-1], other.x[-1], atol=1e-6)
+    highest = one.x[:, one.xnames.index("plant.wrist[0].q")].max()
+    assert 1.0 < highest < 1.1
+    ends = [[np.asarray(signal)[-1] for signal in run.data[".ywatch"]] for run in runs]
+    for ours, theirs in zip(*ends, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+    *_, torque, again = ends[0]
+    np.testing.assert_allclose(torque, again, atol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_moving_base_is_a_joint_of_six_coordinates_without_mass(seed):
+    """Kim 2012 and Xiang, Arora and Abdel-Malek 2008, (36): a base whose motion is given, and virtual joints."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, 5, EVERY, shuffled=False)
+    slides = [cs.Prismatic(axis) for axis in np.eye(3)]
+    hinges = [cs.Revolute(axis) for axis in np.eye(3)]
+    float_joint = cs.Composite([*slides, *hinges], name="float")
+    carried = [link.replace(parent=link.parent or "base") for link in mech.links]
+    active = [*{link.joint_name for link in mech.links} & {name.split("[")[0] for name in mech.active}, "float"]
+    floating = cs.Mechanism([cs.Link("base", None, float_joint), *carried], mech.gravity, active=active)
+    e, (ed, edd) = np.zeros(6), rng.normal(size=(2, 6))
+    V0 = float_joint.subspace(e) @ ed
+    dV0 = float_joint.subspace(e) @ edd + float_joint.subspace_rate(e, ed) @ ed
+    q, qd, u = random_state(rng, mech)
+    y = floating.hybrid_dynamics(*(np.append(a, b) for a, b in ((e, q), (ed, qd), (edd, u)))).y
+    assert_close(y[6:], mech.hybrid_dynamics(q, qd, u, base=(V0, dV0)).y, tolerance(mech, q))
+
+
 def test_optimal_control_takes_a_joints_numbers_together():
     from cstormpy.optimal import Effort, Problem
 

@@ -28,13 +28,14 @@ from cstormpy.graph.nodes import INPUT, alive, where
 from cstormpy.graph.printing import equations
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import WIDEST
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
 from cstormpy.simulation.compiled.traced import (
     Untraceable,
+    _described,
     _form,
     _numbers,
     _output,
@@ -153,7 +154,9 @@ class _Assembly:
         self.places = _Places()
         self.twins: dict[int, _Twins] = {}
         self.calls: list[PythonCall] = []
+        #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
         self.failure = 0
+        self.failing: list[tuple[int, Any]] = []
 
     def program(self) -> GraphProgram:
         self._name_states()
@@ -168,7 +171,10 @@ class _Assembly:
         clocks = self._clocks()
         self._read_numbers()
         nothing: dict[str, int] = dict.fromkeys(_GIVEN, 0)
-        routine = Routine("rate", nothing, {}, {"out": self.out, "xd": self.rates}, scalars=("t",))
+        status: Any = 0.0
+        for number, fails in reversed(self.failing):
+            status = where(fails, float(number), status)
+        routine = Routine("rate", nothing, {}, {"out": self.out, "xd": self.rates}, status, scalars=("t",))
         if routine.operations > _MOST_OPERATIONS:
             raise NotAssembled(f"it takes {routine.operations} operations")
         text = text_for_one(routine)
@@ -273,39 +279,51 @@ class _Assembly:
     def _asked(
         self, b: Any, name: str, u: Sequence[Signal], x: Any, found: list[Any], whole: bool = False
     ) -> list[Signal]:
-        """Return what a method of a block gives: by its trace, or asked in Python."""
+        """Return what a block's equations give: by their trace, or its method asked in Python."""
         kind = type(b)
         if name_of(kind) in REASONS:
             raise NotAssembled(f"{b.name} {why(kind)}")
         if any(isinstance(v, (dict, str)) or np.asarray(v).dtype.kind not in "biuf" for v in found):
             raise NotAssembled(f"{b.name} carries signals that are no numbers")
-        method = getattr(kind, name)
+        own, equations = getattr(kind, name), equations_of(b)
+        rule = getattr(equations, name, None) or own
         try:
-            values = self._traced(b, method, u, x, whole)
+            result = self._traced(b, rule, u, x)
+            if not whole and (not isinstance(result, (list, tuple)) or len(result) != b.nout):
+                raise Untraceable(f"it does not return a list of {b.nout} values")
+            values = [_signal(value) for value in ([result] if whole else result)]
             shapes = [np.shape(v) for v in values]
             if shapes != [np.shape(v) for v in found]:
                 raise Untraceable(f"it gives the shapes {shapes} for {[np.shape(v) for v in found]}")
+            if equations and equations.fails and name == "output":
+                self.failing.append((self.failure, _truth(self._traced(b, equations.fails, u, x))))
         except Untraceable as error:
             self.ways.append((str(b.name), f"{name}: asked in Python, as it cannot be traced: {error}"))
-            return self._in_python(b, method, u, x, found, whole)
+            return self._in_python(b, own, u, x, found, whole)
         self.ways.append((str(b.name), f"{name}: traced"))
         return values
 
-    def _traced(self, b: Any, method: Callable[..., Any], u: Sequence[Signal], x: Any, whole: bool) -> list[Signal]:
-        twins = self._twins_of(b)
-        twin, symbolic = twins.of(b, ()), with_symbolic_math(method)
-        inputs = [np.array(v, dtype=object).view(type(v)) if isinstance(v, np.ndarray) else v for v in u]
-        result = _run(lambda: symbolic(twin, self.time, inputs, None if x is None else x.copy()))
+    def _traced(self, b: Any, rule: Callable[..., Any], u: Sequence[Signal], x: Any, *more: Any) -> Any:
+        equations = equations_of(b)
+        readers = equations.numbers if equations else {}
+        twins, symbolic = self._twins_of(b), with_symbolic_math(rule)
+        twin = twins.of(b, (), readers)
+
+        def ask() -> Any:
+            inputs = [np.array(v, dtype=object).view(type(v)) if isinstance(v, np.ndarray) else v for v in u]
+            return symbolic(twin, self.time, inputs, None if x is None else x.copy(), *more)
+
+        result, again = _run(ask), _run(ask)
         twins.refuse_changes()
+        if _flat(result) != _flat(again):
+            raise Untraceable("it gives something else each time that it is asked")
         reads = sorted(twins.reads)
-        self.numbers.conditions.append((lambda: (_form(b, reads), fingerprint([method])[0]), None))
-        reader = self.numbers.conditions[-1][0]
-        self.numbers.conditions[-1] = (reader, reader())
-        if whole:
-            return [_signal(result)]
-        if not isinstance(result, (list, tuple)) or len(result) != b.nout:
-            raise Untraceable(f"it does not return a list of {b.nout} values")
-        return [_signal(value) for value in result]
+
+        def form() -> Any:
+            return _form(b, reads, readers), _described(rule)
+
+        self.numbers.conditions.append((form, form()))
+        return result
 
     def _twins_of(self, b: Any) -> _Twins:
         twins = self.twins.get(id(b))
@@ -348,10 +366,22 @@ class _Assembly:
     # what detectors look at, and what clocks do
 
     def _guards(self) -> list[tuple[int, float, bool]] | None:
-        for detector, b in self.detectors:
-            if guard_of(getattr(detector, "block", b)) is not None:
+        found = []
+        for k, (detector, b) in enumerate(self.detectors):
+            self.failure = len(self.diagram.order) + len(self.diagram.continuous) + k + 1
+            owner = getattr(detector, "block", b)
+            if guard_of(owner) is not None:
                 raise NotAssembled(f"the detector of {b.name} has an emitter")
-        return None if self.detectors else []
+            equations = equations_of(owner)
+            if equations is None or equations.guard is None:
+                return None
+            try:
+                value = self._traced(owner, equations.guard, self._inputs(owner), self.states.get(owner), detector)
+            except Untraceable:
+                return None
+            found.append((len(self.out), float(getattr(detector, "direction", 0.0)), True))
+            self.out.append(_output(value))
+        return found
 
     def _clocks(self) -> list[tuple[Any, slice, int]]:
         found, parts = [], dict(self.sampled)
@@ -377,7 +407,9 @@ class _Assembly:
 
     def _read_numbers(self) -> None:
         """Give the numbers of blocks that are read their places in p."""
-        nodes = [node for node in alive([*self.out, *self.rates]) if node.primitive is INPUT and node.data[0] == "all"]
+        fails = [condition for _, condition in self.failing]
+        nodes = alive([*self.out, *self.rates, *fails])
+        nodes = [node for node in nodes if node.primitive is INPUT and node.data[0] == "all"]
         groups: dict[int, list[Node]] = {}
         for node in sorted(nodes, key=lambda n: int(n.data[1])):
             groups.setdefault(id(self.places.owners[node.data[1]]), []).append(node)
@@ -385,9 +417,11 @@ class _Assembly:
         for mine in groups.values():
             renamed |= {node.index: self.graph.input("p", len(renamed) + k) for k, node in enumerate(mine)}
             owner, places = self.places.owners[mine[0].data[1]], [self.places[node.data[1]] for node in mine]
-            reader = functools.partial(_array_of, owner, places)
+            equations = equations_of(owner)
+            reader = functools.partial(_array_of, owner, places, equations.numbers if equations else {})
             self.numbers.floats.keep(reader(), reader, np.asarray)
-        self.out, self.rates = _renamed([self.out, self.rates], renamed)
+        self.out, self.rates, fails = _renamed([self.out, self.rates, fails], renamed)
+        self.failing = [(number, condition) for (number, _), condition in zip(self.failing, fails, strict=True)]
 
 
 class _Places(list[_Place]):
@@ -403,8 +437,23 @@ class _Places(list[_Place]):
         self.owners.append(self.owner)
 
 
-def _array_of(owner: Any, places: list[_Place]) -> Array:
-    return np.array(_numbers(owner, places))
+def _array_of(owner: Any, places: list[_Place], readers: Any) -> Array:
+    return np.array(_numbers(owner, places, readers))
+
+
+def _truth(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        value = value.item()
+    if isinstance(value, Node) and not value.primitive.truth:
+        return value != 0.0
+    return value
+
+
+def _flat(result: Any) -> list[Any]:
+    """Return the numbers of a result, symbols by their places, to tell whether another is the same."""
+    parts = result if isinstance(result, (list, tuple)) else [result]
+    items = [x for part in parts for x in np.asarray(symbols(part)).ravel().tolist()]
+    return [x.index if isinstance(x, Node) else repr(x) for x in items]
 
 
 def _integers(value: Any) -> NDArray[np.int64]:

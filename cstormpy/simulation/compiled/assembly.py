@@ -33,18 +33,8 @@ from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
-from cstormpy.simulation.compiled.traced import (
-    Untraceable,
-    _described,
-    _form,
-    _numbers,
-    _output,
-    _Place,
-    _renamed,
-    _run,
-    _Twins,
-    with_symbolic_math,
-)
+from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, with_symbolic_math
+from cstormpy.simulation.compiled.twins import Changed, Place, Twins, described, form, numbers
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 from cstormpy.simulation.diagram import Diagram
 
@@ -152,7 +142,7 @@ class _Assembly:
         self.ways: list[tuple[str, str]] = []
         self.numbers = Numbers()
         self.places = _Places()
-        self.twins: dict[int, _Twins] = {}
+        self.twins: dict[int, Twins] = {}
         self.calls: list[PythonCall] = []
         #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
         self.failure = 0
@@ -314,21 +304,24 @@ class _Assembly:
             return symbolic(twin, self.time, inputs, None if x is None else x.copy(), *more)
 
         result, again = _run(ask), _run(ask)
-        twins.refuse_changes()
+        try:
+            twins.refuse_changes()
+        except Changed as error:
+            raise Untraceable(str(error)) from error
         if _flat(result) != _flat(again):
             raise Untraceable("it gives something else each time that it is asked")
-        reads = sorted(twins.reads)
+        reads = list(twins.reads)
 
-        def form() -> Any:
-            return _form(b, reads, readers), _described(rule)
+        def shape() -> Any:
+            return form(b, reads, readers), twins.fits(b), described(rule)
 
-        self.numbers.conditions.append((form, form()))
+        self.numbers.conditions.append((shape, shape()))
         return result
 
-    def _twins_of(self, b: Any) -> _Twins:
+    def _twins_of(self, b: Any) -> Twins:
         twins = self.twins.get(id(b))
         if twins is None:
-            twins = self.twins[id(b)] = _Twins(self.graph)
+            twins = self.twins[id(b)] = Twins(self.graph)
             twins.places = self.places
         self.places.owner = b
         return twins
@@ -424,7 +417,7 @@ class _Assembly:
         self.failing = [(number, condition) for (number, _), condition in zip(self.failing, fails, strict=True)]
 
 
-class _Places(list[_Place]):
+class _Places(list[Place]):
     """Places of numbers, with the blocks that they are found from."""
 
     def __init__(self) -> None:
@@ -432,13 +425,13 @@ class _Places(list[_Place]):
         self.owners: list[Any] = []
         self.owner: Any = None
 
-    def append(self, place: _Place) -> None:
+    def append(self, place: Place) -> None:
         super().append(place)
         self.owners.append(self.owner)
 
 
-def _array_of(owner: Any, places: list[_Place], readers: Any) -> Array:
-    return np.array(_numbers(owner, places, readers))
+def _array_of(owner: Any, places: list[Place], readers: Any) -> Array:
+    return np.array(numbers(owner, places, readers))
 
 
 def _truth(value: Any) -> Any:

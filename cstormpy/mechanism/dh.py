@@ -33,6 +33,7 @@ from cstormpy.mechanism import checks
 from cstormpy.mechanism.joints import Prismatic, Revolute
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.rotations import cos_sin
 
 __all__ = ["CONVENTIONS", "DHTable", "from_dh", "parameters", "transform"]
 
@@ -48,7 +49,6 @@ _TYPES = {"revolute": Revolute, "prismatic": Prismatic}
 _LINK = ("mass", "com", "inertia", "allow_impossible")
 _JOINT = ("damping", "friction", "friction_velocity", "armature", "stiffness", "rest", "limits")
 _KEYS = (*_PARAMETERS, "type", "name", "joint", *_LINK, *_JOINT)
-_NOTHING = 4 * float(np.finfo(np.float64).eps)
 
 
 class DHTable(NamedTuple):
@@ -106,7 +106,7 @@ def _link(row: Mapping[str, Any], k: int, parent: str | None, before: Array, con
     theta, d, a, alpha = (row[key] for key in _PARAMETERS)
     options = {key: row[key] for key in _JOINT if key in row}
     if convention == "standard":  # z of the frame before, as the frame at the far end sees it
-        c, s = _cos_sin(alpha)
+        c, s = cos_sin(alpha)
         options.update(axis=(0.0, s, c), point=(-a, 0.0, 0.0))
     else:
         options["axis"] = (0.0, 0.0, 1.0)
@@ -122,7 +122,7 @@ def transform(theta: float, d: float, a: float, alpha: float, convention: str = 
     >>> transform(0.0, 0.1, 0.2, math.pi / 2).tolist()[1:3]
     [[0.0, 0.0, -1.0, 0.0], [0.0, 1.0, 0.0, 0.1]]
     """
-    (ct, st), (ca, sa) = _cos_sin(theta), _cos_sin(alpha)
+    (ct, st), (ca, sa) = cos_sin(theta), cos_sin(alpha)
     if convention == "standard":
         rows = [[ct, -st * ca, st * sa, a * ct], [st, ct * ca, -ct * sa, a * st], [0.0, sa, ca, d]]
     else:
@@ -135,18 +135,8 @@ def parameters(pose: Array, convention: str) -> tuple[float, float, float, float
     R, (x, y, z) = pose[:3, :3], pose[:3, 3].tolist()
     if convention == "standard":
         theta, alpha = math.atan2(R[1, 0], R[0, 0]), math.atan2(R[2, 1], R[2, 2])
-        c, s = _cos_sin(theta)
+        c, s = cos_sin(theta)
         return theta, z, c * x + s * y, alpha
     theta, alpha = math.atan2(-R[0, 1], R[0, 0]), math.atan2(-R[1, 2], R[2, 2])
-    c, s = _cos_sin(alpha)
+    c, s = cos_sin(alpha)
     return theta, c * z - s * y, x, alpha
-
-
-def _cos_sin(angle: float) -> tuple[float, float]:
-    """Return cosine and sine, without the rounding of π where the angle is a quarter turn or several."""
-    c, s = math.cos(angle), math.sin(angle)
-    if abs(c) <= _NOTHING:
-        return 0.0, math.copysign(1.0, s)
-    if abs(s) <= _NOTHING:
-        return math.copysign(1.0, c), 0.0
-    return c, s

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
+from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.joints import Joint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.questions import Questions
 from cstormpy.mechanism.topology import check_links, index_names, parent_indices, select_names
 from cstormpy.mechanism.values import Value, frozen
 
-if TYPE_CHECKING:
-    from cstormpy.mechanism.dh import DHTable
-
 __all__ = ["Mechanism"]
 
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(Questions, Value):
+class Mechanism(Questions, Formats, Value):
     """A branched mechanism: immutable, validated when made, compared by content.
 
     The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is
@@ -224,109 +221,6 @@ class Mechanism(Questions, Value):
         from cstormpy.mechanism import welding
 
         return welding.without_fixed(self)
-
-    @classmethod
-    def from_dh(
-        cls,
-        table: Iterable[Any],
-        convention: str = "standard",
-        *,
-        base: ArrayLike | None = None,
-        gravity: ArrayLike = (0.0, -9.81, 0.0),
-        actuated: Iterable[str] | None = None,
-        active: Iterable[str] = (),
-    ) -> Mechanism:
-        """Return the serial arm of a table of Denavit's and Hartenberg's parameters.
-
-        Parameters
-        ----------
-        table : iterable
-            A row for each link, from the base outwards: (theta, d, a, alpha), followed by "prismatic" where the joint
-            is; or a dict with these four as keys (what is missing is 0), "type", "name" and "joint" (names of the link
-            and its joint; "link1", "joint1" unless given), the link's "mass", "com" and "inertia" in the frame of the
-            row, and the joint's "damping", "limits" and whatever else `Revolute` takes. Angles in rad, lengths in m.
-            The coordinate is added to theta of a revolute joint and to d of a prismatic one.
-        convention : {"standard", "modified"}
-            Pose of a row's frame in the one before: Rz(theta) Tz(d) Tx(a) Rx(alpha), where the joint moves about z of
-            the frame before (Paul, Corke, Xiang), or Rx(alpha) Tx(a) Rz(theta) Tz(d), where it moves about its own
-            (Craig).
-        base : array_like, (4, 4), optional
-            Pose of frame 0 in the base's frame.
-        gravity, actuated, active
-            As of the constructor.
-
-        Raises
-        ------
-        ShapeError, InvalidValue, NonFinite, InvalidType, UnknownName
-            Naming the row, counted from 1.
-
-        Examples
-        --------
-        The two-link manipulator of Xiang, Arora and Abdel-Malek (2008), Table 2:
-
-        >>> rod = {"a": 0.4, "mass": 0.5, "com": (-0.2, 0, 0), "inertia": [[0, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]}
-        >>> arm = Mechanism.from_dh([rod, rod], gravity=(0, -9.8062, 0))
-        >>> arm.inverse_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
-        array([3.92248, 0.98062])
-        """
-        from cstormpy.mechanism import dh
-
-        return dh.from_dh(table, convention, base=base, gravity=gravity, actuated=actuated, active=active)
-
-    def to_dh(self, convention: str = "standard") -> DHTable:
-        """Return a serial arm as a table of Denavit's and Hartenberg's parameters.
-
-        Link frames that are frames of the convention stay; others are laid on the common normals of the joints' axes,
-        with centres of mass and inertias carried over. Either way ``Mechanism.from_dh(rows, convention, base=base)``,
-        under the same gravity and with the same drive, has the same dynamics in the same coordinates.
-
-        Returns
-        -------
-        DHTable
-            `rows`, as `from_dh` takes them, and `base`, the pose of frame 0 in the base's frame.
-
-        Raises
-        ------
-        InvalidValue
-            Naming the joint or link that no table tells of: a fixed joint or a screw, a branch, axes so nearly parallel
-            that their common normal is too far away.
-
-        Examples
-        --------
-        >>> from cstormpy.mechanism import library
-        >>> rows, base = library.puma560().to_dh()
-        >>> [rows[2][key] for key in ("theta", "d", "a")]
-        [0.0, 0.15005, 0.0203]
-        """
-        from cstormpy.mechanism import dh_frames
-
-        return dh_frames.to_dh(self, convention)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content as plain dictionaries, lists, numbers and text, as it is saved to JSON."""
-        from cstormpy.mechanism import files
-
-        return files.to_dict(self)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Mechanism:
-        """Return the mechanism of what `to_dict` returned; FileFormatError names the place of what is wrong."""
-        from cstormpy.mechanism import files
-
-        return files.from_dict(content)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as readable JSON; an existing file is replaced at once or not at all."""
-        from cstormpy.mechanism import files
-
-        files.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
-        """Load from JSON; FileFormatError names the file and the place, OSError is passed on."""
-        from cstormpy.mechanism import files
-
-        return files.load(path)
 
     def __repr__(self) -> str:
         count = f"{len(self.links)} link{'s' if len(self.links) > 1 else ''}"

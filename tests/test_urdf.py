@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +15,8 @@ from hypothesis import strategies as st
 from random_mechanisms import random_mechanism
 from urdf_texts import random_urdf
 
+from cstormpy import Simulation, cli
+from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType, InvalidValue, NonFinite
 from cstormpy.mechanism import (
     Fixed,
@@ -26,6 +31,7 @@ from cstormpy.mechanism import (
     urdf,
     xml_elements,
 )
+from cstormpy.simulation.showing import controls_of
 
 BODY = (
     "<inertial><origin xyz='0.5 0 0'/><mass value='2'/>"
@@ -493,3 +499,54 @@ class TestTaken:
         path = tmp_path / "arm"
         library.acrobot().save(path)
         assert as_mechanism(path) == library.acrobot()
+
+    def test_by_a_block_that_a_bd_file_holds(self, tmp_path):
+        """A .bd file can hold the path of a robot in place of a mechanism."""
+        path = tmp_path / "arm.urdf"
+        path.write_text(ARM)
+        text = Path(_posture.__file__).with_name("two_link_arm.bd").read_text()
+        (tmp_path / "arm.bd").write_text(text.replace('"planar_2r"', json.dumps(str(path))))
+        bd = Simulation(graphics=False).load(tmp_path / "arm.bd")
+        assert bd.blocknames["plant"].mech == Mechanism.from_urdf(ARM)
+
+
+class TestShown:
+    """`cstorm show` prints what a mechanism is, and opens its view with a slider for each joint."""
+
+    def test_what_it_says(self, tmp_path, capsys, caplog):
+        path = tmp_path / "arm.urdf"
+        path.write_text(ARM.replace("</robot>", "<gazebo/></robot>"))
+        assert cli.main(["show", str(path), "--no-live"]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert shown[0] == "Mechanism of 2 links, n = 2, gravity (0, 0, -9.81)"
+        assert shown[-1] == "mass 4 kg, 2 coordinates, 2 with a motor, 0 of prescribed motion"
+        assert said(caplog) == ["arm.urdf: elements that the dynamics do not need are skipped: 1 <gazebo>"]
+        path.write_text("<robot/>")
+        assert cli.main(["show", str(path)]) == 1
+        assert capsys.readouterr().err == f"cstorm: {path}: line 1: <robot> has no links\n"
+
+    def test_sliders_have_the_joints_ranges(self):
+        sim = Simulation(graphics=False)
+        bd = _posture.build(sim, Mechanism.from_urdf(ARM))
+        ranges = {knob.block: knob.range() for knob in controls_of(bd)}
+        assert ranges == {"shoulder": (-1.0, 2.0, False), "elbow": (-math.pi, math.pi, False)}
+
+    def test_a_slider_moves_its_joint(self):
+        sim = Simulation(graphics=False)
+        bd = _posture.build(sim, library.planar_2r(), [0.1, 0.2])
+
+        def turn():
+            bd.blocknames["elbow"].value = 0.7
+
+        out = sim.run(bd, T=1.0, at={0.5: turn}, watch=["q"], live=False)
+        np.testing.assert_allclose(out.signal("q")[0], [0.1, 0.2])
+        np.testing.assert_allclose(out.signal("q")[-1], [0.1, 0.7])
+
+    @pytest.mark.parametrize("limits", [None, (-1, 2), (None, -5), (7, None), (-1, None), (2, 3)])
+    def test_the_sliders_stand_in_their_ranges(self, limits):
+        mech = Mechanism([Link("a", None, Revolute((0, 0, 1), limits=limits, name="j"), mass=1.0)])
+        (knob,) = controls_of(_posture.build(Simulation(graphics=False), mech))
+        low, high, log = knob.range()
+        assert low <= knob.value <= high and low < high
+        assert not limits or all(end is None or end in (low, high) for end in limits)
+        assert not log or low > 0

@@ -5,20 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
+from cstormpy.dynamics.border import (
+    BaseLike,
+    Samples,
+    WrenchLike,
+    read_loads,
+    read_samples,
+    refuse_non_finite_samples,
+)
+from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.running import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
+from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import is_symbolic, symbols
+from cstormpy.kernels import layout
+from cstormpy.mechanism.tables import tables_of
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
+
+_VALUES = Question()
 
 __all__ = ["HybridDynamics", "hybrid_dynamics", "hybrid_evaluator"]
 
@@ -109,15 +122,22 @@ def hybrid_dynamics(
 
     `drive` is one of `mechanism.tables.tables_of`; `name` is what messages call u.
     """
-    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base)
+    if are_plain_rows(q, qd, u, wrench, base, threads):
+        y = np.empty(q.shape)  # type: ignore[union-attr]
+        if rows_filled(mech, drive, _VALUES, (q, qd, u, y), threads):  # type: ignore[arg-type]
+            return y
+    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base, finite=False)
     return samples.shaped(_run(mech, samples, threads, drive))
 
 
-def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
-    from cstormpy.dynamics.lines import filled
-    from cstormpy.dynamics.tracing import Question, answer_symbols
-    from cstormpy.mechanism.tables import tables_of
+def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any) -> bool:
+    """Tell whether these may be arrays of rows that need no reading: the line itself looks at them."""
+    if not (type(q) is type(qd) is type(u) is np.ndarray and wrench is None and base is None):
+        return False
+    return q.ndim == 2 and len(q) >= layout.LANES and (type(threads) is int or threads is None)
 
+
+def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
     out = samples.room(mech.n)
     thread_count(threads)
     question = Question.of_samples(mech, samples)
@@ -126,6 +146,7 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
         return out
     if samples.count == 0 or filled(mech, drive, question, samples, (out,), threads):
         return out
+    refuse_non_finite_samples(mech, samples)
     from cstormpy.kernels import entries_hybrid as entries
 
     if samples.one_at_rest:
@@ -146,9 +167,6 @@ def hybrid_evaluator(
 
     `Mechanism.hybrid_evaluator` says more.
     """
-    from cstormpy.dynamics.lines import prepared
-    from cstormpy.dynamics.tracing import Question
-
     loads = read_loads(mech, wrench)
     questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
     y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 _VALUES = Question()
 
-__all__ = ["HybridDynamics", "hybrid_dynamics", "hybrid_evaluator"]
+__all__ = ["HybridDynamics", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator"]
 
 
 class HybridDynamics:
@@ -77,7 +77,7 @@ class HybridDynamics:
         return f"{type(self).__name__}(qdd={self.qdd!r}, tau={self.tau!r})"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Together:
     """What was found and what was given, put together when asked for: fresh memory costs as much as some samples."""
 
@@ -103,8 +103,24 @@ class Together:
 
 def put_together(y: Array, u: ArrayLike, active: NDArray[np.bool_]) -> Together:
     """Return y, qdd and tau: what was found, and where that and what was given belong."""
+    if type(y) is type(u) is np.ndarray and u.dtype is y.dtype:
+        return Together(y, u.copy(), active)
     given = symbols(u) if is_symbolic(u) or is_symbolic(y) else np.array(u, dtype=np.float64)  # a copy: u is the user's
     return Together(y, given, active)
+
+
+def hybrid_answer(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> HybridDynamics:
+    """Return the whole answer of `Mechanism.hybrid_dynamics`."""
+    y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
+    return HybridDynamics(put_together(y, u, mech.active_mask))
 
 
 def hybrid_dynamics(
@@ -184,7 +200,7 @@ def hybrid_evaluator(
         parts = empty(three)
         if whole(q, qd, u, parts) == 0:
             return HybridDynamics(parts)
-        return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u, wrench), u, mech.active_mask))
+        return hybrid_answer(mech, q, qd, u, wrench)
 
     return evaluate, answer
 

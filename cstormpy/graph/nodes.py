@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
-__all__ = ["Graph", "Node", "SymbolicBranch", "where"]
+__all__ = ["Graph", "Node", "SymbolicBranch", "require_zero", "where"]
 
 
 class SymbolicBranch(InvalidType):
@@ -17,12 +17,20 @@ class SymbolicBranch(InvalidType):
 
 
 class Graph:
-    """The nodes of one computation, in the order in which they were made; no two of them are alike."""
+    """The nodes of one computation, in the order in which they were made; no two of them are alike.
 
-    __slots__ = ("_known", "nodes")
+    Attributes
+    ----------
+    nodes : list of Node
+    required : list of Node
+        Numbers that are 0 where all goes well, see `require_zero`.
+    """
+
+    __slots__ = ("_known", "nodes", "required")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.required: list[Node] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
@@ -46,6 +54,14 @@ class Graph:
             node = self._known[key] = Node(self, len(self.nodes), primitive, args, data)
             self.nodes.append(node)
         return node
+
+    @property
+    def status(self) -> Any:
+        """0 where all that is required is 0, else 1."""
+        found: Any = 0.0
+        for number in self.required:
+            found = apply(p.SELECT, apply(p.UNEQUAL, number, 0.0), 1.0, found)
+        return found
 
     def input(self, name: str, i: int = 0, *, ordinary: bool = False) -> Node:
         """Return the symbol of the number ``name[i]``; an `ordinary` one is never 0, 1 or -1."""
@@ -189,6 +205,24 @@ class Node(Symbol):
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Return a where a condition holds, else b; of symbols and floats."""
     return apply(p.SELECT, condition, a, b) if isinstance(condition, Symbol) else (a if condition else b)
+
+
+def require_zero(number: Any) -> None:
+    """Note that a number must be 0: elsewhere nothing counts that its graph computes, and whoever asks says why.
+
+    A truth counts as 1.
+
+    Raises
+    ------
+    InvalidValue
+        If the number is known, and is not 0.
+    """
+    if isinstance(number, Node):
+        number = number.number()
+        if all(known is not number for known in number.graph.required):
+            number.graph.required.append(number)
+    elif number != 0:
+        raise InvalidValue(f"what is written down fails for all numbers: expected status 0, got {number}")
 
 
 def alive(outputs: Iterable[Any]) -> list[Node]:

@@ -29,9 +29,8 @@ from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import INPUT, alive
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import Emitter, named
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.twins import Changed, Twins, form, numbers
+from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, described, form, numbers
 
 __all__ = ["Untraceable", "traced"]
 
@@ -49,6 +48,7 @@ def traced(
     function: Callable[..., Any],
     method: Callable[..., Any],
     given: Sequence[Value],
+    readers: Readers | None = None,
 ) -> list[Value]:
     """Emit a method of a block or law by its trace, and return what it returns, a list as its parts.
 
@@ -63,18 +63,21 @@ def traced(
         Calls it with the twin.
     given : sequence of Value
         The signals that it takes, as expressions; it is given symbols of the same shapes.
+    readers : mapping of str to function of the owner, optional
+        Attributes of the twin that are numbers whatever they are in the owner, and how they are read.
 
     Raises
     ------
     Untraceable
     """
-    first, second = (_Trace(read(), method, [v.shape for v in given]) for _ in range(2))
+    readers = readers or {}
+    first, second = (_Trace(read(), method, [v.shape for v in given], readers) for _ in range(2))
     if first.text != second.text:
         raise Untraceable("it gives something else each time that it is asked")
     trace = first
-    e.depends(lambda: (form(read(), trace.reads), trace.twins.fits(read()), fingerprint([function])[0]))
+    e.depends(lambda: (form(read(), trace.reads, readers), trace.twins.fits(read()), described(function)))
     addresses = e.integers(lambda: trace.addresses)
-    table = e.numbers(lambda: numbers(read(), trace.used))
+    table = e.numbers(lambda: numbers(read(), trace.used, readers))
     stored = e.store(list(given), e.scratch(trace.size))
     out = e.scratch(trace.count)
     filled = f"w[{out}:{out + trace.count}]"
@@ -105,7 +108,9 @@ class _Trace:
         The code, by which it is known.
     """
 
-    def __init__(self, owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> None:
+    def __init__(
+        self, owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]], readers: Readers
+    ) -> None:
         graph = Graph()
         self.twins = twins = Twins(graph)
         inputs: list[Any] = []
@@ -115,7 +120,7 @@ class _Trace:
             nodes = [graph.input("x", self.size + k) for k in range(count)]
             inputs.append(nodes[0] if shape == () else symbols(nodes).reshape(shape))
             self.size += count
-        result = _run(lambda: method(twins.of(owner), *inputs))
+        result = _run(lambda: method(twins.of(owner, (), readers), *inputs))
         try:
             twins.refuse_changes()
         except Changed as error:

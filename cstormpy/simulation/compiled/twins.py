@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, cast
@@ -23,7 +23,10 @@ from cstormpy.mechanism.symbolic import SymbolicMechanism
 from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 
-__all__ = ["Changed", "Place", "Twins", "form", "numbers"]
+__all__ = ["Changed", "Place", "Readers", "Twins", "described", "form", "numbers"]
+
+#: What is read of an owner as numbers, by the name of the attribute that the twin has for it.
+Readers = Mapping[str, Callable[[Any], Any]]
 
 #: Arrays, lists and mappings with more entries are no parameters: they stay as they are.
 _LARGEST = 256
@@ -73,8 +76,11 @@ class Twins:
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
 
-    def of(self, owner: Any, path: Path = ()) -> Any:
-        """Return the twin of an object that stands at the end of a path."""
+    def of(self, owner: Any, path: Path = (), readers: Readers | None = None) -> Any:
+        """Return the twin of an object that stands at the end of a path.
+
+        Attributes that `readers` name are numbers in it, whatever they are in the object.
+        """
         if id(owner) in self._made:
             return self._made[id(owner)]
         if isinstance(owner, types.FunctionType):
@@ -86,6 +92,8 @@ class Twins:
         held = object.__getattribute__(twin, "__dict__")
         for name, value in vars(owner).items():
             held[name] = self._twin_of(value, (*path, name))
+        for name, read in (readers or {}).items():
+            held[name] = self._twin_of(_as_parameter(read(owner)), (*path, name), any_size=True)
         self._before.append((twin, dict(held)))
         return twin
 
@@ -110,10 +118,10 @@ class Twins:
 
         return type(kind.__name__, (kind,), {"__getattribute__": look, "__module__": kind.__module__})
 
-    def _twin_of(self, value: Any, path: Path) -> Any:
+    def _twin_of(self, value: Any, path: Path, any_size: bool = False) -> Any:
         if _is_number(value):
             return self._symbol(path, 0)
-        if _is_numbers(value):
+        if _is_numbers(value, any_size):
             return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
         if _is_container(value):
             return self._container(value, path)
@@ -161,8 +169,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (float, np.floating))
 
 
-def _is_numbers(value: Any) -> bool:
-    return type(value) is np.ndarray and value.dtype == np.float64 and 0 < value.size <= _LARGEST
+def _is_numbers(value: Any, any_size: bool = False) -> bool:
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    return plain and value.size > 0 and (any_size or value.size <= _LARGEST)
+
+
+def _as_parameter(value: Any) -> Any:
+    """Return a number as float, an array of numbers as one of floats, anything else as it is."""
+    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return np.asarray(value, dtype=np.float64)
+    return value
 
 
 def _is_container(value: Any) -> bool:
@@ -201,8 +219,10 @@ _HEAP_TYPE = 1 << 9
 # What an object holds now ---------------------------------------------------------------------------------
 
 
-def _at(owner: Any, path: Path) -> Any:
+def _at(owner: Any, path: Path, readers: Readers | None = None) -> Any:
     """Return what stands at the end of a path."""
+    if readers and len(path) == 1 and path[0] in readers:
+        return _as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, _Table):
             owner = getattr(tables_of(owner), step.name)
@@ -213,24 +233,29 @@ def _at(owner: Any, path: Path) -> Any:
     return owner
 
 
-def numbers(owner: Any, places: Sequence[Place]) -> list[float]:
+def numbers(owner: Any, places: Sequence[Place], readers: Readers | None = None) -> list[float]:
     """Return the numbers of an object as they are now."""
     found: list[float] = []
     for path, group in groupby(places, lambda place: place.path):
-        value = np.ravel(_at(owner, path))
-        found += [float(value[place.index]) for place in group]
+        value = _at(owner, path, readers)
+        flat = value.ravel().tolist() if isinstance(value, np.ndarray) else [float(value)]
+        found += [flat[place.index] for place in group]
     return found
 
 
-def form(owner: Any, reads: Sequence[tuple[Path, str]]) -> Any:
+def form(owner: Any, reads: Sequence[tuple[Path, str]], readers: Readers | None = None) -> Any:
     """Return what a method depends on beside numbers: its code, and what stands in the attributes that it looks at."""
     if isinstance(owner, types.FunctionType):
         return fingerprint([owner])[0]
     parts: list[Any] = [type(owner)]
     for path, name in reads:
+        if path == () and name in (readers or {}):
+            value = _at(owner, (name,), readers)
+            parts.append((path, name, np.shape(value) if _is_numbers(value, any_size=True) else described(value)))
+            continue
         holder = _at(owner, path)
         held = vars(holder)
-        parts.append((path, name, _described(held[name] if name in held else _of_class(type(holder), name))))
+        parts.append((path, name, described(held[name] if name in held else _of_class(type(holder), name))))
     return tuple(parts)
 
 
@@ -239,15 +264,19 @@ def _of_class(kind: type, name: str) -> Any:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-def _described(value: Any) -> Any:
+def described(value: Any) -> Any:
+    """Return what tells a value from others that would shape what is written down in another way."""
     if _is_number(value):
         return float
     if _is_numbers(value):
         return value.shape
     if _is_container(value):
         entries = value.items() if isinstance(value, dict) else enumerate(value)
-        return type(value), tuple((key, _described(entry)) for key, entry in entries)
-    if isinstance(value, (bool, int, str, bytes, type(None), tuple, frozenset)):
+        return type(value), tuple((key, described(entry)) for key, entry in entries)
+    if type(value) in (list, tuple, dict):
+        items = value.items() if isinstance(value, dict) else value
+        return type(value), tuple(map(described, items))
+    if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
         return repr(value)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -38,6 +38,8 @@ from cstormpy.simulation.compiled.registry import Value
 
 __all__ = ["Untraceable", "traced"]
 
+#: What is read of an owner as numbers, by the name of the attribute that the twin has for it.
+Readers = Mapping[str, Callable[[Any], Any]]
 #: Arrays with more numbers are no parameters: they stay as they are.
 _LARGEST = 256
 #: A trace with more operations is left to the other ways.
@@ -54,6 +56,7 @@ def traced(
     function: Callable[..., Any],
     method: Callable[..., Any],
     given: Sequence[Value],
+    readers: Readers | None = None,
 ) -> list[Value]:
     """Emit a method of a block or law by its trace, and return what it returns, a list as its parts.
 
@@ -68,18 +71,21 @@ def traced(
         Calls it with the twin.
     given : sequence of Value
         The signals that it takes, as expressions; it is given symbols of the same shapes.
+    readers : mapping of str to function of the owner, optional
+        Attributes of the twin that are numbers whatever they are in the owner, and how they are read.
 
     Raises
     ------
     Untraceable
     """
-    first, second = (_Trace(read(), method, [v.shape for v in given]) for _ in range(2))
+    readers = readers or {}
+    first, second = (_Trace(read(), method, [v.shape for v in given], readers) for _ in range(2))
     if first.text != second.text:
         raise Untraceable("it gives something else each time that it is asked")
     trace = first
-    e.depends(lambda: (_form(read(), trace.reads), fingerprint([function])[0]))
+    e.depends(lambda: (_form(read(), trace.reads, readers), _described(function)))
     addresses = e.integers(lambda: trace.addresses)
-    numbers = e.numbers(lambda: _numbers(read(), trace.used))
+    numbers = e.numbers(lambda: _numbers(read(), trace.used, readers))
     stored = e.store(list(given), e.scratch(trace.size))
     out = e.scratch(trace.count)
     filled = f"w[{out}:{out + trace.count}]"
@@ -109,7 +115,9 @@ class _Trace:
         The code, by which it is known.
     """
 
-    def __init__(self, owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> None:
+    def __init__(
+        self, owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]], readers: Readers
+    ) -> None:
         graph = Graph()
         twins = _Twins(graph)
         inputs: list[Any] = []
@@ -119,7 +127,7 @@ class _Trace:
             nodes = [graph.input("x", self.size + k) for k in range(count)]
             inputs.append(nodes[0] if shape == () else symbols(nodes).reshape(shape))
             self.size += count
-        twin = twins.of(owner, ())
+        twin = twins.of(owner, (), readers)
         result = _run(lambda: method(twin, *inputs))
         twins.refuse_changes()
         self.reads = sorted(twins.reads)
@@ -228,7 +236,7 @@ class _Twins:
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[str, Any]]] = []
 
-    def of(self, owner: Any, path: tuple[str, ...]) -> Any:
+    def of(self, owner: Any, path: tuple[str, ...], readers: Readers | None = None) -> Any:
         """Return the twin of an object that stands at the end of a path."""
         if id(owner) in self._made:
             return self._made[id(owner)]
@@ -239,6 +247,8 @@ class _Twins:
         held = object.__getattribute__(twin, "__dict__")
         for name, value in vars(owner).items():
             held[name] = self._twin_of_attribute(value, (*path, name))
+        for name, read in (readers or {}).items():
+            held[name] = self._twin_of_attribute(_as_parameter(read(owner)), (*path, name), any_size=True)
         self._before.append((twin, dict(held)))
         return twin
 
@@ -252,10 +262,10 @@ class _Twins:
 
         return type(kind.__name__, (kind,), {"__getattribute__": look, "__module__": kind.__module__})
 
-    def _twin_of_attribute(self, value: Any, path: tuple[str, ...]) -> Any:
+    def _twin_of_attribute(self, value: Any, path: tuple[str, ...], any_size: bool = False) -> Any:
         if _is_number(value):
             return self._symbol(path, 0)
-        if _is_numbers(value):
+        if _is_numbers(value, any_size):
             return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
         return self.of(value, path) if _is_own(value) else value
 
@@ -276,8 +286,18 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (float, np.floating))
 
 
-def _is_numbers(value: Any) -> bool:
-    return type(value) is np.ndarray and value.dtype == np.float64 and 0 < value.size <= _LARGEST
+def _is_numbers(value: Any, any_size: bool = False) -> bool:
+    plain = type(value) is np.ndarray and value.dtype == np.float64
+    return plain and value.size > 0 and (any_size or value.size <= _LARGEST)
+
+
+def _as_parameter(value: Any) -> Any:
+    """Return a number as float, an array of numbers as one of floats, anything else as it is."""
+    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return np.asarray(value, dtype=np.float64)
+    return value
 
 
 #: Packages whose objects are no parts of a user's block or law.
@@ -303,27 +323,40 @@ def _is_own(value: Any) -> bool:
 _HEAP_TYPE = 1 << 9
 
 
-def _numbers(owner: Any, used: Sequence[_Place]) -> list[float]:
+def _numbers(owner: Any, used: Sequence[_Place], readers: Readers) -> list[float]:
     """Return the numbers of an object as they are now."""
-    found = []
+    found: list[float] = []
+    path: tuple[str, ...] | None = None
     for place in used:
-        value = owner
-        for name in place.path:
-            value = vars(value)[name]
-        found.append(float(np.ravel(value)[place.index]))
+        if place.path != path:
+            path = place.path
+            value = _at(owner, path, readers)
+            flat = value.ravel().tolist() if isinstance(value, np.ndarray) else [float(value)]
+        found.append(flat[place.index])
     return found
 
 
-def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]]) -> Any:
+def _at(owner: Any, path: Sequence[str], readers: Readers) -> Any:
+    """Return what stands at the end of a path of attributes."""
+    if len(path) == 1 and path[0] in readers:
+        return _as_parameter(readers[path[0]](owner))
+    value = owner
+    for name in path:
+        value = vars(value)[name]
+    return value
+
+
+def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]], readers: Readers) -> Any:
     """Return what a trace depends on beside numbers: the code, and what stands in the attributes that it looks at."""
     if isinstance(owner, types.FunctionType):
         return fingerprint([owner])[0]
     parts: list[Any] = [type(owner)]
     for path, name in reads:
-        holder = owner
-        for step in path:
-            holder = vars(holder)[step]
-        held = vars(holder)
+        if path == () and name in readers:
+            value = _at(owner, (name,), readers)
+            parts.append((path, name, np.shape(value) if _is_numbers(value, any_size=True) else _described(value)))
+            continue
+        held = vars(holder := _at(owner, path, {}))
         parts.append((path, name, _described(held[name] if name in held else _of_class(type(holder), name))))
     return tuple(parts)
 
@@ -338,7 +371,10 @@ def _described(value: Any) -> Any:
         return float
     if _is_numbers(value):
         return value.shape
-    if isinstance(value, (bool, int, str, bytes, type(None), tuple, frozenset)):
+    if isinstance(value, (list, tuple, dict)):
+        items = value.items() if isinstance(value, dict) else value
+        return type(value), tuple(repr(item) if _is_number(item) else _described(item) for item in items)
+    if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
         return repr(value)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()

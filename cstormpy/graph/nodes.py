@@ -58,6 +58,39 @@ class Graph:
 
 #: The numbers that a graph is a function of. They have no code: an emitter loads them.
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+#: A run of these, (name, first, count): an emitter knows where it stands. `tables` says more.
+TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+
+
+def _look_up(table: Any, index: float, last: float) -> float:
+    return float(table[int(min(max(index, 0.0), last))])
+
+
+def _known_place(table: Any, index: Any, last: float) -> Any:
+    if isinstance(index, Symbol):
+        return None
+    return table.graph.input(table.data[0], table.data[1] + int(min(max(index, 0.0), last)))
+
+
+#: The number of a table at an index, of which the last is given. `derivatives` knows how it changes with the table.
+LOOKUP = Primitive(
+    "lookup",
+    3,
+    _look_up,
+    "{}[{}]",
+    lambda e, table, index, last: e.looked_up(table, index, last),
+    lambda r, *args: (None, None, None),
+    simplify=_known_place,
+)
+#: How many numbers of a table, of which there are `count`, are at most x.
+SEARCH = Primitive(
+    "search",
+    3,
+    lambda table, x, count: float(sum(x >= number for number in table)),
+    "searched({}, {})",
+    lambda e, table, x, count: e.searched(table, x, count),
+    lambda r, *args: (None, None, None),
+)
 
 
 def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -159,6 +192,10 @@ class Node(Symbol):
     def __ne__(self, other: object) -> Any:
         return _unequal(self, other)
 
+    def astype(self, dtype: Any) -> Any:
+        """Return this number as NumPy's numbers do: without what stands behind the point where it is to be whole."""
+        return apply(p.TRUNC, self.number()) if dtype in (int, "int", "int64", "intp") else self
+
     def square(self) -> Any:
         """Return x²."""
         return self * self
@@ -214,6 +251,8 @@ def short(x: Any, room: int = 60) -> str:
             return repr(float(x)), 3
         if x.primitive is INPUT:
             return f"{x.data[0]}[{x.data[1]}]", 3
+        if x.primitive is TABLE:
+            return f"{x.data[0]}[{x.data[1]}:{x.data[1] + x.data[2]}]", 3
         if room <= 0:
             return "…", 3
         binding = _BINDING.get(x.primitive.name, 0 if x.primitive.truth else 3)

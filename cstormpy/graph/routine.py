@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cstormpy.errors import InvalidType
 from cstormpy.graph.emission import LANES, Emitter
-from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.transposition import load_rows, store_rows
 
 __all__ = ["Routine"]
@@ -46,7 +47,7 @@ class Routine:
     @property
     def operations(self) -> int:
         """The number of operations of a sample."""
-        return sum(node.primitive is not INPUT for node in self._alive)
+        return sum(node.primitive not in (INPUT, TABLE) for node in self._alive)
 
     def _pointers(self, kind: str) -> str:
         return ", ".join(f"{kind} %{name}" for name in (*self.shared, *self.rows, *self.outputs))
@@ -129,6 +130,10 @@ class Routine:
             if node.primitive is INPUT:
                 if node.data[0] in self.shared:
                     shared[node.index] = outer.load_same(f"%{node.data[0]}", node.data[1])
+            elif node.primitive is TABLE:
+                if node.data[0] not in self.shared:
+                    raise InvalidType("a table stands among the numbers that all samples share")
+                outer.nodes([node], shared)
             elif all(a.index in shared for a in node.args if isinstance(a, Node)):
                 outer.nodes([node], shared)
         needed = {
@@ -142,7 +147,7 @@ class Routine:
             if isinstance(x, Node) and x.index in shared:
                 needed[x.index] = x
         # they wait in memory, from where a machine's instruction takes one number into all lanes
-        kept = [node for node in needed.values() if not node.primitive.truth and node.primitive is not INPUT]
+        kept = [n for n in needed.values() if not n.primitive.truth and n.primitive not in (INPUT, TABLE)]
         outer.lines.append(f"  %kept = alloca double, i64 {len(kept) + 1}, align 64")
         places = {node.index: ("%kept", k) for k, node in enumerate(kept)}
         for node in kept:
@@ -150,7 +155,9 @@ class Routine:
             outer.lines.append(f"  store double {shared[node.index]}, ptr {place}, align 8")
         values = {}
         for index, node in needed.items():
-            if node.primitive.truth:
+            if node.primitive is TABLE:
+                values[index] = shared[index]
+            elif node.primitive.truth:
                 values[index] = inner.splat(shared[index], "i1")
             elif node.primitive is INPUT:
                 values[index] = inner.load_same(f"%{node.data[0]}", node.data[1])

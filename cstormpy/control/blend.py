@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.control.formulas import clipped
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.own import OwnLaw, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import is_single
-from cstormpy.control.formulas import clipped
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism, checks
@@ -21,7 +20,16 @@ Target = tuple[Array, Array, Array]
 #: What a law takes for a reference: a posture, a motion at one time, or a function of time.
 ReferenceLike = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike] | Callable[[float], Target] | Curve | None
 
-__all__ = ["Law", "Off", "ReferenceLike", "Target", "mechanism_of"]
+__all__ = ["Law", "Off", "ReferenceLike", "Target", "clipped", "mechanism_of"]
+
+
+def clipped(tau: Array, limit: Array) -> Array:
+    """Return the torques within ±limit.
+
+    >>> clipped(np.array([3.0, -5.0]), np.array([4.0, 4.0])).tolist()
+    [3.0, -4.0]
+    """
+    return np.minimum(np.maximum(tau, -limit), limit)
 
 
 class Law:

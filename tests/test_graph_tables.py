@@ -68,7 +68,7 @@ def test_a_table_is_looked_up_as_numpy_does(line):
 
 def test_what_is_looked_up_has_the_derivatives_of_differences(line):
     """To the time, and to each number of the table: along a direction and of a weighted sum."""
-    graph, tables, times, rows, p = line
+    graph, tables, times, _, p = line
     t = graph.input("x")
     outputs = list(interpolated(*tables, t))
     inputs = [graph.input("p", k) for k in range(len(p))]
@@ -82,18 +82,16 @@ def test_what_is_looked_up_has_the_derivatives_of_differences(line):
     for x in (0.5 * (times[3] + times[4]), 0.3 * times[7] + 0.7 * times[8]):
         dp = rng.normal(size=p.size)
 
-        def value(s):
+        def value(s, x=x, dp=dp):
             moved = p + s * dp
             return interpolated(moved[1:13], moved[13:].reshape(12, 3), np.float64(x + s))
 
         h = 1e-4
         expected = (value(-2 * h) - 8 * value(-h) + 8 * value(h) - value(2 * h)) / (12 * h)
-        given = np.array([[x]])
+        given = np.full((8, 1), x)
         for rates in (by_table, by_number):
-            np.testing.assert_allclose(
-                values_of(rates, {"p": p, "dp": dp}, np.repeat(given, 8, 0))[0], expected, rtol=1e-8
-            )
-        found = values_of(back, {"p": p}, np.repeat(given, 8, 0))[0]
+            np.testing.assert_allclose(values_of(rates, {"p": p, "dp": dp}, given)[0], expected, rtol=1e-8)
+        found = values_of(back, {"p": p}, given)[0]
         assert found[0] + found[1:] @ dp == pytest.approx(np.dot(weights, expected), rel=1e-8)
 
 

@@ -26,7 +26,7 @@ def effort_rate(tau: Array, weight: Array) -> float:
 
     Examples
     --------
-    >>> effort_rate(np.array([3.0, 4.0]), np.array(1.0))
+    >>> float(effort_rate(np.array([3.0, 4.0]), np.array(1.0)))
     12.5
     """
     rate: float = 0.5 * (weight * tau * tau).sum()

@@ -63,6 +63,7 @@ class HybridDynamics:
         self._evaluate: Callable[..., Array] = mech.with_drive(active=active).hybrid_evaluator()
 
     def __call__(self, q: Array, qd: Array, u: Array) -> Array:
+        """Return y, (n,)."""
         if isinstance(q, Symbols):
             return self.mech.with_drive(active=self.active).hybrid_dynamics(q, qd, u).y
         return self._evaluate(q, qd, u)
@@ -78,6 +79,7 @@ class InverseDynamics:
         ).hybrid_evaluator()
 
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Return the torques, (n,)."""
         if isinstance(q, Symbols):
             return self.mech.inverse_dynamics(q, qd, qdd)
         return self._evaluate(q, qd, qdd)

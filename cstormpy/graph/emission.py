@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cstormpy.graph.nodes import INPUT, TABLE, Node
@@ -50,6 +51,15 @@ class Emitter:
         self.with_search: list[bool] = [] if like is None else like.with_search
         self._count = 0
         self._sincos: dict[str, tuple[str, str]] = {}
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Have what is kept for further use within the ``with`` block, which is a branch, not be used after it."""
+        before = dict(self._sincos)
+        try:
+            yield
+        finally:
+            self._sincos = before
 
     # Instructions --------------------------------------------------------------------------------------
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cstormpy.errors import InvalidType
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
-__all__ = ["Graph", "Node", "SymbolicBranch", "where"]
+__all__ = ["Graph", "Node", "SymbolicBranch", "require_zero", "where"]
 
 
 class SymbolicBranch(InvalidType):
@@ -17,12 +18,21 @@ class SymbolicBranch(InvalidType):
 
 
 class Graph:
-    """The nodes of one computation, in the order in which they were made; no two of them are alike."""
+    """The nodes of one computation, in the order in which they were made; no two of them are alike.
 
-    __slots__ = ("_known", "nodes")
+    Attributes
+    ----------
+    nodes : list of Node
+    required : list of Node
+        Numbers that are 0 where all goes well, see `require_zero`.
+    """
+
+    __slots__ = ("_conditions", "_known", "nodes", "required")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.required: list[Node] = []
+        self._conditions: list[Any] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
@@ -46,6 +56,30 @@ class Graph:
             node = self._known[key] = Node(self, len(self.nodes), primitive, args, data)
             self.nodes.append(node)
         return node
+
+    @contextmanager
+    def under(self, condition: Any) -> Iterator[None]:
+        """Have what is required within the ``with`` block be required only where a condition holds too."""
+        self._conditions.append(condition)
+        try:
+            yield
+        finally:
+            self._conditions.pop()
+
+    def require(self, number: Any) -> None:
+        """Note that a number must be 0, where the conditions of now hold."""
+        for condition in self._conditions:
+            number = where(condition, number, 0.0)
+        if isinstance(number, Node) and all(known is not number for known in self.required):
+            self.required.append(number)
+
+    @property
+    def status(self) -> Any:
+        """0 where all that is required is 0, else 1."""
+        found: Any = 0.0
+        for number in self.required:
+            found = apply(p.SELECT, apply(p.UNEQUAL, number, 0.0), 1.0, found)
+        return found
 
     def input(self, name: str, i: int = 0, *, ordinary: bool = False) -> Node:
         """Return the symbol of the number ``name[i]``; an `ordinary` one is never 0, 1 or -1."""
@@ -226,6 +260,15 @@ class Node(Symbol):
 def where(condition: Any, a: Any, b: Any) -> Any:
     """Return a where a condition holds, else b; of symbols and floats."""
     return apply(p.SELECT, condition, a, b) if isinstance(condition, Symbol) else (a if condition else b)
+
+
+def require_zero(number: Any) -> None:
+    """Note that a number must be 0: elsewhere nothing counts that its graph computes, and whoever asks says why.
+
+    A truth counts as 1. Of a float nothing is noted.
+    """
+    if isinstance(number, Node):
+        number.graph.require(number.number())
 
 
 def alive(outputs: Iterable[Any]) -> list[Node]:

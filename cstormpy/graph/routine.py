@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cstormpy.errors import InvalidType
+from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.transposition import load_rows, store_rows
@@ -42,7 +43,11 @@ class Routine:
     _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._alive.extend(alive([x for out in self.outputs.values() for x in out] + [self.status]))
+        self._alive.extend(alive(self._wanted))
+
+    @property
+    def _wanted(self) -> list[Any]:
+        return [*(x for out in self.outputs.values() for x in out), self.status]
 
     @property
     def operations(self) -> int:
@@ -59,7 +64,7 @@ class Routine:
         """
         e = Emitter(1, like)
         values = {n.index: e.load_same(f"%{n.data[0]}", n.data[1]) for n in self._alive if n.primitive is INPUT}
-        e.nodes(self._alive, values)
+        emit_nodes(e, self._alive, values, self._wanted)
         found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled
@@ -143,7 +148,7 @@ class Routine:
             for a in node.args
             if isinstance(a, Node) and a.index in shared
         }
-        for x in [*(x for out in self.outputs.values() for x in out), self.status]:
+        for x in self._wanted:
             if isinstance(x, Node) and x.index in shared:
                 needed[x.index] = x
         # they wait in memory, from where a machine's instruction takes one number into all lanes

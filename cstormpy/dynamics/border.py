@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import Array, Shape, as_floats, real_array, refuse_non_finite
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia, shown
-from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
+from cstormpy.graph.arrays import Symbols, as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
 from cstormpy.mechanism.loads import Load
 
@@ -82,7 +82,7 @@ def read_samples(
     mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None
 ) -> Samples:
     """Check coordinates, wrenches and the motion of the base, and return them as rows."""
-    if any(is_symbolic(value) for value in given.values()):
+    if mech.symbolic or any(is_symbolic(value) for value in given.values()):
         return _symbols(mech, given, wrench, base)
     arrays = {name: as_floats(value, name) for name, value in given.items()}
     first_name, first = next(iter(arrays.items()))
@@ -106,7 +106,7 @@ def read_samples(
 
 
 def _symbols(mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:
-    """Return one sample of symbols; what acts on the mechanism from outside is made of numbers."""
+    """Return one sample of symbols; what acts on the mechanism from outside may be of them too."""
     rows: dict[str, Array] = {}
     for name, value in given.items():
         array = np.asarray(symbols(value))
@@ -125,6 +125,8 @@ def _rows_of(
 ) -> Array:
     """Return (1 | N, numbers) of a value given once for all samples or for each; `part` is what a shape's row is."""
     shapes: list[Shape] = [shape] if single else [shape, (count, *shape)]
+    if is_symbolic(value) and np.shape(value) == shape:
+        return symbols(value).reshape(1, math.prod(shape))
     array = real_array(value, name, *shapes, hint=part, finite=False)
     refuse_non_finite(array, name, owner)
     return array.reshape(1 if array.shape == shape else count, math.prod(shape))
@@ -150,7 +152,7 @@ def _wrench_rows(mech: Mechanism, wrench: WrenchLike, count: int, single: bool) 
         return _loads_on_links(mech, wrench, count, single)
     if isinstance(wrench, (list, tuple)) and isinstance(wrench[0], str):
         raise InvalidType("wrench: expected a list of (link, pose or None, wrench), got one of them; put it in a list")
-    array = as_floats(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
+    array = as_numbers(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
     width = _WIDE if array.ndim in (2, 3) and array.shape[-1] == _WIDE else layout.WRENCH
     shape, part = (len(mech.links), width), f"a row (moment, force) for each of {len(mech.links)} links"
     return _rows_of(array, shape, count, single, "wrench", part, lambda index: f"link {mech.links[index[-2]].name!r}")

@@ -151,7 +151,10 @@ def hybrid_evaluator(
 
     loads = read_loads(mech, wrench)
     questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
-    y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)
+    ways = [carefully, carefully]
+    if not mech.symbolic:
+        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+    y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
@@ -169,6 +172,11 @@ def hybrid_evaluator(
         return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u, wrench), u, mech.active_mask))
 
     return evaluate, answer
+
+
+def carefully(*_: Array) -> int:
+    """Fill nothing: what is asked of a mechanism of symbols is read and answered with care."""
+    return WRONG
 
 
 def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.running import Part, run_parts
-from cstormpy.dynamics.tracing import Question, folded, hybrid_routine
+from cstormpy.dynamics.tracing import LARGEST, Question, hybrid_routine
 from cstormpy.graph.calls import caller
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.kept import is_kept, machine_for
@@ -27,7 +27,7 @@ from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import Tables, tables_of
+from cstormpy.mechanism.tables import Tables, folded, tables_of
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.border import Samples
@@ -39,9 +39,6 @@ _NONE = np.zeros(0)
 
 __all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared"]
 
-#: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
-#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
-LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
 #: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
 #: joints: rough, as they only decide when to begin.
 _BUILDING = 6e-5

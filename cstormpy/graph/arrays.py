@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arrays import as_floats
 from cstormpy.graph import primitives as p
 from cstormpy.graph.nodes import Node, SymbolicBranch
 from cstormpy.graph.primitives import Symbol, apply
 
-__all__ = ["Symbols", "elementwise", "is_symbolic", "symbols"]
+__all__ = ["Symbols", "as_numbers", "elementwise", "is_symbolic", "symbols"]
 
 
 class Symbols(np.ndarray[Any, Any]):
@@ -91,6 +92,11 @@ def is_symbolic(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(is_symbolic(x) for x in value)
     return isinstance(value, np.ndarray) and value.dtype == object and any(isinstance(x, Symbol) for x in value.flat)
+
+
+def as_numbers(value: Any, what: str) -> Any:
+    """Return an array of symbols where any is among the numbers, else what `arrays.as_floats` does."""
+    return symbols(value) if is_symbolic(value) else as_floats(value, what)
 
 
 def elementwise(primitive: p.Primitive, *values: Any) -> Any:

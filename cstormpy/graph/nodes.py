@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
@@ -265,10 +265,17 @@ def where(condition: Any, a: Any, b: Any) -> Any:
 def require_zero(number: Any) -> None:
     """Note that a number must be 0: elsewhere nothing counts that its graph computes, and whoever asks says why.
 
-    A truth counts as 1. Of a float nothing is noted.
+    A truth counts as 1.
+
+    Raises
+    ------
+    InvalidValue
+        If the number is known, and is not 0.
     """
     if isinstance(number, Node):
         number.graph.require(number.number())
+    elif number != 0:
+        raise InvalidValue(f"what is written down fails for all numbers: expected status 0, got {number}")
 
 
 def alive(outputs: Iterable[Any]) -> list[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +72,8 @@ class Mechanism(Questions, Value):
     """
 
     _fields = ("links", "gravity", "actuated", "active")
+    #: Whether its numbers are symbols, see `mechanism.symbolic`.
+    symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
     gravity: NDArray[np.float64]
     n: int

@@ -372,16 +372,16 @@ class Questions:
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:
         """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
-        from cstormpy.arrays import as_floats
+        from cstormpy.graph.arrays import as_numbers
 
-        return self.inverse_dynamics(q, qd, np.zeros(as_floats(q, "q").shape), wrench, base, threads)
+        return self.inverse_dynamics(q, qd, np.zeros(as_numbers(q, "q").shape), wrench, base, threads)
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-        from cstormpy.arrays import as_floats
         from cstormpy.dynamics.hybrid import hybrid_dynamics
+        from cstormpy.graph.arrays import as_numbers
 
-        rest = np.zeros(as_floats(q, "q").shape)
+        rest = np.zeros(as_numbers(q, "q").shape)
         return hybrid_dynamics(self._self, q, rest, rest, threads=threads, drive="still")
 
     def inertial(
@@ -413,7 +413,7 @@ class Questions:
     def center_of_mass(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the centre of mass of all links in the base's frame, (3,) or (N, 3)."""
         found = self.inertial(q, threads=threads)
-        if not np.all(found.mass > 0.0):
+        if not self._self.symbolic and not np.all(found.mass > 0.0):
             raise InvalidValue("center_of_mass: no link has mass, so that there is none")
         return found.center_of_mass
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import flag
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, carefully, put_together
 from cstormpy.dynamics.running import (
     MANY_COORDINATES,
     WRONG,
@@ -140,7 +140,10 @@ def hybrid_sensitivity_evaluator(
 
     loads = read_loads(mech, wrench)
     questions = (Question.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
-    y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)
+    ways = [carefully, carefully]
+    if not mech.symbolic:
+        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+    y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)
 

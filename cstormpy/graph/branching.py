@@ -33,11 +33,17 @@ _COSTS = {"div": 5, "sqrt": 5, "sin": 15, "cos": 15, "search": 15}
 _COSTS |= dict.fromkeys(
     ("tan", "asin", "acos", "atan", "atan2", "exp", "expm1", "log", "log1p", "sinh", "cosh", "tanh", "pow", "hypot"), 20
 )
+_CALL = 200
 _NONE: Literals = frozenset()
 
 
 def _cost(node: Node) -> int:
-    return _COSTS.get(node.primitive.name, 1)
+    return _CALL if _is_call(node) else _COSTS.get(node.primitive.name, 1)
+
+
+def _is_call(node: Node) -> bool:
+    """Tell whether what a node gives is the place of numbers that a function has found (`external`)."""
+    return node.primitive.name.startswith("call ")
 
 
 def literals(nodes: Sequence[Node], wanted: Iterable[Any]) -> dict[int, Literals]:
@@ -169,6 +175,8 @@ class _Region:
         for a in later.values():
             if a.index not in values and a.index in done:
                 kind, nothing = ("i1", "false") if a.primitive.truth else ("double", "0.0")
+                if _is_call(a):
+                    kind, nothing = "ptr", "null"
                 values[a.index] = self._phi(kind, [inner.get(a.index, nothing) for inner in found], ends)
         for index in done:  # what only one side needs is known to be there
             values.setdefault(index, "")

@@ -33,6 +33,8 @@ class Routine:
         The arrays that are filled, of which each sample has a row too; arguments that follow those above.
     status : node or float
         0 where all went well.
+    scalars : sequence of str
+        Numbers that are arguments by themselves, before the arrays. Such a routine has no ``NAME_rows``.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Routine:
     rows: Mapping[str, int]
     outputs: Mapping[str, Sequence[Any]]
     status: Any = 0.0
+    scalars: Sequence[str] = ()
     _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -55,7 +58,8 @@ class Routine:
         return sum(node.primitive not in (INPUT, TABLE) for node in self._alive)
 
     def _pointers(self, kind: str) -> str:
-        return ", ".join(f"{kind} %{name}" for name in (*self.shared, *self.rows, *self.outputs))
+        scalars = [f"double %{name}" for name in self.scalars]
+        return ", ".join(scalars + [f"{kind} %{name}" for name in (*self.shared, *self.rows, *self.outputs)])
 
     def one(self, like: Emitter) -> str:
         """Return ``i64 NAME_one(arrays)``, which fills the outputs of one sample where its status, the result, is 0.
@@ -63,7 +67,7 @@ class Routine:
         An array that is filled may be one of those that are given.
         """
         e = Emitter(1, like)
-        values = {n.index: e.load_same(f"%{n.data[0]}", n.data[1]) for n in self._alive if n.primitive is INPUT}
+        values = {n.index: self._input(e, *n.data[:2]) for n in self._alive if n.primitive is INPUT}
         emit_nodes(e, self._alive, values, self._wanted)
         found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
@@ -77,6 +81,9 @@ class Routine:
             e.lines.extend(["  br label %end", "end:"])
         e.lines.append(f"  ret i64 {status}")
         return f"define i64 @{self.name}_one({self._pointers('ptr')}) {{\n" + "\n".join(e.lines) + "\n}\n"
+
+    def _input(self, e: Emitter, name: str, place: int) -> str:
+        return f"%{name}" if name in self.scalars else e.load_same(f"%{name}", place)
 
     def many(self, like: Emitter) -> str:
         """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `LANES` at least.

@@ -1,9 +1,9 @@
-"""Emitters of blocks and laws of a user's own: their methods are traced, compiled by numba, or asked in Python."""
+"""Emitters of blocks by their equations, and of a user's own laws: traced, compiled by numba, or asked in Python."""
 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,19 @@ import numpy as np
 from cstormpy.control.own import OwnLaw
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
 from cstormpy.simulation.compiled.emitters_functions import user_call
+from cstormpy.simulation.compiled.equations import Rule, equations_of
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.traced import Untraceable, traced, with_symbolic_math
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.simulation.compiled.traced import Untraceable, traced
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 
-__all__ = ["own_next", "own_outputs", "own_rates", "own_torque"]
+__all__ = ["own_guard", "own_next", "own_outputs", "own_rates", "own_torque"]
 
 Values = list[Value]
 
 
 def own_outputs(e: Emitter, block: Any, u: Values, x: Value | None) -> Values:
-    """Return the outputs of a block by its method ``output(t, u, x)``."""
+    """Return the outputs of a block by what `equations_of` has as ``output(t, u, x)``."""
     found = [slot.value for slot in block._outport_slots]
     return _by_method(e, block, "output", u, x, found)
 
@@ -36,25 +38,44 @@ def own_next(e: Emitter, block: Any, u: Values, x: Value) -> Value:
     return _by_method(e, block, "next", u, x, [np.zeros(block.ndstates)], whole=True)[0]
 
 
+def own_guard(e: Emitter, block: Any, u: Values, x: Value | None, detector: Any) -> Value:
+    """Return the number that a zero-crossing detector of a block watches."""
+    found = equations_of(block)
+    if found is None or found.guard is None:
+        raise Untranslatable("its detectors are not said as an equation")
+    rule = found.guard
+    return _traced(e, block, lambda *given: [rule(*given, detector)], rule, _Call(u, x, False), found.numbers)[0]
+
+
 def _by_method(
     e: Emitter, block: Any, name: str, u: Values, x: Value | None, found: list[Any], whole: bool = False
 ) -> Values:
     kind = type(block)
     if name_of(kind) in REASONS:
         raise Untranslatable(why(kind))
-    method = getattr(kind, name)
-    symbolic, call = with_symbolic_math(method), _Call(u, x, whole)
+    equations, call, own = equations_of(block), _Call(u, x, whole), getattr(kind, name)
+    rule = getattr(equations, name, None) or own
+    numbers = equations.numbers if equations else {}
     try:
-        values = traced(
-            e, lambda: block, method, lambda twin, *given: call(symbolic, twin, *given), [e.time, *call.given]
-        )
+        values = _traced(e, block, with_symbolic_math(rule), rule, call, numbers)
+        if equations and equations.fails and name == "output":
+            fails = equations.fails
+            failed = _traced(e, block, lambda *given: [fails(*given)], fails, _Call(u, x, False), numbers)
+            e.fail_if(f"{failed[0].item()} != 0.0")
     except Untraceable as error:
         e.told(f"{name}: asked in Python, as it cannot be traced: {error}")
         signals = [slot.value for slot, known in zip(block._inport_slots, call.known, strict=True) if known]
         samples = signals if x is None else [*signals, np.zeros(x.shape)]
-        return e.ask_python(lambda t, values: call(method, block, t, *values), call.given, samples, found)
+        return e.ask_python(lambda t, values: call(own, block, t, *values), call.given, samples, found)
     e.told(f"{name}: traced")
     return values
+
+
+def _traced(
+    e: Emitter, block: Any, symbolic: Rule, function: Rule, call: _Call, numbers: Mapping[str, Callable[[Any], Any]]
+) -> Values:
+    given = [e.time, *call.given]
+    return traced(e, lambda: block, function, lambda twin, *given: call(symbolic, twin, *given), given, numbers)
 
 
 class _Call:

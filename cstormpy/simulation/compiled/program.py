@@ -44,7 +44,7 @@ from cstormpy.simulation.compiled.registry import (
 )
 from cstormpy.simulation.diagram import Diagram
 
-__all__ = ["Program", "explanation_of", "source_of", "translate"]
+__all__ = ["Program", "translate"]
 
 Array = NDArray[np.float64]
 
@@ -163,33 +163,6 @@ def translate(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) 
         With every block that stands in the way.
     """
     return _Translation(diagram, detectors or []).program()
-
-
-def source_of(bd: Any) -> str:
-    """Return the source of a compiled diagram's function, with what its variables are, from the initial states."""
-    return _at_the_start(bd).printed()
-
-
-def explanation_of(bd: Any) -> str:
-    """Return in which way each block of a compiled diagram is computed, a line for each."""
-    diagram, program = Diagram(bd), _at_the_start(bd)
-    told: dict[str, list[str]] = {}
-    for name, way in program.ways:
-        told.setdefault(name, []).append(way)
-    names = [str(b.name) for b, *_ in diagram.order]
-    width = max(map(len, names), default=0)
-    lines = [
-        f"{name:{width}}  {'; '.join(dict.fromkeys(told.get(name, ['translated by its emitter'])))}" for name in names
-    ]
-    return "\n".join(lines)
-
-
-def _at_the_start(bd: Any) -> Program:
-    diagram = Diagram(bd)
-    for b, cell in diagram.cells.items():
-        cell[0] = np.array(b.getstate0(), dtype=float)
-    diagram.evaluate(0.0, np.array(bd.getstate0(), dtype=float))
-    return translate(diagram)
 
 
 class _Translation:

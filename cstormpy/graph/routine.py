@@ -35,6 +35,8 @@ class Routine:
         0 where all went well.
     scalars : sequence of str
         Numbers that are arguments by themselves, before the arrays. Such a routine has no ``NAME_rows``.
+    watchful : bool
+        Whether a row that holds a number that is not finite is bad, even where no result depends on it.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Routine:
     outputs: Mapping[str, Sequence[Any]]
     status: Any = 0.0
     scalars: Sequence[str] = ()
+    watchful: bool = False
     _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,21 +91,25 @@ class Routine:
     def many(self, like: Emitter) -> str:
         """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `LANES` at least.
 
-        It returns the first row of the first group that holds one with a status, or −1. The last group reaches back
-        over rows that are done already where it would not be full.
+        It returns the first row of the first group that holds a bad one, or −1. The last group reaches back over rows
+        that are done already where it would not be full.
         """
         outer, inner = Emitter(1, like, prefix="u"), Emitter(LANES, like)
         values = self._shared_values(outer, inner)
+        watched: list[str] = []
         for name, size in self.rows.items():
             used = {n.data[1]: n.index for n in self._alive if n.primitive is INPUT and n.data[0] == name}
-            place = self._place(inner, name, size)
-            found = load_rows(inner, place, size, [k in used for k in range(size)]) if used else {}
+            wanted = [self.watchful or k in used for k in range(size)]
+            found = load_rows(inner, self._place(inner, name, size), size, wanted) if any(wanted) else {}
             values.update((used[k], x) for k, x in found.items() if k in used)
+            watched.extend(found.values())
         inner.nodes(self._alive, values)
         for name, out in self.outputs.items():
             if out:
                 store_rows(inner, self._place(inner, name, len(out)), [inner.value(x, values) for x in out])
         bad = inner.comparison("une", inner.value(self.status, values), inner.constant(0.0))
+        if self.watchful and watched:
+            bad = inner.logic("or", bad, self._not_finite(inner, watched))
         bits = inner.new(f"bitcast {inner.truth} {bad} to i{LANES}")
         good = inner.new(f"icmp eq i{LANES} {bits}, 0")
         return "\n".join(
@@ -129,6 +136,14 @@ class Routine:
                 "}\n",
             ]
         )
+
+    @staticmethod
+    def _not_finite(e: Emitter, numbers: list[str]) -> str:
+        """Append the truth of a sum being not finite: where a number is not, and perhaps where some are very large."""
+        while len(numbers) > 1:  # by pairs, which do not wait for one another
+            pairs = zip(numbers[::2], numbers[1::2], strict=False)
+            numbers = [e.operation("fadd", a, b) for a, b in pairs] + numbers[len(numbers) & ~1 :]
+        return e.comparison("une", e.operation("fmul", numbers[0], e.constant(0.0)), e.constant(0.0))
 
     @staticmethod
     def _place(e: Emitter, name: str, size: int) -> str:

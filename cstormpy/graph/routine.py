@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cstormpy.errors import InvalidType
+from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
-from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.transposition import load_rows, store_rows
 
 __all__ = ["Routine"]
@@ -47,12 +49,16 @@ class Routine:
     _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._alive.extend(alive([x for out in self.outputs.values() for x in out] + [self.status]))
+        self._alive.extend(alive(self._wanted))
+
+    @property
+    def _wanted(self) -> list[Any]:
+        return [*(x for out in self.outputs.values() for x in out), self.status]
 
     @property
     def operations(self) -> int:
         """The number of operations of a sample."""
-        return sum(node.primitive is not INPUT for node in self._alive)
+        return sum(node.primitive not in (INPUT, TABLE) for node in self._alive)
 
     def _pointers(self, kind: str) -> str:
         scalars = [f"double %{name}" for name in self.scalars]
@@ -65,7 +71,7 @@ class Routine:
         """
         e = Emitter(1, like)
         values = {n.index: self._input(e, *n.data[:2]) for n in self._alive if n.primitive is INPUT}
-        e.nodes(self._alive, values)
+        emit_nodes(e, self._alive, values, self._wanted)
         found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled
@@ -151,6 +157,10 @@ class Routine:
             if node.primitive is INPUT:
                 if node.data[0] in self.shared:
                     shared[node.index] = outer.load_same(f"%{node.data[0]}", node.data[1])
+            elif node.primitive is TABLE:
+                if node.data[0] not in self.shared:
+                    raise InvalidType("a table stands among the numbers that all samples share")
+                outer.nodes([node], shared)
             elif all(a.index in shared for a in node.args if isinstance(a, Node)):
                 outer.nodes([node], shared)
         needed = {
@@ -160,11 +170,11 @@ class Routine:
             for a in node.args
             if isinstance(a, Node) and a.index in shared
         }
-        for x in [*(x for out in self.outputs.values() for x in out), self.status]:
+        for x in self._wanted:
             if isinstance(x, Node) and x.index in shared:
                 needed[x.index] = x
         # they wait in memory, from where a machine's instruction takes one number into all lanes
-        kept = [node for node in needed.values() if not node.primitive.truth and node.primitive is not INPUT]
+        kept = [n for n in needed.values() if not n.primitive.truth and n.primitive not in (INPUT, TABLE)]
         outer.lines.append(f"  %kept = alloca double, i64 {len(kept) + 1}, align 64")
         places = {node.index: ("%kept", k) for k, node in enumerate(kept)}
         for node in kept:
@@ -172,7 +182,9 @@ class Routine:
             outer.lines.append(f"  store double {shared[node.index]}, ptr {place}, align 8")
         values = {}
         for index, node in needed.items():
-            if node.primitive.truth:
+            if node.primitive is TABLE:
+                values[index] = shared[index]
+            elif node.primitive.truth:
                 values[index] = inner.splat(shared[index], "i1")
             elif node.primitive is INPUT:
                 values[index] = inner.load_same(f"%{node.data[0]}", node.data[1])

@@ -70,7 +70,7 @@ def _for_law(e: Emitter, laws: Any, k: int, law: Any, active: Value, out: Value,
 
 @emits_guard(_CONTROLLER)
 def _controller_guard(e: Emitter, block: Any, u: Values, detector: Any) -> Value:
-    quantity = getattr(getattr(detector, "_quantity", None), "__name__", "")
+    quantity = getattr(getattr(detector, "quantity", None), "__name__", "")
     guard = _GUARDS.get(quantity)
     if guard is None:
         raise Untranslatable("has a zero crossing that is not known")

@@ -97,7 +97,7 @@ def _still(law: Any) -> Value:
 
 
 def _wrapped(e: Emitter, off: Value, law: Any, at: Any = slice(None)) -> Value:
-    """Return errors with the angles within half a turn, as `cstormpy.control.formulas.wrapped`."""
+    """Return errors with the angles within half a turn, as `cstormpy.control.goal.wrapped`."""
     turn, per_turn = e.number(law._turn[at]), e.number(law._per_turn[at])
     return e.each(f"{{0}} - {{1}} * {e.call('nearest')}({{0}} * {{2}})", off, turn, per_turn)
 
@@ -263,7 +263,7 @@ def _hybrid_tracking(now: Moment, law: Any) -> Value:
     correction, qdd_r = _feedback(now, law)
     u, tau = _still(law), np.full(len(law.motors), "0.0", dtype=object)
     u[law._at] = now.e.each("{0} + {1}", qdd_r, correction)
-    _, torques = motion(Asked.fixed(now.e, law._driven), now.q, now.qd, u)
+    _, torques = motion(Asked.fixed(now.e, law.mech.with_drive(active=law.followed)), now.q, now.qd, u)
     tau[law._found] = torques[law._at]
     return tau
 

@@ -13,7 +13,8 @@ from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
 from cstormpy.simulation.compiled.emitters_functions import user_call
 from cstormpy.simulation.compiled.equations import Rule, equations_of
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.traced import Untraceable, traced, with_symbolic_math
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.simulation.compiled.traced import Untraceable, traced
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 
 __all__ = ["own_guard", "own_next", "own_outputs", "own_rates", "own_torque"]

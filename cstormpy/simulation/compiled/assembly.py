@@ -154,6 +154,7 @@ class _Assembly:
         self.places = _Places()
         self.twins: dict[int, Twins] = {}
         self.calls: list[PythonCall] = []
+        self.pending: list[Callable[[], bool]] = []
         #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
         self.failure = 0
         self.failing: list[tuple[int, Any]] = []
@@ -199,7 +200,7 @@ class _Assembly:
             owners={},
             fingerprint=(hashlib.sha256(text.encode()).hexdigest(), True),
             legend=self.legend,
-            pending=[],
+            pending=self.pending,
             python_calls=self.calls,
             numbers=self.numbers,
             clocks=clocks,
@@ -384,7 +385,9 @@ class _Assembly:
                 value = self._traced(owner, equations.guard, self._inputs(owner), self.states.get(owner), detector)
             except Untraceable:
                 return None
-            found.append((len(self.out), float(getattr(detector, "direction", 0.0)), True))
+            asked = getattr(detector, "asked", None)
+            self.pending += [] if asked is None else [asked]
+            found.append((len(self.out), float(getattr(detector, "direction", 0.0)), asked is None))
             self.out.append(_output(value))
         return found
 

@@ -34,8 +34,9 @@ class Equations:
     ----------
     output, deriv, next : function of (twin, t, u, x), or None
         As the methods of a block: a list with the outputs, the rates of the states, the states after a tick.
-    guard : function of (twin, t, u, x, detector), or None
-        The number whose sign a zero-crossing detector of the block watches.
+    guard : function of (twin, t, u, x, detector)
+        The number whose sign a zero-crossing detector of the block watches: what is registered, or else the method of
+        the block that the detector has as its `quantity`, a function of (t, u).
     fails : function of (twin, t, u, x), or None
         Where it holds, the block's own method raises, and is to be asked so that it does.
     numbers : mapping of str to function of the block
@@ -125,7 +126,12 @@ def equations_of(block: Any) -> Equations | None:
     for base in reversed(kind.__mro__):
         numbers.update(_numbers.get(_name(base), {}))
     failing = _rule(kind, "fails", computes="output")
-    return Equations(**found, guard=_rules["guard"].get(_name(kind)), fails=failing, numbers=numbers)
+    return Equations(**found, guard=_rules["guard"].get(_name(kind), _quantity), fails=failing, numbers=numbers)
+
+
+def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
+    """Return what a detector watches by a method of its block that it names."""
+    return getattr(twin, detector.quantity.__name__)(t, u)
 
 
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:

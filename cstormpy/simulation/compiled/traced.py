@@ -31,7 +31,7 @@ from cstormpy.simulation.compiled.emitter import Emitter, named
 from cstormpy.simulation.compiled.registry import Value
 from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, described, form, moved, numbers, numbers_used
 
-__all__ = ["Untraceable", "traced"]
+__all__ = ["Untraceable", "traced", "untraceable"]
 
 #: A trace with more operations is left to the other ways.
 _MOST_OPERATIONS = 20_000
@@ -65,8 +65,8 @@ def traced(
         The signals that it takes, as expressions; it is given symbols of the same shapes.
     readers : mapping of str to function of the owner, optional
         Attributes of the twin that are numbers whatever they are in the owner, and how they are read.
-    instead : mapping of int to object, optional
-        What stands in the twin for some objects, by their `id`.
+    instead : mapping of int to mapping, optional
+        Methods that stand in the twin for those of some objects, by the `id` of the object and their names.
 
     Raises
     ------
@@ -90,6 +90,15 @@ def traced(
         values.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(shape))
         k = behind
     return values
+
+
+def untraceable(owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """Return why a method of (twin, *symbols of some shapes) cannot be written down; None if it can."""
+    try:
+        first, second = (_Trace(owner, method, shapes, {}, {}) for _ in range(2))
+    except Untraceable as error:
+        return str(error)
+    return None if first.text == second.text else "it gives something else each time that it is asked"
 
 
 class _Trace:

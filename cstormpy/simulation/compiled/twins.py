@@ -75,8 +75,8 @@ class Twins:
     ----------
     places : list of Place
         Where the number stands that the input ``all[k]`` is, or the table whose numbers are the inputs ``all[k][...]``.
-    instead : dict of int to object
-        What stands in the place of some objects, by their `id`.
+    instead : dict of int to dict
+        Methods that stand in the place of those of some objects, by the `id` of the object and their names.
     reads : set of (path, name)
         All attributes that were looked at.
     """
@@ -86,21 +86,19 @@ class Twins:
         self.places: list[Place] = []
         self.reads: set[tuple[Path, str]] = set()
         self._forms: list[tuple[Path, Form]] = []
-        self.instead: dict[int, Any] = {}
+        self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
 
     def of(self, owner: Any, path: Path = (), readers: Readers | None = None) -> Any:
         """Return the twin of an object that stands at the end of a path; readers give further numbers of it."""
-        if id(owner) in self.instead:
-            return self.instead[id(owner)]
         if id(owner) in self._made:
             return self._made[id(owner)]
         if isinstance(owner, types.FunctionType):
             return owner if _is_of_library(owner) else with_symbolic_math(owner)
         if isinstance(owner, Mechanism):
             return self._mechanism(owner, path)
-        twin: Any = object.__new__(self._watched(type(owner), path))
+        twin: Any = object.__new__(self._watched(type(owner), path, self.instead.get(id(owner), {})))
         self._made[id(owner)] = twin
         held = object.__getattribute__(twin, "__dict__")
         choices = getattr(type(owner), "choices", ())
@@ -122,7 +120,7 @@ class Twins:
         made = self._made[id(mech)] = SymbolicMechanism(mech, number, links)
         return made
 
-    def _watched(self, kind: type, path: Path) -> type:
+    def _watched(self, kind: type, path: Path, instead: Mapping[str, Callable[..., Any]]) -> type:
         """Return a class that notes which attributes of its object are looked at."""
         reads, look_up = self.reads, cast("Callable[[Any, str], Any]", kind.__getattribute__)
 
@@ -130,9 +128,8 @@ class Twins:
             reads.add((path, name))
             return look_up(self, name)
 
-        return type(
-            kind.__name__, (kind,), {**_own_methods(kind), "__getattribute__": look, "__module__": kind.__module__}
-        )
+        methods = {**_own_methods(kind), **instead, "__getattribute__": look, "__module__": kind.__module__}
+        return type(kind.__name__, (kind,), methods)
 
     def _twin_of(self, value: Any, path: Path) -> Any:
         if _is_number(value):

@@ -360,11 +360,12 @@ class _Assembly:
         if laws is None or id(b) in self.opaque:
             return False
         self.opaque.add(id(b))
-        before, n = self.twins.pop(id(b)), laws.mech.n
-        shapes = [(), (n,), (n,), *([(n,)] * (3 if b.nin > 3 else 0))]
+        before = self.twins.pop(id(b))
         twins, found = self._twins_of(b), False
         twins.instead.update(before.instead)
         for law in laws.laws.values():
+            n = (law.mech.n,)
+            shapes = [(), n, n, *([n] * (3 if b.nin > 3 else 0))]
             why = None if id(law) in twins.instead else untraceable(law, _asked_law, shapes)
             if why is None:
                 continue

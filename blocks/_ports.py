@@ -13,7 +13,7 @@ from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
 from cstormpy import arrays
-from cstormpy.arrays import Shape, as_floats, real_array
+from cstormpy.arrays import Shape, real_array
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
     DiagramError,
@@ -23,6 +23,7 @@ from cstormpy.errors import (
     ShapeError,
     unknown_name,
 )
+from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -124,7 +125,7 @@ def _numbers(block: Block, port: int, value: Any) -> Array:
         raise DiagramError(f"{port_label(block, port)}: has no value; wire a signal to it")
     if isinstance(value, (bool, np.bool_)):
         value = float(value)
-    return as_floats(value, port_label(block, port))
+    return as_numbers(value, port_label(block, port))
 
 
 def _some(names: Sequence[str]) -> str:

@@ -148,9 +148,9 @@ class AngleWrap(bases.Ported, FunctionBlock):
         turn[self._chosen] = 2.0 * math.pi
         return q, turn
 
-    def _far_side(self, t: float) -> float:
+    def _far_side(self, t: float, u: Sequence[Any]) -> float:
         """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
-        q, turn = self._angles(self.inport_values)
+        q, turn = self._angles(u)
         angles = (q - self._centre)[np.isfinite(turn)]
         return float(np.prod(np.cos(0.5 * angles)))
 

@@ -396,8 +396,8 @@ def test_ticks_are_taken_within_the_slices(monkeypatch):
 def test_a_second_run_translates_nothing(monkeypatch):
     """Other numbers, another mechanism of the same shape, other initial states: all are read anew."""
     count = []
-    original = prepared.translate
-    monkeypatch.setattr(prepared, "translate", lambda *a: (count.append(1), original(*a))[1])
+    original = prepared.program_of
+    monkeypatch.setattr(prepared, "program_of", lambda *a: (count.append(1), original(*a))[1])
     sim = simulation()
     bd = acrobot.build(sim)
     first = sim.run(bd, T=0.5)

@@ -182,6 +182,139 @@ def test_gradients_go_through_a_traced_law_exactly():
     assert found == pytest.approx((values[1] - values[0]) / 2e-4, rel=1e-4)
 
 
+class Compensating(FunctionBlock):
+    """The torque against gravity that a mechanism needs, of which the second link's mass is guessed."""
+
+    nin, nout = 2, 1
+
+    def __init__(self, mech, **options):
+        super().__init__(**options)
+        self.mech = mech
+
+    @property
+    def guess(self):
+        return self.mech.link("forearm").mass
+
+    @guess.setter
+    def guess(self, mass):
+        self.mech = self.mech.with_parameters({"forearm.mass": float(mass)})
+
+    def output(self, t, u, x):
+        load = self.mech.gravity_load(u[0])[1] + 0.1 * self.mech.links[1].mass
+        mass = self.mech.hybrid_dynamics(u[0], u[1], np.zeros(2)).qdd
+        return [load - 2.0 * u[1][1] + 0.01 * mass[0]]
+
+
+def compensated(sim):
+    bd = sim.blockdiagram("own")
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.1], name="plant")
+    law = placed(bd, Compensating(ACROBOT, name="law"))
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law, plant.tau)
+    return bd
+
+
+@pytest.mark.parametrize("mass", [1.0, 1.3])
+def test_gradients_go_through_the_mechanism_that_a_block_asks(mass):
+    """The mass was a constant in the trace: its derivative was zero, and another mass needed another trace.
+
+    A mass of 1 folds where nobody asks for its derivative.
+    """
+    sim, found = simulation("compiled"), []
+    bd = compensated(sim)
+    law = bd.blocknames["law"]
+    law.guess = mass
+    gradient = sim.gradient(bd, lambda out: float(out.x[-1, 0]), ["law.guess"], T=0.5)
+    assert law.guess == mass
+    for law.guess in (mass - 1e-4, mass + 1e-4):
+        found.append(sim.run(bd, T=0.5, rtol=1e-11, atol=1e-12).x[-1, 0])
+    slope = float(np.ravel(gradient.gradient)[0])
+    assert abs(slope) > 1e-2 and slope == pytest.approx((found[1] - found[0]) / 2e-4, rel=1e-4)
+
+
+def test_another_mass_of_a_mechanism_needs_no_other_trace():
+    sim = simulation("compiled")
+    bd = compensated(sim)
+    bd.blocknames["law"].guess = 1.3
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    bd.blocknames["law"].guess = 1.5
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert any(way.startswith("output: traced") for way in ways(bd))
+    assert abs(second.x[-1] - first.x[-1]).max() > 1e-3
+
+
+def test_a_mass_that_no_longer_folds_is_traced_anew():
+    """Zeros and ones of a mechanism are not inputs of the code."""
+    found = []
+    for engine in ("compiled", "interpreted"):
+        sim = simulation(engine)
+        bd = compensated(sim)
+        bd.blocknames["law"].guess = 1.0
+        sim.run(bd, T=0.1)
+        bd.blocknames["law"].guess = 1.25
+        found.append(sim.run(bd, T=0.5).x[-1])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+def test_a_block_that_asks_a_large_mechanism_says_why_it_is_not_traced():
+    """Nothing is unrolled for seconds."""
+    mech = library.chain(20)
+
+    class Heavy(FunctionBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [mech.inverse_dynamics(u[0] * np.ones(20), np.zeros(20), np.zeros(20))[0]]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("own")
+    bd.connect(bd.WAVEFORM("sine", freq=0.5, name="wave"), placed(bd, Heavy(name="heavy")))
+    bd.connect(bd.blocknames["heavy"], bd.INTEGRATOR(name="total"))
+    sim.run(bd, T=0.02, solver="RK4", dt=0.01)
+    assert any("has 20 joints, and it is written down for at most 14" in way for way in ways(bd)), ways(bd)
+
+
+def test_a_list_that_a_law_fills_is_not_frozen():
+    """A law that remembers in a list had symbols put into it, and was frozen without a word."""
+
+    class Remembering:
+        def __init__(self):
+            self.seen = [0.0]
+
+        def torque(self, t, q, qd):
+            self.seen.append(qd[1])
+            return -1.0 * qd[1] + 1e-3 * len(self.seen)
+
+    law = Remembering()
+    sim = cs.Simulation(live=False, progress=False)
+    bd = controlled(sim, law)
+    sim.run(bd, T=0.02, solver="RK4", dt=0.01)
+    assert all(isinstance(x, float) for x in law.seen) and len(law.seen) > 3
+
+
+def test_gains_in_a_list_are_tuned_without_another_trace():
+    """They were constants, and what was written into the list later was not seen."""
+
+    class Listed:
+        def __init__(self):
+            self.gains = [2.0, 1.0]
+
+        def torque(self, t, q, qd):
+            return -self.gains[0] * qd[1] - self.gains[1] * q[1]
+
+    law = Listed()
+    sim = simulation("compiled")
+    bd = controlled(sim, law)
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    law.gains[1] = 8.0
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert abs(first.x[-1] - second.x[-1]).max() > 1e-3
+
+
 def test_a_law_that_gives_another_value_each_time_is_not_frozen():
     """A trace would keep the number that the generator gave while it was written down."""
     rng = random.Random(3)

@@ -12,7 +12,7 @@ from cstormpy.mechanism import Mechanism, checks
 
 Array = NDArray[np.float64]
 
-__all__ = ["goal_posture", "periods", "upright"]
+__all__ = ["goal_posture", "periods", "upright", "wrapped"]
 
 STARTS = 12
 """Postures from which the highest one is sought."""
@@ -87,6 +87,15 @@ def periods(mech: Mechanism) -> tuple[Array, Array]:
     """
     turns = np.array([freedom.winds and freedom.stiffness == 0.0 for freedom in mech.freedoms], dtype=float)
     return 2.0 * math.pi * turns, turns / (2.0 * math.pi)
+
+
+def wrapped(e: Array, turn: Array, per_turn: Array) -> Array:
+    """Return errors with the angles within half a turn; the other two arguments are what `periods` gives.
+
+    >>> wrapped(np.array([6.0, 6.0]), np.array([2 * np.pi, 0.0]), np.array([0.5 / np.pi, 0.0])).round(4).tolist()
+    [-0.2832, 6.0]
+    """
+    return e - turn * np.rint(e * per_turn)
 
 
 def goal_posture(mech: Mechanism, goal: ArrayLike | None, who: str) -> tuple[Array, Array]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.graph import Graph
+from cstormpy.errors import InvalidValue
+from cstormpy.graph import Graph, require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout as at
@@ -23,6 +24,7 @@ from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.vector import add, cross
+from cstormpy.mechanism.tables import folded
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.border import Samples
@@ -30,10 +32,23 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.mechanism.tables import Tables
 
-__all__ = ["Question", "answer_symbols", "folded", "hybrid_routine", "hybrid_values", "run_on_symbols"]
+__all__ = ["LARGEST", "Question", "TooLarge", "answer_symbols", "hybrid_routine", "hybrid_values", "run_on_symbols"]
 
-#: Numbers of a mechanism that fold.
-FOLDING = (0.0, 1.0, -1.0)
+#: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
+#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
+LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
+
+
+class TooLarge(InvalidValue):
+    """A mechanism has so many joints that writing down what it computes would take seconds."""
+
+    @classmethod
+    def refuse(cls, N: NDArray[np.int64], sensitivities: bool = False) -> None:
+        """Raise it for a mechanism that has more joints than a straight line of one sample pays for."""
+        joints, most = int(N[at.N_COUNT]), LARGEST["one", sensitivities]
+        if joints > most:
+            what = "its sensitivities are" if sensitivities else "it is"
+            raise cls(f"mechanism: has {joints} joints, and {what} written down for at most {most}")
 
 
 @dataclass(frozen=True)
@@ -81,11 +96,6 @@ class _Scratch(dict[int, Any]):
         return 0.0
 
 
-def folded(T: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return which numbers fold, and into what: NaN for those that stay inputs."""
-    return np.where(np.isin(T, FOLDING), T, np.nan)
-
-
 def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Question) -> Routine:
     """Return the routine that answers a question of a mechanism with these tables (`mechanism.tables.Tables`).
 
@@ -103,7 +113,7 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
     outputs, status = hybrid_values(numbers, N, question, **given)
-    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status)
+    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True)
 
 
 def hybrid_values(
@@ -142,21 +152,40 @@ def hybrid_values(
 
 
 def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs: tuple[Any, ...]) -> None:
-    """Fill outputs with what one sample of symbols gives; the numbers of the mechanism are constants in it."""
+    """Fill outputs with what one sample of symbols gives; so may the numbers of the mechanism be.
+
+    Where the kernels would report a failure, what is written down does, see `graph.require_zero`.
+
+    Raises
+    ------
+    TooLarge
+    """
+    TooLarge.refuse(tables.N, question.sensitivities)
     given = {name: row[0] for name, row in zip(("q", "qd", "u"), samples.rows.values(), strict=True)}
     if len(samples.wrench):
         given["wrench"] = samples.wrench[0]
     if len(samples.base):
         given["base"] = samples.base[0]
-    found, _ = hybrid_values([float(x) for x in tables.T], tables.N, question, **given)
+    found, status = hybrid_values(_numbers(tables), tables.N, question, **given)
+    require_zero(status)
     for out, values in zip(outputs, found.values(), strict=True):
         out[0] = np.array(values, dtype=object).reshape(out.shape[1:])
 
 
 def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> None:
-    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python."""
-    N = [int(k) for k in tables.N]
-    entry.function([float(x) for x in tables.T], N, _Scratch(), *arguments, 0, 1)
+    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python.
+
+    Raises
+    ------
+    TooLarge
+    """
+    TooLarge.refuse(tables.N)
+    entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
+
+
+def _numbers(tables: Tables) -> list[Any]:
+    """Return the numbers of a mechanism, each a float or a symbol."""
+    return tables.T.tolist()
 
 
 def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], answers: str) -> list[Any]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
+from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.questions import Questions
@@ -24,7 +24,7 @@ __all__ = ["Mechanism"]
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(Questions, Value):
+class Mechanism(Questions, Formats, Value):
     """A branched mechanism: immutable, validated when made, compared by content.
 
     The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is
@@ -76,6 +76,8 @@ class Mechanism(Questions, Value):
     """
 
     _fields = ("links", "gravity", "actuated", "active")
+    #: Whether its numbers are symbols, see `mechanism.symbolic`.
+    symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
     gravity: NDArray[np.float64]
     n: int
@@ -238,31 +240,23 @@ class Mechanism(Questions, Value):
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
         return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content as plain dictionaries, lists, numbers and text, as it is saved to JSON."""
-        from cstormpy.mechanism import files
+    def without_fixed(self) -> Mechanism:
+        """Return the mechanism with one link for all that is welded together, which moves in the same way.
 
-        return files.to_dict(self)
+        The link that moves on a joint keeps its name and takes the masses of those welded to it; what is welded to the
+        base is left out.
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Mechanism:
-        """Return the mechanism of what `to_dict` returned; FileFormatError names the place of what is wrong."""
-        from cstormpy.mechanism import files
+        Examples
+        --------
+        >>> from cstormpy.mechanism import Fixed, Link, Revolute
+        >>> arm = Link("arm", None, Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0))
+        >>> tip = Link("tip", "arm", Fixed(), [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], mass=1.0)
+        >>> Mechanism([arm, tip]).without_fixed().links
+        (Link('arm', joint=Revolute((0, 0, 1)), mass=2, com=(0.75, 0, 0)),)
+        """
+        from cstormpy.mechanism import welding
 
-        return files.from_dict(content)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as readable JSON; an existing file is replaced at once or not at all."""
-        from cstormpy.mechanism import files
-
-        files.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
-        """Load from JSON; FileFormatError names the file and the place, OSError is passed on."""
-        from cstormpy.mechanism import files
-
-        return files.load(path)
+        return welding.without_fixed(self)
 
     def __repr__(self) -> str:
         count = f"{len(self.links)} link{'s' if len(self.links) > 1 else ''}"

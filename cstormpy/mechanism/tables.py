@@ -16,14 +16,17 @@ from cstormpy.kernels import layout as at
 from cstormpy.mechanism.joints import OneDofJoint
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["FORWARD", "INVERSE", "STILL", "Tables", "tables_of"]
+__all__ = ["FOLDING", "FORWARD", "INVERSE", "STILL", "Form", "Tables", "folded", "tables_of"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base."""
+    """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base.
+
+    The numbers may be symbols of an expression graph (`mechanism.symbolic`).
+    """
 
     T: Array
     N: NDArray[np.int64]
@@ -48,6 +51,60 @@ DEEP = 14
 
 #: Drives that a question brings with it, whatever the mechanism's own.
 INVERSE, FORWARD, STILL = "inverse", "forward", "still"
+
+#: Numbers that fold in an expression graph: what is written down of a mechanism holds for all that have them there.
+FOLDING = (0.0, 1.0, -1.0)
+
+
+def folded(numbers: Array) -> Array:
+    """Return which numbers fold, and into what: NaN for those that stay inputs."""
+    return np.where(np.isin(numbers, FOLDING), numbers, np.nan)
+
+
+#: Flags of a node for which what is written down with 1 holds where they are 0, its numbers being zero there.
+_IMPLIED = (at.N_SLIDES, at.N_LOSSES, at.N_TILTED)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What is taken for granted of a mechanism where something is written down of it: structure, names, folded numbers.
+
+    >>> from cstormpy.mechanism import library
+    >>> mech = library.acrobot()
+    >>> heavy = mech.with_parameters({"forearm.mass": 1.3})
+    >>> Form.of(mech).fits(heavy), Form.of(heavy).fits(mech)
+    (False, True)
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    N: NDArray[np.int64]
+    T: Array
+    base_inertia: Array
+
+    @classmethod
+    def of(cls, mech: Mechanism) -> Form:
+        """Return the form of a mechanism; numbers that do not fold are NaN in it."""
+        tables = tables_of(mech)
+        return cls(_names_of(mech), tables.N, folded(tables.T), folded(tables.base_inertia))
+
+    def fits(self, mech: Mechanism) -> bool:
+        """Tell whether what was written down holds for a mechanism too: with other numbers where they do not fold."""
+        tables = tables_of(mech)
+        if self.names != _names_of(mech) or self.N.shape != tables.N.shape:
+            return False
+        here, there = self.N.copy(), tables.N.copy()
+        nodes = slice(at.N_NODES, at.N_NODES + at.N_NODE * here[at.N_COUNT])
+        mine, others = (N[nodes].reshape(-1, at.N_NODE) for N in (here, there))
+        for flag in _IMPLIED:
+            others[:, flag] |= mine[:, flag]
+        same = (
+            (np.isnan(a) | (a == b)).all() for a, b in ((self.T, tables.T), (self.base_inertia, tables.base_inertia))
+        )
+        return np.array_equal(here, there) and all(same)
+
+
+def _names_of(mech: Mechanism) -> tuple[tuple[str, ...], ...]:
+    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active
 
 
 def tables_of(mech: Mechanism, drive: str = "own") -> Tables:

@@ -104,7 +104,8 @@ class _TangentRun(Run):
         #: How the jump at which the run stands moves with the parameters (k,), and the rates before it.
         self._moves: Array | None = None
         self._rate_before = np.zeros(0)
-        self.program = translate(self.diagram, self.simstate.crossing_detectors)
+        with parameters.moved():
+            self.program = translate(self.diagram, self.simstate.crossing_detectors)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} can not be translated")

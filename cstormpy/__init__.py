@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cstormpy import errors as errors
     from cstormpy import formulations as formulations
     from cstormpy import lie as lie
+    from cstormpy import measures as measures
     from cstormpy import mechanism as mechanism
     from cstormpy import optimal as optimal
     from cstormpy import sensitivity as sensitivity
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from cstormpy.errors import UnknownName as UnknownName
     from cstormpy.kernels.compiling import warmup as warmup
     from cstormpy.mechanism import Composite as Composite
+    from cstormpy.loading import load as load
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits
@@ -107,6 +109,7 @@ _HOMES = {
     "compare": "comparison",
     "cubic": "trajectory",
     "library": "mechanism",
+    "load": "loading",
     "minimum_jerk": "trajectory",
     "quintic": "trajectory",
     "septic": "trajectory",
@@ -123,6 +126,7 @@ _SUBMODULES = (
     "errors",
     "formulations",
     "lie",
+    "measures",
     "mechanism",
     "optimal",
     "sensitivity",

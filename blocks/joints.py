@@ -18,7 +18,7 @@ from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism import Mechanism, Revolute, as_mechanism
+from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array, whole_number
 
 Array = NDArray[np.float64]
@@ -285,7 +285,7 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
     if joints is None:
         if mech is None:
             return None
-        turning = [k for k, name in enumerate(mech.names) if isinstance(mech.joint(name), Revolute)]
+        turning = [k for k, freedom in enumerate(mech.freedoms) if freedom.winds]
         if not turning:
             raise InvalidValue("mechanism: no joint is revolute, so that there is nothing to wrap")
         return turning
@@ -300,6 +300,6 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
             chosen.append(mech.joint_index(joint))
         else:
             chosen.append(whole_number(joint, "joints", 0))
-        if mech is not None and chosen[-1] < mech.n and not isinstance(mech.joint(mech.names[chosen[-1]]), Revolute):
+        if mech is not None and chosen[-1] < mech.n and not mech.freedoms[chosen[-1]].winds:
             raise InvalidValue(f"joint {mech.names[chosen[-1]]!r}: is not revolute, so that its position is no angle")
     return chosen

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import Mechanism, Revolute, checks
+from cstormpy.mechanism import Mechanism, checks
 
 Array = NDArray[np.float64]
 
@@ -85,8 +85,7 @@ def periods(mech: Mechanism) -> tuple[Array, Array]:
 
     A hinge comes to the same after a turn, unless it has a spring.
     """
-    joints = [mech.links[k].joint for k in mech.joint_links]
-    turns = np.array([isinstance(joint, Revolute) and joint.stiffness == 0.0 for joint in joints], dtype=float)
+    turns = np.array([freedom.winds and freedom.stiffness == 0.0 for freedom in mech.freedoms], dtype=float)
     return 2.0 * math.pi * turns, turns / (2.0 * math.pi)
 
 

@@ -43,9 +43,9 @@ __all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared", "rows_fill
 _BUILDING = 6e-5
 _OPERATIONS = {False: (400, 8), True: (500, 130)}
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample.
-_GAIN = {"one": 3e-11, "rows": 4e-11}
+_GAIN = {"one": 3e-11, "rows": 1e-10}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
-_SHORT = {"one": 0.1, "rows": 0.25}
+_SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
 _BATCH = 256
 #: Samples that a diagram asks for: as many as make any line pay.
@@ -63,6 +63,7 @@ class Line:
         self._key = b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), question.name.encode()])
         self._machines: dict[str, Machine] = {}
         self._asked = {"one": 0, "rows": 0}
+        self._looked = {"one": 0, "rows": 0}
         self._routine: Routine | None = None
         self._building = threading.Lock()
 
@@ -90,8 +91,10 @@ class Line:
         cost = _BUILDING * operations
         if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * _GAIN[kind] > cost:
             return True
-        if is_kept(self._file(kind), self._key):
-            return True
+        if self._asked[kind] >= 2 * self._looked[kind]:  # looking costs more than a few samples
+            self._looked[kind] = self._asked[kind]
+            if is_kept(self._file(kind), self._key):
+                return True
         if "cstormpy.kernels.compiling" in sys.modules or _Spent.seconds + cost > _LOOPS:
             return False
         return True
@@ -179,34 +182,40 @@ def filled(
     if samples.count == 1:
         call = prepared(mech, drive, question)
         return call is not None and call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
+    if not _has_rows(mech, drive, question, samples.count):
+        return False
     if samples.count < LANES:
         return _few(mech, drive, question, given, outputs)
     return rows_filled(mech, drive, question, (*map(np.ascontiguousarray, given), *outputs), threads)
 
 
-def rows_filled(
-    mech: Mechanism, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
-) -> bool:
-    """Do so with arrays of rows, those given and those to be filled, if all are as they must be.
-
-    They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
-    """
+def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bool:
+    """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
     key = "rows", drive, question
-    call: Callable[..., int] | None = mech._cache.get(key)
-    count = len(arrays[0])
-    if call is None:
-        if count < LANES:
-            return False
+    if key not in mech._cache:
         tables = tables_of(mech, drive)
         call = line_for(tables, question).batch_caller(tables.T, count)
         if call is None:
             return False
         mech._cache[key] = call
+    return True
+
+
+def rows_filled(
+    mech: Mechanism, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
+) -> bool:
+    """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
+
+    They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
+    """
+    call: Callable[..., int] | None = mech._cache.get(("rows", drive, question))
+    if call is None:
+        return False
+    count = len(arrays[0])
     if threads == 1:
         return call(*arrays, 0, count) == -1
-    fill = call
 
-    def part(start: int, stop: int) -> tuple[int, int]:
+    def part(start: int, stop: int, fill: Callable[..., int] = call) -> tuple[int, int]:
         bad = fill(*arrays, start, stop)
         return bad, int(bad != -1)
 

@@ -29,10 +29,6 @@ Array = NDArray[np.float64]
 __all__ = ["LawSet", "blended", "laws_by_name", "remaining"]
 
 
-_AT_ONCE = 1e-300
-"""Stands for a duration of zero where one divides by it."""
-
-
 def remaining(elapsed: float, duration: float) -> float:
     """Return 1 − s: the share of the step that is left some time after the swap.
 
@@ -41,7 +37,8 @@ def remaining(elapsed: float, duration: float) -> float:
     >>> float(remaining(0.0, 0.0))
     0.0
     """
-    share: float = np.minimum(np.maximum((duration - elapsed) / np.maximum(duration, _AT_ONCE), 0.0), 1.0)
+    divisor = duration + (duration == 0.0)  # with no duration nothing is left from the swap on
+    share: float = np.minimum(np.maximum((duration - elapsed) / divisor, 0.0), 1.0)
     return share
 
 

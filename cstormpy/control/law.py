@@ -72,7 +72,7 @@ class Law:
     #: Whole numbers that change in a run and choose what is computed, see `cstormpy.graph.choices`.
     choices: ClassVar[tuple[str, ...]] = ("mode",)
     #: Names of the tunable numbers, which are attributes: a float, or an array of one for each of some joints.
-    _tunable: ClassVar[tuple[str, ...]] = ()
+    tunable: ClassVar[tuple[str, ...]] = ()
     #: Attributes that `_prepare` makes.
     _prepared: ClassVar[tuple[str, ...]] = ()
     modes: tuple[str, ...] = ("",)
@@ -165,7 +165,7 @@ class Law:
     def gains(self) -> dict[str, float]:
         """The tunable numbers by name; one of several joints is called as in "kp.elbow"."""
         found: dict[str, float] = {}
-        for name in self._tunable:
+        for name in self.tunable:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 found |= {f"{name}.{joint}": float(v) for joint, v in zip(self._gain_joints(name), value, strict=True)}
@@ -182,7 +182,7 @@ class Law:
         """
         whole, _, joint = name.partition(".") if isinstance(name, str) else (name, "", "")
         number = checks.real(value, f"gain {name!r}")
-        held = getattr(self, whole) if whole in self._tunable else None
+        held = getattr(self, whole) if whole in self.tunable else None
         if held is None or (joint and name not in self.gains):
             raise unknown_name("gain", name, self.gains)
         self._check_gain(whole, number)

@@ -129,7 +129,7 @@ class SplineSwingUp(SwingUp):
         The motion of all joints.
     """
 
-    _tunable = ("threshold", "release", "near")
+    tunable = ("threshold", "release", "near")
     modes = ("swing up", "balance", "brake")
 
     def __init__(

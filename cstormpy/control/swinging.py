@@ -61,7 +61,7 @@ class EnergyPump(_TowardsGoal):
     array([13.085])
     """
 
-    _tunable = ("kp", "kd", "ke")
+    tunable = ("kp", "kd", "ke")
     _prepared: ClassVar[tuple[str, ...]] = ("_inertia",)
 
     def __init__(
@@ -159,7 +159,7 @@ class NonCollocated(_TowardsGoal):
         In a posture in which the motors do not move the joints without motor (M_pa is singular).
     """
 
-    _tunable = ("kp", "kd")
+    tunable = ("kp", "kd")
     _prepared = ("_inertia", "_inverse")
 
     def __init__(

@@ -21,7 +21,7 @@ __all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
 class _Tracking(Law):
     """A law with gains kp and kd by which some joints follow a reference, given for these or for all joints."""
 
-    _tunable = ("kp", "kd")
+    tunable = ("kp", "kd")
     followed: tuple[str, ...]
 
     def __init__(

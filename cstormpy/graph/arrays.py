@@ -28,6 +28,8 @@ class Symbols(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Do what NumPy's function does on floats."""
         given = [np.asarray(x) if isinstance(x, Symbols) else x for x in inputs]
+        if isinstance(options.get("where"), Symbols):
+            raise SymbolicBranch(f"np.{ufunc.__name__} with where= cannot be written down with symbols; use np.where")
         if options.get("out") is not None:
             options["out"] = tuple(np.asarray(o) if isinstance(o, Symbols) else o for o in options["out"])
         primitive = _UFUNCS.get(ufunc.__name__)

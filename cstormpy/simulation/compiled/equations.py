@@ -1,9 +1,10 @@
 """Equations of blocks as functions of symbols: outputs, rates, what a tick does, guards, each said once.
 
-What a block computes is one of its own methods ``output(t, u, x)``, ``deriv(t, u, x)``, ``next(t, u, x)``, which are
-traced as they stand (`traced`). A block of bdsim whose method cannot be traced, because it asks for a number by an
-``if`` or holds an object of SciPy, gets a function here instead: plain Python and NumPy on a twin of the block whose
-numbers are symbols, registered by the class that computes::
+What a block computes is one of its own methods ``output(t, u, x)``, ``deriv(t, u, x)``, ``next(t, u, x)``, and
+``guard(t, u, x, detector)`` for the number whose sign its zero-crossing detectors watch, which are traced as they stand
+(`traced`). A block of bdsim whose method cannot be traced, because it asks for a number by an ``if`` or holds an object
+of SciPy, gets a function here instead: plain Python and NumPy on a twin of the block whose numbers are symbols,
+registered by the class that computes::
 
     @output("bdsim.blocks.sources.Step", numbers=("T", "on", "off"))
     def _step(step, t, u, x):
@@ -125,7 +126,7 @@ def equations_of(block: Any) -> Equations | None:
     for base in reversed(kind.__mro__):
         numbers.update(_numbers.get(_name(base), {}))
     failing = _rule(kind, "fails", computes="output")
-    return Equations(**found, guard=_rules["guard"].get(_name(kind)), fails=failing, numbers=numbers)
+    return Equations(**found, guard=_rule(kind, "guard"), fails=failing, numbers=numbers)
 
 
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:

@@ -20,7 +20,6 @@ from cstormpy.simulation.compiled import (  # noqa: F401  # they register themse
     emitters_bdsim,
     emitters_controllers,
     emitters_functions,
-    emitters_joints,
     emitters_kinematics,
     emitters_linalg,
     emitters_mechanisms,

@@ -63,7 +63,7 @@ class Stops:
         """Take the limits from a mechanism of the same joints."""
         self.low, self.high = np.full(mech.n, -math.inf), np.full(mech.n, math.inf)
         for index in self.where:
-            limits = mech.joint(mech.names[index]).limits  # type: ignore[attr-defined]
+            limits = mech.freedoms[index].limits
             if limits is not None and limits.position is not None:
                 self.low[index], self.high[index] = limits.position
 
@@ -97,11 +97,8 @@ def stops_of(mech: Mechanism, given: Any) -> Stops | None:
 
 def limited_joints(mech: Mechanism) -> list[int]:
     """Return the coordinates that have position limits."""
-    return [
-        k
-        for k, name in enumerate(mech.names)
-        if (limits := getattr(mech.joint(name), "limits", None)) is not None and limits.position is not None
-    ]
+    limits = [freedom.limits for freedom in mech.freedoms]
+    return [k for k, each in enumerate(limits) if each is not None and each.position is not None]
 
 
 def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> list[int]:

@@ -19,7 +19,7 @@ from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph.arrays import as_numbers
-from cstormpy.mechanism import Mechanism, Revolute, as_mechanism
+from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array, whole_number
 
 Array = NDArray[np.float64]
@@ -125,7 +125,7 @@ class AngleWrap(bases.Ported, FunctionBlock):
         """Begin a run: let it look for the places where the output jumps."""
         super().start(simstate)
         if self._look and can_locate(self, simstate):
-            Crossing(self, simstate, lambda t: self.guard(t, self.inport_values, None), direction=0.0)
+            Crossing(self, simstate, self._far_side, direction=0.0)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the angles within their turn."""
@@ -149,11 +149,11 @@ class AngleWrap(bases.Ported, FunctionBlock):
         turn[self._chosen] = 2.0 * math.pi
         return q, turn
 
-    def guard(self, t: float, u: list[Any], x: Any, detector: Any = None) -> float:
+    def _far_side(self, t: float, u: Sequence[Any]) -> float:
         """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
         q, turn = self._angles(u)
-        found: float = np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
-        return found
+        product: float = np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
+        return product
 
 
 class JointLimit(bases.Mechanical, FunctionBlock):
@@ -286,7 +286,7 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
     if joints is None:
         if mech is None:
             return None
-        turning = [k for k, name in enumerate(mech.names) if isinstance(mech.joint(name), Revolute)]
+        turning = [k for k, freedom in enumerate(mech.freedoms) if freedom.winds]
         if not turning:
             raise InvalidValue("mechanism: no joint is revolute, so that there is nothing to wrap")
         return turning
@@ -301,6 +301,6 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
             chosen.append(mech.joint_index(joint))
         else:
             chosen.append(whole_number(joint, "joints", 0))
-        if mech is not None and chosen[-1] < mech.n and not isinstance(mech.joint(mech.names[chosen[-1]]), Revolute):
+        if mech is not None and chosen[-1] < mech.n and not mech.freedoms[chosen[-1]].winds:
             raise InvalidValue(f"joint {mech.names[chosen[-1]]!r}: is not revolute, so that its position is no angle")
     return chosen

@@ -25,6 +25,8 @@ __all__ = ["main"]
 OK, FAILED, INTERRUPTED = 0, 1, 130
 #: How long a diagram runs unless that is said, by the user or by the diagram [s].
 DURATION = 10.0
+#: How long a mechanism is shown unless its window is closed before [s].
+SHOWN = 3600.0
 _HINT = " (--debug shows where)"
 #: Numbers that Python has no literal for.
 _NO_LITERALS = ("nan", "inf", "+inf", "-inf")
@@ -91,6 +93,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--trust", action="store_true", help="evaluate the expressions in a .bd file")
     _run_options(run)
     run.set_defaults(command=_run)
+
+    show = commands.add_parser("show", help="show a mechanism of a URDF or JSON file, with a slider for each joint")
+    show.add_argument("file", help="the file, or the name of a ready mechanism")
+    show.add_argument("--no-live", action="store_true", help="show no live window")
+    show.set_defaults(command=_show)
 
     lists = commands.add_parser("list", help="show the ready diagrams, their options and laws")
     lists.add_argument("name", nargs="?", help="show this one with its drawing, and what each option means")
@@ -329,6 +336,25 @@ def _live(bd: Any, unwanted: bool) -> bool | str:
 
 
 # ---------------------------------------------------------------- the others
+
+
+def _show(given: argparse.Namespace) -> int:
+    from cstormpy.mechanism import as_mechanism
+
+    mech = as_mechanism(given.file)
+    print(mech)
+    mass, motors = sum(link.mass for link in mech.links), len(mech.actuated)
+    print(f"mass {mass:.6g} kg, {mech.n} coordinates, {motors} with a motor, {len(mech.active)} of prescribed motion")
+    if given.no_live or not mech.n:
+        return OK
+    from cstormpy.diagrams import _posture
+    from cstormpy.simulation import Simulation
+
+    sim = Simulation(graphics=False)
+    bd = _posture.build(sim, mech)
+    if _live(bd, unwanted=False):
+        sim.run(bd, T=SHOWN, live=True)
+    return OK
 
 
 def _list(given: argparse.Namespace) -> int:

@@ -229,6 +229,11 @@ def mechanisms() -> list[Target]:
         (acrobot.save, {"path": "saved.json"}),
         (cs.Mechanism.load, {"path": "acrobot.json"}),
         (cs.Mechanism.from_dict, {"content": acrobot.to_dict()}),
+        (cs.Mechanism.from_dh, {"table": library.arm7().to_dh().rows, "convention": "standard", "base": np.eye(4)}),
+        (cs.Mechanism.from_urdf, {"path_or_text": "arm.urdf", "floating": False, "gravity": (0, 0, -9.81)}),
+        (library.arm7().to_dh, {"convention": "modified"}),
+        (library.arm7().to_urdf, {"name": "arm"}),
+        (acrobot.without_fixed, {}),
         *((getattr(library, name), {}) for name in library.__all__ if name != "get"),
         (library.get, {"name": "pendulum", "n": 2}),
     ]
@@ -301,10 +306,10 @@ def splines() -> list[Target]:
 def texts() -> list[Target]:
     """Files with corrupted bytes, and documents of which something is replaced."""
     makers = {
-        "acrobot.json": cs.Mechanism.load, "spline.json": cs.BSpline.load,
+        "acrobot.json": cs.Mechanism.load, "arm.urdf": cs.Mechanism.load, "spline.json": cs.BSpline.load,
         "acrobot.bd": lambda path: cs_simulation().load(path),
     }  # fmt: skip
-    documents = {name: json.loads(Path(name).read_text(encoding="utf-8")) for name in makers}
+    documents = {name: json.loads(Path(name).read_text(encoding="utf-8")) for name in makers if name != "arm.urdf"}
     found = []
 
     def from_bytes(name: str, seed: int) -> None:
@@ -324,7 +329,7 @@ def texts() -> list[Target]:
         makers[name]("altered" + Path(name).suffix)
 
     for name in makers:
-        for way in (from_bytes, from_document):
+        for way in (from_bytes, from_document) if name in documents else (from_bytes,):
             found.append(_Seeded("files", f"{way.__name__} {name}", functools.partial(way, name)))
     return found
 
@@ -581,6 +586,7 @@ def workplace() -> Iterator[None]:
         os.chdir(folder)
         try:
             library.acrobot().save("acrobot.json")
+            Path("arm.urdf").write_text(library.arm7().to_urdf(), encoding="utf-8")
             cs.BSpline.clamped(np.linspace(0, 1, 8).reshape(4, 2), 2.0).save("spline.json")
             source = Path(cs.diagrams.__file__).with_name("acrobot.bd")
             Path("acrobot.bd").write_bytes(source.read_bytes())

@@ -87,6 +87,11 @@ def random_mechanism(rng, links=6, kinds=KINDS, branching=0.5, terms=True, shuff
     return Mechanism(made, gravity=field, active=active)
 
 
+def skew_arm(joints):
+    """Return an arm of revolute joints no axis of which is parallel to another; the same one every time."""
+    return random_mechanism(np.random.default_rng(joints), joints, kinds=("revolute",), branching=0.0, terms=False)
+
+
 def random_state(rng, mech, samples=None):
     """Return q, qd, u of one sample, or of a batch."""
     shape = (mech.n,) if samples is None else (samples, mech.n)

@@ -108,8 +108,6 @@ def test_what_a_block_writes_down_has_the_values_of_its_method(name):
     assert all(isinstance(place, Place) for place in Twins(Graph()).places)
     rng = np.random.default_rng(11)
     methods = ["output", "deriv"] if block.blockclass == "continuous" else ["output"]
-    if equations_of(block).guard is not None:
-        methods.append("guard")
     for t in (0.3, 0.95):
         u = signals_of(block, rng)
         x = rng.normal(size=block.nstates) if block.blockclass == "continuous" else None

@@ -11,7 +11,7 @@ import pytest
 from cstormpy.graph import Graph, SymbolicBranch
 from cstormpy.graph import primitives as p
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.calls import UNFIT, caller
+from cstormpy.graph.calls import UNFIT, batch_caller, caller
 from cstormpy.graph.derivatives import gradient, jacobian, tangents
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.machine import Machine
@@ -293,6 +293,67 @@ def read_only(x):
 def test_a_call_looks_at_nothing_that_is_not_as_it_must_be(arguments):
     square, _ = call_of_square()
     assert square(*arguments) == UNFIT
+
+
+def batch_call_of_square():
+    """Return the function of y = s x² for rows of two numbers, of which x[1] is looked at and not used."""
+    graph = Graph()
+    x, (s,) = graph.inputs("x", 2), graph.inputs("s", 1)
+    routine = Routine("square", {"s": 1}, {"x": 2}, {"y": [s * x[0] ** 2]}, watchful=True)
+    machine = Machine(text_for_rows(routine, {"x": (2,), "y": (1,)}))
+    return batch_caller(Machine(code=machine.code), "square", [np.array([2.0])], [(2,), (1,)])
+
+
+@pytest.fixture(params=["built in", "by ctypes"])
+def batch_square(request, monkeypatch):
+    from cstormpy.graph import calls
+
+    if request.param == "by ctypes":
+        monkeypatch.setattr(calls, "_CPYTHON", False)
+    return batch_call_of_square()
+
+
+def test_python_calls_machine_code_for_rows(batch_square):
+    """All rows, or some of them; the last group reaches back."""
+    x, y = np.arange(26.0).reshape(13, 2), np.zeros((13, 1))
+    assert batch_square(x, y, 0, 13) == -1
+    np.testing.assert_array_equal(y[:, 0], 2.0 * x[:, 0] ** 2)
+    y[:] = 0.0
+    assert batch_square(x, y, 8, 13) == -1
+    assert (y[:5] == 0.0).all() and (y[5:] > 0.0).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_row_that_is_not_finite_is_bad_whether_it_is_used_or_not(batch_square, bad, column):
+    x, y = np.ones((29, 2)), np.zeros((29, 1))
+    x[17, column] = bad
+    assert batch_square(x, y, 0, 29) == 16
+    assert batch_square(x, y, 0, 16) == -1
+    x[17, column] = 1e300  # finite, as is the sum of all
+    assert batch_square(x, y, 0, 29) == -1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        (np.zeros((9, 2)), np.zeros((9, 1)), 0),
+        (np.zeros((9, 2)), np.zeros((8, 1)), 0, 8),
+        (np.zeros((9, 2)), np.zeros((9, 1)), 0, 10),
+        (np.zeros((9, 2)), np.zeros((9, 1)), -1, 9),
+        (np.zeros((9, 2)), np.zeros((9, 1)), 0, 7),
+        (np.zeros((9, 3)), np.zeros((9, 1)), 0, 9),
+        (np.zeros((9, 2)), np.zeros(9), 0, 9),
+        (np.zeros((9, 2), dtype=np.float32), np.zeros((9, 1)), 0, 9),
+        (np.zeros((18, 2))[::2], np.zeros((9, 1)), 0, 9),
+        (np.zeros((2, 9)).T, np.zeros((9, 1)), 0, 9),
+        (np.zeros((9, 2)), read_only(np.zeros((9, 1))), 0, 9),
+        (np.ma.masked_array(np.zeros((9, 2)), np.ones((9, 2), dtype=bool)), np.zeros((9, 1)), 0, 9),
+    ],
+)
+def test_a_call_for_rows_looks_at_nothing_that_is_not_as_it_must_be(batch_square, arguments):
+    assert batch_square(*arguments) == UNFIT
 
 
 def test_a_call_keeps_what_it_needs_and_no_more():

@@ -15,7 +15,7 @@ from cstormpy.dynamics import lines
 from cstormpy.dynamics.border import read_samples
 from cstormpy.dynamics.lines import filled, line_for
 from cstormpy.dynamics.tracing import Question, hybrid_routine
-from cstormpy.errors import SingularInertia
+from cstormpy.errors import NonFinite, SingularInertia
 from cstormpy.mechanism import library
 from cstormpy.mechanism.tables import tables_of
 from cstormpy.reporting import notice_once
@@ -115,6 +115,29 @@ def test_what_is_wrong_with_a_sample_is_told_as_by_the_loops(always):
         massless.hybrid_dynamics(np.zeros(1), np.zeros(1), np.zeros(1))
     with pytest.raises(SingularInertia, match="in row 0"):
         massless.hybrid_dynamics(np.zeros((20, 1)), np.zeros((20, 1)), np.zeros((20, 1)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("count", [3, 8, 37])
+@pytest.mark.parametrize("ask", ["hybrid_dynamics", "hybrid_sensitivity", "inverse_dynamics"])
+def test_a_number_that_changes_nothing_must_be_finite_in_a_batch_too(always, ask, count, bad):
+    """Without gravity nothing depends on the first angle; the line looks at it all the same, and no scan before it."""
+    links = library.acrobot().links
+    mech = cs.Mechanism(links, gravity=(0.0, 0.0, 0.0))
+    q, qd, u = np.random.default_rng(0).normal(size=(3, count, 2))
+    getattr(mech, ask)(q, qd, u)
+    q[count - 1, 0] = bad
+    with pytest.raises(NonFinite, match=rf"^q: expected finite numbers, got {bad} at index \({count - 1}, 0\)"):
+        getattr(mech, ask)(q, qd, u)
+
+
+def test_large_numbers_whose_sum_is_not_finite_are_no_fault(always):
+    """The check of all given numbers at once may be mistaken; then each is looked at."""
+    slides = [cs.Link(name, None, cs.Prismatic([1, 0, 0]), mass=1e6) for name in ("left", "right")]
+    mech = cs.Mechanism(slides, active=[])
+    u = np.full((9, 2), 1.7e308)
+    y = mech.hybrid_dynamics(np.zeros((9, 2)), np.zeros((9, 2)), u).y
+    np.testing.assert_allclose(y, u / 1e6, rtol=1e-15)
 
 
 def test_large_angles_keep_their_digits(always):

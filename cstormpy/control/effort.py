@@ -1,4 +1,4 @@
-"""What a torque costs."""
+"""Effort: what a torque costs."""
 
 from __future__ import annotations
 

@@ -102,6 +102,11 @@ class SwingUp(Law):
         self.mode = SWING if self.mode == BALANCE else BALANCE
 
     @property
+    def ready(self) -> bool:
+        """Whether both laws are ready."""
+        return self.pump.ready and self.balance.ready
+
+    @property
     def gains(self) -> dict[str, float]:
         """Those of the pump, the threshold and the release, and those of the regulator."""
         return {**self.pump.gains, **super().gains, **self.balance.gains}

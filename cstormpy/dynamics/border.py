@@ -79,9 +79,12 @@ class Samples:
 
 
 def read_samples(
-    mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None
+    mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None, finite: bool = True
 ) -> Samples:
-    """Check coordinates, wrenches and the motion of the base, and return them as rows."""
+    """Check coordinates, wrenches and the motion of the base, and return them as rows.
+
+    Without `finite`, coordinates may hold NaN and infinities, see `refuse_non_finite_samples`.
+    """
     if mech.symbolic or any(is_symbolic(value) for value in given.values()):
         return _symbols(mech, given, wrench, base)
     arrays = {name: as_floats(value, name) for name, value in given.items()}
@@ -97,12 +100,24 @@ def read_samples(
                 f"{name}: expected shape {first.shape} like {first_name}, got {array.shape}; "
                 "give one sample of each or a batch of each"
             )
-    for name, array in arrays.items():
-        refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
+    if finite:
+        _refuse_non_finite_coordinates(mech, arrays)
     single = first.ndim == 1
     count = 1 if single else len(first)
     rows = {name: array.reshape(count, mech.n) for name, array in arrays.items()}
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
+
+
+def refuse_non_finite_samples(mech: Mechanism, samples: Samples) -> None:
+    """Refuse coordinates that are not finite, where `read_samples` did not and no kernel noticed."""
+    if not samples.symbolic:
+        shaped = {name: samples.shaped(rows) for name, rows in samples.rows.items()}
+        _refuse_non_finite_coordinates(mech, shaped)
+
+
+def _refuse_non_finite_coordinates(mech: Mechanism, arrays: Mapping[str, Array]) -> None:
+    for name, array in arrays.items():
+        refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
 
 
 def _symbols(mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:

@@ -113,7 +113,7 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
     outputs, status = hybrid_values(numbers, N, question, **given)
-    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status)
+    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True)
 
 
 def hybrid_values(

@@ -319,7 +319,7 @@ def forward_dynamics(
     array([-19.62])
     """
     system = read_system(mech)
-    free = system._replace(u=np.array([kind == "fixed" for kind in system.tree.kinds]))
+    free = system._replace(u=~np.array(system.tree.moves))
     q, qd, tau = (by_link(system.tree, name, x) for name, x in (("q", q), ("qd", qd), ("tau", tau)))
     return table_4(free, q, qd, tau, wrenches(system.tree, wrench)).qdd[system.tree.joint_links]
 

@@ -48,6 +48,26 @@ class Symbols(np.ndarray[Any, Any]):
             return _wrapped(own(*args, **kwargs))
         return _wrapped(super().__array_function__(function, types, args, kwargs))
 
+    def __getitem__(self, key: Any) -> Any:
+        """Return a part; by an index that is a symbol, a row of numbers that are looked up."""
+        if isinstance(key, Node) or (isinstance(key, tuple) and key and isinstance(key[0], Node)):
+            from cstormpy.graph.tables import Table
+
+            return Table.of(self)[key]
+        return super().__getitem__(key)
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """Return the same numbers, whole ones where the kind is one of integers."""
+        if np.dtype(dtype).kind in "iu":
+            return elementwise(p.TRUNC, self)
+        return self if np.dtype(dtype).kind == "f" else super().astype(dtype, *args, **options)
+
+    def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
+        """Return how many of these numbers, which do not fall, are at most v."""
+        from cstormpy.graph.tables import Table
+
+        return Table.of(self).searchsorted(v, side)
+
     def __bool__(self) -> bool:
         """Refuse: a symbol has no truth yet."""
         if self.size == 1:
@@ -132,7 +152,9 @@ def _wrapped(result: Any) -> Any:
         return result
     if not any(isinstance(x, Symbol) for x in result.flat):
         try:
-            return result.astype(bool if all(isinstance(x, bool) for x in result.flat) and result.size else float)
+            return np.asarray(result).astype(
+                bool if all(isinstance(x, bool) for x in result.flat) and result.size else float
+            )
         except (TypeError, ValueError):
             return result
     return result.item() if result.ndim == 0 else result.view(Symbols)
@@ -248,8 +270,15 @@ def _solve(a: Any, b: Any) -> Any:
     return x[:, 0] if single else x
 
 
+def _searchsorted(*args: Any, **options: Any) -> Any:
+    from cstormpy.graph.tables import search
+
+    return search(*args, **options)
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: _where,
+    np.searchsorted: _searchsorted,
     np.clip: _clip,
     np.max: _extreme(p.MAXIMUM),
     np.amax: _extreme(p.MAXIMUM),

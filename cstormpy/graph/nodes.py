@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from cstormpy.errors import InvalidType, InvalidValue
@@ -26,11 +27,12 @@ class Graph:
         Numbers that are 0 where all goes well, see `require_zero`.
     """
 
-    __slots__ = ("_known", "nodes", "required")
+    __slots__ = ("_conditions", "_known", "nodes", "required")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.required: list[Node] = []
+        self._conditions: list[Any] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
@@ -55,6 +57,22 @@ class Graph:
             self.nodes.append(node)
         return node
 
+    @contextmanager
+    def under(self, condition: Any) -> Iterator[None]:
+        """Have what is required within the ``with`` block be required only where a condition holds too."""
+        self._conditions.append(condition)
+        try:
+            yield
+        finally:
+            self._conditions.pop()
+
+    def require(self, number: Any) -> None:
+        """Note that a number must be 0, where the conditions of now hold."""
+        for condition in self._conditions:
+            number = where(condition, number, 0.0)
+        if isinstance(number, Node) and all(known is not number for known in self.required):
+            self.required.append(number)
+
     @property
     def status(self) -> Any:
         """0 where all that is required is 0, else 1."""
@@ -74,6 +92,39 @@ class Graph:
 
 #: The numbers that a graph is a function of. They have no code: an emitter loads them.
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+#: A run of these, (name, first, count): an emitter knows where it stands. `tables` says more.
+TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+
+
+def _look_up(table: Any, index: float, last: float) -> float:
+    return float(table[int(min(max(index, 0.0), last))])
+
+
+def _known_place(table: Any, index: Any, last: float) -> Any:
+    if isinstance(index, Symbol):
+        return None
+    return table.graph.input(table.data[0], table.data[1] + int(min(max(index, 0.0), last)))
+
+
+#: The number of a table at an index, of which the last is given. `derivatives` knows how it changes with the table.
+LOOKUP = Primitive(
+    "lookup",
+    3,
+    _look_up,
+    "{}[{}]",
+    lambda e, table, index, last: e.looked_up(table, index, last),
+    lambda r, *args: (None, None, None),
+    simplify=_known_place,
+)
+#: How many numbers of a table, of which there are `count`, are at most x.
+SEARCH = Primitive(
+    "search",
+    3,
+    lambda table, x, count: float(sum(x >= number for number in table)),
+    "searched({}, {})",
+    lambda e, table, x, count: e.searched(table, x, count),
+    lambda r, *args: (None, None, None),
+)
 
 
 def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -175,6 +226,10 @@ class Node(Symbol):
     def __ne__(self, other: object) -> Any:
         return _unequal(self, other)
 
+    def astype(self, dtype: Any) -> Any:
+        """Return this number as NumPy's numbers do: without what stands behind the point where it is to be whole."""
+        return apply(p.TRUNC, self.number()) if dtype in (int, "int", "int64", "intp") else self
+
     def square(self) -> Any:
         """Return x²."""
         return self * self
@@ -218,9 +273,7 @@ def require_zero(number: Any) -> None:
         If the number is known, and is not 0.
     """
     if isinstance(number, Node):
-        number = number.number()
-        if all(known is not number for known in number.graph.required):
-            number.graph.required.append(number)
+        number.graph.require(number.number())
     elif number != 0:
         raise InvalidValue(f"what is written down fails for all numbers: expected status 0, got {number}")
 
@@ -248,6 +301,8 @@ def short(x: Any, room: int = 60) -> str:
             return repr(float(x)), 3
         if x.primitive is INPUT:
             return f"{x.data[0]}[{x.data[1]}]", 3
+        if x.primitive is TABLE:
+            return f"{x.data[0]}[{x.data[1]}:{x.data[1] + x.data[2]}]", 3
         if room <= 0:
             return "…", 3
         binding = _BINDING.get(x.primitive.name, 0 if x.primitive.truth else 3)

@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cstormpy.errors import InvalidType
+from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
-from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.transposition import load_rows, store_rows
 
 __all__ = ["Routine"]
@@ -33,6 +35,8 @@ class Routine:
         0 where all went well.
     scalars : sequence of str
         Numbers that are arguments by themselves, before the arrays. Such a routine has no ``NAME_rows``.
+    watchful : bool
+        Whether a row that holds a number that is not finite is bad, even where no result depends on it.
     """
 
     name: str
@@ -41,15 +45,20 @@ class Routine:
     outputs: Mapping[str, Sequence[Any]]
     status: Any = 0.0
     scalars: Sequence[str] = ()
+    watchful: bool = False
     _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._alive.extend(alive([x for out in self.outputs.values() for x in out] + [self.status]))
+        self._alive.extend(alive(self._wanted))
+
+    @property
+    def _wanted(self) -> list[Any]:
+        return [*(x for out in self.outputs.values() for x in out), self.status]
 
     @property
     def operations(self) -> int:
         """The number of operations of a sample."""
-        return sum(node.primitive is not INPUT for node in self._alive)
+        return sum(node.primitive not in (INPUT, TABLE) for node in self._alive)
 
     def _pointers(self, kind: str) -> str:
         scalars = [f"double %{name}" for name in self.scalars]
@@ -62,7 +71,7 @@ class Routine:
         """
         e = Emitter(1, like)
         values = {n.index: self._input(e, *n.data[:2]) for n in self._alive if n.primitive is INPUT}
-        e.nodes(self._alive, values)
+        emit_nodes(e, self._alive, values, self._wanted)
         found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled
@@ -82,21 +91,25 @@ class Routine:
     def many(self, like: Emitter) -> str:
         """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `LANES` at least.
 
-        It returns the first row of the first group that holds one with a status, or −1. The last group reaches back
-        over rows that are done already where it would not be full.
+        It returns the first row of the first group that holds a bad one, or −1. The last group reaches back over rows
+        that are done already where it would not be full.
         """
         outer, inner = Emitter(1, like, prefix="u"), Emitter(LANES, like)
         values = self._shared_values(outer, inner)
+        watched: list[str] = []
         for name, size in self.rows.items():
             used = {n.data[1]: n.index for n in self._alive if n.primitive is INPUT and n.data[0] == name}
-            place = self._place(inner, name, size)
-            found = load_rows(inner, place, size, [k in used for k in range(size)]) if used else {}
+            wanted = [self.watchful or k in used for k in range(size)]
+            found = load_rows(inner, self._place(inner, name, size), size, wanted) if any(wanted) else {}
             values.update((used[k], x) for k, x in found.items() if k in used)
+            watched.extend(found.values())
         inner.nodes(self._alive, values)
         for name, out in self.outputs.items():
             if out:
                 store_rows(inner, self._place(inner, name, len(out)), [inner.value(x, values) for x in out])
         bad = inner.comparison("une", inner.value(self.status, values), inner.constant(0.0))
+        if self.watchful and watched:
+            bad = inner.logic("or", bad, self._not_finite(inner, watched))
         bits = inner.new(f"bitcast {inner.truth} {bad} to i{LANES}")
         good = inner.new(f"icmp eq i{LANES} {bits}, 0")
         return "\n".join(
@@ -125,6 +138,14 @@ class Routine:
         )
 
     @staticmethod
+    def _not_finite(e: Emitter, numbers: list[str]) -> str:
+        """Append the truth of a sum being not finite: where a number is not, and perhaps where some are very large."""
+        while len(numbers) > 1:  # by pairs, which do not wait for one another
+            pairs = zip(numbers[::2], numbers[1::2], strict=False)
+            numbers = [e.operation("fadd", a, b) for a, b in pairs] + numbers[len(numbers) & ~1 :]
+        return e.comparison("une", e.operation("fmul", numbers[0], e.constant(0.0)), e.constant(0.0))
+
+    @staticmethod
     def _place(e: Emitter, name: str, size: int) -> str:
         begin = e.new(f"mul i64 %first, {size}")
         return e.address(f"%{name}", begin)
@@ -136,6 +157,10 @@ class Routine:
             if node.primitive is INPUT:
                 if node.data[0] in self.shared:
                     shared[node.index] = outer.load_same(f"%{node.data[0]}", node.data[1])
+            elif node.primitive is TABLE:
+                if node.data[0] not in self.shared:
+                    raise InvalidType("a table stands among the numbers that all samples share")
+                outer.nodes([node], shared)
             elif all(a.index in shared for a in node.args if isinstance(a, Node)):
                 outer.nodes([node], shared)
         needed = {
@@ -145,11 +170,11 @@ class Routine:
             for a in node.args
             if isinstance(a, Node) and a.index in shared
         }
-        for x in [*(x for out in self.outputs.values() for x in out), self.status]:
+        for x in self._wanted:
             if isinstance(x, Node) and x.index in shared:
                 needed[x.index] = x
         # they wait in memory, from where a machine's instruction takes one number into all lanes
-        kept = [node for node in needed.values() if not node.primitive.truth and node.primitive is not INPUT]
+        kept = [n for n in needed.values() if not n.primitive.truth and n.primitive not in (INPUT, TABLE)]
         outer.lines.append(f"  %kept = alloca double, i64 {len(kept) + 1}, align 64")
         places = {node.index: ("%kept", k) for k, node in enumerate(kept)}
         for node in kept:
@@ -157,7 +182,9 @@ class Routine:
             outer.lines.append(f"  store double {shared[node.index]}, ptr {place}, align 8")
         values = {}
         for index, node in needed.items():
-            if node.primitive.truth:
+            if node.primitive is TABLE:
+                values[index] = shared[index]
+            elif node.primitive.truth:
                 values[index] = inner.splat(shared[index], "i1")
             elif node.primitive is INPUT:
                 values[index] = inner.load_same(f"%{node.data[0]}", node.data[1])

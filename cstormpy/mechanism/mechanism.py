@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Joint
+from cstormpy.mechanism.formats import Formats
+from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.questions import Questions
 from cstormpy.mechanism.topology import check_links, index_names, parent_indices, select_names
@@ -23,11 +24,12 @@ __all__ = ["Mechanism"]
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(Questions, Value):
+class Mechanism(Questions, Formats, Value):
     """A branched mechanism: immutable, validated when made, compared by content.
 
     The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is
-    called by its own name, or else by the name of the link that it moves.
+    called by its own name, or else by the name of the link that it moves; the coordinate of a joint that has one is
+    called like it, those of a joint that has several "wrist[0]", "wrist[1]" and so on.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Mechanism(Questions, Value):
     gravity : array_like, (3,)
         Acceleration of gravity in the base frame [m/s^2].
     actuated : iterable of str, optional
-        Names of the joints that have a motor; all that move unless said.
+        Names of the joints that have a motor; all that move unless said. A joint is driven as a whole.
     active : iterable of str
         Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
         All others are passive: torque given, acceleration found.
@@ -47,10 +49,12 @@ class Mechanism(Questions, Value):
     n : int
         Number of coordinates.
     names : tuple of str
-        Names of the joints in the order of q.
+        Names of the coordinates.
+    freedoms : tuple of joints of one coordinate
+        What moves along each coordinate: its unit, limits, damping and so on.
     gravity : ndarray, (3,)
     actuated, active, passive : tuple of str
-        Names of joints in the order of q.
+        Names of coordinates in the order of q.
     actuated_mask, active_mask : ndarray of bool, (n,)
     parents : ndarray of int, (n_links,)
         Index of each link's parent, -1 for the base.
@@ -78,6 +82,7 @@ class Mechanism(Questions, Value):
     gravity: NDArray[np.float64]
     n: int
     names: tuple[str, ...]
+    freedoms: tuple[OneDofJoint, ...]
     actuated: tuple[str, ...]
     active: tuple[str, ...]
     passive: tuple[str, ...]
@@ -87,7 +92,8 @@ class Mechanism(Questions, Value):
     joint_links: NDArray[np.int64]
     _link_index: Mapping[str, int]
     _link_of_joint: Mapping[str, int]
-    _joint_index: Mapping[str, int]
+    _joint_index: Mapping[str, int]  # position in q of each coordinate's name
+    _ranges: tuple[slice, ...]  # coordinates of the joint of each link
     _cache: dict[Any, Any]  # what was computed from this mechanism, as kernel tables: no part of its content
 
     def __init__(
@@ -101,25 +107,30 @@ class Mechanism(Questions, Value):
         link_index = index_names("link", (link.name for link in links))
         link_of_joint = index_names("joint", (link.joint_name for link in links))
         moved = [i for i, link in enumerate(links) for _ in range(link.joint.dof)]
-        names = tuple(link.joint_name for link in links if link.joint.dof)
+        names = tuple(label for link in links for label in link.joint.labels(link.joint_name) if link.joint.dof)
+        starts = np.cumsum([0, *(link.joint.dof for link in links)]).tolist()
+        welds = [link.joint_name for link in links if not link.joint.dof]
+        index_names("joint", (*names, *welds))
         self._set(
             links=links,
             gravity=checks.array(gravity, (3,), "gravity"),
             n=len(moved),
             names=names,
+            freedoms=_freedoms(links),
             parents=frozen(np.array(parent_indices(links, link_index), dtype=np.int64)),
             joint_links=frozen(np.array(moved, dtype=np.int64)),
             _link_index=MappingProxyType(link_index),
             _link_of_joint=MappingProxyType(link_of_joint),
             _joint_index=MappingProxyType({name: k for k, name in enumerate(names)}),
+            _ranges=tuple(slice(first, last) for first, last in pairwise(starts)),
             _cache={},
         )
         self._drive(names if actuated is None else actuated, active)
 
     def _drive(self, actuated: Iterable[str], active: Iterable[str]) -> None:
-        fixed = self._link_of_joint.keys() - self._joint_index.keys()
-        motors = select_names("actuated", actuated, self.names, fixed)
-        driven = select_names("active", active, self.names, fixed)
+        joints = {name: self.names[self._ranges[i]] for name, i in self._link_of_joint.items()}
+        motors = select_names("actuated", actuated, self.names, joints)
+        driven = select_names("active", active, self.names, joints)
         motor_set, driven_set = set(motors), set(driven)
         for name in driven:
             if name not in motor_set:
@@ -143,17 +154,38 @@ class Mechanism(Questions, Value):
         return _look_up("link", name, self._link_index)
 
     def joint_index(self, name: str) -> int:
-        """Return the position of a joint's coordinate in q."""
+        """Return the position in q of a coordinate: of a joint that has one, or as "wrist[0]" of one of several."""
         if isinstance(name, str) and name in self._link_of_joint and name not in self._joint_index:
-            raise InvalidValue(f"joint {name!r}: is fixed and has no coordinate")
+            coordinates = self.names[self.coordinates(name)]
+            if not coordinates:
+                raise InvalidValue(f"joint {name!r}: is fixed and has no coordinate")
+            raise InvalidValue(
+                f"joint {name!r}: has {len(coordinates)} coordinates, {', '.join(coordinates)}; name one"
+            )
         return _look_up("joint", name, self._joint_index)
+
+    def coordinates(self, name: str) -> slice:
+        """Return the range of q that belongs to a joint, or to one of its coordinates.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.acrobot().coordinates("elbow")
+        slice(1, 2, None)
+        """
+        if isinstance(name, str) and name in self._joint_index:
+            k = self._joint_index[name]
+            return slice(k, k + 1)
+        return self._ranges[_look_up("joint", name, self._link_of_joint)]
 
     def link(self, name: str) -> Link:
         """Return the link of this name."""
         return self.links[self.link_index(name)]
 
     def joint(self, name: str) -> Joint:
-        """Return the joint of this name, fixed ones included."""
+        """Return the joint of this name, fixed ones included, or the one that a coordinate belongs to."""
+        if isinstance(name, str) and name in self._joint_index:
+            return self.links[self.joint_links[self._joint_index[name]]].joint
         return self.links[_look_up("joint", name, self._link_of_joint)].joint
 
     def with_drive(self: M, *, active: Iterable[str] | None = None, actuated: Iterable[str] | None = None) -> M:
@@ -181,7 +213,9 @@ class Mechanism(Questions, Value):
         values : mapping
             New values by name: "<link>.mass", "<link>.com", "<link>.inertia", "<link>.pose", "<joint>.axis",
             "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
-            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity".
+            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity". A joint of
+            several coordinates has "<joint>.axes" and an array of each of the others, a composite one has those of its
+            joints, as "<joint>[0].damping".
 
         Raises
         ------
@@ -204,33 +238,25 @@ class Mechanism(Questions, Value):
         rest = dict(values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self._derive(links=links, gravity=gravity)
+        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content as plain dictionaries, lists, numbers and text, as it is saved to JSON."""
-        from cstormpy.mechanism import files
+    def without_fixed(self) -> Mechanism:
+        """Return the mechanism with one link for all that is welded together, which moves in the same way.
 
-        return files.to_dict(self)
+        The link that moves on a joint keeps its name and takes the masses of those welded to it; what is welded to the
+        base is left out.
 
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Mechanism:
-        """Return the mechanism of what `to_dict` returned; FileFormatError names the place of what is wrong."""
-        from cstormpy.mechanism import files
+        Examples
+        --------
+        >>> from cstormpy.mechanism import Fixed, Link, Revolute
+        >>> arm = Link("arm", None, Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0))
+        >>> tip = Link("tip", "arm", Fixed(), [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], mass=1.0)
+        >>> Mechanism([arm, tip]).without_fixed().links
+        (Link('arm', joint=Revolute((0, 0, 1)), mass=2, com=(0.75, 0, 0)),)
+        """
+        from cstormpy.mechanism import welding
 
-        return files.from_dict(content)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as readable JSON; an existing file is replaced at once or not at all."""
-        from cstormpy.mechanism import files
-
-        files.save(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
-        """Load from JSON; FileFormatError names the file and the place, OSError is passed on."""
-        from cstormpy.mechanism import files
-
-        return files.load(path)
+        return welding.without_fixed(self)
 
     def __repr__(self) -> str:
         count = f"{len(self.links)} link{'s' if len(self.links) > 1 else ''}"
@@ -241,6 +267,10 @@ class Mechanism(Questions, Value):
         from cstormpy.mechanism.printing import table
 
         return table(self)
+
+
+def _freedoms(links: Iterable[Link]) -> tuple[OneDofJoint, ...]:
+    return tuple(freedom for link in links for freedom in link.joint.freedoms)
 
 
 def _look_up(kind: str, name: object, index: Mapping[str, int]) -> int:

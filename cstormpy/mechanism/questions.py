@@ -93,11 +93,9 @@ class Questions:
         if one and wrench is None and base is None and threads is _ONE:
             made = self._cache.get("hybrid") or self._prepared_hybrid()
             return cast("HybridDynamics", made[1](q, qd, u))
-        from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics, put_together
+        from cstormpy.dynamics.hybrid import hybrid_answer
 
-        mech = self._self
-        y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
-        return HybridDynamics(put_together(y, u, mech.active_mask))
+        return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
 
     def hybrid_evaluator(self, wrench: WrenchLike = None) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.

@@ -68,7 +68,8 @@ def wants_window(bd: Any) -> bool:
 def controls_of(bd: Any) -> list[Knob | LawChoice]:
     """Return what can be turned in a diagram: the choice of laws, and the numbers among its blocks' parameters.
 
-    Those of blocks that have laws come first.
+    Those of blocks that have laws come first. A block may say between which ends a number of its is turned, in an
+    attribute `ranges`: (low, high) by the parameter's name.
     """
     controls: list[Knob | LawChoice] = []
     for block in sorted(bd.blocklist, key=lambda block: not _laws_of(block)):
@@ -77,7 +78,8 @@ def controls_of(bd: Any) -> list[Knob | LawChoice]:
             controls.append(LawChoice(str(block.name), laws, str(block.active_law)))
         for name in block._parameters:
             if name not in _AT_START:
-                controls += _knobs(str(block.name), name, getattr(block, name, None))
+                ends = getattr(block, "ranges", {}).get(name, (None, None))
+                controls += _knobs(str(block.name), name, getattr(block, name, None), *ends)
     return controls
 
 
@@ -87,7 +89,7 @@ def _laws_of(block: Any) -> list[str]:
     return list(laws.names) if hasattr(laws, "names") and hasattr(block, "active_law") else []
 
 
-def _knobs(block: str, name: str, value: Any) -> Iterator[Knob]:
+def _knobs(block: str, name: str, value: Any, low: float | None, high: float | None) -> Iterator[Knob]:
     if isinstance(value, (bool, str)):
         return
     try:
@@ -97,10 +99,10 @@ def _knobs(block: str, name: str, value: Any) -> Iterator[Knob]:
     if numbers.dtype.kind not in "if" or numbers.size > _MOST_KNOBS:
         return
     if numbers.ndim == 0:
-        yield Knob(block, name, float(numbers))
+        yield Knob(block, name, float(numbers), low, high)
     else:
         for k, number in enumerate(numbers.ravel()):
-            yield Knob(block, name, float(number), index=k)
+            yield Knob(block, name, float(number), low, high, index=k)
 
 
 class Showing:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.graph.tables import rows_from
 from cstormpy.trajectory.checks import Floats
 
 __all__ = ["basis_rows", "difference", "evaluate", "evaluate_one", "local_basis", "slopes", "spans"]
@@ -102,11 +103,11 @@ def evaluate(
     return out
 
 
-def evaluate_one(knots: Floats, degree: int, levels: Mapping[int, Floats], span: int, time: float) -> dict[int, Floats]:
-    """Return derivatives by their order at one time, each (n,); see `evaluate`."""
-    rows = basis_rows(time, knots[span - degree + 1 : span + degree + 1].tolist(), degree)
+def evaluate_one(knots: Floats, degree: int, levels: Mapping[int, Floats], span: Any, time: Any) -> dict[int, Floats]:
+    """Return derivatives by their order at one time, each (n,); see `evaluate`. Span and time may be symbols."""
+    rows = basis_rows(time, rows_from(knots, span - degree + 1, 2 * degree).tolist(), degree)
     first = span - degree
-    return {r: np.dot(rows[degree - r], points[first : span + 1 - r]) for r, points in levels.items()}
+    return {r: np.dot(rows[degree - r], rows_from(points, first, degree + 1 - r)) for r, points in levels.items()}
 
 
 def local_basis(knots: Floats, degree: int, span: NDArray[np.intp], times: Floats, order: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import entries, one_of
 from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.mechanism.values import Value, frozen
 from cstormpy.trajectory import matrices
 from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, spans
@@ -160,10 +161,11 @@ class Curve(Value):
         p = self.degree
         levels = {r: self._level(r) for r in orders}
         alive = {r: points for r, points in levels.items() if r <= p}
+        if isinstance(times, Node):
+            return self._symbolic(times, levels, alive)
         if is_single(times):
             time, is_outside = self._inside_one(times)
-            span = min(max(int(self.knots.searchsorted(time, "right")) - 1, p), self.knots.size - p - 2)
-            found = evaluate_one(self.knots, p, alive, span, time)
+            found = evaluate_one(self.knots, p, alive, self._span(time), time)
             shape: tuple[int, ...] = (self.n,)
             outside: Any = ... if is_outside else None
         else:
@@ -176,6 +178,22 @@ class Curve(Value):
                 if r:
                     values[outside] = 0.0
         return [found[r] if r in found else np.zeros(shape) for r in levels]
+
+    def _span(self, time: Any) -> Any:
+        """Return the span of one time within [t0, t1], a float or a symbol."""
+        k = self.knots.searchsorted(time, "right") - 1
+        return np.minimum(np.maximum(k, self.degree), self.knots.size - self.degree - 2)
+
+    def _symbolic(self, time: Node, levels: Mapping[int, Floats], alive: Mapping[int, Floats]) -> list[Any]:
+        """Return the derivatives at a time that is a symbol; where one is to be refused, whoever asks says so."""
+        held = np.clip(time, self.t0, self.t1)
+        outside = np.abs(time - held) > ROUNDING * np.maximum(np.abs(self.t0), np.abs(self.t1))
+        if self.outside == "refuse":
+            require_zero(outside)
+        found = evaluate_one(self.knots, self.degree, alive, self._span(held), held)
+        still = np.zeros(self.n)
+        moving = {r: np.where(outside, still, values) if r else values for r, values in found.items()}
+        return [moving.get(r, still) for r in levels]
 
     def _level(self, order: int) -> Floats:
         """Return the control points of a derivative; they are kept, since the curve does not change."""

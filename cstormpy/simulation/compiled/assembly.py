@@ -25,7 +25,7 @@ from cstormpy.graph.external import external
 from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import INPUT, alive, where
+from cstormpy.graph.nodes import alive, where
 from cstormpy.graph.printing import equations
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import WIDEST
@@ -34,8 +34,18 @@ from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
-from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, with_symbolic_math
-from cstormpy.simulation.compiled.twins import Changed, Place, Twins, described, form, numbers
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run
+from cstormpy.simulation.compiled.twins import (
+    Changed,
+    Place,
+    Twins,
+    described,
+    form,
+    moved,
+    numbers,
+    numbers_used,
+)
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 from cstormpy.simulation.diagram import Diagram
 
@@ -145,6 +155,7 @@ class _Assembly:
         self.places = _Places()
         self.twins: dict[int, Twins] = {}
         self.calls: list[PythonCall] = []
+        self.pending: list[Callable[[], bool]] = []
         #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
         self.failure = 0
         self.failing: list[tuple[int, Any]] = []
@@ -190,7 +201,7 @@ class _Assembly:
             owners={},
             fingerprint=(hashlib.sha256(text.encode()).hexdigest(), True),
             legend=self.legend,
-            pending=[],
+            pending=self.pending,
             python_calls=self.calls,
             numbers=self.numbers,
             clocks=clocks,
@@ -304,7 +315,9 @@ class _Assembly:
             inputs = [_copy(v) if isinstance(v, np.ndarray) else v for v in u]
             return symbolic(twin, self.time, inputs, None if x is None else x.copy(), *more)
 
+        required = len(self.graph.required)
         result, again = _run(ask), _run(ask)
+        self.failing += [(self.failure, _truth(number)) for number in self.graph.required[required:]]
         try:
             twins.refuse_changes()
         except Changed as error:
@@ -313,10 +326,10 @@ class _Assembly:
             raise Untraceable("it gives something else each time that it is asked")
         reads = list(twins.reads)
 
-        def shape() -> Any:
+        def known() -> Any:
             return form(b, reads, readers), twins.fits(b), described(rule)
 
-        self.numbers.conditions.append((shape, shape()))
+        self.numbers.conditions.append((known, known()))
         return result
 
     def _twins_of(self, b: Any) -> Twins:
@@ -373,7 +386,9 @@ class _Assembly:
                 value = self._traced(owner, equations.guard, self._inputs(owner), self.states.get(owner), detector)
             except Untraceable:
                 return None
-            found.append((len(self.out), float(getattr(detector, "direction", 0.0)), True))
+            asked = getattr(detector, "asked", None)
+            self.pending += [] if asked is None else [asked]
+            found.append((len(self.out), float(getattr(detector, "direction", 0.0)), asked is None))
             self.out.append(_output(value))
         return found
 
@@ -403,17 +418,20 @@ class _Assembly:
         """Give the numbers of blocks that are read their places in p."""
         fails = [condition for _, condition in self.failing]
         nodes = alive([*self.out, *self.rates, *fails])
-        nodes = [node for node in nodes if node.primitive is INPUT and node.data[0] == "all"]
-        groups: dict[int, list[Node]] = {}
-        for node in sorted(nodes, key=lambda n: int(n.data[1])):
-            groups.setdefault(id(self.places.owners[node.data[1]]), []).append(node)
-        renamed: dict[int, Node] = {}
+        groups: dict[int, list[int]] = {}
+        for k in numbers_used(nodes):
+            groups.setdefault(id(self.places.owners[k]), []).append(k)
+        begins: dict[int, int] = {}
+        count = 0
         for mine in groups.values():
-            renamed |= {node.index: self.graph.input("p", len(renamed) + k) for k, node in enumerate(mine)}
-            owner, places = self.places.owners[mine[0].data[1]], [self.places[node.data[1]] for node in mine]
+            for k in mine:
+                begins[k] = count
+                count += self.places[k].count
+            owner, places = self.places.owners[mine[0]], [self.places[k] for k in mine]
             equations = equations_of(owner)
             reader = functools.partial(_array_of, owner, places, equations.numbers if equations else {})
             self.numbers.floats.keep(reader(), reader, np.asarray)
+        renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
         self.out, self.rates, fails = _renamed([self.out, self.rates, fails], renamed)
         self.failing = [(number, condition) for (number, _), condition in zip(self.failing, fails, strict=True)]
 

@@ -1,24 +1,23 @@
-"""Emitters of blocks by their equations, and of a user's own laws: traced, compiled by numba, or asked in Python."""
+"""Emitters of blocks by their equations: traced, or asked in Python."""
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from cstormpy.control.own import OwnLaw
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
-from cstormpy.simulation.compiled.emitters_functions import user_call
 from cstormpy.simulation.compiled.equations import Rule, equations_of
 from cstormpy.simulation.compiled.load_signals import keep_loads
+from cstormpy.simulation.compiled.opaque_laws import OpaqueLaws, laws_of, unready, untraced
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.traced import Untraceable, traced, with_symbolic_math
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.simulation.compiled.traced import Untraceable, traced
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 
-__all__ = ["own_guard", "own_next", "own_outputs", "own_rates", "own_torque"]
+__all__ = ["own_guard", "own_next", "own_outputs", "own_rates"]
 
 Values = list[Value]
 
@@ -44,8 +43,11 @@ def own_guard(e: Emitter, block: Any, u: Values, x: Value | None, detector: Any)
     found = equations_of(block)
     if found is None or found.guard is None:
         raise Untranslatable("its detectors are not said as an equation")
-    rule = found.guard
-    return _traced(e, block, lambda *given: [rule(*given, detector)], rule, _Call(u, x, False), found.numbers)[0]
+    rule, call, laws = found.guard, _Call(u, x, False), unready(e, block)
+    value = _traced(e, block, lambda *given: [rule(*given, detector)], rule, call, found.numbers, laws)[0]
+    asked = getattr(detector, "asked", None)
+    e.pending += [] if asked is None else [asked]
+    return value
 
 
 def _by_method(
@@ -58,11 +60,17 @@ def _by_method(
     equations, call, own = equations_of(block), _Call(u, x, whole, loads), getattr(kind, name)
     rule = getattr(equations, name, None) or own
     numbers = equations.numbers if equations else {}
+    laws = unready(e, block)
     try:
-        values = _traced(e, block, with_symbolic_math(rule), rule, call, numbers)
+        try:
+            values = _traced(e, block, with_symbolic_math(rule), rule, call, numbers, laws)
+        except Untraceable:
+            if not untraced(e, block, _given_to_laws(e, block, u), laws):
+                raise
+            values = _traced(e, block, with_symbolic_math(rule), rule, call, numbers, laws)
         if equations and equations.fails and name == "output":
             fails = equations.fails
-            failed = _traced(e, block, lambda *given: [fails(*given)], fails, _Call(u, x, False), numbers)
+            failed = _traced(e, block, lambda *given: [fails(*given)], fails, _Call(u, x, False), numbers, OpaqueLaws())
             e.fail_if(f"{failed[0].item()} != 0.0")
     except Untraceable as error:
         e.told(f"{name}: asked in Python, as it cannot be traced: {error}")
@@ -75,11 +83,33 @@ def _by_method(
     return values
 
 
+def _given_to_laws(e: Emitter, block: Any, u: Values) -> Values:
+    """Return what the laws of a controller are given: the time, q, q̇ and, with ports for it, the reference."""
+    if laws_of(block) is None:
+        return [e.time]
+    return [
+        e.time,
+        *(np.atleast_1d(value) for value in u[:2]),
+        *(np.atleast_1d(value) for value in u[-3:] if len(u) > 3),
+    ]
+
+
 def _traced(
-    e: Emitter, block: Any, symbolic: Rule, function: Rule, call: _Call, numbers: Mapping[str, Callable[[Any], Any]]
+    e: Emitter,
+    block: Any,
+    symbolic: Rule,
+    function: Rule,
+    call: _Call,
+    numbers: Mapping[str, Callable[[Any], Any]],
+    laws: OpaqueLaws,
 ) -> Values:
     given = [e.time, *call.given, *(rows for rows in call.loads if rows is not None)]
-    return traced(e, lambda: block, function, lambda twin, *given: call(symbolic, twin, *given), given, numbers)
+
+    def ask(twin: Any, *values: Any) -> Any:
+        laws.found = values[len(given) :]
+        return call(symbolic, twin, *values[: len(given)])
+
+    return traced(e, lambda: block, function, ask, [*given, *laws.torques], numbers, laws.methods)
 
 
 class _Call:
@@ -100,71 +130,11 @@ class _Call:
         u = [next(signals) if known else None for known in self.known]
         x = next(signals) if self._has_states else None
         if len(given) > len(self.given):
-            u = [
-                value if rows is None else Wrenches(value, next(signals))
-                for value, rows in zip(u, self.loads, strict=True)
-            ]
+            pairs = zip(u, self.loads, strict=True)
+            u = [value if rows is None else Wrenches(np.asarray(value), next(signals)) for value, rows in pairs]
         result = method(owner, t, u, x)
         if self._whole:
             return [np.asarray(result)]
         loads = [part.rows for part in result if isinstance(part, Wrenches) and part.rows is not None]
         self.gives_loads = len(loads) == 1
         return [*result, *loads] if self.gives_loads else result
-
-
-def own_torque(e: Emitter, law: Any, given: Values) -> Value:
-    """Return the torques of a law by its method ``torque``, given the time, q, q̇ and, maybe, the reference."""
-    read, function, symbolic = _owner(law)
-
-    def ask(owner: Any, *values: Any) -> list[Any]:
-        return [owner_torques(symbolic(owner, *values), len(law.motors))]
-
-    try:
-        values = traced(e, read, function, ask, given)
-    except Untraceable as error:
-        return _untraced_torque(e, law, given, str(error))
-    e.told(f"law {_name(law)}: traced")
-    return values[0]
-
-
-def _owner(law: Any) -> tuple[Callable[[], Any], Callable[..., Any], Callable[..., Any]]:
-    """Return what reads the object whose numbers a law depends on, its method, and that as one of it and (t, q, q̇)."""
-    if not isinstance(law, OwnLaw):
-        function = type(law).torque
-        method = with_symbolic_math(function)
-        return lambda: law, function, lambda owner, t, q, qd, *target: method(owner, t, q, qd, target or None)
-    if isinstance(law.own, types.FunctionType):
-        method = with_symbolic_math(law.own)
-        return lambda: law.own, law.own, lambda owner, t, q, qd, *_: method(t, q, qd)
-    function = getattr(type(law.own), "torque", None) or type(law.own).__call__
-    method = with_symbolic_math(function)
-    return lambda: law.own, function, lambda owner, t, q, qd, *_: method(owner, t, q, qd)
-
-
-def _name(law: Any) -> str:
-    own = law.own if isinstance(law, OwnLaw) else law
-    return str(getattr(own, "__name__", type(own).__name__))
-
-
-def owner_torques(value: Any, count: int) -> Any:
-    """Return what a law's method gave as an array of so many numbers; a number will do for one motor."""
-    return np.reshape(np.asarray(value if np.ndim(value) else [value]), (count,))
-
-
-def _untraced_torque(e: Emitter, law: Any, given: Values, why: str) -> Value:
-    samples = [0.0, *(np.zeros(v.shape) for v in given[1:])]
-    name, count = _name(law), len(law.motors)
-    if isinstance(law, OwnLaw) and isinstance(law.own, types.FunctionType):
-        try:
-            parts = user_call(e, law.own, given[:3], samples[:3])
-        except Untranslatable as error:
-            why += f"; numba: {error}"
-        else:
-            e.told(f"law {name}: compiled by numba, as it cannot be traced: {why}")
-            return np.concatenate([np.atleast_1d(part) for part in parts]).reshape(count)
-    e.told(f"law {name}: asked in Python, as it cannot be traced: {why}")
-
-    def ask(t: float, values: list[Any]) -> list[Any]:
-        return [owner_torques(law.torque(t, values[0], values[1], tuple(values[2:]) or None), count)]
-
-    return e.ask_python(ask, given[1:], samples[1:], [np.zeros(count)])[0]

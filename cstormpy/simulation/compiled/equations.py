@@ -1,10 +1,9 @@
 """Equations of blocks as functions of symbols: outputs, rates, what a tick does, guards, each said once.
 
-What a block computes is one of its own methods ``output(t, u, x)``, ``deriv(t, u, x)``, ``next(t, u, x)``, and
-``guard(t, u, x, detector)`` for the number whose sign its zero-crossing detectors watch, which are traced as they stand
-(`traced`). A block of bdsim whose method cannot be traced, because it asks for a number by an ``if`` or holds an object
-of SciPy, gets a function here instead: plain Python and NumPy on a twin of the block whose numbers are symbols,
-registered by the class that computes::
+What a block computes is one of its own methods ``output(t, u, x)``, ``deriv(t, u, x)``, ``next(t, u, x)``, which are
+traced as they stand (`traced`). A block of bdsim whose method cannot be traced, because it asks for a number by an
+``if`` or holds an object of SciPy, gets a function here instead: plain Python and NumPy on a twin of the block whose
+numbers are symbols, registered by the class that computes::
 
     @output("bdsim.blocks.sources.Step", numbers=("T", "on", "off"))
     def _step(step, t, u, x):
@@ -35,8 +34,9 @@ class Equations:
     ----------
     output, deriv, next : function of (twin, t, u, x), or None
         As the methods of a block: a list with the outputs, the rates of the states, the states after a tick.
-    guard : function of (twin, t, u, x, detector), or None
-        The number whose sign a zero-crossing detector of the block watches.
+    guard : function of (twin, t, u, x, detector)
+        The number whose sign a zero-crossing detector of the block watches: what is registered, or else the method of
+        the block that the detector has as its `quantity`, a function of (t, u).
     fails : function of (twin, t, u, x), or None
         Where it holds, the block's own method raises, and is to be asked so that it does.
     numbers : mapping of str to function of the block
@@ -126,7 +126,12 @@ def equations_of(block: Any) -> Equations | None:
     for base in reversed(kind.__mro__):
         numbers.update(_numbers.get(_name(base), {}))
     failing = _rule(kind, "fails", computes="output")
-    return Equations(**found, guard=_rule(kind, "guard"), fails=failing, numbers=numbers)
+    return Equations(**found, guard=_rules["guard"].get(_name(kind), _quantity), fails=failing, numbers=numbers)
+
+
+def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
+    """Return what a detector watches by a method of its block that it names."""
+    return getattr(twin, detector.quantity.__name__)(t, u)
 
 
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:

@@ -178,7 +178,7 @@ def _wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:
 
 def _crossing(declared: tuple[Any, Any]) -> tuple[Any, ...]:
     detector, b = declared
-    quantity = getattr(getattr(detector, "_quantity", None), "__name__", "")
+    quantity = getattr(getattr(detector, "quantity", None), "__name__", "")
     owner = getattr(detector, "block", b)  # our blocks declare an object that is new in each run
     return id(owner), type(detector), quantity, float(getattr(detector, "direction", 0.0))
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
     emitters_bdsim,
-    emitters_controllers,
     emitters_functions,
     emitters_kinematics,
     emitters_linalg,
@@ -29,7 +28,7 @@ from cstormpy.simulation.compiled import (  # noqa: F401  # they register themse
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
-from cstormpy.simulation.compiled.emitters_own import own_next, own_outputs, own_rates
+from cstormpy.simulation.compiled.emitters_own import own_guard, own_next, own_outputs, own_rates
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import (
@@ -41,6 +40,7 @@ from cstormpy.simulation.compiled.registry import (
     next_of,
     rate_of,
 )
+from cstormpy.simulation.compiled.traced import Untraceable
 from cstormpy.simulation.diagram import Diagram
 
 __all__ = ["Program", "translate"]
@@ -335,12 +335,13 @@ class _Translation:
             self.e.block = len(self.diagram.order) + len(self.diagram.continuous) + k
             owner = getattr(detector, "block", b)
             emit = guard_of(owner)
-            if emit is None:
-                return None
             functions, pending = len(self.e.functions), len(self.e.pending)
             try:
-                value = named(self._emitted(emit, owner, self._inputs(owner), detector))
-            except Untranslatable:
+                if emit is None:
+                    value = own_guard(self.e, owner, self._inputs(owner), self.states.get(owner), detector)
+                else:
+                    value = named(self._emitted(emit, owner, self._inputs(owner), detector))
+            except (Untranslatable, Untraceable):
                 return None
             self.e.owners.update(dict.fromkeys(list(self.e.functions)[functions:], str(b.name)))
             if value.size != 1:

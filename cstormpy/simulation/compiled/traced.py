@@ -14,8 +14,7 @@ has it written down again when it changes.
 from __future__ import annotations
 
 import math
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,13 +25,13 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.kept import machine_for
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import INPUT, alive
+from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import Emitter, named
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, described, form, numbers
+from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, described, form, moved, numbers, numbers_used
 
-__all__ = ["Untraceable", "traced"]
+__all__ = ["Untraceable", "traced", "untraceable"]
 
 #: A trace with more operations is left to the other ways.
 _MOST_OPERATIONS = 20_000
@@ -49,6 +48,7 @@ def traced(
     method: Callable[..., Any],
     given: Sequence[Value],
     readers: Readers | None = None,
+    instead: Mapping[int, Any] | None = None,
 ) -> list[Value]:
     """Emit a method of a block or law by its trace, and return what it returns, a list as its parts.
 
@@ -65,13 +65,15 @@ def traced(
         The signals that it takes, as expressions; it is given symbols of the same shapes.
     readers : mapping of str to function of the owner, optional
         Attributes of the twin that are numbers whatever they are in the owner, and how they are read.
+    instead : mapping of int to mapping, optional
+        Methods that stand in the twin for those of some objects, by the `id` of the object and their names.
 
     Raises
     ------
     Untraceable
     """
-    readers = readers or {}
-    first, second = (_Trace(read(), method, [v.shape for v in given], readers) for _ in range(2))
+    shapes = [v.shape for v in given]
+    first, second = (_Trace(read(), method, shapes, readers or {}, instead or {}) for _ in range(2))
     if first.text != second.text:
         raise Untraceable("it gives something else each time that it is asked")
     trace = first
@@ -88,6 +90,15 @@ def traced(
         values.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(shape))
         k = behind
     return values
+
+
+def untraceable(owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """Return why a method of (twin, *symbols of some shapes) cannot be written down; None if it can."""
+    try:
+        first, second = (_Trace(owner, method, shapes, {}, {}) for _ in range(2))
+    except Untraceable as error:
+        return str(error)
+    return None if first.text == second.text else "it gives something else each time that it is asked"
 
 
 class _Trace:
@@ -109,10 +120,16 @@ class _Trace:
     """
 
     def __init__(
-        self, owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]], readers: Readers
+        self,
+        owner: Any,
+        method: Callable[..., Any],
+        shapes: Sequence[tuple[int, ...]],
+        readers: Readers,
+        instead: Mapping[int, Any],
     ) -> None:
         graph = Graph()
         self.twins = twins = Twins(graph)
+        twins.instead.update(instead)
         inputs: list[Any] = []
         self.size = 0
         for shape in shapes:
@@ -137,18 +154,18 @@ class _Trace:
         nodes = alive([*outputs, status])
         if len(nodes) > _MOST_OPERATIONS:
             raise Untraceable(f"it takes {len(nodes)} operations")
-        inputs = [node for node in nodes if node.primitive is INPUT]
-        mine = sorted((node for node in inputs if node.data[0] == "all"), key=lambda node: node.data[1])
-        self.used = [twins.places[node.data[1]] for node in mine]
-        x = [node for node in inputs if node.data[0] == "x"]
+        mine = numbers_used(nodes)
+        self.used = [twins.places[k] for k in mine]
+        begins, count = {}, 0  # only the numbers that are read are handed over, one behind the other
+        for k in mine:
+            begins[k] = count
+            count += twins.places[k].count
         graph = twins.graph
-        directions = {node: graph.input("dx", node.data[1]) for node in x}
-        directions |= {node: graph.input("dp", k) for k, node in enumerate(mine)}
+        directions = {node: graph.input("dx", node.data[1]) for node in nodes if node.data and node.data[0] == "x"}
+        directions |= moved(nodes, begins, "dp")
         changes = tangents(outputs, directions)
-        # only the numbers that are read are handed over: the k-th of them is p[k]
-        renamed = {node.index: graph.input("p", k) for k, node in enumerate(mine)}
+        renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
         outputs, changes, (status,) = _renamed([outputs, changes, [status]], renamed)
-        count = len(mine)
         value = Routine("value", {"p": count}, {"x": self.size}, {"y": outputs}, status)
         change = Routine("change", {"p": count, "dp": count}, {"x": self.size, "dx": self.size}, {"dy": changes})
         self.text = text_for_one(value)
@@ -209,67 +226,3 @@ def _renamed(lists: list[list[Any]], renamed: dict[int, Node]) -> list[list[Any]
             args = tuple(made[a.index] if isinstance(a, Node) else a for a in node.args)
             made[node.index] = node if args == () else node.graph.make(node.primitive, args, node.data)
     return [[made[x.index] if isinstance(x, Node) else x for x in one] for one in lists]
-
-
-# Functions of `math` on symbols --------------------------------------------------------------------------
-
-_AS_NUMPY = {
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp, "expm1": np.expm1,
-    "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "hypot": np.hypot, "fabs": np.abs, "pow": np.power,
-    "fmod": np.fmod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-}  # fmt: skip
-
-
-def _on_symbols(function: Callable[..., Any], numpy: Callable[..., Any]) -> Callable[..., Any]:
-    def either(*args: Any, **options: Any) -> Any:
-        if any(isinstance(a, Node) for a in args):
-            return numpy(*args, **options)
-        return function(*args, **options)
-
-    return either
-
-
-def _chain(numpy: Callable[[Any, Any], Any], plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``max`` or ``min``, which of symbols is taken two by two."""
-
-    def either(*args: Any, **options: Any) -> Any:
-        items = list(args[0]) if len(args) == 1 else list(args)
-        if options or not any(isinstance(a, Node) for a in items):
-            return plain(items if len(args) == 1 else args, **options) if len(args) == 1 else plain(*args, **options)
-        found = items[0]
-        for item in items[1:]:
-            found = numpy(found, item)
-        return found
-
-    return either
-
-
-_MATH = types.SimpleNamespace(**{**vars(math), **{k: _on_symbols(getattr(math, k), f) for k, f in _AS_NUMPY.items()}})
-_OWN = {id(getattr(math, k)): getattr(_MATH, k) for k in _AS_NUMPY} | {id(math): _MATH}
-
-
-def with_symbolic_math(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a copy of a plain function for which `math`, ``max`` and ``min`` take symbols.
-
-    So do those functions of its module that it calls.
-    """
-    if not isinstance(function, types.FunctionType):
-        return function
-    before = function.__globals__
-    space = {name: _OWN.get(id(value), value) for name, value in before.items()}
-    space.setdefault("max", _chain(np.maximum, max))
-    space.setdefault("min", _chain(np.minimum, min))
-    for name, value in before.items():
-        if isinstance(value, types.FunctionType) and value.__globals__ is before:
-            space[name] = _within(value, space)
-    return _within(function, space)
-
-
-def _within(function: types.FunctionType, space: dict[str, Any]) -> types.FunctionType:
-    cells = function.__closure__
-    if cells is not None:
-        cells = tuple(types.CellType(_OWN.get(id(c.cell_contents), c.cell_contents)) for c in cells)
-    copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy

@@ -1,15 +1,17 @@
 """Twins of objects: copies whose numbers are symbols, for methods that are written down as expression graphs.
 
 Each float of a twin, and each array of floats, is a symbol, and so are the masses, lengths and gravity of a mechanism
-that the object holds: they stay inputs of what is written down, and `numbers` reads them anew. Everything else of the
-object (whole numbers, texts, flags, the code of its functions) shapes what is written down; `form` tells it apart.
+that the object holds, and the whole numbers by which its class says that it chooses (`cstormpy.graph.choices`): they
+stay inputs of what is written down, and `numbers` reads them anew. A large array is a table (`cstormpy.graph.tables`),
+whose numbers are symbols once one asks for them. Everything else of the object (other whole numbers, texts, flags, the
+code of its functions) shapes what is written down; `form` tells it apart.
 """
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, cast
@@ -18,18 +20,20 @@ import numpy as np
 
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
+from cstormpy.graph.nodes import INPUT, TABLE
+from cstormpy.graph.tables import Table
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import SymbolicMechanism
 from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
-__all__ = ["Changed", "Place", "Readers", "Twins", "described", "form", "numbers"]
+__all__ = ["Changed", "Place", "Readers", "Twins", "described", "form", "moved", "numbers", "numbers_used"]
 
+#: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
+_LARGEST = 256
 #: What is read of an owner as numbers, by the name of the attribute that the twin has for it.
 Readers = Mapping[str, Callable[[Any], Any]]
-
-#: Arrays, lists and mappings with more entries are no parameters: they stay as they are.
-_LARGEST = 256
 
 
 class Changed(Exception):
@@ -47,11 +51,18 @@ class _Table:
 class Place:
     """Where a number of an object stands: the steps that lead to it, and its index there.
 
+    Of a table the index is its size, negative: it stands for all of it.
+
     A step is the name of an attribute, the key of an entry of a list, tuple or mapping, or a table of a mechanism.
     """
 
     path: tuple[Any, ...]
     index: int
+
+    @property
+    def count(self) -> int:
+        """How many numbers stand there."""
+        return max(1, -self.index)
 
 
 Path = tuple[Any, ...]
@@ -63,7 +74,9 @@ class Twins:
     Attributes
     ----------
     places : list of Place
-        Where the number stands that the input ``all[k]`` is.
+        Where the number stands that the input ``all[k]`` is, or the table whose numbers are the inputs ``all[k][...]``.
+    instead : dict of int to dict
+        Methods that stand in the place of those of some objects, by the `id` of the object and their names.
     reads : set of (path, name)
         All attributes that were looked at.
     """
@@ -73,27 +86,26 @@ class Twins:
         self.places: list[Place] = []
         self.reads: set[tuple[Path, str]] = set()
         self._forms: list[tuple[Path, Form]] = []
+        self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
 
     def of(self, owner: Any, path: Path = (), readers: Readers | None = None) -> Any:
-        """Return the twin of an object that stands at the end of a path.
-
-        Attributes that `readers` name are numbers in it, whatever they are in the object.
-        """
+        """Return the twin of an object that stands at the end of a path; readers give further numbers of it."""
         if id(owner) in self._made:
             return self._made[id(owner)]
         if isinstance(owner, types.FunctionType):
-            return owner
+            return owner if _is_of_library(owner) else with_symbolic_math(owner)
         if isinstance(owner, Mechanism):
             return self._mechanism(owner, path)
-        twin: Any = object.__new__(self._watched(type(owner), path))
+        twin: Any = object.__new__(self._watched(type(owner), path, self.instead.get(id(owner), {})))
         self._made[id(owner)] = twin
         held = object.__getattribute__(twin, "__dict__")
+        choices = getattr(type(owner), "choices", ())
         for name, value in vars(owner).items():
-            held[name] = self._twin_of(value, (*path, name))
+            held[name] = self._symbol((*path, name), 0) if name in choices else self._twin_of(value, (*path, name))
         for name, read in (readers or {}).items():
-            held[name] = self._twin_of(_as_parameter(read(owner)), (*path, name), any_size=True)
+            held[name] = self._twin_of(_as_parameter(read(owner)), (*path, name))
         self._before.append((twin, dict(held)))
         return twin
 
@@ -108,7 +120,7 @@ class Twins:
         made = self._made[id(mech)] = SymbolicMechanism(mech, number, links)
         return made
 
-    def _watched(self, kind: type, path: Path) -> type:
+    def _watched(self, kind: type, path: Path, instead: Mapping[str, Callable[..., Any]]) -> type:
         """Return a class that notes which attributes of its object are looked at."""
         reads, look_up = self.reads, cast("Callable[[Any, str], Any]", kind.__getattribute__)
 
@@ -116,16 +128,24 @@ class Twins:
             reads.add((path, name))
             return look_up(self, name)
 
-        return type(kind.__name__, (kind,), {"__getattribute__": look, "__module__": kind.__module__})
+        methods = {**_own_methods(kind), **instead, "__getattribute__": look, "__module__": kind.__module__}
+        return type(kind.__name__, (kind,), methods)
 
-    def _twin_of(self, value: Any, path: Path, any_size: bool = False) -> Any:
+    def _twin_of(self, value: Any, path: Path) -> Any:
         if _is_number(value):
             return self._symbol(path, 0)
-        if _is_numbers(value, any_size):
+        if _is_numbers(value):
+            if value.size > _LARGEST:
+                return self._table(value, path)
             return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
         if _is_container(value):
             return self._container(value, path)
-        return self.of(value, path) if _is_own(value) else value
+        return self.of(value, path) if _is_own(value) or isinstance(value, types.FunctionType) else value
+
+    def _table(self, value: Any, path: Path) -> Table:
+        name = f"all[{len(self.places)}]"
+        self.places.append(Place(path, -value.size))
+        return Table(lambda k: self.graph.input(name, k), value.shape)
 
     def _container(self, value: Any, path: Path) -> Any:
         if isinstance(value, dict):
@@ -143,7 +163,7 @@ class Twins:
 
     def fits(self, owner: Any) -> bool:
         """Tell whether what was written down holds for an object too, with other numbers."""
-        return all(form.fits(_at(owner, path)) for path, form in self._forms)
+        return all(form.fits(_at(owner, path, {})) for path, form in self._forms)
 
     def refuse_changes(self) -> None:
         """Refuse a method that has changed its object, as it remembers what a graph cannot.
@@ -169,9 +189,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (float, np.floating))
 
 
-def _is_numbers(value: Any, any_size: bool = False) -> bool:
-    plain = type(value) is np.ndarray and value.dtype == np.float64
-    return plain and value.size > 0 and (any_size or value.size <= _LARGEST)
+def _is_numbers(value: Any) -> bool:
+    return type(value) is np.ndarray and value.dtype == np.float64 and value.size > 0
 
 
 def _as_parameter(value: Any) -> Any:
@@ -181,6 +200,22 @@ def _as_parameter(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         return np.asarray(value, dtype=np.float64)
     return value
+
+
+def _is_of_library(function: Any) -> bool:
+    return str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}
+
+
+def _own_methods(kind: type) -> dict[str, Any]:
+    """Return the methods of a class that somebody has written, such that `math` takes symbols in them."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, types.FunctionType) and not _is_of_library(value) and base.__module__ != "builtins":
+                found[name] = with_symbolic_math(value)
+            elif callable(value) or name in found:
+                found.pop(name, None)  # it is that of a class behind it no longer
+    return {name: value for name, value in found.items() if not name.startswith("__") or name == "__call__"}
 
 
 def _is_container(value: Any) -> bool:
@@ -219,9 +254,9 @@ _HEAP_TYPE = 1 << 9
 # What an object holds now ---------------------------------------------------------------------------------
 
 
-def _at(owner: Any, path: Path, readers: Readers | None = None) -> Any:
+def _at(owner: Any, path: Path, readers: Readers) -> Any:
     """Return what stands at the end of a path."""
-    if readers and len(path) == 1 and path[0] in readers:
+    if len(path) == 1 and path[0] in readers:
         return _as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, _Table):
@@ -237,9 +272,45 @@ def numbers(owner: Any, places: Sequence[Place], readers: Readers | None = None)
     """Return the numbers of an object as they are now."""
     found: list[float] = []
     for path, group in groupby(places, lambda place: place.path):
-        value = _at(owner, path, readers)
-        flat = value.ravel().tolist() if isinstance(value, np.ndarray) else [float(value)]
-        found += [flat[place.index] for place in group]
+        value = np.ravel(_at(owner, path, readers or {}))
+        for place in group:
+            if place.index < 0:
+                found += value.tolist()
+            else:
+                found.append(float(value[place.index]))
+    return found
+
+
+def numbers_used(nodes: Iterable[Node]) -> list[int]:
+    """Return which places some nodes read, by their numbers."""
+    found: set[int] = set()
+    for node in nodes:
+        if node.primitive is INPUT or node.primitive is TABLE:
+            name, first = node.data[:2]
+            if name.startswith("all["):
+                found.add(int(name[4:-1]))
+            elif name == "all":
+                found.update(range(first, first + (node.data[2] if node.primitive is TABLE else 1)))
+    return sorted(found)
+
+
+def moved(nodes: Iterable[Node], begins: Mapping[int, int], name: str) -> dict[Node, Node]:
+    """Return for each node that reads numbers what reads them in an array of that name, where places begin as said."""
+    found = {}
+    for node in nodes:
+        if node.primitive is INPUT or node.primitive is TABLE:
+            array, first = node.data[:2]
+            if array.startswith("all["):
+                first += begins[int(array[4:-1])]
+            elif array == "all":
+                first = begins[first]
+            else:
+                continue
+            graph = node.graph
+            if node.primitive is TABLE:
+                found[node] = graph.make(TABLE, (), (name, first, node.data[2]))
+            else:
+                found[node] = graph.input(name, first)
     return found
 
 
@@ -249,12 +320,13 @@ def form(owner: Any, reads: Sequence[tuple[Path, str]], readers: Readers | None 
         return fingerprint([owner])[0]
     parts: list[Any] = [type(owner)]
     for path, name in reads:
-        if path == () and name in (readers or {}):
-            value = _at(owner, (name,), readers)
-            parts.append((path, name, np.shape(value) if _is_numbers(value, any_size=True) else described(value)))
+        if path == () and readers and name in readers:
+            parts.append((path, name, described(_at(owner, (name,), readers))))
             continue
-        holder = _at(owner, path)
+        holder = _at(owner, path, {})
         held = vars(holder)
+        if name in getattr(type(holder), "choices", ()):
+            continue
         parts.append((path, name, described(held[name] if name in held else _of_class(type(holder), name))))
     return tuple(parts)
 
@@ -265,23 +337,22 @@ def _of_class(kind: type, name: str) -> Any:
 
 
 def described(value: Any) -> Any:
-    """Return what tells a value from others that would shape what is written down in another way."""
+    """Return what is seen of an attribute beside numbers."""
+    if isinstance(value, Mechanism):
+        return Mechanism  # see `Twins.fits`
     if _is_number(value):
         return float
     if _is_numbers(value):
         return value.shape
-    if _is_container(value):
+    if isinstance(value, (list, tuple, dict)):
         entries = value.items() if isinstance(value, dict) else enumerate(value)
-        return type(value), tuple((key, described(entry)) for key, entry in entries)
-    if type(value) in (list, tuple, dict):
-        items = value.items() if isinstance(value, dict) else value
-        return type(value), tuple(map(described, items))
+        known = not _is_container(value)
+        return type(value), tuple((k, repr(x) if known and _is_number(x) else described(x)) for k, x in entries)
     if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
         return repr(value)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     if isinstance(function, types.FunctionType):
-        library = str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}
-        return id(function) if library else fingerprint([function])[0]
+        return id(function) if _is_of_library(function) else fingerprint([function])[0]
     return type(value) if _is_own(value) else id(value)

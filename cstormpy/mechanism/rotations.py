@@ -1,0 +1,56 @@
+"""Rotations by angles, as tables and files of others have them; quarter turns without the rounding of π."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["cos_sin", "roll_pitch_yaw", "rotation"]
+
+_NOTHING = 4 * float(np.finfo(np.float64).eps)
+
+
+def cos_sin(angle: float) -> tuple[float, float]:
+    """Return cosine and sine, 0 and ±1 exactly where the angle is a float's quarter turn or several.
+
+    >>> cos_sin(math.pi / 2)
+    (0.0, 1.0)
+    """
+    c, s = math.cos(angle), math.sin(angle)
+    if abs(c) <= _NOTHING:
+        return 0.0, math.copysign(1.0, s)
+    if abs(s) <= _NOTHING:
+        return math.copysign(1.0, c), 0.0
+    return c, s
+
+
+def rotation(rpy: Sequence[float]) -> NDArray[np.float64]:
+    """Return the rotation (3, 3) of roll, pitch and yaw about fixed axes, Rz(yaw) Ry(pitch) Rx(roll).
+
+    >>> rotation((0, 0, math.pi / 2)).tolist()
+    [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    (cr, sr), (cp, sp), (cy, sy) = map(cos_sin, rpy)
+    rows = [
+        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+        [-sp, cp * sr, cp * cr],
+    ]
+    return np.array(rows) + 0.0
+
+
+def roll_pitch_yaw(R: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Return roll, pitch and yaw of a rotation; where the pitch is a quarter turn, roll and yaw are one angle.
+
+    >>> roll_pitch_yaw(rotation((0.1, 0.2, 0.3)))
+    (0.1, 0.2, 0.3)
+    """
+    yaw = math.atan2(R[1, 0], R[0, 0])
+    c, s = math.cos(yaw), math.sin(yaw)
+    # With the yaw taken out, so that its error near the quarter turn is made good by the roll.
+    pitch = math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
+    roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
+    return roll, pitch, yaw

@@ -1,0 +1,91 @@
+"""URDF, the robot description of ROS, read into mechanisms.
+
+The root link is the base: one named "world" that has no body is the base's frame itself, any other is a link welded to
+it. A joint's frame is its child's at q = 0, the axis passes through its origin. Coordinates follow the joints as they
+stand in the file. What the dynamics do not need is skipped, and what other readers refuse but can be kept is kept; both
+are said, each thing once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from cstormpy.arguments import flag
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown
+from cstormpy.file_writer import file_path
+from cstormpy.mechanism import xml_elements
+from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.urdf_robot import Robot
+from cstormpy.reporting import notice
+
+__all__ = ["Reading", "from_urdf", "read"]
+
+
+class Reading(NamedTuple):
+    """A mechanism from a file, and what the reader has to say of it."""
+
+    mechanism: Mechanism
+    notes: list[str]
+
+
+def from_urdf(
+    source: str | os.PathLike[str],
+    floating: bool = False,
+    *,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    actuated: Iterable[str] | None = None,
+    active: Iterable[str] = (),
+) -> Mechanism:
+    """Return the mechanism of a URDF; `Mechanism.from_urdf` tells of the arguments."""
+    name, found = "URDF", read(source, floating, gravity=gravity, actuated=actuated, active=active)
+    if not _is_text(source):
+        name = file_path(source).name
+    for note in found.notes:
+        notice(f"{name}: {note}")
+    return found.mechanism
+
+
+def read(
+    source: str | os.PathLike[str],
+    floating: bool = False,
+    *,
+    gravity: ArrayLike = (0.0, 0.0, -9.81),
+    actuated: Iterable[str] | None = None,
+    active: Iterable[str] = (),
+) -> Reading:
+    """Return the mechanism of a URDF and what was skipped or kept against the rules, which is not said."""
+    floating = flag(floating, "floating")
+    content: str | bytes
+    if _is_text(source):
+        prefix, content = "", str(source)
+    else:
+        path = file_path(source, "URDF")
+        _refuse_by_name(os.fsdecode(source))
+        prefix, content = f"{path}: ", xml_elements.read(path)
+    try:
+        robot = Robot(xml_elements.parse(content))
+        links = robot.links(floating)
+    except CstormError as error:
+        raise FileFormatError(f"{prefix}{error}") from None
+    return Reading(Mechanism(links, gravity, actuated, active), robot.notes.lines())
+
+
+def _is_text(source: object) -> bool:
+    """Tell a URDF from its path."""
+    if not isinstance(source, (str, os.PathLike)):
+        raise InvalidType(f"URDF: expected the path of a file, or its text, got {shown(source)}")
+    return isinstance(source, str) and "<" in source
+
+
+def _refuse_by_name(name: str) -> None:
+    """Refuse what is no file of a robot, by what it is."""
+    if name.startswith("package://"):
+        raise InvalidValue(f"{shown(name)}: is an address inside of a ROS package; give the path of the file")
+    if name.lower().endswith(".xacro"):
+        raise InvalidValue(
+            f"{shown(name)}: is a source of macros; write its robot with 'xacro {os.path.basename(name)} > robot.urdf'"
+        )

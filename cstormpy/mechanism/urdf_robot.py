@@ -1,0 +1,281 @@
+"""Robots as URDF describes them: links and joints by name, checked for what a tree needs, and made into links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
+from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.rotations import rotation
+from cstormpy.mechanism.xml_elements import Element
+
+__all__ = ["NO_LIMIT", "WORLD", "Notes", "Robot"]
+
+Array = NDArray[np.float64]
+
+WORLD = "world"
+"""Name of a root link that is the base's frame, by the custom of ROS and Gazebo."""
+
+NO_LIMIT = float(np.finfo(np.float64).max)
+"""Written where URDF wants a limit and there is none."""
+
+_KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_PASSED = ("link", "joint", "material")
+_SHOWN = 4
+
+
+class Notes:
+    """What is to be said of a file, each thing once with those that it concerns."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[str]] = {}
+
+    def add(self, text: str, whom: str) -> None:
+        """Keep that something is to be said of somebody."""
+        self._found.setdefault(text, []).append(whom)
+
+    def lines(self) -> list[str]:
+        """Return a line for each thing, with the first that it concerns."""
+        said = []
+        for text, names in self._found.items():
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            said.append(f"{text}: {', '.join(names[:_SHOWN])}{more}")
+        return said
+
+
+class Robot:
+    """A robot as its file has it: links and joints by name, checked for what a tree needs."""
+
+    def __init__(self, root: Element) -> None:
+        _refuse_others(root)
+        self.notes = Notes()
+        self._links = _by_name(root, "link")
+        self._joints = _by_name(root, "joint")
+        if not self._links:
+            raise FileFormatError(f"line {root.line}: <robot> has no links")
+        self._ends = {name: self._connected(name, joint) for name, joint in self._joints.items()}
+        self._root = self._find_root()
+        self._say_what_is_skipped(root)
+
+    def _connected(self, name: str, joint: Element) -> tuple[str, str]:
+        """Return the names of a joint's parent and child."""
+        ends = []
+        for tag in ("parent", "child"):
+            element = self._only(joint, tag, f"joint {name!r}")
+            if element is None:
+                raise FileFormatError(f"line {joint.line}: joint {name!r}: has no <{tag}>")
+            link = element.text("link", f"joint {name!r}")
+            if link not in self._links:
+                raise FileFormatError(f"line {element.line}: joint {name!r}: {unknown_name(tag, link, self._links)}")
+            ends.append(link)
+        return ends[0], ends[1]
+
+    def _find_root(self) -> str:
+        """Return the link that no joint carries, refusing links that several carry, and cycles."""
+        carried: dict[str, str] = {}
+        for name, (_, child) in self._ends.items():
+            if child in carried:
+                raise FileFormatError(
+                    f"line {self._joints[name].line}: link {child!r}: is carried by the joints {carried[child]!r} and "
+                    f"{name!r}; a closed chain is no tree"
+                )
+            carried[child] = name
+        roots = [name for name in self._links if name not in carried]
+        if len(roots) > 1:
+            listed = ", ".join(map(repr, roots[:_SHOWN])) + (", …" if len(roots) > _SHOWN else "")
+            raise FileFormatError(
+                f"line {self._links[roots[1]].line}: {len(roots)} links have no joint to carry them, {listed}; "
+                "a robot has one root"
+            )
+        start = roots[0] if roots else next(iter(self._links))
+        cycle = self._beyond(start)
+        if cycle is not None or not roots:
+            name = cycle or start
+            raise FileFormatError(
+                f"line {self._links[name].line}: link {name!r}: is on a cycle of links, each the child of the next"
+            )
+        return start
+
+    def _beyond(self, root: str) -> str | None:
+        """Return a link that is not reached from a root, if there is one: all joints to it are on a cycle."""
+        children: dict[str, list[str]] = {}
+        for parent, child in self._ends.values():
+            children.setdefault(parent, []).append(child)
+        reached, stack = {root}, [root]
+        while stack:
+            fresh = [child for child in children.get(stack.pop(), []) if child not in reached]
+            reached.update(fresh)
+            stack.extend(fresh)
+        return next((name for name in self._links if name not in reached), None)
+
+    def _only(self, element: Element, tag: str, whose: str) -> Element | None:
+        found = element.all(tag)
+        if len(found) > 1:
+            self.notes.add(f"of several <{tag}> the first is taken", f"{whose} (line {element.line})")
+        return found[0] if found else None
+
+    def _say_what_is_skipped(self, root: Element) -> None:
+        files = [e for e in root.within() if e.tag == "mesh"]
+        for mesh in files:
+            self.notes.add(f"{len(files)} meshes are skipped", shown(mesh.attributes.get("filename", "")))
+        for tag in dict.fromkeys(child.tag for child in root.children if child.tag not in _PASSED):
+            self.notes.add("elements that the dynamics do not need are skipped", f"{len(root.all(tag))} <{tag[:40]}>")
+
+    # What becomes of them --------------------------------------------------------------------------------
+
+    def links(self, floating: bool) -> list[Link]:
+        """Return the links of the mechanism: the root's if it is one, then the joints' in the order of the file."""
+        bare = not self._links[self._root].all("inertial") and bool(self._joints)
+        base = self._root if self._root == WORLD and bare and not floating else None
+        made = [] if base else [self._link(self._root, None, self._root_joint(floating), np.eye(4))]
+        for name, element in self._joints.items():
+            parent, child = self._ends[name]
+            pose = self._origin(element, f"joint {name!r}")
+            made.append(self._link(child, None if parent == base else parent, self._joint(name, element), pose))
+        return made
+
+    def _root_joint(self, floating: bool) -> Joint:
+        name = f"{self._root}_joint" if self._root in self._joints else self._root
+        while name in self._joints:
+            name += "_"
+        if floating:
+            return _with_many_freedoms("floating", name, "floating=True: ")
+        return Fixed(name=None if name == self._root else name)
+
+    def _link(self, name: str, parent: str | None, joint: Joint, pose: Array) -> Link:
+        element = self._links[name]
+        where = f"line {element.line}: "
+        inertial = self._only(element, "inertial", f"link {name!r}")
+        body = {} if inertial is None else self._body(name, inertial)
+        try:
+            return Link(name, parent, joint, pose, **body)
+        except InvalidValue as refused:
+            # What no body can have but a file says is kept; what is wrong in another way is refused again.
+            link = _made(where, lambda: Link(name, parent, joint, pose, **body, allow_impossible=True))
+            reason = str(refused).split("inertia: ", 1)[-1].split(",")[0].split(";")[0]
+            self.notes.add("inertias that no body has are kept", f"{name!r} (line {element.line}: {reason})")
+            return link
+        except CstormError as error:
+            raise FileFormatError(f"{where}{error}") from None
+
+    def _body(self, name: str, inertial: Element) -> dict[str, Any]:
+        """Return mass, com and inertia in the link's frame."""
+        whose = f"link {name!r}"
+        mass, inertia = self._only(inertial, "mass", whose), self._only(inertial, "inertia", whose)
+        if mass is None:
+            raise FileFormatError(f"line {inertial.line}: {whose}: <inertial> has no <mass>")
+        pose = self._origin(inertial, whose)
+        body: dict[str, Any] = {"mass": mass.number("value", whose), "com": pose[:3, 3]}
+        if inertia is None:
+            self.notes.add("bodies without <inertia> are taken as point masses", f"{name!r} (line {inertial.line})")
+            return body
+        xx, yy, zz = (inertia.number(key, whose) for key in ("ixx", "iyy", "izz"))
+        xy, xz, yz = (inertia.number(key, whose, 0.0) for key in ("ixy", "ixz", "iyz"))
+        own, R = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]), pose[:3, :3]
+        if np.array_equal(R, np.eye(3)):
+            body["inertia"] = own
+        else:
+            with np.errstate(all="ignore"):  # the link refuses what overflows
+                turned = R @ own @ R.T
+                body["inertia"] = 0.5 * turned + 0.5 * turned.T
+        return body
+
+    def _origin(self, element: Element, whose: str) -> Array:
+        """Return the pose that <origin> tells, the identity without it."""
+        pose = np.eye(4)
+        origin = self._only(element, "origin", whose)
+        if origin is not None:
+            pose[:3, 3] = origin.vector("xyz", whose, (0.0, 0.0, 0.0))
+            pose[:3, :3] = rotation(origin.vector("rpy", whose, (0.0, 0.0, 0.0)))
+        return pose
+
+    def _joint(self, name: str, element: Element) -> Joint:
+        whose, where = f"joint {name!r}", f"line {element.line}: "
+        kind = element.text("type", whose)
+        if kind not in _KINDS:
+            raise FileFormatError(f"{where}{whose}: {unknown_name('type', kind, _KINDS)}")
+        if element.all("mimic"):
+            self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
+        if kind == "fixed":
+            return _made(where, lambda: Fixed(name=name))
+        if kind in ("floating", "planar"):
+            return _with_many_freedoms(kind, name, where)
+        options: dict[str, Any] = {"name": name, "limits": self._limits(name, kind, element)}
+        dynamics = self._only(element, "dynamics", whose)
+        if dynamics is not None:
+            options.update((key, dynamics.number(key, whose, 0.0)) for key in ("damping", "friction"))
+        axis = self._only(element, "axis", whose)
+        direction = (1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", whose, (1.0, 0.0, 0.0))
+        maker = Prismatic if kind == "prismatic" else Revolute
+        return _made(where, lambda: maker(direction, **options))
+
+    def _limits(self, name: str, kind: str, element: Element) -> Limits | None:
+        """Return the limits of a joint; one of 0 on effort or velocity, and one of the largest float, is none."""
+        whose = f"joint {name!r}"
+        limit = self._only(element, "limit", whose)
+        if limit is None:
+            return None
+        ends: Any = None
+        if kind != "continuous" and limit.attributes.keys() & {"lower", "upper"}:
+            low, high = (limit.number(key, whose, 0.0, endless=True) for key in ("lower", "upper"))
+            ends = (None if low <= -NO_LIMIT else low, None if high >= NO_LIMIT else high)
+            if low > high:
+                self.notes.add("limits whose lower is above the upper are left out", f"{name!r} (line {limit.line})")
+                ends = None
+        bounds: dict[str, float | None] = {}
+        for key in ("velocity", "effort"):
+            bound = limit.number(key, whose, NO_LIMIT, endless=True)
+            bounds[key] = bound if 0.0 < bound < NO_LIMIT else None
+            if bound <= 0.0:
+                self.notes.add(f"{key} limits of 0 or less are taken as none", f"{name!r} (line {limit.line})")
+        return (
+            _made(
+                f"line {limit.line}: {whose}: ",
+                lambda: Limits(position=ends, velocity=bounds["velocity"], torque=bounds["effort"]),
+            )
+            or None
+        )
+
+
+def _with_many_freedoms(kind: str, name: str, where: str) -> Joint:
+    """Return a joint of several coordinates: here they come in, once there are such joints."""
+    raise FileFormatError(f"{where}joint {name!r}: is a {kind} joint, of which this version knows none")
+
+
+def _refuse_others(root: Element) -> None:
+    """Refuse what is XML but no URDF, by what it is."""
+    if root.tag != "robot":
+        kinds = {"mujoco": "a model of MuJoCo", "sdf": "a model of Gazebo (SDF)", "COLLADA": "a mesh"}
+        what = kinds.get(root.tag, f"an XML file of <{root.tag[:40]}>")
+        raise FileFormatError(f"line {root.line}: is {what}; a URDF is a <robot>")
+    for element in root.within():
+        if element.tag.startswith("xacro:"):
+            raise FileFormatError(
+                f"line {element.line}: <{element.tag[:40]}>: is a macro of xacro; write its robot with "
+                "'xacro FILE > robot.urdf'"
+            )
+
+
+def _by_name(root: Element, tag: str) -> dict[str, Element]:
+    found: dict[str, Element] = {}
+    for element in root.all(tag):
+        name = element.text("name", tag)
+        if name in found:
+            raise FileFormatError(
+                f"line {element.line}: {tag} {shown(name)}: the name occurs twice, first in line {found[name].line}"
+            )
+        found[name] = element
+    return found
+
+
+def _made(where: str, make: Callable[[], Any]) -> Any:
+    """Return what a constructor makes; if it refuses, say where in the file."""
+    try:
+        return make()
+    except CstormError as error:
+        raise FileFormatError(f"{where}{error}") from None

@@ -1,0 +1,180 @@
+"""URDF written from mechanisms, where it can tell of them.
+
+URDF has hinges and slides whose axis passes through the origin of the link's frame, damping, friction and symmetric
+limits; neither springs nor rotors, and no gravity. A link whose joint has its axis elsewhere is welded to a carrier
+without a mass whose frame lies on the axis, so that every link keeps its frame.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue
+from cstormpy.mechanism import checks
+from cstormpy.mechanism.joints import Joint, Limits, OneDofJoint
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.rotations import roll_pitch_yaw
+from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
+from cstormpy.reporting import notice
+
+__all__ = ["GRAVITY", "to_urdf"]
+
+Array = NDArray[np.float64]
+
+GRAVITY = (0.0, 0.0, -9.81)
+"""What a reader of URDF takes it to be."""
+
+_KINDS = ("revolute", "prismatic", "fixed")
+
+
+def to_urdf(mech: Mechanism, name: str = "robot") -> str:
+    """Return the text of a URDF; `Mechanism.to_urdf` tells of it."""
+    named = checks.name(name, "name")
+    for link in mech.links:
+        _refuse_others(link.joint, link.joint_name)
+    names = _Names(mech)
+    root = _root(mech)
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<robot name={quoteattr(named)}>"]
+    if root is None:
+        if WORLD in names.links:
+            raise InvalidValue(f"link {WORLD!r}: the name means the base in a URDF; give the link another one")
+        lines.append(f"  <link name={quoteattr(WORLD)}/>")
+    for link in mech.links:
+        lines += _link(link)
+    for link in mech.links:
+        if link is not root:
+            lines += _joint(link, WORLD if link.parent is None else link.parent, names)
+    _say_what_is_left_out(mech)
+    return "\n".join([*lines, "</robot>", ""])
+
+
+class _Names:
+    """Names of links and joints in the file: those of the mechanism, and fresh ones."""
+
+    def __init__(self, mech: Mechanism) -> None:
+        self.links = {link.name for link in mech.links}
+        self.joints = {link.joint_name for link in mech.links}
+
+    def fresh(self, wish: str, taken: set[str]) -> str:
+        """Return a name that is not taken, and take it."""
+        while wish in taken:
+            wish += "_"
+        taken.add(wish)
+        return wish
+
+
+def _root(mech: Mechanism) -> Link | None:
+    """Return the link that a reader welds to the base where it stands; None if the base must be a link of the file."""
+    roots = [link for link in mech.links if link.parent is None]
+    fits = len(roots) == 1 and roots[0].joint.kind == "fixed" and np.array_equal(roots[0].pose, np.eye(4))
+    return roots[0] if fits and (roots[0].name != WORLD or roots[0].mass or roots[0].inertia.any()) else None
+
+
+def _refuse_others(joint: Joint, name: str) -> None:
+    """Refuse by its name what a URDF does not have."""
+    if joint.kind not in _KINDS:
+        raise InvalidValue(f"joint {name!r}: is a {joint.kind} joint; a URDF has {', '.join(_KINDS)} ones")
+    if not isinstance(joint, OneDofJoint):
+        return
+    for key in ("armature", "stiffness"):
+        if getattr(joint, key):
+            raise InvalidValue(
+                f"joint {name!r}: has {key} {getattr(joint, key):g}, which a URDF has no place for; "
+                f"mech.with_parameters({{'{name}.{key}': 0}}) leaves it out"
+            )
+    if joint.friction and joint.friction_velocity != OneDofJoint._options["friction_velocity"]:
+        raise InvalidValue(f"joint {name!r}: friction_velocity: a URDF has no place for {joint.friction_velocity:g}")
+    limits = joint.limits or Limits()
+    for key, pair in (("velocity", limits.velocity), ("torque", limits.torque)):
+        if pair is not None and (pair[0] != -pair[1] or pair[1] == 0.0):
+            raise InvalidValue(f"joint {name!r}: {key} limits: a URDF has symmetric ones only, got {pair}")
+
+
+def _link(link: Link) -> list[str]:
+    if not (link.mass or link.inertia.any()):
+        return [f"  <link name={quoteattr(link.name)}/>"]
+    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    entries = link.inertia[np.triu_indices(3)].tolist()
+    return [
+        f"  <link name={quoteattr(link.name)}>",
+        "    <inertial>",
+        f'      <origin xyz="{_numbers(link.com)}" rpy="0 0 0"/>',
+        f'      <mass value="{link.mass!r}"/>',
+        "      <inertia " + " ".join(f'{key}="{value!r}"' for key, value in zip(keys, entries, strict=True)) + "/>",
+        "    </inertial>",
+        "  </link>",
+    ]
+
+
+def _joint(link: Link, parent: str, names: _Names) -> list[str]:
+    """Return the joint of a link, with a carrier between where its axis misses the origin of the link's frame."""
+    joint, pose = link.joint, link.pose
+    if not isinstance(joint, OneDofJoint):
+        return _connection(link.joint_name, "fixed", parent, link.name, pose, [])
+    kind = "prismatic" if joint.kind == "prismatic" else "revolute"
+    inner = [f'    <axis xyz="{_numbers(joint.axis)}"/>']
+    if joint.damping or joint.friction:
+        inner.append(f'    <dynamics damping="{joint.damping!r}" friction="{joint.friction!r}"/>')
+    limits = joint.limits or Limits()
+    if kind == "revolute" and limits.position is None:
+        kind = "continuous"
+    if limits or kind != "continuous":
+        inner.append(_limit(limits, kind))
+    if kind == "prismatic" or not joint.point.any():
+        return _connection(link.joint_name, kind, parent, link.name, pose, inner)
+    on_axis, back = np.eye(4), np.eye(4)
+    on_axis[:3, 3], back[:3, 3] = joint.point, -joint.point
+    carrier = names.fresh(f"{link.name}_axis", names.links)
+    weld = names.fresh(f"{link.name}_frame", names.joints)
+    return [
+        f"  <link name={quoteattr(carrier)}/>",
+        *_connection(link.joint_name, kind, parent, carrier, pose @ on_axis, inner),
+        *_connection(weld, "fixed", carrier, link.name, back, []),
+    ]
+
+
+def _connection(name: str, kind: str, parent: str, child: str, pose: Array, inner: Sequence[str]) -> list[str]:
+    rpy = (0.0, 0.0, 0.0) if np.array_equal(pose[:3, :3], np.eye(3)) else roll_pitch_yaw(pose[:3, :3])
+    return [
+        f'  <joint name={quoteattr(name)} type="{kind}">',
+        f"    <parent link={quoteattr(parent)}/>",
+        f"    <child link={quoteattr(child)}/>",
+        f'    <origin xyz="{_numbers(pose[:3, 3])}" rpy="{_numbers(rpy)}"/>',
+        *inner,
+        "  </joint>",
+    ]
+
+
+def _limit(limits: Limits, kind: str) -> str:
+    words = []
+    if kind != "continuous":
+        low, high = limits.position or (-math.inf, math.inf)
+        words += [f'lower="{max(low, -NO_LIMIT)!r}"', f'upper="{min(high, NO_LIMIT)!r}"']
+    for key, pair in (("effort", limits.torque), ("velocity", limits.velocity)):
+        words.append(f'{key}="{NO_LIMIT if pair is None else pair[1]!r}"')
+    return f"    <limit {' '.join(words)}/>"
+
+
+def _numbers(values: Sequence[float] | Array) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def _say_what_is_left_out(mech: Mechanism) -> None:
+    """Say what a reader of the file has to be told again."""
+    lost = []
+    if tuple(mech.gravity.tolist()) != GRAVITY:
+        lost.append(f"gravity=({', '.join(f'{g:g}' for g in mech.gravity)})")
+    if mech.actuated != mech.names:
+        lost.append(f"actuated={list(mech.actuated)}")
+    if mech.active:
+        lost.append(f"active={list(mech.active)}")
+    if lost:
+        notice(
+            f"a URDF has no place for {' and '.join(lost)}; say it again: Mechanism.from_urdf(path, {', '.join(lost)})"
+        )

@@ -1,0 +1,162 @@
+"""Elements of XML files with the lines where they begin, read with care: in bounded time and memory.
+
+Of all that XML allows, files of robots need elements and attributes. Document types are refused, and with them every
+entity of a file's own: bombs, and what would read other files or the net.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.parsers import expat
+
+from cstormpy.errors import FileFormatError, shown
+from cstormpy.file_writer import file_path, read_bytes
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "parse", "read"]
+
+MAX_BYTES = 16 * 2**20
+"""Largest file that is read."""
+
+MAX_DEPTH, MAX_ELEMENTS = 100, 200_000
+"""Elements within one another, and all elements of a file."""
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ENDLESS = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+
+
+class Element:
+    """An element: its tag, attributes and children, and the line where it begins."""
+
+    __slots__ = ("attributes", "children", "line", "tag")
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int) -> None:
+        self.tag, self.attributes, self.line = tag, attributes, line
+        self.children: list[Element] = []
+
+    def all(self, tag: str) -> list[Element]:
+        """Return the children of a tag."""
+        return [child for child in self.children if child.tag == tag]
+
+    def within(self) -> Iterator[Element]:
+        """Go through the element and all below it, in the order of the file."""
+        stack = [self]
+        while stack:
+            element = stack.pop()
+            yield element
+            stack.extend(reversed(element.children))
+
+    def text(self, key: str, whose: str) -> str:
+        """Return an attribute, refused with the line and `whose` it is where there is none."""
+        if key not in self.attributes:
+            raise FileFormatError(f"{self._where(whose)}: has no {key!r}")
+        return self.attributes[key]
+
+    def number(self, key: str, whose: str, default: float | None = None, *, endless: bool = False) -> float:
+        """Return an attribute that is one finite number, or endless where that may be."""
+        if key not in self.attributes and default is not None:
+            return default
+        return _number(self.text(key, whose).strip(), f"{self._where(whose)}: {key}", endless)
+
+    def vector(self, key: str, whose: str, default: tuple[float, ...]) -> tuple[float, ...]:
+        """Return an attribute of as many finite numbers as the default has."""
+        if key not in self.attributes:
+            return default
+        words, where = self.attributes[key].split(), f"{self._where(whose)}: {key}"
+        if len(words) != len(default):
+            raise FileFormatError(f"{where}: expected {len(default)} numbers, got {shown(self.attributes[key])}")
+        return tuple(_number(word, where, endless=False) for word in words)
+
+    def _where(self, whose: str) -> str:
+        return f"line {self.line}: {whose}: <{self.tag[:40]}>"
+
+
+def _number(word: str, where: str, endless: bool) -> float:
+    if endless and _ENDLESS.fullmatch(word):
+        return float(word)
+    number = float(word) if _NUMBER.fullmatch(word) else math.nan
+    if math.isnan(number) or (math.isinf(number) and not endless):
+        hint = "; a source of macros becomes a robot by 'xacro FILE > robot.urdf'" if "$" in word else ""
+        raise FileFormatError(f"{where}: expected a finite number, got {shown(word)}{hint}")
+    return number
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file, which is not too large.
+
+    Raises
+    ------
+    FileFormatError, FileReadError
+        Naming the file.
+    """
+    name = file_path(path)
+    raw = read_bytes(name, MAX_BYTES + 1)
+    if len(raw) > MAX_BYTES:
+        raise FileFormatError(f"{name}: has more than {MAX_BYTES} bytes")
+    return raw
+
+
+def parse(text: str | bytes) -> Element:
+    """Return the root of an XML text.
+
+    Raises
+    ------
+    FileFormatError
+        With the line: no XML, a document type, too deep or too many elements.
+    """
+    if isinstance(text, str):
+        if len(text) > MAX_BYTES:
+            raise FileFormatError(f"has more than {MAX_BYTES} characters")
+        text = text.encode("utf-8", "replace")
+        parser = expat.ParserCreate("utf-8")  # whatever the text says of the file that it came from
+    else:
+        parser = expat.ParserCreate()
+    builder = _Builder(parser)
+    try:
+        parser.Parse(text, True)
+    except FileFormatError:
+        raise
+    except expat.ExpatError as error:
+        raise FileFormatError(f"line {error.lineno}: is not XML: {expat.ErrorString(error.code)}") from None
+    except (ValueError, LookupError):  # Python's own, of an encoding that expat asked it for
+        raise FileFormatError("line 1: is not XML: unknown encoding") from None
+    assert builder.root is not None  # expat has found one
+    return builder.root
+
+
+class _Builder:
+    """Makes elements of what expat finds."""
+
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self.root: Element | None = None
+        self._open: list[Element] = []
+        self._count = 0
+        self._parser = parser
+        parser.StartElementHandler = self._begin
+        parser.EndElementHandler = self._end
+        parser.StartDoctypeDeclHandler = self._refuse
+
+    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
+        element = Element(tag, attributes, self._parser.CurrentLineNumber)
+        self._count += 1
+        if self._count > MAX_ELEMENTS:
+            raise FileFormatError(f"line {element.line}: has more than {MAX_ELEMENTS} elements")
+        if len(self._open) >= MAX_DEPTH:
+            raise FileFormatError(f"line {element.line}: has elements nested more than {MAX_DEPTH} deep")
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self.root = element
+        self._open.append(element)
+
+    def _end(self, tag: str) -> None:
+        del tag
+        self._open.pop()
+
+    def _refuse(self, name: str, *_: Any) -> None:
+        raise FileFormatError(
+            f"line {self._parser.CurrentLineNumber}: has a document type, {shown(name)}; entities are not read"
+        )

@@ -1,0 +1,56 @@
+"""A mechanism to be looked at: a slider for each coordinate, and no motion but what they make.
+
+::
+
+    elbow ----+
+    shoulder -+--> q --> view
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from cstormpy.arrays import real_array
+from cstormpy.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    from cstormpy.simulation import Simulation
+
+
+def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None) -> Any:
+    """Return the diagram.
+
+    Parameters
+    ----------
+    sim : Simulation
+    mech : Mechanism
+        With at least one joint that moves.
+    q : array_like, (n,), optional
+        Where the sliders stand; at 0, or the end of the joint's range that is nearest to it, unless given.
+    """
+    bd = sim.blockdiagram(name="posture")
+    ranges = [_range(mech, name) for name in mech.names]
+    start = [min(max(0.0, low), high) for low, high in ranges] if q is None else real_array(q, "q", (mech.n,))
+    gathered = bd.MUX(mech.n, name="q")
+    for k, (name, ends) in enumerate(zip(mech.names, ranges, strict=True)):
+        slider = bd.CONSTANT(float(start[k]), name=name)
+        slider.ranges = {"value": ends}
+        bd.connect(slider, gathered[k])
+    bd.connect(gathered, bd.MECHANISMVIEW(mech, trail=False, name="view"))
+    return bd
+
+
+def _range(mech: Mechanism, name: str) -> tuple[float, float]:
+    """Return the range of a joint: its limits, half a turn where an angle has none, a metre where a slide has none."""
+    joint = mech.joint(name)
+    usual = 1.0 if joint.kind == "prismatic" else math.pi
+    limits = getattr(joint, "limits", None)
+    low, high = (limits.position if limits is not None else None) or (-math.inf, math.inf)
+    if math.isinf(low):
+        low = -usual if high > -usual else high - 2.0 * usual
+    if math.isinf(high):
+        high = usual if low < usual else low + 2.0 * usual
+    return low, high

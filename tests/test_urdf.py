@@ -1,0 +1,552 @@
+"""URDF: Pinocchio's reading of the same text, what is kept and skipped, and refusals with line and name."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_mechanisms import random_mechanism
+from urdf_texts import random_urdf
+
+from cstormpy import Simulation, cli
+from cstormpy.diagrams import _posture
+from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType, InvalidValue, NonFinite
+from cstormpy.mechanism import (
+    Fixed,
+    Limits,
+    Link,
+    Mechanism,
+    Prismatic,
+    Revolute,
+    Screw,
+    as_mechanism,
+    library,
+    urdf,
+    xml_elements,
+)
+from cstormpy.simulation.showing import controls_of
+
+BODY = (
+    "<inertial><origin xyz='0.5 0 0'/><mass value='2'/>"
+    "<inertia ixx='0.1' iyy='0.1' izz='0.1' ixy='0' ixz='0' iyz='0'/></inertial>"
+)
+ARM = f"""<robot name="arm">
+  <link name="world"/>
+  <link name="upper">{BODY}</link>
+  <link name="fore">{BODY}</link>
+  <joint name="shoulder" type="revolute">
+    <parent link="world"/> <child link="upper"/> <axis xyz="0 -1 0"/>
+    <limit lower="-1" upper="2" effort="30" velocity="4"/>
+  </joint>
+  <joint name="elbow" type="continuous">
+    <parent link="upper"/> <child link="fore"/> <origin xyz="1 0 0"/> <axis xyz="0 -2 0"/>
+    <dynamics damping="0.1" friction="0.2"/>
+  </joint>
+</robot>
+"""
+
+
+def said(caplog):
+    return caplog.messages
+
+
+# ---------------------------------------------------------------- the oracle
+class Oracle:
+    """Pinocchio's own reading of a URDF, with its coordinates by the names of the joints."""
+
+    def __init__(self, text, mech):
+        self.pin = pytest.importorskip("pinocchio")
+        self.model = self.pin.buildModelFromXML(text)
+        self.data = self.model.createData()
+        self.joints = [self.model.joints[self.model.getJointId(name)] for name in mech.names]
+        self.velocity = np.array([joint.idx_v for joint in self.joints], dtype=int)
+
+    def position(self, q):
+        """Return a configuration, in which a continuous joint has a cosine and a sine."""
+        x = self.pin.neutral(self.model)
+        for value, joint in zip(q, self.joints, strict=True):
+            x[joint.idx_q : joint.idx_q + joint.nq] = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
+        return x
+
+    def to(self, v):
+        x = np.zeros(self.model.nv)
+        x[self.velocity] = v
+        return x
+
+    def back(self, matrix):
+        matrix = np.asarray(matrix)
+        for axis in range(matrix.ndim):
+            matrix = np.take(matrix, self.velocity, axis)
+        return matrix
+
+    def pose(self, q, link):
+        x = self.position(q)
+        self.pin.framesForwardKinematics(self.model, self.data, x)
+        return self.data.oMf[self.model.getFrameId(link, self.pin.BODY)].homogeneous
+
+    def jacobian(self, q, link):
+        frame = self.model.getFrameId(link, self.pin.BODY)
+        J = self.pin.computeFrameJacobian(self.model, self.data, self.position(q), frame, self.pin.LOCAL)
+        return np.roll(J.reshape(6, -1), 3, axis=0)[:, self.velocity]
+
+
+def close(got, want, tol=1e-10):
+    want = np.asarray(want)
+    np.testing.assert_allclose(got, want, rtol=0, atol=tol * (1 + np.abs(want).max(initial=0)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), links=st.integers(2, 25))
+def test_pinocchio_reads_the_same_robot(seed, links):
+    rng = np.random.default_rng(seed)
+    text = random_urdf(rng, links, root_body=bool(seed % 2))
+    mech = Mechanism.from_urdf(text)
+    oracle = Oracle(text, mech)
+    pin, model, data = oracle.pin, oracle.model, oracle.data
+    assert model.nv == mech.n
+    close(model.gravity.linear, mech.gravity)
+    if not mech.n:
+        return
+    q, qd, qdd = rng.uniform(-2, 2, (3, mech.n))
+    x, v, a = oracle.position(q), oracle.to(qd), oracle.to(qdd)
+    for index, link in enumerate(mech.links):
+        close(mech.forward_kinematics(q)[index], oracle.pose(q, link.name))
+        close(mech.jacobian(q, link.name), oracle.jacobian(q, link.name))
+    tau = oracle.back(pin.rnea(model, data, x, v, a))
+    close(mech.inverse_dynamics(q, qd, qdd), tau)
+    M = pin.crba(model, data, x)
+    M = oracle.back(np.triu(M) + np.triu(M, 1).T)
+    close(mech.mass_matrix(q), M)
+    condition = np.linalg.cond(M)
+    close(mech.forward_dynamics(q, qd, tau), qdd, 1e-13 * max(condition, 1e3))
+    by_q, by_qd, _ = pin.computeRNEADerivatives(model, data, x, v, a)
+    d = mech.inverse_sensitivity(q, qd, qdd)
+    close(d.dy_dq, oracle.back(by_q))
+    close(d.dy_dqd, oracle.back(by_qd))
+    active = rng.choice(mech.names, size=mech.n // 2, replace=False).tolist()
+    driven = mech.with_drive(active=active)
+    r = driven.hybrid_dynamics(q, qd, np.where(driven.active_mask, qdd, tau))
+    close(r.qdd, qdd, 1e-13 * max(condition, 1e3))
+    close(r.tau, tau, 1e-13 * max(condition, 1e3))
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), links=st.integers(2, 20))
+def test_limits_are_those_that_pinocchio_reads(seed, links):
+    rng = np.random.default_rng(seed)
+    text = random_urdf(rng, links, kinds=("revolute", "prismatic"))
+    mech = Mechanism.from_urdf(text)
+    model = Oracle(text, mech).model
+    for name in mech.names:
+        joint, limits = model.joints[model.getJointId(name)], mech.joint(name).limits
+        assert limits.position == (model.lowerPositionLimit[joint.idx_q], model.upperPositionLimit[joint.idx_q])
+        assert limits.velocity[1] == model.upperVelocityLimit[joint.idx_v]
+        assert limits.torque[1] == model.upperEffortLimit[joint.idx_v]
+
+
+# ---------------------------------------------------------------- what is read
+class TestReading:
+    def test_an_arm(self, caplog):
+        mech = Mechanism.from_urdf(ARM)
+        assert said(caplog) == []
+        assert mech.names == ("shoulder", "elbow")
+        assert [link.name for link in mech.links] == ["upper", "fore"]
+        assert mech.joint("shoulder").limits == Limits(position=(-1, 2), velocity=4, torque=30)
+        elbow = mech.joint("elbow")
+        assert elbow == Revolute((0, -1, 0), damping=0.1, friction=0.2, name="elbow")
+        assert mech.gravity.tolist() == [0.0, 0.0, -9.81]
+        close(mech.gravity_load([0.0, 0.0]), [2 * 9.81 * 0.5 + 2 * 9.81 * 1.5, 2 * 9.81 * 0.5])
+
+    def test_a_root_with_another_name_is_a_link_that_is_welded_to_the_base(self):
+        mech = Mechanism.from_urdf(ARM.replace('"world"', '"foot"'))
+        assert [link.name for link in mech.links] == ["foot", "upper", "fore"]
+        assert mech.link("foot").joint.kind == "fixed"
+        assert mech.names == ("shoulder", "elbow")
+
+    def test_a_joint_may_have_the_name_of_the_root(self):
+        """URDF has names of joints and of links apart; a mechanism calls a joint without a name by its link's."""
+        mech = Mechanism.from_urdf(ARM.replace('"world"', '"elbow"'))
+        assert mech.names == ("shoulder", "elbow")
+        assert mech.link("elbow").joint_name == "elbow_joint"
+
+    def test_drive_and_gravity_are_said(self):
+        mech = Mechanism.from_urdf(ARM, gravity=(0, -9.81, 0), actuated=["elbow"], active=["elbow"])
+        assert (mech.actuated, mech.active) == (("elbow",), ("elbow",))
+        assert mech.gravity.tolist() == [0, -9.81, 0]
+
+    def test_defaults_of_the_format(self):
+        """The axis is x, off-diagonal moments are 0, and a limit that stands alone has its other side at 0."""
+        body = "<inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1'/></inertial>"
+        joint = '<joint name="j" type="prismatic"><parent link="world"/><child link="a"/>'
+        text = f'<robot><link name="world"/><link name="a">{body}</link>{joint}<limit upper="2"/></joint></robot>'
+        mech = Mechanism.from_urdf(text)
+        assert mech.joint("j") == Prismatic((1, 0, 0), limits=(0, 2), name="j")
+        assert mech.link("a").inertia.tolist() == np.eye(3).tolist()
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+    def test_files_in_the_encodings_of_xml(self, tmp_path, encoding):
+        text = ARM.replace("elbow", "coudé")
+        path = tmp_path / "arm.urdf"
+        path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>\n{text}'.encode(encoding))
+        assert Mechanism.from_urdf(path).names == ("shoulder", "coudé")
+        assert Mechanism.from_urdf(f'<?xml version="1.0" encoding="{encoding}"?>\n{text}') == Mechanism.from_urdf(text)
+
+
+class TestWarnings:
+    """What is skipped or kept is said in one line each, however often it occurs."""
+
+    def test_mimics_meshes_and_transmissions(self, caplog):
+        mimic = '<mimic joint="shoulder" multiplier="2"/><axis'
+        mesh = '<visual><geometry><mesh filename="package://arm/meshes/a.dae"/></geometry></visual></link>'
+        more = '<transmission name="t"/><transmission name="s"/><gazebo/></robot>'
+        text = ARM.replace("<axis", mimic).replace("</link>", mesh).replace("</robot>", more)
+        assert Mechanism.from_urdf(text) == Mechanism.from_urdf(ARM)
+        lines = said(caplog)
+        assert len(lines) == 3
+        assert "2 meshes are skipped: 'package://arm/meshes/a.dae'" in lines[0]
+        assert "elements that the dynamics do not need are skipped: 2 <transmission>, 1 <gazebo>" in lines[1]
+        assert "joints that mimic others move on their own here: 'shoulder' (line 5), 'elbow' (line 9)" in lines[2]
+
+    def test_inertias_that_no_body_has(self, caplog):
+        text = ARM.replace("ixx='0.1'", "ixx='0.5'")
+        mech = Mechanism.from_urdf(text)
+        assert all(link.allow_impossible for link in mech.links)
+        (line,) = said(caplog)
+        assert "inertias that no body has are kept: 'upper' (line 3: breaks the triangle inequality)" in line
+        close(
+            mech.inverse_dynamics([0.1, 0.2], [0, 0], [1, 1]),
+            Mechanism([link.replace() for link in mech.links], mech.gravity).inverse_dynamics(
+                [0.1, 0.2], [0, 0], [1, 1]
+            ),
+        )
+
+    def test_limits(self, caplog):
+        text = ARM.replace(
+            'lower="-1" upper="2" effort="30" velocity="4"', 'lower="3" upper="2" effort="0" velocity="0"'
+        )
+        assert Mechanism.from_urdf(text).joint("shoulder").limits is None
+        assert [line.split(": ")[-2:] for line in said(caplog)] == [
+            ["limits whose lower is above the upper are left out", "'shoulder' (line 7)"],
+            ["velocity limits of 0 or less are taken as none", "'shoulder' (line 7)"],
+            ["effort limits of 0 or less are taken as none", "'shoulder' (line 7)"],
+        ]
+
+    def test_a_body_without_an_inertia_is_a_point(self, caplog):
+        start, end = ARM.index("<inertia "), ARM.index("</inertial>")
+        mech = Mechanism.from_urdf(ARM[:start] + ARM[end:])
+        assert not mech.link("upper").inertia.any()
+        assert "taken as point masses: 'upper'" in said(caplog)[0]
+
+    def test_many_are_said_in_one_line(self, caplog):
+        rng = np.random.default_rng(1)
+        text = random_urdf(rng, 30).replace("<child", '<mimic joint="x"/><child')
+        Mechanism.from_urdf(text)
+        (line,) = said(caplog)
+        assert line.endswith(" and 25 more")
+
+    def test_a_file_is_named(self, tmp_path, caplog):
+        path = tmp_path / "arm.urdf"
+        path.write_text(ARM.replace("</robot>", "<gazebo/></robot>"))
+        Mechanism.from_urdf(path)
+        assert said(caplog) == ["arm.urdf: elements that the dynamics do not need are skipped: 1 <gazebo>"]
+
+
+# ---------------------------------------------------------------- refusals
+def changed(old, new):
+    assert old in ARM
+    return ARM.replace(old, new, 1)
+
+
+BAD = [
+    ("", "line 1: is not XML: no element found"),
+    ("<robot>", "line 1: is not XML: no element found"),
+    ("<robot></robott>", "line 1: is not XML: mismatched tag"),
+    ("<robot/>", "line 1: <robot> has no links"),
+    ("<mujoco/>", "line 1: is a model of MuJoCo; a URDF is a <robot>"),
+    ("<sdf/>", "line 1: is a model of Gazebo (SDF)"),
+    ("<html/>", "line 1: is an XML file of <html>"),
+    (changed("shoulder", ""), "line 5: joint name: is empty"),
+    (changed('link name="upper"', "link"), "line 3: link: <link>: has no 'name'"),
+    (changed('name="elbow" ', ""), "line 9: joint: <joint>: has no 'name'"),
+    (changed('"elbow"', '"shoulder"'), "line 9: joint 'shoulder': the name occurs twice, first in line 5"),
+    (changed('"fore"', '"upper"'), "line 4: link 'upper': the name occurs twice, first in line 3"),
+    (changed('<parent link="upper"/>', ""), "line 9: joint 'elbow': has no <parent>"),
+    (changed('<child link="fore"/>', "<child/>"), "line 10: joint 'elbow': <child>: has no 'link'"),
+    (changed('<child link="fore"/>', '<child link="for"/>'),
+     "line 10: joint 'elbow': child 'for' does not exist; did you mean 'fore'?"),
+    (changed('<child link="fore"/>', '<child link="upper"/>'), "line 9: link 'upper': is carried by the joints"),
+    (changed('<parent link="upper"/>', '<parent link="fore"/>'), "line 4: link 'fore': is on a cycle"),
+    (changed('<parent link="world"/>', '<parent link="fore"/>'), "line 3: link 'upper': is on a cycle"),
+    (changed('<link name="world"/>', '<link name="world"/><link name="b"/>'), "2 links have no joint to carry them"),
+    (changed("continuous", "continous"), "line 9: joint 'elbow': type 'continous' does not exist; did you mean"),
+    (changed("continuous", "floating"), "line 9: joint 'elbow': is a floating joint"),
+    (changed("continuous", "planar"), "line 9: joint 'elbow': is a planar joint"),
+    (changed('type="continuous"', ""), "line 9: joint 'elbow': <joint>: has no 'type'"),
+    (changed("0 -2 0", "0 0 0"), "line 9: joint 'elbow': axis: is zero"),
+    (changed("0 -2 0", "0 -2"), "line 10: joint 'elbow': <axis>: xyz: expected 3 numbers, got '0 -2'"),
+    (changed("0 -2 0", "0 nan 0"), "line 10: joint 'elbow': <axis>: xyz: expected a finite number, got 'nan'"),
+    (changed("1 0 0", "1 0 1e999"), "line 10: joint 'elbow': <origin>: xyz: expected a finite number, got '1e999'"),
+    (changed("1 0 0", "1_0 0 0"), "expected a finite number, got '1_0'"),
+    (changed("1 0 0", "${l} 0 0"), "'${l}'; a source of macros becomes a robot by 'xacro FILE > robot.urdf'"),
+    (changed("value='2'", "value='-2'"), "line 3: link 'upper': mass: must not be negative, got -2"),
+    (changed("value='2'", "value='nan'"), "line 3: link 'upper': <mass>: value: expected a finite number"),
+    (changed("<mass value='2'/>", ""), "line 3: link 'upper': <inertial> has no <mass>"),
+    (changed("ixx='0.1' ", ""), "line 3: link 'upper': <inertia>: has no 'ixx'"),
+    (changed("ixx='0.1'", "ixx='inf'"), "line 3: link 'upper': <inertia>: ixx: expected a finite number, got 'inf'"),
+    (changed('damping="0.1"', 'damping="-0.1"'), "line 9: joint 'elbow': damping: must not be negative, got -0.1"),
+    (changed('lower="-1"', 'lower="low"'), "line 7: joint 'shoulder': <limit>: lower: expected a finite number"),
+    (changed("<link", "<xacro:property name='l' value='1'/><link"), "line 2: <xacro:property>: is a macro of xacro"),
+    (changed('name="fore"', 'name=" fore"').replace('"fore"', '" fore"'), "line 4: link name: ' fore' has blanks"),
+]  # fmt: skip
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("text", "words"), BAD, ids=lambda value: str(value)[-40:])
+    def test_by_line_and_name(self, text, words, tmp_path):
+        path = tmp_path / "arm.urdf"
+        path.write_text(text)
+        with pytest.raises(FileFormatError) as caught:
+            Mechanism.from_urdf(path)
+        message = str(caught.value)
+        assert message.startswith(f"{path}: line ")
+        assert words in message
+        if "<" in text:
+            with pytest.raises(FileFormatError) as again:
+                Mechanism.from_urdf(text)
+            assert f"{path}: {again.value}" == message
+
+    def test_entities_and_bombs(self):
+        """A billion laughs, and a file that would be read: a document type is refused before anything is expanded."""
+        bomb = '<!DOCTYPE robot [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>\n<robot name="&b;"/>'
+        outside = '<!DOCTYPE robot [<!ENTITY x SYSTEM "file:///etc/passwd">]><robot name="&x;"/>'
+        for text in (bomb, outside, '<!DOCTYPE robot SYSTEM "http://localhost/x.dtd"><robot/>'):
+            with pytest.raises(FileFormatError, match="line 1: has a document type, 'robot'; entities are not read"):
+                Mechanism.from_urdf(text)
+        with pytest.raises(FileFormatError, match="line 1: is not XML: undefined entity"):
+            Mechanism.from_urdf('<robot name="&x;"/>')
+
+    def test_sizes(self):
+        began = time.monotonic()
+        with pytest.raises(FileFormatError, match="nested more than 100 deep"):
+            Mechanism.from_urdf("<robot>" + "<link>" * 10**5)
+        with pytest.raises(FileFormatError, match="has more than 200000 elements"):
+            Mechanism.from_urdf("<robot>" + "<a/>" * 10**6)
+        with pytest.raises(FileFormatError, match="has more than 16777216 characters"):
+            Mechanism.from_urdf("<robot>" + " " * xml_elements.MAX_BYTES)
+        assert time.monotonic() - began < 60
+
+    def test_a_large_file_is_not_read(self, tmp_path):
+        path = tmp_path / "large.urdf"
+        with path.open("wb") as file:
+            file.truncate(xml_elements.MAX_BYTES + 1)
+        with pytest.raises(FileFormatError, match=r"large\.urdf: has more than 16777216 bytes"):
+            Mechanism.from_urdf(path)
+
+    def test_long_rows_and_deep_trees_are_read(self):
+        links = "".join(f'<link name="l{k}">{BODY}</link>' for k in range(2000))
+        joints = "".join(f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'
+                         for k in range(1999))  # fmt: skip
+        assert Mechanism.from_urdf(f"<robot>{links}{joints}</robot>").n == 1999
+
+    @pytest.mark.parametrize(
+        ("source", "error", "words"),
+        [
+            (5, InvalidType, "URDF: expected the path of a file, or its text, got 5"),
+            (b"<robot/>", InvalidType, "URDF: expected the path of a file"),
+            ("no such file", FileMissing, "no such file: cannot be read"),
+            ("package://arm/arm.urdf", InvalidValue, "is an address inside of a ROS package; give the path"),
+            ("arm.urdf.xacro", InvalidValue, "is a source of macros; write its robot with 'xacro arm.urdf.xacro >"),
+            ("\0", InvalidValue, "is not the name of a file"),
+        ],
+    )
+    def test_what_is_no_file(self, source, error, words):
+        with pytest.raises(error) as caught:
+            Mechanism.from_urdf(source)
+        assert words in str(caught.value)
+
+    def test_arguments(self):
+        with pytest.raises(InvalidType, match="floating: expected True or False"):
+            Mechanism.from_urdf(ARM, "yes")
+        with pytest.raises(NonFinite, match="gravity"):
+            Mechanism.from_urdf(ARM, gravity=(0, 0, float("nan")))
+        with pytest.raises(CstormError, match="active: joint 'knee' does not exist"):
+            Mechanism.from_urdf(ARM, active=["knee"])
+
+    def test_mutants(self):
+        """Whatever becomes of a text, one of our own errors comes out, or a mechanism."""
+        rng = random.Random(15)
+        texts = [ARM, random_urdf(np.random.default_rng(4), 5)]
+        made = 0
+        for _ in range(800):
+            text = mutant(rng, rng.choice(texts))
+            try:
+                urdf.read(f"<!---->{text}" if "<" not in text else text)
+            except CstormError:
+                continue
+            made += 1
+        assert 50 < made < 750  # the mutants are neither all harmless nor all broken
+
+
+def mutant(rng, text):
+    """Return a text with some of it changed: characters, numbers, tags, whole parts."""
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        k, j = sorted((rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)))
+        kind = rng.randrange(6)
+        if kind == 0:
+            text = text[:k] + rng.choice(["<", ">", '"', "&", "\0", "\ud800", "é", "/", "-", "0", " "]) + text[k + 1 :]
+        elif kind == 1:
+            text = text[:k] + text[min(j, k + 60) :]
+        elif kind == 2:
+            text = text[:k] + text[j : j + 80] + text[k:]
+        else:
+            words = [w for w in text.replace('"', " ").replace("'", " ").split() if w[0] not in "<>/"] or ["x"]
+            new = rng.choice(["nan", "inf", "1e308", "-1e308", "1e-320", "0", "-1", "", "x" * 300, *words])
+            text = text.replace(rng.choice(words), new, rng.choice([1, 1, -1]))
+    return text
+
+
+# ---------------------------------------------------------------- writing
+class TestWriting:
+    @pytest.mark.parametrize("name", ["pendulum", "planar_2r", "acrobot", "branched_acrobot", "xiang_two_link", "arm7"])
+    def test_the_library_comes_back(self, name, caplog):
+        mech = library.get(name)
+        options = {"gravity": mech.gravity, "actuated": mech.actuated}
+        assert Mechanism.from_urdf(mech.to_urdf(), **options) == mech
+        lines = said(caplog)
+        assert len(lines) == (mech.gravity[2] == 0 or mech.actuated != mech.names)
+
+    @settings(max_examples=25, deadline=None)
+    @given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, 20))
+    def test_every_link_keeps_its_frame_and_the_motion_stays(self, seed, links):
+        rng = np.random.default_rng(seed)
+        mech = random_mechanism(rng, links=links, kinds=("revolute", "prismatic", "fixed"))
+        terms = {f"{n}.{key}": v for n in mech.names
+                 for key, v in (("armature", 0), ("stiffness", 0), ("friction_velocity", 0.01))}  # fmt: skip
+        mech = mech.with_parameters(terms)
+        back = Mechanism.from_urdf(mech.to_urdf(), gravity=mech.gravity, actuated=mech.actuated, active=mech.active)
+        assert sorted(back.names) == sorted(mech.names)
+        order = [mech.joint_index(name) for name in back.names]
+        q, qd, u = rng.uniform(-1, 1, (3, mech.n))
+        for link in mech.links:
+            index = back.link_index(link.name)
+            close(back.forward_kinematics(q[order])[index], mech.forward_kinematics(q)[mech.link_index(link.name)])
+        close(back.inverse_dynamics(q[order], qd[order], u[order]), mech.inverse_dynamics(q, qd, u)[order])
+        again = Mechanism.from_urdf(back.to_urdf(), gravity=back.gravity, actuated=back.actuated, active=back.active)
+        assert [link.name for link in again.links] == [link.name for link in back.links]
+
+    def test_pinocchio_reads_what_is_written(self):
+        pin = pytest.importorskip("pinocchio")
+        mech = library.puma560().with_parameters({f"joint{k}.armature": 0 for k in range(1, 7)})
+        model = pin.buildModelFromXML(mech.to_urdf())
+        q, qd, qdd = np.random.default_rng(1).uniform(-1, 1, (3, 6))
+        close(pin.rnea(model, model.createData(), q, qd, qdd), mech.inverse_dynamics(q, qd, qdd))
+
+    @pytest.mark.parametrize(
+        ("joint", "words"),
+        [
+            (
+                Screw((0, 0, 1), 0.1, name="j"),
+                "joint 'j': is a screw joint; a URDF has revolute",
+            ),
+            (Revolute((0, 0, 1), armature=0.1, name="j"), "joint 'j': has armature 0.1, which a URDF has no place for"),
+            (Revolute((0, 0, 1), stiffness=2, name="j"), "joint 'j': has stiffness 2"),
+            (Revolute((0, 0, 1), friction=2, friction_velocity=1, name="j"), "joint 'j': friction_velocity"),
+            (Revolute((0, 0, 1), limits=Limits(torque=(-1, 2)), name="j"), "joint 'j': torque limits: a URDF has symm"),
+        ],
+    )
+    def test_what_cannot_be_written_is_refused_by_name(self, joint, words):
+        with pytest.raises(InvalidValue) as caught:
+            Mechanism([Link("a", None, joint, mass=1.0)]).to_urdf()
+        assert str(caught.value).startswith(words)
+
+    def test_names_are_quoted(self):
+        mech = Mechanism([Link("a \"b\" <c> & 'd'", None, Revolute((0, 0, 1)), mass=1.0), Link("w", None, Fixed())])
+        back = Mechanism.from_urdf(mech.to_urdf('the "robot"'), gravity=mech.gravity)
+        assert [link.name for link in back.links] == [link.name for link in mech.links]
+
+    def test_open_sides_of_limits(self):
+        for limits in (Limits(position=(None, 1)), Limits(velocity=2), Limits(position=(-1, None), torque=3)):
+            for joint in (Revolute((0, 0, 1), limits=limits, name="j"), Prismatic((0, 0, 1), limits=limits, name="j")):
+                mech = Mechanism([Link("a", None, joint, mass=1.0)], gravity=(0, 0, -9.81))
+                assert Mechanism.from_urdf(mech.to_urdf()).joint("j").limits == limits
+
+
+# ---------------------------------------------------------------- wherever a mechanism is taken
+class TestTaken:
+    @pytest.mark.parametrize("name", ["arm.urdf", "arm.URDF", "arm.xml", "arm"])
+    def test_as_a_path(self, tmp_path, name):
+        path = tmp_path / name
+        path.write_text(ARM)
+        for source in (path, str(path)):
+            assert as_mechanism(source) == Mechanism.load(source) == Mechanism.from_urdf(ARM)
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(FileMissing, match=r"arm\.urdf: cannot be read"):
+            as_mechanism("arm.urdf")
+        with pytest.raises(InvalidValue, match="inside of a ROS package"):
+            as_mechanism("package://arm/arm.urdf")
+        with pytest.raises(InvalidValue, match="source of macros"):
+            as_mechanism("arm.xacro")
+
+    def test_json_is_still_json(self, tmp_path):
+        path = tmp_path / "arm"
+        library.acrobot().save(path)
+        assert as_mechanism(path) == library.acrobot()
+
+    def test_by_a_block_that_a_bd_file_holds(self, tmp_path):
+        """A .bd file can hold the path of a robot in place of a mechanism."""
+        path = tmp_path / "arm.urdf"
+        path.write_text(ARM)
+        text = Path(_posture.__file__).with_name("two_link_arm.bd").read_text()
+        (tmp_path / "arm.bd").write_text(text.replace('"planar_2r"', json.dumps(str(path))))
+        bd = Simulation(graphics=False).load(tmp_path / "arm.bd")
+        assert bd.blocknames["plant"].mech == Mechanism.from_urdf(ARM)
+
+
+class TestShown:
+    """`cstorm show` prints what a mechanism is, and opens its view with a slider for each joint."""
+
+    def test_what_it_says(self, tmp_path, capsys, caplog):
+        path = tmp_path / "arm.urdf"
+        path.write_text(ARM.replace("</robot>", "<gazebo/></robot>"))
+        assert cli.main(["show", str(path), "--no-live"]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert shown[0] == "Mechanism of 2 links, n = 2, gravity (0, 0, -9.81)"
+        assert shown[-1] == "mass 4 kg, 2 coordinates, 2 with a motor, 0 of prescribed motion"
+        assert said(caplog) == ["arm.urdf: elements that the dynamics do not need are skipped: 1 <gazebo>"]
+        path.write_text("<robot/>")
+        assert cli.main(["show", str(path)]) == 1
+        assert capsys.readouterr().err == f"cstorm: {path}: line 1: <robot> has no links\n"
+
+    def test_sliders_have_the_joints_ranges(self):
+        sim = Simulation(graphics=False)
+        bd = _posture.build(sim, Mechanism.from_urdf(ARM))
+        ranges = {knob.block: knob.range() for knob in controls_of(bd)}
+        assert ranges == {"shoulder": (-1.0, 2.0, False), "elbow": (-math.pi, math.pi, False)}
+
+    def test_a_slider_moves_its_joint(self):
+        sim = Simulation(graphics=False)
+        bd = _posture.build(sim, library.planar_2r(), [0.1, 0.2])
+
+        def turn():
+            bd.blocknames["elbow"].value = 0.7
+
+        out = sim.run(bd, T=1.0, at={0.5: turn}, watch=["q"], live=False)
+        np.testing.assert_allclose(out.signal("q")[0], [0.1, 0.2])
+        np.testing.assert_allclose(out.signal("q")[-1], [0.1, 0.7])
+
+    @pytest.mark.parametrize("limits", [None, (-1, 2), (None, -5), (7, None), (-1, None), (2, 3)])
+    def test_the_sliders_stand_in_their_ranges(self, limits):
+        mech = Mechanism([Link("a", None, Revolute((0, 0, 1), limits=limits, name="j"), mass=1.0)])
+        (knob,) = controls_of(_posture.build(Simulation(graphics=False), mech))
+        low, high, log = knob.range()
+        assert low <= knob.value <= high and low < high
+        assert not limits or all(end is None or end in (low, high) for end in limits)
+        assert not log or low > 0

@@ -24,7 +24,6 @@ from cstormpy.simulation.compiled import (  # noqa: F401  # they register themse
     emitters_mechanisms,
     emitters_sources,
     emitters_states,
-    emitters_trajectories,
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint

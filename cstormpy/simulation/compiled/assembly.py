@@ -11,6 +11,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.control.own import OwnLaw
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
@@ -31,11 +33,13 @@ from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import WIDEST
 from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
+from cstormpy.simulation.compiled.opaque_laws import _asked as _asked_law
+from cstormpy.simulation.compiled.opaque_laws import _fails, _fails_with_torques, laws_of
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
-from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run
+from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, untraceable
 from cstormpy.simulation.compiled.twins import (
     Changed,
     Place,
@@ -155,6 +159,7 @@ class _Assembly:
         self.places = _Places()
         self.twins: dict[int, Twins] = {}
         self.calls: list[PythonCall] = []
+        self.opaque: set[int] = set()
         self.pending: list[Callable[[], bool]] = []
         #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
         self.failure = 0
@@ -290,7 +295,12 @@ class _Assembly:
         own, equations = getattr(kind, name), equations_of(b)
         rule = getattr(equations, name, None) or own
         try:
-            result = self._traced(b, rule, u, x)
+            try:
+                result = self._traced(b, rule, u, x)
+            except Untraceable:
+                if not self._leave_out_laws(b):
+                    raise
+                result = self._traced(b, rule, u, x)
             if not whole and (not isinstance(result, (list, tuple)) or len(result) != b.nout):
                 raise Untraceable(f"it does not return a list of {b.nout} values")
             values = [_signal(value) for value in ([result] if whole else result)]
@@ -337,8 +347,49 @@ class _Assembly:
         if twins is None:
             twins = self.twins[id(b)] = Twins(self.graph)
             twins.places = self.places
+            laws = laws_of(b)
+            for law in laws.laws.values() if laws is not None else ():
+                self.numbers.conditions.append((functools.partial(_is_ready, law), law.ready))
+                if not law.ready:  # it finds something first; the run then asks the controller itself
+                    twins.instead[id(law)] = {"__call__": _fails_with_torques, "left": _fails}
         self.places.owner = b
         return twins
+
+    def _leave_out_laws(self, b: Any) -> bool:
+        """Have the laws of a controller that can not be traced by themselves asked in Python; tell if there are any."""
+        laws = laws_of(b)
+        if laws is None or id(b) in self.opaque:
+            return False
+        self.opaque.add(id(b))
+        before = self.twins.pop(id(b))
+        twins, found = self._twins_of(b), False
+        twins.instead.update(before.instead)
+        for law in laws.laws.values():
+            n = (law.mech.n,)
+            shapes = [(), n, n, *([n] * (3 if b.nin > 3 else 0))]
+            why = None if id(law) in twins.instead else untraceable(law, _asked_law, shapes)
+            if why is None:
+                continue
+            own = law.own if isinstance(law, OwnLaw) else law
+            if isinstance(own, types.FunctionType):
+                raise NotAssembled(f"{b.name} has a law that numba may take")
+            name, found = str(getattr(own, "__name__", type(own).__name__)), True
+            self.ways.append((str(b.name), f"law {name}: asked in Python, as it cannot be traced: {why}"))
+            twins.instead[id(law)] = {"__call__": self._law_in_python(law)}
+        return found
+
+    def _law_in_python(self, law: Any) -> Callable[..., Any]:
+        """Return what stands for the call of a law in the trace: a call of the law itself while the diagram runs."""
+        count = len(law.motors)
+
+        def ask(t: float, values: list[Any]) -> list[Any]:
+            return [law(t, values[0], values[1], tuple(values[2:]) or None)]
+
+        def torque(twin: Any, t: Any, q: Any, qd: Any, reference: Any = None, *_: Any) -> Any:
+            given = [q, qd, *(reference or ())]
+            return self._python_call(ask, given, [np.zeros(np.shape(v)) for v in given], [np.zeros(count)])[0]
+
+        return torque
 
     def _in_python(
         self, b: Any, method: Callable[..., Any], u: Sequence[Signal], x: Any, found: list[Any], whole: bool
@@ -355,14 +406,21 @@ class _Assembly:
             result = method(b, t, signals, next(given) if x is not None else None)
             return [np.asarray(result)] if whole else list(result)
 
+        given = [*(v for v in u if v is not None), *([] if x is None else [x])]
+        return self._python_call(ask, given, samples, found)
+
+    def _python_call(
+        self, ask: Callable[[float, list[Any]], Any], given: list[Signal], samples: list[Any], found: list[Any]
+    ) -> list[Signal]:
+        """Return what a function of Python finds, which is called with the time and some signals while it runs."""
         call = PythonCall(ask, samples, found)
         self.calls.append(call)
-        given = [self.time]
-        for value in [*(v for v in u if v is not None), *([] if x is None else [x])]:
-            given += [_output(item) for item in np.asarray(symbols(value)).ravel()]
+        numbers = [self.time]
+        for value in given:
+            numbers += [_output(item) for item in np.asarray(symbols(value)).ravel()]
         place = self.numbers.whole.size
         self.numbers.whole.keep([call.address], lambda: [call.address], _integers)
-        parts = external(self.graph, place, self.failure, given, call.sizes[1])
+        parts = external(self.graph, place, self.failure, numbers, call.sizes[1])
         values, k = [], 0
         for sample in found:
             size = np.size(sample)
@@ -416,13 +474,12 @@ class _Assembly:
 
     def _read_numbers(self) -> None:
         """Give the numbers of blocks that are read their places in p."""
-        fails = [condition for _, condition in self.failing]
-        nodes = alive([*self.out, *self.rates, *fails])
+        conditions = [condition for _, condition in self.failing]
+        nodes = alive([*self.out, *self.rates, *conditions])
         groups: dict[int, list[int]] = {}
         for k in numbers_used(nodes):
             groups.setdefault(id(self.places.owners[k]), []).append(k)
-        begins: dict[int, int] = {}
-        count = 0
+        begins, count = dict[int, int](), 0
         for mine in groups.values():
             for k in mine:
                 begins[k] = count
@@ -432,8 +489,8 @@ class _Assembly:
             reader = functools.partial(_array_of, owner, places, equations.numbers if equations else {})
             self.numbers.floats.keep(reader(), reader, np.asarray)
         renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
-        self.out, self.rates, fails = _renamed([self.out, self.rates, fails], renamed)
-        self.failing = [(number, condition) for (number, _), condition in zip(self.failing, fails, strict=True)]
+        self.out, self.rates, conditions = _renamed([self.out, self.rates, conditions], renamed)
+        self.failing = [(number, condition) for (number, _), condition in zip(self.failing, conditions, strict=True)]
 
 
 class _Places(list[Place]):
@@ -447,6 +504,10 @@ class _Places(list[Place]):
     def append(self, place: Place) -> None:
         super().append(place)
         self.owners.append(self.owner)
+
+
+def _is_ready(law: Any) -> bool:
+    return bool(law.ready)
 
 
 def _array_of(owner: Any, places: list[Place], readers: Any) -> Array:

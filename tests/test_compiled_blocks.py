@@ -65,7 +65,7 @@ def swinging(bd):
 
 
 def mechanism(bd):
-    return bd.blocknames["plant"].mech.with_gravity((0.0, -3.0, 0.5))
+    return bd.blocknames["plant"].mech.with_gravity((0.0, -3.0, 0.0))
 
 
 CHANGES = {
@@ -77,7 +77,6 @@ CHANGES = {
     "weight": lambda bd: bd.blocknames["effort"].set_param("weight", 3.0),
     "law": lambda bd: bd.blocknames["hand"].laws.swap("pd", 0.02, np.array([0.3, 0.1]), np.zeros(2)),
     "phase": lambda bd: setattr(bd.blocknames["hand"].laws.laws["energy"], "mode", 1),
-    "push by hand": lambda bd: bd.blocknames["plant"].push("forearm", [3.0, 1.0, 0.0], [0.2, 0.0, 0.0]),
     "load held": lambda bd: bd.blocknames["push"].push([1.0, 2.0, 3.0]),
 }
 
@@ -101,6 +100,18 @@ def test_another_form_is_translated_anew(runs):
     sim.run(bd, T=0.02, observer=lambda t, x: None)
     bd.blocknames["gain"].set_param("K", np.array([1.0, 2.0]))
     assert not runs[-1].program.refresh()
+
+
+def test_a_push_by_hand_is_another_form(runs):
+    """Without one nothing is computed for it."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    swinging(bd)
+    sim.run(bd, T=0.02, observer=lambda t, x: None)
+    bd.blocknames["plant"].push("forearm", [3.0, 1.0, 0.0], [0.2, 0.0, 0.0])
+    assert not runs[-1].program.refresh()
+    bd.blocknames["plant"].release()
+    assert runs[-1].program.refresh()
 
 
 SIGNALS = {

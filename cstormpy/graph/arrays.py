@@ -17,7 +17,7 @@ from cstormpy.graph import primitives as p
 from cstormpy.graph.nodes import Node, SymbolicBranch
 from cstormpy.graph.primitives import Symbol, apply
 
-__all__ = ["Symbols", "as_numbers", "elementwise", "is_symbolic", "symbols"]
+__all__ = ["Symbols", "as_numbers", "elementwise", "is_symbolic", "symbols", "zeros"]
 
 
 class Symbols(np.ndarray[Any, Any]):
@@ -99,6 +99,15 @@ def is_symbolic(value: Any) -> bool:
 def as_numbers(value: Any, what: str) -> Any:
     """Return an array of symbols where any is among the numbers, else what `arrays.as_floats` does."""
     return symbols(value) if is_symbolic(value) else as_floats(value, what)
+
+
+def zeros(shape: int | tuple[int, ...], *like: Any) -> Any:
+    """Return an array of zeros, into which numbers like the given ones can be written: floats, or symbols too."""
+    if not any(map(is_symbolic, like)):
+        return np.zeros(shape)
+    made = np.zeros(shape, dtype=object)
+    made[...] = 0.0
+    return made.view(Symbols)
 
 
 def elementwise(primitive: p.Primitive, *values: Any) -> Any:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.control.own import OwnLaw
+from cstormpy.dynamics.loads import Wrenches
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.external import external
@@ -321,7 +322,7 @@ class _Assembly:
         twin = twins.of(b, (), readers)
 
         def ask() -> Any:
-            inputs = [np.array(v, dtype=object).view(type(v)) if isinstance(v, np.ndarray) else v for v in u]
+            inputs = [_copy(v) if isinstance(v, np.ndarray) else v for v in u]
             return symbolic(twin, self.time, inputs, None if x is None else x.copy(), *more)
 
         required = len(self.graph.required)
@@ -537,7 +538,17 @@ def _shaped(items: Sequence[Any], shape: tuple[int, ...]) -> Signal:
     return symbols(list(items)).reshape(shape) if shape else items[0]
 
 
+def _copy(value: NDArray[Any]) -> NDArray[Any]:
+    """Return a copy of an array, with what wrenches know beside their numbers."""
+    made = np.array(value, dtype=object)
+    return (
+        Wrenches(made, value.rows) if isinstance(value, Wrenches) and value.rows is not None else made.view(type(value))
+    )
+
+
 def _signal(value: Any) -> Signal:
     """Return what a method gave as a signal; truths as numbers."""
+    if isinstance(value, Wrenches):
+        return value
     array = np.asarray(symbols(value))
     return _shaped([_output(item) for item in array.ravel()], array.shape)

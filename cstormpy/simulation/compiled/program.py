@@ -19,13 +19,11 @@ from numpy.typing import NDArray
 from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
     emitters_bdsim,
     emitters_functions,
-    emitters_joints,
     emitters_kinematics,
     emitters_linalg,
     emitters_mechanisms,
     emitters_sources,
     emitters_states,
-    emitters_trajectories,
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint

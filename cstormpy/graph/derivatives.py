@@ -33,6 +33,9 @@ def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> li
             condition, a, b = node.args
             rate[node.index] = apply(SELECT, condition, _rate(a, rate), _rate(b, rate))
             continue
+        if node.primitive.along is not None:
+            rate[node.index] = node.primitive.along(node, lambda a: _rate(a, rate))
+            continue
         moving = [(k, _rate(a, rate)) for k, a in enumerate(node.args) if isinstance(a, Node)]
         if all(_is_zero(da) for _, da in moving):
             rate[node.index] = 0.0

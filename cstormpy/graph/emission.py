@@ -46,6 +46,8 @@ class Emitter:
         self.intrinsics_used: set[tuple[str, int, int]] = set() if like is None else like.intrinsics_used
         self.with_sincos: set[int] = set() if like is None else like.with_sincos
         self.declared: set[str] = set() if like is None else like.declared
+        #: The node whose instructions are written now.
+        self.node: Node | None = None
         self._count = 0
         self._sincos: dict[str, tuple[str, str]] = {}
 
@@ -141,6 +143,7 @@ class Emitter:
         get = self.value
         for node in nodes:
             if node.primitive is not INPUT and node.index not in values:
+                self.node = node
                 values[node.index] = node.primitive.code(self, *[get(a, values) for a in node.args])
 
     # Memory --------------------------------------------------------------------------------------------

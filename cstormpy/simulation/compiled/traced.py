@@ -14,6 +14,7 @@ again when it changes.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import types
@@ -40,6 +41,7 @@ __all__ = ["Untraceable", "traced"]
 
 #: What is read of an owner as numbers, by the name of the attribute that the twin has for it.
 Readers = Mapping[str, Callable[[Any], Any]]
+_NO_READERS: Readers = {}
 #: Arrays with more numbers are no parameters: they stay as they are.
 _LARGEST = 256
 #: A trace with more operations is left to the other ways.
@@ -56,7 +58,7 @@ def traced(
     function: Callable[..., Any],
     method: Callable[..., Any],
     given: Sequence[Value],
-    readers: Readers | None = None,
+    readers: Readers = _NO_READERS,
 ) -> list[Value]:
     """Emit a method of a block or law by its trace, and return what it returns, a list as its parts.
 
@@ -78,11 +80,9 @@ def traced(
     ------
     Untraceable
     """
-    readers = readers or {}
-    first, second = (_Trace(read(), method, [v.shape for v in given], readers) for _ in range(2))
-    if first.text != second.text:
+    trace = _Trace(read(), method, [v.shape for v in given], readers)
+    if not _is_of_bdsim(function) and _Trace(read(), method, [v.shape for v in given], readers).text != trace.text:
         raise Untraceable("it gives something else each time that it is asked")
-    trace = first
     e.depends(lambda: (_form(read(), trace.reads, readers), _described(function)))
     addresses = e.integers(lambda: trace.addresses)
     numbers = e.numbers(lambda: _numbers(read(), trace.used, readers))
@@ -96,6 +96,11 @@ def traced(
         values.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(shape))
         k = behind
     return values
+
+
+def _is_of_bdsim(function: Callable[..., Any]) -> bool:
+    """Tell whether a function is known to give the same each time: it calls nothing of a user's."""
+    return str(function.__module__).startswith(("bdsim.blocks.", "cstormpy.simulation.compiled.bdsim_equations"))
 
 
 class _Trace:
@@ -171,6 +176,8 @@ class _Trace:
 def _run(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
+    except Untraceable:
+        raise
     except SymbolicBranch as error:
         raise Untraceable(f"it asks a number that is known only while it runs{_where(error)}") from error
     except Exception as error:
@@ -236,7 +243,7 @@ class _Twins:
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[str, Any]]] = []
 
-    def of(self, owner: Any, path: tuple[str, ...], readers: Readers | None = None) -> Any:
+    def of(self, owner: Any, path: tuple[str, ...], readers: Readers = _NO_READERS) -> Any:
         """Return the twin of an object that stands at the end of a path."""
         if id(owner) in self._made:
             return self._made[id(owner)]
@@ -247,7 +254,7 @@ class _Twins:
         held = object.__getattribute__(twin, "__dict__")
         for name, value in vars(owner).items():
             held[name] = self._twin_of_attribute(value, (*path, name))
-        for name, read in (readers or {}).items():
+        for name, read in readers.items():
             held[name] = self._twin_of_attribute(_as_parameter(read(owner)), (*path, name), any_size=True)
         self._before.append((twin, dict(held)))
         return twin
@@ -323,7 +330,7 @@ def _is_own(value: Any) -> bool:
 _HEAP_TYPE = 1 << 9
 
 
-def _numbers(owner: Any, used: Sequence[_Place], readers: Readers) -> list[float]:
+def _numbers(owner: Any, used: Sequence[_Place], readers: Readers = _NO_READERS) -> list[float]:
     """Return the numbers of an object as they are now."""
     found: list[float] = []
     path: tuple[str, ...] | None = None
@@ -346,7 +353,7 @@ def _at(owner: Any, path: Sequence[str], readers: Readers) -> Any:
     return value
 
 
-def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]], readers: Readers) -> Any:
+def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]], readers: Readers = _NO_READERS) -> Any:
     """Return what a trace depends on beside numbers: the code, and what stands in the attributes that it looks at."""
     if isinstance(owner, types.FunctionType):
         return fingerprint([owner])[0]
@@ -356,7 +363,7 @@ def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]], readers: Rea
             value = _at(owner, (name,), readers)
             parts.append((path, name, np.shape(value) if _is_numbers(value, any_size=True) else _described(value)))
             continue
-        held = vars(holder := _at(owner, path, {}))
+        held = vars(holder := _at(owner, path, _NO_READERS))
         parts.append((path, name, _described(held[name] if name in held else _of_class(type(holder), name))))
     return tuple(parts)
 
@@ -428,6 +435,11 @@ def with_symbolic_math(function: Callable[..., Any]) -> Callable[..., Any]:
 
     So do those functions of its module that it calls.
     """
+    if isinstance(function, functools.partial):
+        return functools.partial(with_symbolic_math(function.func), *function.args, **function.keywords)
+    function = getattr(function, "py_func", function)  # what numba has compiled
+    if id(function) in _OWN:
+        return cast("Callable[..., Any]", _OWN[id(function)])
     if not isinstance(function, types.FunctionType):
         return function
     before = function.__globals__

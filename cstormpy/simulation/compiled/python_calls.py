@@ -68,13 +68,18 @@ def _places(values: list[Any], first: int) -> tuple[list[tuple[int, int, tuple[i
     places = []
     for value in values:
         last = first + np.size(value)
-        places.append((first, last, np.shape(value), way_back(value) or _as_array(np.shape(value))))
+        back = way_back(value) or (_as_truths if np.asarray(value).dtype.kind == "b" else _as_array)(np.shape(value))
+        places.append((first, last, np.shape(value), back))
         first = last
     return places, first
 
 
 def _as_array(shape: tuple[int, ...]) -> Callable[[Any], Any]:
     return lambda part: part.reshape(shape).copy()
+
+
+def _as_truths(shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda part: (part != 0.0).reshape(shape)
 
 
 def way_back(value: Any) -> Callable[[Any], Any] | None:

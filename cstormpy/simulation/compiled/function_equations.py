@@ -8,7 +8,8 @@ import numpy as np
 
 from cstormpy.graph import Node
 from cstormpy.simulation.compiled.equations import guard, next_state, output
-from cstormpy.simulation.compiled.traced import Untraceable, with_symbolic_math
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.simulation.compiled.traced import Untraceable
 
 __all__: list[str] = []
 

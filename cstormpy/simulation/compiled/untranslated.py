@@ -11,7 +11,6 @@ Of blocks that are translated, these forms are not:
   where numba does not compile the function (the message names the line);
 - POW of a matrix with an exponent that is no whole number; NORM over several axes;
 - INTEGRATOR_S with ``enable=``, but for that of PID_S;
-- CONTROLLER along a reference that is no spline and no plain function;
 - PUSH with more than 64 pulses.
 
 What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as

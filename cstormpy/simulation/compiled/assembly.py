@@ -317,8 +317,6 @@ class Assembly:
     def _outputs(self, b: Any) -> None:
         if emitter_of(b) is not None:
             raise NotAssembled(f"{b.name} has an emitter")
-        if any(isinstance(slot.value, Wrenches) and slot.value.rows is not None for slot in b._outport_slots):
-            raise NotAssembled(f"{b.name} gives loads that keep their direction in space")
         x = self.states.get(b)
         found = [slot.value for slot in b._outport_slots]
         values = self._as_held(b, self._asked(b, "output", self._inputs(b), x, found))

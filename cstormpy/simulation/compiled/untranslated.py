@@ -10,7 +10,6 @@ Of blocks that are translated, these forms are not:
 
 - a signal of more than 64 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
 - FUNCTION that cannot be traced and that numba does not compile (the message names the line);
-- CONTROLLER along a reference that is no spline and no plain function;
 - PUSH with more than 64 pulses.
 
 What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as

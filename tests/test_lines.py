@@ -92,6 +92,20 @@ def test_a_sample_is_a_row(always, name):
     near(mech.hybrid_dynamics(list(q[5]), qd[5], u[5]).y, many.y[5])
 
 
+def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
+    """A tree of some twenty joints, whose line is cut."""
+    from cstormpy.graph.module import text_for_rows
+    from cstormpy.graph.sections import LONG
+
+    mech = random_mechanism(np.random.default_rng(5), 28, branching=0.6)
+    tables = tables_of(mech)
+    routine = hybrid_routine(tables.T, tables.N, Question())
+    assert routine.operations > LONG and "_section2(" in text_for_rows(routine)
+    q, qd, u = random_state(np.random.default_rng(6), mech, SAMPLES)
+    expected = loops(monkeypatch, lambda: mech.hybrid_dynamics(q, qd, u))
+    near(mech.hybrid_dynamics(q, qd, u).y, expected.y)
+
+
 def test_numbers_of_a_mechanism_are_no_part_of_its_line(always):
     """Another mass takes the same code; a mass that is one, and folds, takes another."""
     mech = library.acrobot()

@@ -103,7 +103,8 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
     outputs, status = hybrid_values(numbers, N, question, **given)
-    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True)
+    long = not question.sensitivities
+    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True, long=long)
 
 
 def hybrid_values(

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cstormpy.graph.emission import LANES, Emitter
-from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.nodes import INPUT, Node, alive, in_late_order
 from cstormpy.graph.sections import LONG, in_sections
 from cstormpy.graph.transposition import load_rows, pieces, store_piece
 
 __all__ = ["Places", "Routine"]
 
+#: Operations from which it pays to compute what can wait when it is needed (measured).
+LATE = 1500
 #: Arrays and positions in them, by the indices of nodes; None for what nobody else needs.
 Places = dict[int, "tuple[str, int] | None"]
 
@@ -37,8 +39,9 @@ class Routine:
         0 where all went well.
     watchful : bool
         Whether a row that holds a number that is not finite is bad, even where no result depends on it.
-    long : bool
-        Whether for rows it is cut into `sections` where it is long: it pays where results are few (measured).
+    late : int
+        Nodes whose index is less are computed, for rows, when they are needed: of a recursion, those on the way out. A
+        routine that is so long that this pays, or that it pays to cut it into `sections`, has few results (measured).
 
     Attributes
     ----------
@@ -52,7 +55,7 @@ class Routine:
     outputs: Mapping[str, Sequence[Any]]
     status: Any = 0.0
     watchful: bool = False
-    long: bool = False
+    late: int = 0
     nodes: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -95,13 +98,15 @@ class Routine:
         that are done already where it would not be full.
         """
         outer, inner = Emitter(1, like, prefix="u"), Emitter(LANES, like)
-        shared, sections = self.shared_places(outer), ""
-        if self.long and self.operations > LONG:
-            sections, calls = in_sections(self, shared, outer)
+        shared, sections, nodes = self.shared_places(outer), "", self.nodes
+        if self.late and self.operations > LATE:
+            nodes = in_late_order(nodes, self.late)
+        if self.late and self.operations > LONG:
+            sections, calls = in_sections(self, nodes, shared, outer)
             inner.lines.extend(calls)
             good = "%sound"
         else:
-            good = self._in_one(inner, shared)
+            good = self._in_one(inner, nodes, shared)
         return sections + "\n".join(
             [
                 f"define i64 @{self.name}_rows({self.pointers('ptr noalias')}, i64 %start, i64 %stop) {{",
@@ -127,12 +132,12 @@ class Routine:
             ]
         )
 
-    def _in_one(self, e: Emitter, shared: Places) -> str:
+    def _in_one(self, e: Emitter, nodes: list[Node], shared: Places) -> str:
         """Append all that is done with a group; return the truth of its being sound."""
         # what was computed before the loop is not computed again in it
         values = {index: e.load_same(*place) if place else "" for index, place in shared.items()}
         watched = self.load_rows(e, values)
-        e.nodes(self.nodes, values)
+        e.nodes(nodes, values)
         for name, out in self.outputs.items():
             for first, width in pieces(len(out)):
                 columns = [e.value(x, values) for x in out[first : first + width]]

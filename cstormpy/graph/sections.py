@@ -7,7 +7,7 @@ section begins with empty registers, and takes what it needs of others from a me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from cstormpy.graph.emission import LANES, Emitter
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["LONG", "in_sections"]
 
 #: Operations from which a line is cut (measured).
-LONG = 4000
+LONG = 12000
 #: Operations of a section, of which a sine counts so many (measured).
-SECTION, FUNCTION = 1000, 20
+SECTION, FUNCTION = 500, 20
 #: Stands for the sum of all given numbers among the indices of nodes.
 _WATCHED = -1
 
@@ -50,11 +50,11 @@ class _Values(dict[int, str]):
 class Cut:
     """Where a line is cut: the section of each node, and the slots of what crosses from one section to another."""
 
-    def __init__(self, routine: Routine, shared: Places) -> None:
+    def __init__(self, routine: Routine, nodes: Sequence[Node], shared: Places) -> None:
         self.nodes: list[list[Node]] = [[]]
         self.of: dict[int, int] = {_WATCHED: 0}
         size = 0
-        for node in routine.nodes:
+        for node in nodes:
             if node.index in shared:
                 continue
             if node.primitive is INPUT:
@@ -116,12 +116,13 @@ class Cut:
         return slots
 
 
-def in_sections(routine: Routine, shared: Places, outer: Emitter) -> tuple[str, list[str]]:
+def in_sections(routine: Routine, nodes: Sequence[Node], shared: Places, outer: Emitter) -> tuple[str, list[str]]:
     """Return the text of a routine's sections, and the instructions that call them for a group.
 
-    The group is sound where ``%sound`` is true after them. The memory of what waits `outer` takes before the loop.
+    `nodes` are the routine's, in the order in which they are to be computed. The group is sound where ``%sound`` is
+    true after them. The memory of what waits `outer` takes before the loop.
     """
-    cut = Cut(routine, shared)
+    cut = Cut(routine, nodes, shared)
     outer.lines.append(f"  %waiting = alloca double, i64 {LANES * max(1, cut.size)}, align 64")
     names = [*(f"%{name}" for name in (*routine.shared, *routine.rows, *routine.outputs)), "%kept", "%waiting"]
     given = f"{', '.join(f'ptr noalias {name}' for name in names)}, i64 %first"

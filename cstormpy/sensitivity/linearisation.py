@@ -174,7 +174,7 @@ def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
 
 
 def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
-    held = set()
+    held: set[str] = set()
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
             at = mech.coordinates(name)

@@ -396,6 +396,20 @@ def test_all_blocks_take_compound_joints():
     np.testing.assert_allclose(torque, again, atol=1e-8)
 
 
+def test_blocks_take_the_name_of_a_joint_for_its_coordinates():
+    """Of a joint that is named as a whole, what has a limit is stopped, and what turns is wrapped."""
+    mech = crane()
+    bd = cs.Simulation(progress=False, graphics=False, live=False).blockdiagram()
+    stop = bd.JOINTLIMIT(mech, joints=["wrist"])
+    torque = stop.test_output(np.array([0, 0, 0, 1.2, 5.0, 0]), np.zeros(6))[0]
+    assert torque[3] < 0
+    np.testing.assert_array_equal(np.delete(torque, 3), 0.0)
+    wrap = bd.ANGLEWRAP(mech, joints=["floor"])
+    np.testing.assert_allclose(wrap.test_output(np.full(6, 7.0))[0], [7, 7, 7 - 2 * np.pi, 7, 7, 7])
+    with pytest.raises(cs.InvalidValue, match="joint 'pin': has no position limits"):
+        bd.JOINTLIMIT(mech, joints=["pin"])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_moving_base_is_a_joint_of_six_coordinates_without_mass(seed):
     """Kim 2012 and Xiang, Arora and Abdel-Malek 2008, (36): a base whose motion is given, and virtual joints."""

@@ -166,6 +166,18 @@ class Mechanism(Questions, Formats, Value):
             )
         return _look_up("joint", name, self._joint_index)
 
+    def joint_indices(self, name: str) -> list[int]:
+        """Return the positions in q of a joint's coordinates, or of one of them; a weld is refused.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.acrobot().joint_indices("elbow")
+        [1]
+        """
+        at = self.coordinates(name)
+        return list(range(at.start, at.stop)) or [self.joint_index(name)]  # which says that it is fixed
+
     def coordinates(self, name: str) -> slice:
         """Return the range of q that belongs to a joint, or to one of its coordinates.
 

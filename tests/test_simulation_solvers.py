@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
 import scipy.integrate
+from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
 from scipy.integrate import DOP853, RK23, RK45, solve_ivp
 
 import cstormpy as cs

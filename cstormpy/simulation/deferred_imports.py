@@ -1,10 +1,10 @@
 """Imports that are deferred until somebody touches the module: what bdsim imports for plots, filters and splines.
 
-bdsim, and spatialmath on which it is built, import matplotlib and most of scipy when they are loaded, which takes longer
-than a run, and which no run without plots needs. Within `deferred` an import of these puts a module in place that is
-loaded when one of its attributes is looked at, from whatever thread; from then on it is a module as any other. A class
-that is imported by name is stood in for until then: calling it, asking it for anything, or deriving from it loads it.
-Afterwards imports are as they were.
+bdsim, and spatialmath on which it is built, import matplotlib and most of scipy when they are loaded, which takes
+longer than a run, and which no run without plots needs. Within `deferred` an import of these puts a module in place
+that is loaded when one of its attributes is looked at, from whatever thread; from then on it is a module as any other.
+A class that is imported by name is stood in for until then: calling it, asking it for anything, or deriving from it
+loads it. Afterwards imports are as they were.
 
 Where another version of bdsim imports something else by name, the module is loaded at once, as it would have been.
 """
@@ -46,8 +46,8 @@ DEFERRED: Mapping[str, frozenset[str]] = {
 
 #: The packages that import by name, in whose modules the classes take the place of what stood in for them.
 _IMPORTING = ("bdsim", "spatialmath")
-#: What the import system itself looks at in a module that it finds loaded.
-_OF_THE_MACHINERY = frozenset({"__class__", "__dict__", "__loader__", "__name__", "__package__", "__spec__"})
+#: What is known of a module before it is executed, at which the import system and whoever goes through all look.
+_KNOWN_BEFORE = frozenset({"__cached__", "__class__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
 #: Seconds after which a thread goes on with a module that another one is loading, as Python does at a deadlock.
 _PATIENCE = 20.0
 
@@ -121,10 +121,10 @@ class _Waiting:
 
 
 class _DeferredModule(ModuleType):
-    """A module that is executed when an attribute of it is looked at or removed."""
+    """A module that is executed when an attribute of it is looked at, set or removed."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name not in _OF_THE_MACHINERY:
+        if name not in _KNOWN_BEFORE:
             found = _without_loading(self, name)
             if found is not None:
                 return found
@@ -134,6 +134,13 @@ class _DeferredModule(ModuleType):
     def __dir__(self) -> Any:
         _load(self)
         return dir(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        spec = object.__getattribute__(self, "__spec__")
+        importing = isinstance(spec.loader_state, _Waiting) and spec.loader_state.finder.is_open
+        if not importing and name not in _KNOWN_BEFORE:  # else it is a module within this one, which is found later
+            _load(self)
+        ModuleType.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
         _load(self)

@@ -273,7 +273,13 @@ class ScipyStepper:
     """A solver of scipy, begun anew wherever the derivative changes."""
 
     def __init__(
-        self, f: Derivative, solver: type[integrate.OdeSolver], rtol: float, atol: float, max_step: float, **options: Any
+        self,
+        f: Derivative,
+        solver: type[integrate.OdeSolver],
+        rtol: float,
+        atol: float,
+        max_step: float,
+        **options: Any,
     ) -> None:
         self.f, self.solver = f, solver
         self.options = {"rtol": rtol, "atol": atol, "max_step": max_step, **options}

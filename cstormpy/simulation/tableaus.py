@@ -1,8 +1,8 @@
 """The explicit Runge-Kutta methods: their coefficients and orders.
 
-The adaptive ones are those of scipy's `solve_ivp`, so that both take the same steps: RK45 (Dormand and Prince 1980, with
-the dense output of Shampine 1986), RK23 (Bogacki and Shampine 1989) and DOP853 (Hairer, Norsett and Wanner 1993). E holds the weights of the error estimate, b - b̂, over all stages and the derivative at the end
-of the step.
+The adaptive ones are those of scipy's `solve_ivp`, so that both take the same steps: RK45 (Dormand and Prince 1980,
+with the dense output of Shampine 1986), RK23 (Bogacki and Shampine 1989) and DOP853 (Hairer, Norsett and Wanner 1993).
+E holds the weights of the error estimate, b - b̂, over all stages and the derivative at the end of the step.
 """
 
 from __future__ import annotations
@@ -112,6 +112,8 @@ _BOGACKI_SHAMPINE = Tableau(
     2,
 )
 _CLASSIC = np.array([[0, 0, 0, 0], [0.5, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 1, 0]])
+_RK4 = Tableau("RK4", _CLASSIC, np.array([1, 2, 2, 1]) / 6, np.array([0, 0.5, 0.5, 1]), 4)
+_EULER = Tableau("Euler", np.zeros((1, 1)), np.ones(1), np.zeros(1), 1)
 
 
 @functools.cache
@@ -149,8 +151,6 @@ class _Explicit(Mapping[str, Tableau]):
         return len(self._known)
 
 
-_RK4 = Tableau("RK4", _CLASSIC, np.array([1, 2, 2, 1]) / 6, np.array([0, 0.5, 0.5, 1]), 4)
-_EULER = Tableau("Euler", np.zeros((1, 1)), np.ones(1), np.zeros(1), 1)
 #: The explicit methods by name.
 EXPLICIT = _Explicit()
 

@@ -185,7 +185,8 @@ def _find(block: Any, table: dict[str, Emit], method: str, computes: str) -> Emi
 
 
 def _is_large(block: Any, above: int) -> bool:
-    return above < 0 or block.mech.n > above
+    mech = getattr(block, "mech", None)
+    return above < 0 or mech is None or mech.n > above
 
 
 def _own(method: Callable[..., Any]) -> Emit:

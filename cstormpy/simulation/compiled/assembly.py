@@ -41,16 +41,7 @@ from cstormpy.simulation.compiled.python_calls import PythonCall, change_of
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, untraceable
-from cstormpy.simulation.compiled.twins import (
-    Changed,
-    Place,
-    Twins,
-    described,
-    form,
-    moved,
-    numbers,
-    numbers_used,
-)
+from cstormpy.simulation.compiled.twins import Changed, Place, Readers, Structure, Twins, moved, numbers, numbers_used
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 from cstormpy.simulation.diagram import Diagram
 
@@ -221,6 +212,8 @@ class Assembly:
         self.begins: dict[int, int] = {}
         self.twins: dict[int, Twins] = {}
         self.calls: list[PythonCall] = []
+        #: Of each block that was traced its twins, what is read of it as numbers, and what was traced.
+        self.rules: dict[int, tuple[Any, Twins, Readers, list[Callable[..., Any]]]] = {}
         self.opaque: set[int] = set()
         self.pending: list[Callable[[], bool]] = []
         #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
@@ -407,12 +400,7 @@ class Assembly:
             raise Untraceable(str(error)) from error
         if _flat(result) != _flat(again):
             raise Untraceable("it gives something else each time that it is asked")
-        reads = list(twins.reads)
-
-        def known() -> Any:
-            return form(b, reads, readers), twins.fits(b), described(rule)
-
-        self.numbers.conditions.append((known, known()))
+        self.rules.setdefault(id(b), (b, twins, readers, []))[3].append(rule)
         return result
 
     def _twins_of(self, b: Any) -> Twins:
@@ -435,6 +423,7 @@ class Assembly:
             return False
         self.opaque.add(id(b))
         before = self.twins.pop(id(b))
+        self.rules.pop(id(b), None)
         twins, found = self._twins_of(b), False
         twins.instead.update(before.instead)
         for law in laws.laws.values():
@@ -574,6 +563,8 @@ class Assembly:
 
     def _read_numbers(self) -> None:
         """Give the numbers of blocks that are read their places in p."""
+        for traced in self.rules.values():
+            self.numbers.conditions.append((Structure(*traced).holds, True))
         conditions = [condition for _, condition in self.failing]
         nodes = alive([*self.out, *self.rates, *conditions])
         groups: dict[int, list[int]] = {}

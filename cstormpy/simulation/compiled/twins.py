@@ -28,7 +28,7 @@ from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
-__all__ = ["Changed", "Place", "Readers", "Twins", "described", "form", "moved", "numbers", "numbers_used"]
+__all__ = ["Changed", "Place", "Readers", "Structure", "Twins", "described", "form", "moved", "numbers", "numbers_used"]
 
 #: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
 _LARGEST = 256
@@ -329,6 +329,89 @@ def form(owner: Any, reads: Sequence[tuple[Path, str]], readers: Readers | None 
             continue
         parts.append((path, name, described(held[name] if name in held else _of_class(type(holder), name))))
     return tuple(parts)
+
+
+class Structure:
+    """What methods of an object depend on beside its numbers: what they look at, as it was when they did.
+
+    Parameters
+    ----------
+    owner : object
+    twins : Twins
+        Whose methods were written down.
+    readers : mapping, optional
+    rules : sequence of functions
+        What was written down of it.
+    """
+
+    def __init__(
+        self, owner: Any, twins: Twins, readers: Readers | None = None, rules: Sequence[Callable[..., Any]] = ()
+    ) -> None:
+        self._owner, self._fits, self._readers = owner, twins.fits, dict(readers or {})
+        self._rules = [(rule, described(rule)) for rule in rules if not _stays(rule)]
+        self._read = {
+            name: described(_at(owner, (name,), self._readers))
+            for path, name in twins.reads
+            if path == () and name in self._readers
+        }
+        groups: dict[Path, list[str]] = {}
+        for path, name in twins.reads:
+            if path != () or name not in self._readers:
+                groups.setdefault(path, []).append(name)
+        self._groups = [_Seen(path, _at(owner, path, {}), names) for path, names in groups.items()]
+
+    def holds(self) -> bool:
+        """Tell whether all of that is still as it was."""
+        owner = self._owner
+        return (
+            all(group.holds(_at(owner, group.path, {})) for group in self._groups)
+            and all(described(_at(owner, (k,), self._readers)) == seen for k, seen in self._read.items())
+            and all(described(rule) == seen for rule, seen in self._rules)
+            and self._fits(owner)
+        )
+
+
+_NOWHERE = object()
+
+
+class _Seen:
+    """Some attributes of one object, as they were."""
+
+    def __init__(self, path: Path, holder: Any, names: Iterable[str]) -> None:
+        self.path, self._kind, held = path, type(holder), vars(holder)
+        names = [name for name in names if name not in getattr(self._kind, "choices", ())]
+        #: Name, value, whether the value being the same says all, and what is seen of it.
+        own = [(name, held[name]) for name in names if name in held]
+        self._own = [(name, value, _stays(value), described(value)) for name, value in own]
+        found = [(name, _of_class(self._kind, name)) for name in names if name not in held]
+        self._of_class = [(name, value, _stays(value), described(value)) for name, value in found]
+
+    def holds(self, holder: Any) -> bool:
+        kind = self._kind
+        if type(holder) is not kind:
+            return False
+        held = vars(holder)
+        for name, was, stays, seen in self._own:
+            now = held.get(name, _NOWHERE)
+            if not (stays and now is was) and (now is _NOWHERE or described(now) != seen):
+                return False
+        for name, was, stays, seen in self._of_class:
+            if name in held:
+                return False
+            now = _of_class(kind, name)
+            if not (stays and now is was) and described(now) != seen:
+                return False
+        return True
+
+
+def _stays(value: Any) -> bool:
+    """Tell whether nothing that is seen of a value can change as long as it is the same object."""
+    if isinstance(value, (list, tuple, dict)):
+        return False
+    if isinstance(value, np.ndarray):
+        return _is_numbers(value)
+    function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return not isinstance(function, types.FunctionType) or _is_of_library(function)
 
 
 def _of_class(kind: type, name: str) -> Any:

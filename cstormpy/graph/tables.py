@@ -131,7 +131,7 @@ class Table:
         return getattr(self._whole(), name)
 
     def _whole(self) -> Symbols:
-        return self.symbols_at(np.arange(self.size).reshape(self.shape))  # type: ignore[no-any-return]
+        return self.symbols_at(np.arange(self.size).reshape(self.shape))
 
 
 def _operator(name: str) -> Any:

@@ -23,7 +23,7 @@ from cstormpy.errors import (
     ShapeError,
     unknown_name,
 )
-from cstormpy.graph.arrays import as_numbers
+from cstormpy.graph.arrays import as_numbers, zeros
 from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -175,9 +175,10 @@ class Drive:
         parts = self.parts
         if len(parts) == 1 and len(parts[0][2]) == self.n:
             return vector(block, parts[0][0], signals[parts[0][0]], self.n, parts[0][2])
-        u = np.zeros(self.n)
-        for port, where, names in parts:
-            u[where] = vector(block, port, signals[port], len(names), names)
+        given = [(where, vector(block, port, signals[port], len(names), names)) for port, where, names in parts]
+        u = zeros(self.n, *(value for _, value in given))
+        for where, value in given:
+            u[where] = value
         return u
 
     def wrenches(self, block: Block, signals: Sequence[Any]) -> Array | None:

@@ -11,13 +11,14 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arrays import as_floats, is_single, real_number
+from cstormpy.arrays import is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array, whole_number
 
@@ -130,13 +131,13 @@ class AngleWrap(bases.Ported, FunctionBlock):
         """Return the angles within their turn."""
         q, turn = self._angles(u)
         wrapped = wrap(q, np.broadcast_to(self._centre, q.shape), turn)
-        return [wrapped if isinstance(u[0], (np.ndarray, list, tuple)) and np.ndim(u[0]) else float(wrapped[0])]
+        return [wrapped if np.ndim(u[0]) else wrapped[0]]
 
     def _angles(self, u: Sequence[Any]) -> tuple[Array, Array]:
         """Return the positions, and the turn of each: infinite for what is not wrapped."""
         width = self._width
         if width is None:
-            width = as_floats(0.0 if u[0] is None else u[0], ports.port_label(self, 0)).size
+            width = as_numbers(0.0 if u[0] is None else u[0], ports.port_label(self, 0)).size
         q = ports.vector(self, 0, u[0], width, self._names)
         if self._chosen is None:
             return q, np.full(width, 2.0 * math.pi)
@@ -151,8 +152,8 @@ class AngleWrap(bases.Ported, FunctionBlock):
     def _far_side(self, t: float, u: Sequence[Any]) -> float:
         """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
         q, turn = self._angles(u)
-        angles = (q - self._centre)[np.isfinite(turn)]
-        return float(np.prod(np.cos(0.5 * angles)))
+        product: float = np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
+        return product
 
 
 class JointLimit(bases.Mechanical, FunctionBlock):

@@ -31,12 +31,12 @@ HOSTILE = [
 def law_that_opens_a_file(v):
     scale = 2.0
     file = open("gains.txt")
-    return scale * float(file.read())
+    return scale * float(file.read()) * float(v)
 
 
 def law_with_a_context(v):
     with open("gains.txt") as file:
-        return float(file.read())
+        return float(file.read()) * float(v)
 
 
 def test_a_function_that_numba_refuses_is_named_with_its_line(tmp_path, monkeypatch):

@@ -103,7 +103,7 @@ def test_sensitivity():
 
 def test_save_and_play_back(tmp_path):
     first, out, longer = example(8)["main"](T=2.0)
-    assert (tmp_path / "swing.csv").read_text().startswith("t,plant.q[0]")
+    assert (tmp_path / "swing.csv").read_text().startswith("t [s],plant.q[0] [rad]")
     assert longer.t[0] == first.t[-1] == 2.0 and longer.t[-1] == 4.0
     np.testing.assert_array_equal(longer.x[0], first.x[-1])
     assert 0.05 < np.abs(out.signal("difference[0]")).max() < 1.0

@@ -32,7 +32,10 @@ def texts_in(tree):
 
 
 def type_tests(tree):
-    """Return the lines that ask a joint for its type: by its class, or by comparing or looking up what it is called."""
+    """Return the lines that ask a joint for its type: by its class, or by comparing or looking up what it is called.
+
+    A bare name `kind` may hold the word of a foreign file; the attribute is the joint's own.
+    """
     found = []
     for node in ast.walk(tree):
         if (
@@ -42,9 +45,11 @@ def type_tests(tree):
         ):
             asked = bool(names_in(node.args[1]) & CLASSES)
         elif isinstance(node, ast.Compare):
-            compared = set().union(*map(names_in, [node.left, *node.comparators]))
-            kinds = texts_in(node) & KINDS and compared & {"kind", "kinds", "joint"}
-            asked = bool(kinds) or ("type" in compared and bool(compared & CLASSES))
+            sides = [node.left, *node.comparators]
+            compared = {n.attr for side in sides for n in ast.walk(side) if isinstance(n, ast.Attribute)}
+            kinds = texts_in(node) & KINDS and compared & {"kind", "kinds"}
+            named = set().union(*map(names_in, sides))
+            asked = bool(kinds) or ("type" in named and bool(named & CLASSES))
         elif isinstance(node, ast.Match):
             asked = any(names_in(case.pattern) & CLASSES for case in node.cases)
         elif isinstance(node, ast.Dict):

@@ -524,6 +524,6 @@ def test_the_way_of_each_block_is_explained():
     sim = simulation("compiled")
     told = sim.explain(with_blocks(sim, Branching)).splitlines()
     lines = {line.split()[0]: line for line in told}
-    assert lines["wave"].endswith("translated by its emitter") and "output: traced" in lines["shaped"]
+    assert lines["wave"].endswith("output: traced") and "output: traced" in lines["shaped"]
     assert "deriv: asked in Python, as it cannot be traced: it asks a number" in lines["lag"]
     assert "test_own_blocks_and_laws.py" in lines["lag"]

@@ -8,7 +8,7 @@ from html import unescape
 
 import numpy as np
 import pytest
-from random_mechanisms import random_mechanism
+from random_mechanisms import COMPOUND, KINDS, random_mechanism
 from test_report import EVIL, outcome, pane, position_loop
 
 import cstormpy as cs
@@ -42,6 +42,7 @@ def test_the_page_sees_the_links_where_they_are(tmp_path):
         cs.library.puma560(),
         cs.library.tree(4),
         *(random_mechanism(rng, 8) for _ in range(3)),
+        *(random_mechanism(rng, 5, (*KINDS, *COMPOUND)) for _ in range(2)),
     ]
     motions = [np.cumsum(rng.normal(size=(len(t), m.n)) * 0.2, axis=0) for m in mechs]
     pairs = enumerate(zip(mechs, motions, strict=True))

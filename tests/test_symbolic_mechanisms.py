@@ -10,7 +10,7 @@ from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.derivatives import tangents
-from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.mechanism import library
 from cstormpy.mechanism.symbolic import SymbolicMechanism
 from cstormpy.mechanism.tables import Form, tables_of
@@ -30,6 +30,9 @@ def values_of(written, given):
     for node in alive(array.ravel()):
         if node.primitive is INPUT:
             known[node.index] = np.ravel(given[node.data[0]])[node.data[1]]
+        elif node.primitive is TABLE:
+            name, first, count = node.data
+            known[node.index] = np.ravel(given[name])[first : first + count]
         else:
             known[node.index] = node.primitive.value(*(known[a.index] if isinstance(a, Node) else a for a in node.args))
     return np.array([known[x.index] if isinstance(x, Node) else x for x in array.ravel()]).reshape(array.shape)

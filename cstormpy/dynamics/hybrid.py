@@ -222,6 +222,8 @@ def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
     behind = handle.all_three if answers == "whole" else handle.y_only
 
     def call(q: Array, qd: Array, u: Array, y: Array, _alive: Handle = handle) -> int:
+        if type(q) is not np.ndarray or q.ndim != 1:
+            return WRONG  # numba takes its time to say so
         try:
             return int(kernel(behind, q, qd, u, y))
         except Exception:  # numba has many ways to say that it does not know a type

@@ -21,8 +21,8 @@ u, v              u, v                joints with prescribed acceleration; with 
 
 Departures from the print:
 
-1. Joints have one freedom, the only ones that a mechanism has: S is a column that does not depend on q, Ṡ = 0, and
-   S'ÎS is a number. A fixed joint has S = 0 and is one of u.
+1. Joints have one freedom (`kim_joints` has the others): S is a column that does not depend on q, Ṡ = 0, and S'ÎS is
+   a number. A fixed joint has S = 0 and is one of u.
 2. The motor's other torques are added to τ (u) or subtracted from it (v); the armature adds to S'ÎS of v.
 3. (34) is solved, not inverted. M and b are found by Table 2.
 """

@@ -31,6 +31,10 @@ __all__ = ["Questions"]
 _ONE = 1
 
 
+def _is_sample(u: Any) -> bool:
+    return type(u) is np.ndarray and u.ndim == 1
+
+
 class Questions:
     """The methods of `Mechanism` that compute.
 
@@ -89,10 +93,13 @@ class Questions:
         >>> r.qdd.round(4)
         array([-7.3575,  0.    ])
         """
-        one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
-        if one and wrench is None and base is None and threads is _ONE:
-            made = self._cache.get("hybrid") or self._prepared_hybrid()
-            return cast("HybridDynamics", made[1](q, qd, u))
+        if wrench is None and base is None and threads is _ONE:
+            try:
+                answer = self._cache["hybrid"]
+            except KeyError:
+                answer = self._prepared_hybrid() if _is_sample(u) else None
+            if answer is not None:  # what is no sample it hands on
+                return answer(q, qd, u)
         from cstormpy.dynamics.hybrid import hybrid_answer
 
         return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
@@ -115,15 +122,16 @@ class Questions:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
             return hybrid_evaluator(self._self, wrench)[0]
-        return cast("Callable[..., Array]", self._prepared_hybrid()[0])
+        if "hybrid evaluator" not in self._cache:
+            self._prepared_hybrid()
+        return cast("Callable[..., Array]", self._cache["hybrid evaluator"])
 
-    def _prepared_hybrid(self) -> tuple[Any, Any]:
-        """Return the prepared functions of `dynamics.hybrid.hybrid_evaluator`, made at their first use."""
-        if "hybrid" not in self._cache:
-            from cstormpy.dynamics.hybrid import hybrid_evaluator
+    def _prepared_hybrid(self) -> Callable[..., HybridDynamics]:
+        """Make the prepared functions of `dynamics.hybrid.hybrid_evaluator`; return the one with the whole answer."""
+        from cstormpy.dynamics.hybrid import hybrid_evaluator
 
-            self._cache["hybrid"] = hybrid_evaluator(self._self)
-        return cast("tuple[Any, Any]", self._cache["hybrid"])
+        self._cache["hybrid evaluator"], self._cache["hybrid"] = hybrid_evaluator(self._self)
+        return cast("Callable[..., HybridDynamics]", self._cache["hybrid"])
 
     def hybrid_sensitivity(
         self,
@@ -157,10 +165,13 @@ class Questions:
         array([[ 12.613, -12.613],
                [-16.817,  46.247]])
         """
-        one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
-        if one and wrench is None and base is None and to_base is False and threads is _ONE:
-            made = self._cache.get("sensitivity") or self._prepared_sensitivity()
-            return cast("HybridSensitivity", made[1](q, qd, u))
+        if wrench is None and base is None and to_base is False and threads is _ONE:
+            try:
+                answer = self._cache["sensitivity"]
+            except KeyError:
+                answer = self._prepared_sensitivity() if _is_sample(u) else None
+            if answer is not None:
+                return answer(q, qd, u)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
@@ -174,15 +185,17 @@ class Questions:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
             return hybrid_sensitivity_evaluator(self._self, wrench)[0]
-        return cast("Callable[..., tuple[Array, Array]]", self._prepared_sensitivity()[0])
+        if "sensitivity evaluator" not in self._cache:
+            self._prepared_sensitivity()
+        return cast("Callable[..., tuple[Array, Array]]", self._cache["sensitivity evaluator"])
 
-    def _prepared_sensitivity(self) -> tuple[Any, Any]:
-        """Return the prepared functions of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
-        if "sensitivity" not in self._cache:
-            from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
+    def _prepared_sensitivity(self) -> Callable[..., HybridSensitivity]:
+        """Make the functions of `sensitivity.hybrid.hybrid_sensitivity_evaluator`; return the one with all."""
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
-            self._cache["sensitivity"] = hybrid_sensitivity_evaluator(self._self)
-        return cast("tuple[Any, Any]", self._cache["sensitivity"])
+        made = hybrid_sensitivity_evaluator(self._self)
+        self._cache["sensitivity evaluator"], self._cache["sensitivity"] = made
+        return made[1]
 
     def trim(
         self,

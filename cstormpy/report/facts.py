@@ -11,9 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.measures import MeasureTable
+from cstormpy.report.data import panes_of
 from cstormpy.report.graph import read_graph
 
-__all__ = ["Controller", "block_rows", "controllers", "ending", "events", "final_state", "numbers", "shown", "versions"]
+__all__ = [
+    "Controller",
+    "block_rows",
+    "controllers",
+    "ending",
+    "events",
+    "final_state",
+    "measures",
+    "numbers",
+    "shown",
+    "versions",
+]
 
 _LONGEST = 90
 _BRIEF = 12
@@ -214,6 +227,19 @@ def final_state(out: Any) -> Rows:
     if x.ndim != 2 or not len(x):
         return []
     return [(str(name), f"{value:.8g}") for name, value in zip(names, x[-1].tolist(), strict=False)]
+
+
+def measures(out: Any) -> list[list[str]]:
+    """Return root mean square, peak, rise, settling and overshoot of what the scopes show, as a table of text."""
+    rows: list[list[str]] = []
+    for pane in panes_of(out):
+        if pane.kind != "scope" or not len(pane.t):
+            continue
+        named = getattr(pane, "names", None) or [None] * len(pane.labels)  # a choice of a few has names for each
+        columns = {label: np.asarray(pane.y)[:, k] for k, label in enumerate(pane.labels) if named[k] is None}
+        table = MeasureTable(pane.t, columns, dict.fromkeys(columns, pane.unit)).rows()
+        rows += table if not rows else table[1:]
+    return rows
 
 
 def events(out: Any) -> list[tuple[float, str]]:

@@ -59,7 +59,7 @@ def page(bd: Any, out: Any, title: str | None = None, compact: bool = False) -> 
         body = _head(heading, out) + _panes(panes) + diagram
     else:
         body = _head(heading, out) + diagram + _panes(panes)
-        body += _controllers(bd) + _numbers(out) + _blocks(bd) + _versions()
+        body += _controllers(bd) + _numbers(out) + _measures(out) + _blocks(bd) + _versions()
     return _document(heading, body + "</main>" + _transport(panes, data), data, compact)
 
 
@@ -179,6 +179,19 @@ def _numbers(out: Any) -> str:
         rows = [(f"{t:.6g} s", name) for t, name in events[:_EVENTS_SHOWN]]
         parts += f"<div><h3>Events</h3>{_table(rows)}{more}</div>"
     return _card("Numbers", f'<div class="columns">{parts}</div>')
+
+
+def _measures(out: Any) -> str:
+    rows = facts.measures(out)
+    if not rows:
+        return ""
+    more = f"<p>and {len(rows) - 1 - _STATES_SHOWN} more</p>" if len(rows) - 1 > _STATES_SHOWN else ""
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
+    body = ""
+    for name, *cells in rows[1 : 1 + _STATES_SHOWN]:
+        body += f"<tr><th>{escape(name)}</th>{''.join(f'<td class=number>{escape(cell)}</td>' for cell in cells)}</tr>"
+    table = f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{more}'
+    return f'<section class="card"><details><summary>Measures</summary>{table}</details></section>\n'
 
 
 def _blocks(bd: Any) -> str:

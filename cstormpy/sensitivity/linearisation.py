@@ -177,10 +177,10 @@ def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
     held = set()
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
-            mech.joint_index(name)
+            at = mech.coordinates(name)
         except UnknownName as error:
             raise UnknownName(f"hold: {error}") from None
-        held.add(name)
+        held.update(mech.names[at] or [mech.names[mech.joint_index(name)]])  # a weld has no index, and is refused
     return held
 
 

@@ -10,6 +10,7 @@ from cstormpy.simulation.limits import limits_left
 from cstormpy.simulation.recording import paths, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run
+from cstormpy.simulation.units import units_of
 
 __all__ = ["result_of"]
 
@@ -32,6 +33,8 @@ def result_of(bd: Any, run: Run) -> Result:
         out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
     out[".outputs"] = [signal_name(b, port) for b in bd.blocklist for port in range(b.nout)]
     out[".paths"] = paths(bd)
+    widths = [0 if np.ndim(values) == 1 else int(np.prod(np.shape(values)[1:])) for values in signals]
+    out[".units"] = units_of(bd, recording.signals, recording.panes, widths)
     by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
     out[".panes"] = (
         [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []

@@ -1,19 +1,11 @@
-"""What a run returns, and its files: npz, CSV and MATLAB's .mat.
-
-A file holds the times and named columns: a signal of width one under its name, a wider one under its name and the
-index of the number, as in ``plant.q[0]``; matrices are flattened row by row.
-"""
+"""What a run returns: times, states and signals by name, with their units, and how it ended."""
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import os
-import re
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bdsim.block import Block
@@ -22,15 +14,18 @@ from bdsim.connect import Plug
 from numpy.typing import NDArray
 
 from cstormpy import report
-from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.errors import InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
-from cstormpy.simulation.mat_files import read_mat
+from cstormpy.measures import MeasureTable
 from cstormpy.simulation.recording import port_suffix
+from cstormpy.simulation.result_files import WRITERS, Recorded, columns_of, owner, read
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Recorded", "Result", "read"]
 
 Array = NDArray[np.float64]
-_INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
 
 
 class Result(BDStruct):
@@ -105,19 +100,19 @@ class Result(BDStruct):
         if name in found:
             value: Array = found[name]
             return value
-        wanted = [key for key in found if _owner(key) == name]
+        wanted = [key for key in found if owner(key) == name]
         if len(wanted) == 1:
             value = found[wanted[0]]
             return value
         if wanted:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
         outputs = self.data.get(".outputs", [])
-        if any(name in (output, _owner(output)) for output in outputs):
+        if any(name in (output, owner(output)) for output in outputs):
             raise UnknownName(f"signal {name!r} was not watched; name it, as in sim.run(bd, watch=[{name!r}])")
-        path = _owner(name) + "."
+        path = owner(name) + "."
         ports = [output.removeprefix(path) for output in outputs if output.startswith(path)]
         if ports:
-            raise unknown_name(f"output of block {_owner(name)!r}", name.removeprefix(path), ports)
+            raise unknown_name(f"output of block {owner(name)!r}", name.removeprefix(path), ports)
         raise unknown_name("signal", name, found)
 
     def _name_of(self, given: Block | Plug) -> str:
@@ -132,14 +127,97 @@ class Result(BDStruct):
 
     def recorded(self) -> Recorded:
         """Return what a file of this run would hold."""
-        return Recorded(np.asarray(self.data["t"]), self.columns())
+        return Recorded(np.asarray(self.data["t"]), self.columns(), self.units)
 
     def columns(self) -> dict[str, Array]:
         """Return all states and watched signals as named columns (N,)."""
         self._read = True
         out: dict[str, Array] = {}
         for name, values in zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False):
-            out.update(_columns(name, values))
+            out.update(columns_of(name, values))
+        for k, name in enumerate(self.data["xnames"]):
+            out.setdefault(name, self.data["x"][:, k])
+        return out
+
+    @property
+    def units(self) -> dict[str, str]:
+        """Units of the columns by name, of those whose unit is known."""
+        self._read = True
+        return dict(self.data.get(".units", {}))
+
+    def plot(self, *names: str) -> Figure:
+        """Return a figure of pyplot's with a plot for each signal; those watched, or else the states, unless named.
+
+        Parameters
+        ----------
+        *names : str
+            Of signals, as `signal` takes them.
+
+        Examples
+        --------
+        ``out.plot("plant.q", "controller.tau").savefig("run.png")``
+        """
+        from cstormpy.simulation import exports
+
+        return exports.plot(self, names)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame of pandas: a column for each number, the times as its index, units in ``attrs["units"]``.
+
+        Raises
+        ------
+        InvalidValue
+            If pandas is not installed.
+        """
+        from cstormpy.simulation import exports
+
+        return exports.to_pandas(self)
+
+    def to_xarray(self) -> Any:
+        """Return a Dataset of xarray: a variable for each signal, (t, …), with its units where they are known.
+
+        Raises
+        ------
+        InvalidValue
+            If xarray is not installed.
+        """
+        from cstormpy.simulation import exports
+
+        return exports.to_xarray(self)
+
+    def measures(self, *names: str) -> MeasureTable:
+        """Return root mean square, peak, rise and settling time and overshoot of signals; all columns unless named.
+
+        Parameters
+        ----------
+        *names : str
+            Of signals, as `signal` takes them, or of single columns, as ``"plant.q[0]"``.
+
+        Examples
+        --------
+        ``print(out.measures("plant.q"))``, ``out.measures()["plant.q[0]"].overshoot``
+        """
+        return MeasureTable(self.data["t"], self.named_columns(names), self.units)
+
+    def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return columns (N,) by name: of the signals named, or all where none is."""
+        columns = self.columns()
+        if not names:
+            return columns
+        chosen: dict[str, Array] = {}
+        for name in names:
+            if isinstance(name, str) and name in columns:
+                chosen[name] = columns[name]
+            else:
+                label = self._name_of(name) if isinstance(name, (Block, Plug)) else name
+                chosen.update(columns_of(label, self.signal(name)))
+        return chosen
+
+    def arrays(self) -> dict[str, Array]:
+        """Return watched signals (N, ...) and states (N,) by name, of those that are numbers."""
+        self._read = True
+        pairs = zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False)
+        out = {name: np.asarray(values) for name, values in pairs if columns_of(name, values)}
         for k, name in enumerate(self.data["xnames"]):
             out.setdefault(name, self.data["x"][:, k])
         return out
@@ -156,145 +234,9 @@ class Result(BDStruct):
         The file appears whole or not at all.
         """
         target = file_path(path)
-        writer = _WRITERS.get(target.suffix.lower())
+        writer = WRITERS.get(target.suffix.lower())
         if writer is None:
             raise InvalidValue(f"{target}: expected a name that ends in .npz, .csv or .mat")
         columns = {"t": np.asarray(self.data["t"]), **self.columns()}
         with atomic_file(target) as file:
-            writer(file, columns)
-
-
-def _owner(name: str) -> str:
-    """Return the block of a port's name, or what a state belongs to: "gain.0" of "gain.0[0]", "plant" of "plant.q"."""
-    match = _INDEXED.match(name)
-    return match["name"] if match else name.rpartition(".")[0]
-
-
-def _is_port(name: str) -> bool:
-    """Return whether a name reads as that of a port, "plant.q" or "gain[0]", and not of a block, "gain" or "gain.0"."""
-    _, point, last = name.rpartition(".")
-    return _INDEXED.match(name) is not None or (point != "" and last.isidentifier())
-
-
-def _columns(name: str, values: Any) -> dict[str, Array]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "biufc":
-        return {}  # poses and texts have no columns
-    if array.dtype.kind != "c":
-        array = array.astype(float)
-    if array.ndim == 1:
-        return {name: array}
-    flat = array.reshape(len(array), -1)
-    return {f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
-
-
-def _write_npz(file: BinaryIO, columns: dict[str, Array]) -> None:
-    names = np.array(list(columns))
-    np.savez_compressed(file, names=names, data=np.column_stack(list(columns.values())))
-
-
-def _write_csv(file: BinaryIO, columns: dict[str, Array]) -> None:
-    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    writer = csv.writer(text)
-    writer.writerow(columns)
-    writer.writerows([repr(float(v)) for v in row] for row in zip(*columns.values(), strict=True))
-    text.detach()  # which flushes it; it would close the file with itself
-
-
-def _write_mat(file: BinaryIO, columns: dict[str, Array]) -> None:
-    from scipy.io import savemat
-
-    names, data = np.array(list(columns), dtype=object), np.column_stack(list(columns.values()))
-    savemat(file, {"t": columns["t"], "names": names, "data": data}, oned_as="column")
-
-
-_WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
-
-
-@dataclass
-class Recorded:
-    """A saved run: times (N,) and named columns (N,)."""
-
-    t: Array
-    columns: dict[str, Array] = field(default_factory=dict)
-
-    @property
-    def signals(self) -> dict[str, list[str]]:
-        """The columns of each signal, in the order of their indices."""
-        found: dict[str, list[tuple[int, str]]] = {}
-        for key in self.columns:
-            match = _INDEXED.match(key)
-            name, index = (match["name"], int(match["index"])) if match else (key, -1)
-            found.setdefault(name, []).append((index, key))
-        return {name: [key for _, key in sorted(columns)] for name, columns in found.items()}
-
-    def signal(self, name: str) -> Array:
-        """Return a column (N,), or all that carry a name with an index, side by side (N, width).
-
-        The name of a block stands for the one signal that it has. Where that is a single column, as ``gain.0[0]`` of
-        the block ``gain.0``, it is (N,), as in the run; that of a port, as ``plant.q[0]``, is a row of one number.
-        """
-        if name in self.columns:
-            return self.columns[name]
-        signals = self.signals
-        wanted = [name] if name in signals else [key for key in signals if _is_port(key) and _owner(key) == name]
-        if not wanted:
-            raise unknown_name("signal", name, signals)
-        if len(wanted) > 1:
-            raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
-        columns = [self.columns[key] for key in signals[wanted[0]]]
-        if len(columns) == 1 and (wanted[0] in self.columns or not _is_port(wanted[0])):
-            return columns[0]
-        return np.column_stack(columns)
-
-
-def read(path: str | os.PathLike[str]) -> Recorded:
-    """Read a file that `Result.save` wrote, or a CSV whose first row holds names and whose first column the times."""
-    source = file_path(path)
-    reader = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}.get(source.suffix.lower())
-    if reader is None:
-        raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
-    if not source.is_file():
-        raise FileFormatError(f"{source}: there is no such file")
-    try:
-        names, data = reader(source)
-    except FileFormatError:
-        raise
-    except Exception as error:  # what a damaged file can set off in its readers is not to be foreseen
-        raise FileFormatError(f"{source}: is not a saved run: {error}") from error
-    if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
-        raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")
-    t = data[:, 0]
-    if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
-        raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
-    return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k})
-
-
-def _read_npz(path: Path) -> tuple[list[str], Array]:
-    with np.load(path, allow_pickle=False) as file:
-        return [str(name) for name in file["names"]], np.asarray(file["data"], dtype=float)
-
-
-def _read_csv(path: Path) -> tuple[list[str], Array]:
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = [row for row in csv.reader(file) if row]
-    if len(rows) < 2:
-        raise FileFormatError(f"{path}: expected a row of names and rows of numbers")
-    for number, row in enumerate(rows[1:], start=2):
-        if len(row) != len(rows[0]):
-            raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
-    return rows[0], np.array(rows[1:], dtype=float)
-
-
-def _read_mat(path: Path) -> tuple[list[str], Array]:
-    try:
-        content = read_mat(path, ("names", "data"))
-    except FileFormatError as error:
-        raise FileFormatError(f"{path}: {error}") from None
-    names, data = content.get("names"), content.get("data")
-    names = [names] if isinstance(names, str) else names
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise FileFormatError(f"{path}: has no variable 'names', a cell array of texts")
-    if not isinstance(data, np.ndarray):
-        raise FileFormatError(f"{path}: has no variable 'data', a matrix of a column for each name")
-    return names, data
+            writer(file, columns, {"t": "s", **self.units})

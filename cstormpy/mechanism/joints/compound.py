@@ -26,8 +26,11 @@ __all__ = ["Composite", "Planar", "Translational", "Universal"]
 EachLimits = Sequence[Limits | Sequence[float | None] | None] | None
 """Limits, or a pair for the position, or None, for each coordinate."""
 
-_PERPENDICULAR = 1e-9
+_PERPENDICULAR = 1e-6
 """How far the cosine of the angle between the directions of a planar joint may be from zero."""
+
+_PARALLEL = 1e-9
+"""The sine of the angle, or the volume, below which axes do the same."""
 
 
 class Composite(Joint):
@@ -242,7 +245,7 @@ class Universal(_Axes):
     _given = frozen(np.eye(3)[:2])
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:
-        if np.linalg.norm(np.cross(*self.axes)) < _PERPENDICULAR:
+        if np.linalg.norm(np.cross(*self.axes)) < _PARALLEL:
             raise InvalidValue(f"{where}axes: are parallel, so that both coordinates would do the same")
         return tuple(self._freedom(k, Revolute, axis) for k, axis in enumerate(self.axes))
 
@@ -331,7 +334,7 @@ class Translational(_Axes):
     _given = frozen(np.eye(3))
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:
-        if abs(np.linalg.det(self.axes)) < _PERPENDICULAR:
+        if abs(np.linalg.det(self.axes)) < _PARALLEL:
             raise InvalidValue(f"{where}axes: lie in one plane, so that two coordinates would do the same")
         return tuple(self._freedom(k, Prismatic, axis) for k, axis in enumerate(self.axes))
 

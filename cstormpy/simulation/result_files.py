@@ -1,0 +1,229 @@
+"""Files of runs: npz, CSV and MATLAB's .mat.
+
+A file holds the times and named columns: a signal of width one under its name, a wider one under its name and the
+index of the number, as in ``plant.q[0]``; matrices are flattened row by row. Units stand beside the names where they
+are known: in a CSV in its header, as in ``plant.q[0] [rad]``. A .mat file has a variable for each signal, (N, width),
+by its name with underscores, as in ``plant_q``, and the times in ``t``.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import keyword
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import FileFormatError, UnknownName, unknown_name
+from cstormpy.file_writer import file_path
+from cstormpy.simulation.mat_files import read_mat
+
+__all__ = ["WRITERS", "Recorded", "columns_of", "owner", "read"]
+
+Array = NDArray[np.float64]
+_INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
+_WITH_UNIT = re.compile(r"(?P<name>.*\S) \[(?P<unit>[^\[\]]*)\]$")
+_LONGEST = 60
+"""Characters of a variable of MATLAB, of the 63 that it may have."""
+_TAKEN = ("t", "names", "variables", "units", "data", "end", "function", "case", "otherwise", "switch", "catch")
+
+
+def owner(name: str) -> str:
+    """Return the block of a port's name, or what a state belongs to: "gain.0" of "gain.0[0]", "plant" of "plant.q"."""
+    match = _INDEXED.match(name)
+    return match["name"] if match else name.rpartition(".")[0]
+
+
+def _is_port(name: str) -> bool:
+    """Return whether a name reads as that of a port, "plant.q" or "gain[0]", and not of a block, "gain" or "gain.0"."""
+    _, point, last = name.rpartition(".")
+    return _INDEXED.match(name) is not None or (point != "" and last.isidentifier())
+
+
+def columns_of(name: str, values: Any) -> dict[str, Array]:
+    """Return the samples of a signal as columns (N,) by name; poses and texts have none."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufc":
+        return {}
+    if array.dtype.kind != "c":
+        array = array.astype(float)
+    if array.ndim == 1:
+        return {name: array}
+    flat = array.reshape(len(array), -1)
+    return {f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
+
+
+def _write_npz(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str]) -> None:
+    names, known = np.array(list(columns)), np.array([units.get(name, "") for name in columns])
+    np.savez_compressed(file, names=names, units=known, data=np.column_stack(list(columns.values())))
+
+
+def _write_csv(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str]) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text)
+    writer.writerow([f"{name} [{units[name]}]" if units.get(name) else name for name in columns])
+    writer.writerows([repr(float(v)) for v in row] for row in zip(*columns.values(), strict=True))
+    text.detach()  # which flushes it; it would close the file with itself
+
+
+def _write_mat(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str]) -> None:
+    from scipy.io import savemat
+
+    called = _variables(list(columns))
+    content: dict[str, Any] = {}
+    for variable in dict.fromkeys(called.values()):
+        content[variable] = np.column_stack([columns[name] for name in columns if called[name] == variable])
+    content["names"] = np.array(list(columns), dtype=object)
+    content["variables"] = np.array([called[name] for name in columns], dtype=object)
+    content["units"] = np.array([units.get(name, "") for name in columns], dtype=object)
+    savemat(file, content, oned_as="column", long_field_names=True)
+
+
+def _variables(names: list[str]) -> dict[str, str]:
+    """Return for each column the variable of MATLAB that holds it: one for all numbers of a signal."""
+    found: dict[str, str] = {"t": "t"}
+    of: dict[str, str] = {}
+    taken = {*_TAKEN, *keyword.kwlist}
+    for name in names[1:]:
+        match = _INDEXED.match(name)
+        signal = match["name"] if match else name
+        if signal not in of:
+            stem = re.sub(r"[^0-9A-Za-z_]", "_", signal)[:_LONGEST].rstrip("_") or "signal"
+            stem = stem if stem[0].isalpha() else f"x{stem}"[:_LONGEST]
+            word, k = stem, 1
+            while word in taken:
+                word, k = f"{stem[: _LONGEST - 4]}_{k}", k + 1
+            taken.add(word)
+            of[signal] = word
+        found[name] = of[signal]
+    return found
+
+
+WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
+"""Writers of a file by the ending of its name: of columns, the times first, and the units of those that have one."""
+
+
+@dataclass
+class Recorded:
+    """A saved run: times (N,), named columns (N,), and the units of those whose unit is known."""
+
+    t: Array
+    columns: dict[str, Array] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def signals(self) -> dict[str, list[str]]:
+        """The columns of each signal, in the order of their indices."""
+        found: dict[str, list[tuple[int, str]]] = {}
+        for key in self.columns:
+            match = _INDEXED.match(key)
+            name, index = (match["name"], int(match["index"])) if match else (key, -1)
+            found.setdefault(name, []).append((index, key))
+        return {name: [key for _, key in sorted(columns)] for name, columns in found.items()}
+
+    def signal(self, name: str) -> Array:
+        """Return a column (N,), or all that carry a name with an index, side by side (N, width).
+
+        The name of a block stands for the one signal that it has. Where that is a single column, as ``gain.0[0]`` of
+        the block ``gain.0``, it is (N,), as in the run; that of a port, as ``plant.q[0]``, is a row of one number.
+        """
+        if name in self.columns:
+            return self.columns[name]
+        signals = self.signals
+        wanted = [name] if name in signals else [key for key in signals if _is_port(key) and owner(key) == name]
+        if not wanted:
+            raise unknown_name("signal", name, signals)
+        if len(wanted) > 1:
+            raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
+        columns = [self.columns[key] for key in signals[wanted[0]]]
+        if len(columns) == 1 and (wanted[0] in self.columns or not _is_port(wanted[0])):
+            return columns[0]
+        return np.column_stack(columns)
+
+
+def read(path: str | os.PathLike[str]) -> Recorded:
+    """Read a file that `Result.save` wrote, or a CSV whose first row holds names and whose first column the times."""
+    source = file_path(path)
+    reader = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}.get(source.suffix.lower())
+    if reader is None:
+        raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
+    if not source.is_file():
+        raise FileFormatError(f"{source}: there is no such file")
+    try:
+        names, data, units = reader(source)
+    except FileFormatError:
+        raise
+    except Exception as error:  # what a damaged file can set off in its readers is not to be foreseen
+        raise FileFormatError(f"{source}: is not a saved run: {error}") from error
+    if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
+        raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")
+    t = data[:, 0]
+    if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
+        raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
+    known = {name: unit for name, unit in zip(names, units, strict=False) if unit}
+    return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k}, known)
+
+
+def _read_npz(path: Path) -> tuple[list[str], Array, list[str]]:
+    with np.load(path, allow_pickle=False) as file:
+        units = [str(unit) for unit in file["units"]] if "units" in file else []
+        return [str(name) for name in file["names"]], np.asarray(file["data"], dtype=float), units
+
+
+def _read_csv(path: Path) -> tuple[list[str], Array, list[str]]:
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if len(rows) < 2:
+        raise FileFormatError(f"{path}: expected a row of names and rows of numbers")
+    for number, row in enumerate(rows[1:], start=2):
+        if len(row) != len(rows[0]):
+            raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
+    split = [_WITH_UNIT.match(cell) for cell in rows[0]]
+    names = [cell if match is None else match["name"] for cell, match in zip(rows[0], split, strict=True)]
+    return names, np.array(rows[1:], dtype=float), ["" if match is None else match["unit"] for match in split]
+
+
+def _read_mat(path: Path) -> tuple[list[str], Array, list[str]]:
+    try:
+        content = read_mat(path, ("names", "data", "variables", "units"))
+        names, units = _texts(content.get("names")), _texts(content.get("units")) or []
+        if names is None:
+            raise FileFormatError("has no variable 'names', a cell array of texts")
+        data, variables = content.get("data"), _texts(content.get("variables"))
+        if variables is not None:
+            data = _gathered(variables, read_mat(path, set(variables)))
+        if not isinstance(data, np.ndarray):
+            raise FileFormatError("has no variable 'data', a matrix of a column for each name")
+    except FileFormatError as error:
+        raise FileFormatError(f"{path}: {error}") from None
+    return names, data, units
+
+
+def _texts(cells: Any) -> list[str] | None:
+    """Return the texts of a cell array, in which empty ones come as empty arrays."""
+    cells = [cells] if isinstance(cells, str) else cells
+    if not isinstance(cells, list):
+        return None
+    texts = ["" if (isinstance(cell, np.ndarray) and not cell.size) or cell == [] else cell for cell in cells]
+    return texts if all(isinstance(text, str) for text in texts) else None
+
+
+def _gathered(variables: list[str], content: Mapping[str, Any]) -> Array:
+    """Return the columns of variables side by side, in the order in which they are named."""
+    columns, begun = [], dict.fromkeys(variables, 0)
+    for variable in variables:
+        value, k = content.get(variable), begun[variable]
+        if not isinstance(value, np.ndarray) or value.ndim != 2 or k >= value.shape[1]:
+            raise FileFormatError(f"has no variable {variable!r} with {k + 1} columns")
+        columns.append(value[:, k])
+        begun[variable] += 1
+    if len({len(column) for column in columns}) != 1:
+        raise FileFormatError("has variables of different lengths")
+    return np.column_stack(columns)

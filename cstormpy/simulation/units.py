@@ -1,0 +1,71 @@
+"""Units of signals and states: by the joints of the mechanism that a block is around, or as a scope was told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cstormpy.simulation.recording import Signal, signal_name
+
+__all__ = ["units_of"]
+
+_TURNING = {"q": "rad", "qd": "rad/s", "qdd": "rad/s²", "tau": "N m", "torque": "N m", "g": "N m"}
+_SLIDING = {"q": "m", "qd": "m/s", "qdd": "m/s²", "tau": "N", "torque": "N", "g": "N"}
+_ENERGIES = dict.fromkeys(("kinetic", "potential", "total"), "J")
+_SLIDES = ("prismatic",)
+
+
+def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]) -> dict[str, str]:
+    """Return the units of the columns of signals, and of the states, by name; of those that are known.
+
+    Parameters
+    ----------
+    bd : BlockDiagram
+    signals : list of Signal
+    panes : list of Pane
+        Scopes whose unit is that of all that they show.
+    widths : list of int
+        Numbers of each signal; one that is a number alone has width 0.
+    """
+    told = {s.key: pane.unit for pane in panes if pane.unit and pane.chosen is None for s in pane.signals}
+    units: dict[str, str] = {}
+    for signal, width in zip(signals, widths, strict=True):
+        names = signal.block._outport_names or []
+        port = names[signal.port] if signal.port < len(names) else ""
+        known = _of_port(signal.block, port, width) or [told.get(signal.key, "")] * max(width, 1)
+        if width == 0:
+            units[signal.name] = known[0]
+        elif len(known) == width:
+            units.update((f"{signal.name}[{k}]", unit) for k, unit in enumerate(known))
+    for block in bd.blocklist:
+        mech = _mechanism(block)
+        for kind in ("q", "qd") if mech is not None and block.nstates == 2 * mech.n else ():
+            stem = signal_name(block, 0).rpartition(".")[0]
+            units.update((f"{stem}.{joint}.{kind}", _of_joint(mech, joint, kind)) for joint in mech.names)
+    return {name: unit for name, unit in units.items() if unit}
+
+
+def _of_port(block: Any, port: str, width: int) -> list[str]:
+    """Return the units of what a port of a block around a mechanism gives; none where nothing is known."""
+    mech = _mechanism(block)
+    if mech is None:
+        return []
+    if port in _ENERGIES:
+        return [_ENERGIES[port]]
+    free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
+    for joints in (mech.names, free, mech.active) if port in _TURNING else ():
+        if len(joints) == width:
+            return [_of_joint(mech, joint, port) for joint in joints]
+    return []
+
+
+def _of_joint(mech: Any, joint: str, quantity: str) -> str:
+    """Return the unit of a coordinate's position, velocity, acceleration or effort; of joints of one coordinate."""
+    known = mech.joint(joint)
+    if known.dof != 1:
+        return ""
+    return (_SLIDING if known.kind in _SLIDES else _TURNING)[quantity]
+
+
+def _mechanism(block: Any) -> Any:
+    """Return the mechanism that a block is around, None of most blocks; not a port, which takes long to look for."""
+    return block.__dict__.get("_mech") or block.__dict__.get("mechanism")

@@ -1,0 +1,182 @@
+"""Results for others: units, files that MATLAB and spreadsheets read, figures, pandas and xarray."""
+
+from __future__ import annotations
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+import scipy.io
+
+import cstormpy as cs
+from cstormpy.errors import FileFormatError, InvalidValue, UnknownName
+from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute
+from cstormpy.simulation.results import read
+
+
+@pytest.fixture(scope="module")
+def out():
+    sim = cs.Simulation(graphics=False)
+    links = [Link("cart", None, Prismatic((1, 0, 0), name="slide"), mass=1.0)]
+    links.append(Link("pole", "cart", Revolute((0, 0, 1), name="hinge"), mass=1.0, com=(0, 0.5, 0)))
+    mech = Mechanism(links, actuated=["slide"])
+    bd = sim.blockdiagram()
+    plant, energy = bd.HYBRIDDYNAMICS(mech, q0=[0.0, 0.1], name="plant"), bd.ENERGY(mech, name="energy")
+    law, double = bd.CONTROLLER(mech, lambda t, q, qd: np.array([-q[0]]), name="law"), bd.GAIN(2.0, name="double.1")
+    bd.connect(plant[0:2], energy[0:2])
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law[0], plant[0])
+    bd.connect(plant[0], double)
+    bd.connect(double, bd.LIVESCOPE(1, units="furlong", name="scope"))
+    return sim.run(bd, T=1.0, watch="all", live=False)
+
+
+def test_units_are_those_of_the_joints_and_of_the_scopes(out):
+    assert {name: out.units[name] for name in out.units if name.startswith("plant")} == {
+        "plant.q[0]": "m", "plant.q[1]": "rad", "plant.qd[0]": "m/s", "plant.qd[1]": "rad/s",
+        "plant.slide.q": "m", "plant.hinge.q": "rad", "plant.slide.qd": "m/s", "plant.hinge.qd": "rad/s",
+    }  # fmt: skip
+    assert out.units["energy.total"] == "J"
+    assert out.units["law.tau[0]"] == "N"
+    assert out.units["double.1[0][1]"] == "furlong"
+    assert "law.phase" not in out.units
+
+
+def test_a_csv_has_its_units_in_its_header(out, tmp_path):
+    path = tmp_path / "run.csv"
+    out.save(path)
+    with path.open(newline="") as file:
+        head = next(csv.reader(file))
+    assert head[:3] == ["t [s]", "plant.q[0] [m]", "plant.q[1] [rad]"]
+    assert "law.phase" in head
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
+def test_files_bring_back_names_numbers_and_units(out, suffix, tmp_path):
+    out.save(tmp_path / f"run.{suffix}")
+    back = cs.load(tmp_path / f"run.{suffix}")
+    assert list(back.columns) == list(out.columns())
+    for name, values in out.columns().items():
+        np.testing.assert_array_equal(back.columns[name], values)
+    assert back.units == {**out.units, "t": "s"}
+
+
+def test_a_mat_has_a_variable_for_each_signal(out, tmp_path):
+    """As MATLAB's people expect: t (N, 1), plant_q (N, n), not one matrix in which columns are looked for."""
+    out.save(tmp_path / "run.mat")
+    content = scipy.io.loadmat(tmp_path / "run.mat")
+    np.testing.assert_array_equal(content["t"][:, 0], out.t)
+    np.testing.assert_array_equal(content["plant_q"], out.signal("plant.q"))
+    np.testing.assert_array_equal(content["energy_total"][:, 0], out.signal("energy.total"))
+    assert all(name.startswith("__") or (name.isidentifier() and len(name) <= 63) for name in content)
+
+
+def test_names_that_are_none_in_matlab(tmp_path):
+    from cstormpy.simulation.result_files import WRITERS
+
+    names = ["t", "a.b", "a_b", "größe π", "end", "1st", "names", "x" * 80, "x" * 79 + "y", "__", "data[0]", "data[1]"]
+    columns = {name: np.arange(3.0) + k for k, name in enumerate(names)}
+    with (tmp_path / "run.mat").open("wb") as file:
+        WRITERS[".mat"](file, columns, {})
+    back = read(tmp_path / "run.mat")
+    assert ["t", *back.columns] == names
+    assert all((back.columns[name] == columns[name]).all() for name in names[1:])
+
+
+def test_a_figure_has_a_plot_for_each_signal(out):
+    import matplotlib.pyplot as plt
+
+    figure = out.plot("plant.q", "law.tau")
+    q, tau = figure.axes
+    assert [line.get_label() for line in q.lines] == ["plant.q[0]", "plant.q[1]"]
+    np.testing.assert_array_equal(q.lines[1].get_ydata(), out.signal("plant.q")[:, 1])
+    assert (q.get_ylabel(), tau.get_ylabel(), tau.get_xlabel()) == ("[m, rad]", "[N]", "t [s]")
+    assert len(out.plot().axes) == len(out.ynames)
+    plt.close("all")
+    with pytest.raises(UnknownName, match=r"did you mean"):
+        out.plot("plant.qq")
+
+
+def test_a_figure_of_the_states_where_nothing_was_watched():
+    import matplotlib.pyplot as plt
+
+    sim = cs.Simulation(graphics=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("pendulum", q0=[0.1], name="plant")
+    bd.connect(bd.CONSTANT([0.0]), plant[0])
+    figure = sim.run(bd, T=0.1, live=False).plot()
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["states [rad]", "states [rad/s]"]
+    plt.close("all")
+
+
+def test_a_frame_of_pandas(out):
+    pandas = pytest.importorskip("pandas")
+    frame = out.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame.index.name == "t"
+    np.testing.assert_array_equal(frame["plant.q[1]"], out.signal("plant.q")[:, 1])
+    assert frame.attrs["units"]["plant.q[1]"] == "rad"
+
+
+def test_a_dataset_of_xarray(out):
+    xarray = pytest.importorskip("xarray")
+    data = out.to_xarray()
+    assert isinstance(data, xarray.Dataset)
+    np.testing.assert_array_equal(data["plant.q"].values, out.signal("plant.q"))
+    assert data["plant.q"].attrs["units"] == ["m", "rad"]
+    assert data["energy.total"].attrs["units"] == "J"
+
+
+@pytest.mark.parametrize("package", ["pandas", "xarray"])
+def test_what_is_missing_is_said(out, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InvalidValue, match=f"to_{package} needs {package}: pip install {package}"):
+        getattr(out, f"to_{package}")()
+
+
+def decay(sim, rate):
+    bd = sim.blockdiagram()
+    state, gain = bd.INTEGRATOR(x0=1.0, name="state"), bd.GAIN(-rate, name="gain")
+    bd.connect(state, gain)
+    bd.connect(gain, state)
+    return bd
+
+
+def final(out):
+    return {"x": out.x[-1, 0]}
+
+
+def test_whatever_is_saved_is_loaded(out, tmp_path):
+    """One function for all files: it is the content of a JSON that tells what it holds."""
+    mech, curve = cs.library.acrobot(), cs.BSpline.clamped(np.linspace(0, 1, 8).reshape(4, 2), 2.0)
+    mech.save(tmp_path / "mech.json")
+    (tmp_path / "mech.urdf").write_text(cs.library.arm7().to_urdf())
+    curve.save(tmp_path / "curve.json")
+    out.state.save(tmp_path / "state.json")
+    assert cs.load(tmp_path / "mech.json") == mech
+    assert cs.load(str(tmp_path / "mech.urdf")) == cs.library.arm7()
+    assert cs.load(tmp_path / "curve.json") == curve
+    assert cs.load(tmp_path / "state.json").continuous == out.state.continuous
+    sweep = cs.Simulation(graphics=False).sweep(decay, {"rate": [1.0, 2.0]}, final, T=0.1, progress=False)
+    sweep.save(tmp_path / "sweep.json")
+    assert str(cs.load(tmp_path / "sweep.json")) == str(sweep)
+
+
+def test_what_cannot_be_loaded_is_named(tmp_path):
+    (tmp_path / "other.json").write_text('{"format": "something else"}')
+    (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "torn.json").write_text('{"format"')
+    (tmp_path / "a.txt").write_text("hello")
+    with pytest.raises(FileFormatError, match=r"other\.json: .* 'something else'"):
+        cs.load(tmp_path / "other.json")
+    with pytest.raises(FileFormatError, match=r"list\.json: "):
+        cs.load(tmp_path / "list.json")
+    with pytest.raises(FileFormatError, match=r"torn\.json: is not JSON"):
+        cs.load(tmp_path / "torn.json")
+    with pytest.raises(FileFormatError, match=r"a\.txt: expected"):
+        cs.load(tmp_path / "a.txt")
+    with pytest.raises(FileFormatError, match=r"gone\.json: cannot be read"):
+        cs.load(tmp_path / "gone.json")
+    with pytest.raises(FileFormatError, match=r"diagram\.bd: is a diagram; load it with sim\.load\(path\)"):
+        cs.load(tmp_path / "diagram.bd")

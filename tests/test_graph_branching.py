@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from cstormpy.graph import Graph
+from cstormpy.graph.arrays import symbols
 from cstormpy.graph.branching import literals
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.derivatives import tangents
@@ -113,6 +114,17 @@ def test_what_is_required_on_one_side_is_required_there_only():
     text = text_for_one(Routine("b", {}, {"x": 2}, {"y": [found]}, graph.status))
     states, values = computed(text, np.array([[0, 4.0], [0, -4.0], [1, -4.0]]), 1)
     assert states == [0, 1, 0] and values[0, 0] == 2.0 and values[2, 0] == 4.0
+
+
+def test_a_singular_matrix_is_a_status():
+    """Where NumPy raises an error, what is written down of it fails."""
+    graph = Graph()
+    x, y = graph.inputs("x", 2)
+    found = np.linalg.solve(symbols([[x, 2.0], [y, 4.0]]), np.array([1.0, 1.0]))
+    text = text_for_one(Routine("b", {}, {"x": 2}, {"y": list(found)}, graph.status))
+    states, values = computed(text, np.array([[1.0, 3.0], [1.0, 2.0], [0.0, 1.0]]), 2)
+    assert states == [0, 1, 0]
+    np.testing.assert_allclose(values[[0, 2]], [np.linalg.solve([[1, 2], [3, 4]], [1, 1]), [-1.0, 0.5]], rtol=1e-14)
 
 
 def test_a_known_number_chooses_at_once():

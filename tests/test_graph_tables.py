@@ -98,10 +98,10 @@ def test_what_is_looked_up_has_the_derivatives_of_differences(line):
 def test_arrays_of_parameters_are_looked_up_too():
     graph = Graph()
     array, k = symbols(graph.inputs("p", 6)).reshape(3, 2), graph.input("x")
-    assert [repr(x) for x in array[k]] == ["p[0:6][2.0*x[0]]", "p[0:6][2.0*x[0] + 1.0]"]
-    assert rows_from(array, k, 2).shape == (2, 2)
+    assert [repr(x) for x in Table.of(array)[k]] == ["p[0:6][2.0*x[0]]", "p[0:6][2.0*x[0] + 1.0]"]
+    assert rows_from(array, k, 2).shape == (2, 2) and repr(rows_from(array, k, 2)[0, 0]) == "p[0:6][2.0*x[0]]"
     with pytest.raises(SymbolicBranch, match="stand in one array"):
-        array[::-1][k]
+        Table.of(array[::-1])
 
 
 def test_a_table_computes_as_an_array_where_no_index_is_looked_up():

@@ -116,7 +116,7 @@ class LawSet:
         motors = self._each[0].motors
         self.blend = blend
         self.limit = None if limit is None else _limits(limit, motors)
-        self.active = 0 if first is None else self.number(first)
+        self.active: Any = 0 if first is None else self.number(first)
         self.since = self.until = 0.0
         self.step: Array = np.zeros(len(motors))
 

@@ -76,7 +76,7 @@ class Law:
     #: Attributes that `_prepare` makes.
     _prepared: ClassVar[tuple[str, ...]] = ()
     modes: tuple[str, ...] = ("",)
-    mode: int
+    mode: Any  # a whole number, or the symbol of one where the law is written down
 
     def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
         self.mech = mechanism_of(mech, type(self).__name__)

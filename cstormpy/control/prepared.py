@@ -44,7 +44,7 @@ def placed(count: int, *parts: tuple[Places, Array]) -> Array:
     array: Any = symbols([0.0] * count) if any(is_symbolic(values) for _, values in parts) else np.zeros(count)
     for at, values in parts:
         array[at] = values
-    return array  # type: ignore[no-any-return]
+    return array
 
 
 class HybridDynamics:

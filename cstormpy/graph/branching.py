@@ -13,7 +13,7 @@ The nodes of a region, those with some literals more than where they stand, are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cstormpy.graph.emission import Emitter
@@ -38,6 +38,8 @@ _NONE: Literals = frozenset()
 
 
 def _cost(node: Node) -> int:
+    if node.primitive is INPUT:
+        return 0
     return _CALL if _is_call(node) else _COSTS.get(node.primitive.name, 1)
 
 
@@ -63,7 +65,7 @@ def literals(nodes: Sequence[Node], wanted: Iterable[Any]) -> dict[int, Literals
             found[a.index] = found[a.index] & here if a.index in found else here
     saved: dict[int, int] = {}
     for node in nodes:
-        if node.primitive in (INPUT, TABLE):
+        if node.primitive is TABLE:
             found[node.index] = _NONE
         for condition, _ in found[node.index]:
             saved[condition] = saved.get(condition, 0) + _cost(node)
@@ -71,18 +73,23 @@ def literals(nodes: Sequence[Node], wanted: Iterable[Any]) -> dict[int, Literals
     return {k: frozenset(x for x in mine if x[0] in worth) for k, mine in found.items()}
 
 
-def emit_nodes(e: Emitter, nodes: Sequence[Node], values: Values, wanted: Iterable[Any]) -> None:
-    """Append the instructions of nodes; `values` holds where the inputs are, and gets all that is wanted."""
+def emit_nodes(e: Emitter, nodes: Sequence[Node], wanted: Iterable[Any], load: Callable[[Node], str]) -> Values:
+    """Append the instructions of nodes, of which `load` appends those of inputs; return where all is that is wanted."""
+    values: Values = {}
     mine = literals(nodes, wanted)
     if any(mine.values()):
-        _Region(e, mine, {node.index: node for node in nodes}).emit(list(nodes), _NONE, values)
+        _Region(e, mine, {node.index: node for node in nodes}, load).emit(list(nodes), _NONE, values)
     else:
+        values.update((node.index, load(node)) for node in nodes if node.primitive is INPUT)
         e.nodes(nodes, values)
+    return values
 
 
 class _Region:
-    def __init__(self, e: Emitter, mine: Mapping[int, Literals], nodes: Mapping[int, Node]) -> None:
-        self.e, self.mine, self.nodes = e, mine, nodes
+    def __init__(
+        self, e: Emitter, mine: Mapping[int, Literals], nodes: Mapping[int, Node], load: Callable[[Node], str]
+    ) -> None:
+        self.e, self.mine, self.nodes, self.load = e, mine, nodes, load
         self.left = dict(nodes)
         self.labels = 0
 
@@ -110,7 +117,10 @@ class _Region:
         return left
 
     def _emit(self, node: Node, values: Values) -> None:
-        self.e.nodes((node,), values)
+        if node.primitive is INPUT:
+            values[node.index] = self.load(node)
+        else:
+            self.e.nodes((node,), values)
         self.left.pop(node.index, None)
 
     def _chosen(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph import primitives as p
-from cstormpy.graph.nodes import SymbolicBranch, where
+from cstormpy.graph.nodes import SymbolicBranch, require_zero, where
 from cstormpy.graph.primitives import apply
 
 __all__ = [
@@ -62,12 +62,14 @@ def _eliminated(a: Array, b: Array) -> tuple[Array, Array, Number]:
 
 
 def solve(a: Array, b: Array) -> Array:
-    """Return A⁻¹ B."""
+    """Return A⁻¹ B; where NumPy raises, as a pivot is zero, what is written down fails."""
     a, b = _square(a), np.array(b, dtype=object)
     if len(b) != len(a):
         raise SymbolicBranch("np.linalg.solve can be written down with symbols for one square matrix")
     single, n = b.ndim == 1, len(a)
     a, b, _ = _eliminated(a, b[:, None] if single else b)
+    for k in range(n):
+        require_zero(apply(p.EQUAL, a[k, k], 0.0))
     x = np.empty_like(b)
     for k in reversed(range(n)):
         x[k] = (b[k] - a[k, k + 1 :] @ x[k + 1 :]) / a[k, k] if k + 1 < n else b[k] / a[k, k]

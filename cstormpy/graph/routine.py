@@ -89,8 +89,7 @@ class Routine:
         An array that is filled may be one of those that are given.
         """
         e = Emitter(1, like)
-        values = {n.index: self._input(e, *n.data[:2]) for n in self.nodes if n.primitive is INPUT}
-        emit_nodes(e, self.nodes, values, self._wanted)
+        values = emit_nodes(e, self.nodes, self._wanted, lambda node: self._input(e, *node.data[:2]))
         found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled

@@ -13,6 +13,7 @@ share between two rows that moves, which is written down beside it.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -131,7 +132,7 @@ class Table:
         return getattr(self._whole(), name)
 
     def _whole(self) -> Symbols:
-        return self.symbols_at(np.arange(self.size).reshape(self.shape))  # type: ignore[no-any-return]
+        return self.symbols_at(np.arange(self.size).reshape(self.shape))
 
 
 def _operator(name: str) -> Any:
@@ -170,6 +171,9 @@ def rows_from(array: Any, first: Any, count: int) -> Any:
     """
     if not isinstance(first, Node):
         return array[first : first + count]
-    if not is_symbolic(array) and not isinstance(array, Table):
+    if isinstance(array, Symbols):
+        with contextlib.suppress(SymbolicBranch):  # what is no run of parameters is looked up as it is
+            array = Table.of(array)
+    elif not isinstance(array, Table):
         raise SymbolicBranch("only numbers that are parameters can be looked up by a number that is not known yet")
     return symbols([np.asarray(symbols(array[first + float(k)])) for k in range(count)])

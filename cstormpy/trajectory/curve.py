@@ -156,7 +156,7 @@ class Curve(Value):
         """Return the third derivative at one time, (n,), or many, (N, n)."""
         return self(times, 3)
 
-    def _derivatives(self, times: ArrayLike, orders: Iterable[int]) -> list[Floats]:
+    def _derivatives(self, times: Any, orders: Iterable[int]) -> list[Floats]:
         """Return the derivatives of rising orders at one time or many."""
         p = self.degree
         if isinstance(times, Node):
@@ -180,7 +180,7 @@ class Curve(Value):
                     values[outside] = 0.0
         return [found[r] if r in found else np.zeros(shape) for r in levels]
 
-    def _symbolic(self, time: Node, orders: list[int]) -> list[Any]:
+    def _symbolic(self, time: Any, orders: list[int]) -> list[Any]:
         """Return the derivatives at a time that is a symbol; where one is to be refused, whoever asks says so."""
         p, last = self.degree, self.knots.size - self.degree - 2
         held = np.clip(time, self.t0, self.t1)

@@ -84,9 +84,10 @@ def untraced(e: Emitter, block: Any, given: Values, made: OpaqueLaws) -> bool:
 
     `given` are the time, q, q̇ and, maybe, the reference, which laws take.
     """
-    laws = laws_of(block)
-    found = False
-    for k, law in enumerate(laws.laws.values() if laws is not None else ()):
+    laws, found = laws_of(block), False
+    if laws is None:
+        return False
+    for k, law in enumerate(laws.laws.values()):
         if id(law) in made.methods:
             continue
         why = untraceable(law, _asked, [v.shape for v in given])

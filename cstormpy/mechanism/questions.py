@@ -35,6 +35,15 @@ def _is_sample(u: Any) -> bool:
     return type(u) is np.ndarray and u.ndim == 1
 
 
+def _for_rows(ask: Callable[..., Any], mech: Mechanism, prepare: Callable[[], Any]) -> Callable[..., Any]:
+    """Return what asks in the careful way, until there is one sample and what is prepared for those takes its place."""
+
+    def answer(q: Any, qd: Any, u: Any) -> Any:
+        return prepare()(q, qd, u) if _is_sample(u) else ask(mech, q, qd, u)
+
+    return answer
+
+
 class Questions:
     """The methods of `Mechanism` that compute.
 
@@ -97,9 +106,8 @@ class Questions:
             try:
                 answer = self._cache["hybrid"]
             except KeyError:
-                answer = self._prepared_hybrid() if _is_sample(u) else None
-            if answer is not None:  # what is no sample it hands on
-                return answer(q, qd, u)
+                answer = self._prepared_hybrid(_is_sample(u))
+            return answer(q, qd, u)
         from cstormpy.dynamics.hybrid import hybrid_answer
 
         return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
@@ -126,11 +134,14 @@ class Questions:
             self._prepared_hybrid()
         return cast("Callable[..., Array]", self._cache["hybrid evaluator"])
 
-    def _prepared_hybrid(self) -> Callable[..., HybridDynamics]:
-        """Make the prepared functions of `dynamics.hybrid.hybrid_evaluator`; return the one with the whole answer."""
-        from cstormpy.dynamics.hybrid import hybrid_evaluator
+    def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
+        """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
+        from cstormpy.dynamics.hybrid import hybrid_answer, hybrid_evaluator
 
-        self._cache["hybrid evaluator"], self._cache["hybrid"] = hybrid_evaluator(self._self)
+        if for_sample:
+            self._cache["hybrid evaluator"], self._cache["hybrid"] = hybrid_evaluator(self._self)
+        else:
+            self._cache["hybrid"] = _for_rows(hybrid_answer, self._self, self._prepared_hybrid)
         return cast("Callable[..., HybridDynamics]", self._cache["hybrid"])
 
     def hybrid_sensitivity(
@@ -169,9 +180,8 @@ class Questions:
             try:
                 answer = self._cache["sensitivity"]
             except KeyError:
-                answer = self._prepared_sensitivity() if _is_sample(u) else None
-            if answer is not None:
-                return answer(q, qd, u)
+                answer = self._prepared_sensitivity(_is_sample(u))
+            return answer(q, qd, u)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
@@ -189,13 +199,16 @@ class Questions:
             self._prepared_sensitivity()
         return cast("Callable[..., tuple[Array, Array]]", self._cache["sensitivity evaluator"])
 
-    def _prepared_sensitivity(self) -> Callable[..., HybridSensitivity]:
-        """Make the functions of `sensitivity.hybrid.hybrid_sensitivity_evaluator`; return the one with all."""
-        from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
+    def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
+        """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity, hybrid_sensitivity_evaluator
 
-        made = hybrid_sensitivity_evaluator(self._self)
-        self._cache["sensitivity evaluator"], self._cache["sensitivity"] = made
-        return made[1]
+        if for_sample:
+            made = hybrid_sensitivity_evaluator(self._self)
+            self._cache["sensitivity evaluator"], self._cache["sensitivity"] = made
+        else:
+            self._cache["sensitivity"] = _for_rows(hybrid_sensitivity, self._self, self._prepared_sensitivity)
+        return cast("Callable[..., HybridSensitivity]", self._cache["sensitivity"])
 
     def trim(
         self,

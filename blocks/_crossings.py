@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bdsim.components import Block
@@ -27,13 +27,17 @@ class Crossing:
     simstate : bdsim.components.SimulationState
         Of the run, where the crossing is declared.
     quantity : callable
-        quantity(t) -> float; the block's input signals are those of this time.
+        quantity(t, u) -> float, a method of the block, of the time and its input signals. It says what it looks at in
+        plain Python and NumPy, as `output` does: a compiled run is made of that very method.
     action : callable, optional
         action(t): what is to be done at the crossing; without one a step of the integration ends there, which is all.
     signals : bool
         Whether the quantity needs the signals of the diagram; evaluating them costs as much as a stage of a step.
     direction : {-1, 0, 1}
         Which crossings count: those that fall, all, or those that rise.
+    asked : callable, optional
+        asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
+        steps that the quantity does not show.
     """
 
     terminal = True
@@ -42,21 +46,23 @@ class Crossing:
         self,
         block: Block,
         simstate: Any,
-        quantity: Callable[[float], float],
+        quantity: Callable[[float, Sequence[Any]], float],
         action: Callable[[float], None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
+        asked: Callable[[], bool] | None = None,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction = direction
-        self._simstate, self._quantity, self._action, self._signals = simstate, quantity, action, signals
+        self.quantity, self.asked = quantity, asked
+        self._simstate, self._action, self._signals = simstate, action, signals
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
         """Return the quantity at a point of the run."""
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
-        return float(self._quantity(t))
+        return float(self.quantity(t, self.block.inport_values))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""

@@ -13,7 +13,7 @@ from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
 from cstormpy import arrays
-from cstormpy.arrays import Shape, as_floats, real_array
+from cstormpy.arrays import Shape, real_array
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
     DiagramError,
@@ -23,6 +23,7 @@ from cstormpy.errors import (
     ShapeError,
     unknown_name,
 )
+from cstormpy.graph.arrays import as_numbers, zeros
 from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -124,7 +125,7 @@ def _numbers(block: Block, port: int, value: Any) -> Array:
         raise DiagramError(f"{port_label(block, port)}: has no value; wire a signal to it")
     if isinstance(value, (bool, np.bool_)):
         value = float(value)
-    return as_floats(value, port_label(block, port))
+    return as_numbers(value, port_label(block, port))
 
 
 def _some(names: Sequence[str]) -> str:
@@ -174,9 +175,10 @@ class Drive:
         parts = self.parts
         if len(parts) == 1 and len(parts[0][2]) == self.n:
             return vector(block, parts[0][0], signals[parts[0][0]], self.n, parts[0][2])
-        u = np.zeros(self.n)
-        for port, where, names in parts:
-            u[where] = vector(block, port, signals[port], len(names), names)
+        given = [(where, vector(block, port, signals[port], len(names), names)) for port, where, names in parts]
+        u = zeros(self.n, *(value for _, value in given))
+        for where, value in given:
+            u[where] = value
         return u
 
     def wrenches(self, block: Block, signals: Sequence[Any]) -> Array | None:

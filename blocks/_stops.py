@@ -63,7 +63,7 @@ class Stops:
         """Take the limits from a mechanism of the same joints."""
         self.low, self.high = np.full(mech.n, -math.inf), np.full(mech.n, math.inf)
         for index in self.where:
-            limits = mech.joint(mech.names[index]).limits  # type: ignore[attr-defined]
+            limits = mech.freedoms[index].limits
             if limits is not None and limits.position is not None:
                 self.low[index], self.high[index] = limits.position
 
@@ -97,11 +97,8 @@ def stops_of(mech: Mechanism, given: Any) -> Stops | None:
 
 def limited_joints(mech: Mechanism) -> list[int]:
     """Return the coordinates that have position limits."""
-    return [
-        k
-        for k, name in enumerate(mech.names)
-        if (limits := getattr(mech.joint(name), "limits", None)) is not None and limits.position is not None
-    ]
+    limits = [freedom.limits for freedom in mech.freedoms]
+    return [k for k, each in enumerate(limits) if each is not None and each.position is not None]
 
 
 def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> list[int]:
@@ -115,7 +112,10 @@ def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> 
         wanted = [joints] if isinstance(joints, str) else joints
         if not isinstance(wanted, (list, tuple)) or not wanted:
             raise InvalidType("joints: expected a list of names, at least one")
-        chosen = [mech.joint_index(name) for name in wanted]
+        chosen = []
+        for name in wanted:
+            own = mech.joint_indices(name)
+            chosen += [k for k in own if k in limited] or own
         for k in chosen:
             if k not in limited:
                 raise InvalidValue(f"joint {mech.names[k]!r}: has no position limits, so that there is no stop")

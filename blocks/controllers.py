@@ -18,6 +18,7 @@ from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.control import Law
 from cstormpy.control.blend import LawSet, laws_by_name
 from cstormpy.errors import InvalidValue, UnknownAttribute
+from cstormpy.graph.arrays import Symbols
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 Array = NDArray[np.float64]
@@ -267,9 +268,10 @@ class Controller(bases.Ported, FunctionBlock):
         if any(len(law.modes) > 1 for law in self._laws.laws.values()):
             Crossing(self, simstate, self._phase_margin, self._change_phase)
         if self._by_signal:
-            Crossing(self, simstate, self._select_margin, self._follow_signal)
+            # where the signal jumps, the block itself looks at it between two steps
+            Crossing(self, simstate, self._select_margin, self._follow_signal, asked=self._reads_signal)
         else:
-            Crossing(self, simstate, self._request_margin, self._grant, signals=False)
+            Crossing(self, simstate, self._request_margin, self._grant, signals=False, asked=self._is_asked)
         Crossing(self, simstate, self._blend_left, signals=False)
 
     # ---------------------------------------------------------------- signals
@@ -289,6 +291,13 @@ class Controller(bases.Ported, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the torque, the number of the active law, and that of its phase."""
         q, qd, target = self._state(u)
+        if not isinstance(q, Symbols):  # what is written down holds between two events
+            self._attend(t, q, qd, target, u)
+        tau = self._laws(t, q, qd, target)
+        return [tau[self._commanded], 1.0 * self._laws.active, 1.0 * self._laws.phase]
+
+    def _attend(self, t: float, q: Array, qd: Array, target: Any, u: Sequence[Any]) -> None:
+        """Do what is due at this point of the run, and was not found by a crossing."""
         if self._begins:
             self._begin(t, q, qd, u)
         elif self._request is not None:
@@ -298,8 +307,6 @@ class Controller(bases.Ported, FunctionBlock):
             self._read_signal(t, q, qd, target, u)
         if self._running and not self._located:
             self._step_phase(t, q, qd)
-        tau = self._laws(t, q, qd, target)
-        return [tau[self._commanded], float(self._laws.active), float(self._laws.phase)]
 
     def _state(self, u: Sequence[Any]) -> tuple[Array, Array, tuple[Array, Array, Array] | None]:
         n, names = self._mech.n, self._mech.names
@@ -312,7 +319,8 @@ class Controller(bases.Ported, FunctionBlock):
         return q, qd, (q_r, qd_r, qdd_r)
 
     def _signal(self, u: Sequence[Any]) -> float:
-        return float(ports.vector(self, 2, u[2], 1)[0])
+        signal: float = ports.vector(self, 2, u[2], 1)[0]
+        return signal
 
     def _nearest(self, signal: float) -> int:
         try:
@@ -358,8 +366,11 @@ class Controller(bases.Ported, FunctionBlock):
         self._laws.swap(wanted, t, q, qd, target)
         self._before, self._fresh = before, -math.inf
 
-    def _select_margin(self, t: float) -> float:
-        return 0.5 - abs(self._signal(self.inport_values) - self._laws.active)
+    def _select_margin(self, t: float, u: Sequence[Any]) -> float:
+        return 0.5 - abs(self._signal(u) - self._laws.active)
+
+    def _reads_signal(self) -> bool:
+        return True
 
     def _follow_signal(self, t: float) -> None:
         """Swap at a crossing of the signal; of a jump, the point found may be the last one before it."""
@@ -376,7 +387,10 @@ class Controller(bases.Ported, FunctionBlock):
 
     # ---------------------------------------------------------------- other events
 
-    def _request_margin(self, t: float) -> float:
+    def _is_asked(self) -> bool:
+        return self._request is not None
+
+    def _request_margin(self, t: float, u: Sequence[Any]) -> float:
         """Fall to zero at the first point of the run that is reached after somebody asked from another thread."""
         if self._request is None:
             return 1.0
@@ -390,10 +404,9 @@ class Controller(bases.Ported, FunctionBlock):
         if self._request is not None:
             self._grant_at(t, *self._state(self.inport_values))
 
-    def _phase_margin(self, t: float) -> float:
-        q, qd, _ = self._state(self.inport_values)
-        margin = self._laws.margin(t, q, qd)
-        return 1.0 if margin is None else margin
+    def _phase_margin(self, t: float, u: Sequence[Any]) -> float:
+        q, qd, _ = self._state(u)
+        return self._laws.left(t, q, qd)
 
     def _change_phase(self, t: float) -> None:
         q, qd, _ = self._state(self.inport_values)
@@ -401,13 +414,13 @@ class Controller(bases.Ported, FunctionBlock):
 
     def _step_phase(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase where no crossing is looked for: every evaluation is then a point of the run."""
-        margin = self._laws.margin(t, q, qd)
-        if margin is not None and margin <= 0.0:
+        if self._laws.left(t, q, qd) <= 0.0:
             self._laws.switch(t, q, qd)
 
-    def _blend_left(self, t: float) -> float:
+    def _blend_left(self, t: float, u: Sequence[Any]) -> float:
         """Let a step end where the blend does: the torque has a kink there."""
-        return self._laws.until - t if self._laws.until > self._laws.since else 1.0
+        left: float = np.where(self._laws.until > self._laws.since, self._laws.until - t, 1.0)
+        return left
 
     # ---------------------------------------------------------------- memory
 

@@ -16,6 +16,7 @@ from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.border import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
+from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
 
@@ -149,10 +150,6 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         super().check()
         self._name_states()
 
-    def _prepare(self, mech: Mechanism) -> None:
-        super()._prepare(mech)
-        self._evaluate = mech.hybrid_evaluator()
-
     @property
     def q0(self) -> Array:
         """Initial position of every joint, (n,)."""
@@ -212,9 +209,10 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
             return wired
         link, point, force = self._pushed
         rotation = self._mech.forward_kinematics(q)[link, :3, :3].T
-        wrenches = np.array(wired)
-        wrenches[link] += link_wrench(rotation, point, np.concatenate([np.zeros(3), force]))
-        return wrenches
+        load = link_wrench(rotation, point, np.concatenate([np.zeros(3), force]))
+        pushed = zeros(wired.shape, load)
+        pushed[link] = load
+        return np.asarray(wired) + pushed
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return position and rate; copies, because x is a view into the solver's vector."""
@@ -227,19 +225,13 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         q, qd, given = x[:n], x[n:], drive.u(self, u)
         if self._stops is not None:
             given = given + self._stops.torque(q, qd)
-        xd = np.empty(2 * n)
-        xd[:n] = qd
+        wrench = self._wrenches(u, q) if drive.wrench or self._pushed is not None else None
         try:
-            if drive.wrench or self._pushed is not None:
-                xd[n:] = self._mech.hybrid_dynamics(q, qd, given, wrench=self._wrenches(u, q)).qdd
-            else:
-                self._evaluate(q, qd, given, xd[n:])
-                if drive.any_active:
-                    xd[n:][drive.active] = given[drive.active]
+            qdd = self._mech.hybrid_dynamics(q, qd, given, wrench=wrench).qdd
         except NonFinite:
             self._blame(u)
             raise
-        return xd
+        return np.concatenate([qd, qdd])
 
 
 class JointEffort(bases.Mechanical, FunctionBlock):
@@ -426,17 +418,11 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
         for name in ("gravity", "mech"):
             self.add_param(name)
 
-    def _prepare(self, mech: Mechanism) -> None:
-        self._mech = mech
-        self._evaluate = mech.with_drive(actuated=mech.names, active=mech.names).hybrid_evaluator()
-
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the torques."""
         q, qd, qdd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1, 2))
         wrench = self._loads.wrenches(self, u)
         try:
-            if wrench is None:
-                return [self._evaluate(q, qd, qdd)]
             return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench)]
         except NonFinite:
             self._blame(u)

@@ -225,7 +225,7 @@ class Energy(bases.Mechanical, FunctionBlock):
         """Return the energies."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         try:
-            kinetic, potential = map(float, self._mech.energy(q, qd))
+            kinetic, potential = self._mech.energy(q, qd)
         except NonFinite:
             self._blame(u)
             raise

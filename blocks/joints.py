@@ -11,14 +11,15 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arrays import as_floats, is_single, real_number
+from cstormpy.arrays import is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism import Mechanism, Revolute, as_mechanism
+from cstormpy.graph.arrays import as_numbers
+from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array, whole_number
 
 Array = NDArray[np.float64]
@@ -130,13 +131,13 @@ class AngleWrap(bases.Ported, FunctionBlock):
         """Return the angles within their turn."""
         q, turn = self._angles(u)
         wrapped = wrap(q, np.broadcast_to(self._centre, q.shape), turn)
-        return [wrapped if isinstance(u[0], (np.ndarray, list, tuple)) and np.ndim(u[0]) else float(wrapped[0])]
+        return [wrapped if np.ndim(u[0]) else wrapped[0]]
 
     def _angles(self, u: Sequence[Any]) -> tuple[Array, Array]:
         """Return the positions, and the turn of each: infinite for what is not wrapped."""
         width = self._width
         if width is None:
-            width = as_floats(0.0 if u[0] is None else u[0], ports.port_label(self, 0)).size
+            width = as_numbers(0.0 if u[0] is None else u[0], ports.port_label(self, 0)).size
         q = ports.vector(self, 0, u[0], width, self._names)
         if self._chosen is None:
             return q, np.full(width, 2.0 * math.pi)
@@ -148,11 +149,11 @@ class AngleWrap(bases.Ported, FunctionBlock):
         turn[self._chosen] = 2.0 * math.pi
         return q, turn
 
-    def _far_side(self, t: float) -> float:
+    def _far_side(self, t: float, u: Sequence[Any]) -> float:
         """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
-        q, turn = self._angles(self.inport_values)
-        angles = (q - self._centre)[np.isfinite(turn)]
-        return float(np.prod(np.cos(0.5 * angles)))
+        q, turn = self._angles(u)
+        product: float = np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
+        return product
 
 
 class JointLimit(bases.Mechanical, FunctionBlock):
@@ -285,21 +286,22 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
     if joints is None:
         if mech is None:
             return None
-        turning = [k for k, name in enumerate(mech.names) if isinstance(mech.joint(name), Revolute)]
+        turning = [k for k, freedom in enumerate(mech.freedoms) if freedom.winds]
         if not turning:
             raise InvalidValue("mechanism: no joint is revolute, so that there is nothing to wrap")
         return turning
     wanted = [joints] if isinstance(joints, (str, int)) else joints
     if not isinstance(wanted, (list, tuple)) or not wanted:
         raise InvalidType("joints: expected a list of names or of indices, at least one")
-    chosen = []
+    chosen: list[int] = []
     for joint in wanted:
         if isinstance(joint, str):
             if mech is None:
                 raise InvalidValue(f"joints: {joint!r} is a name, which needs the mechanism; give it, or an index")
-            chosen.append(mech.joint_index(joint))
+            own = mech.joint_indices(joint)
+            chosen += [k for k in own if mech.freedoms[k].winds] or own
         else:
             chosen.append(whole_number(joint, "joints", 0))
-        if mech is not None and chosen[-1] < mech.n and not isinstance(mech.joint(mech.names[chosen[-1]]), Revolute):
+        if mech is not None and chosen[-1] < mech.n and not mech.freedoms[chosen[-1]].winds:
             raise InvalidValue(f"joint {mech.names[chosen[-1]]!r}: is not revolute, so that its position is no angle")
     return chosen

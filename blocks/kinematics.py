@@ -136,8 +136,11 @@ class Kinematics(bases.Mechanical, FunctionBlock):
             carried, into_tool = self._tool
             pose, J = pose @ carried, into_tool @ J
         if self._frame != "body":
-            turned = pose if self._frame == "base" else lie.make_pose(pose[:3, :3], np.zeros(3))
-            J = lie.Ad(turned) @ J
+            R, p = pose[:3, :3], pose[:3, 3]
+            turn, slide = R @ J[:3], R @ J[3:]
+            if self._frame == "base":  # the velocity of the point of the body that is at the base's origin
+                slide = slide + np.cross(p, turn.T).T
+            J = np.concatenate([turn, slide])
         return [pose, J @ qd, J, pose[:3, 3].copy()]
 
 

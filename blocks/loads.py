@@ -17,6 +17,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
 
@@ -133,13 +134,11 @@ class Wrench(bases.Mechanical, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the wrenches on all links."""
-        given = np.zeros(6)
         if self._kind == "wrench":
-            given[:] = ports.vector(self, 0, u[0], 6)
+            given = ports.vector(self, 0, u[0], 6)
         else:
-            given[3:] = ports.vector(self, 0, u[0], 3)
-            if self._kind == "force and moment":
-                given[:3] = ports.vector(self, 1, u[1], 3)
+            moment = ports.vector(self, 1, u[1], 3) if self._kind == "force and moment" else np.zeros(3)
+            given = np.concatenate([moment, ports.vector(self, 0, u[0], 3)])
         try:
             rotation = _axes(self, self._mech, self._link, self._q_port, u)
         except NonFinite:
@@ -265,18 +264,14 @@ class Push(bases.Mechanical, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the wrenches on all links."""
-        load = self._held.copy()
+        load = self._held
         for begin, end, wrench in self._pulses:
-            height = pulse(t, begin, end, self._smooth)
-            if height:
-                load += height * wrench
-        rotation = np.eye(3)
-        if load.any():
-            try:
-                rotation = _axes(self, self._mech, self._link, self._q_port, u)
-            except NonFinite:
-                self._blame(u)
-                raise
+            load = load + pulse(t, begin, end, self._smooth) * wrench
+        try:
+            rotation = _axes(self, self._mech, self._link, self._q_port, u)
+        except NonFinite:
+            self._blame(u)
+            raise
         return [_on_link(self, rotation, load)]
 
     def memory(self) -> dict[str, list[float]]:
@@ -302,11 +297,12 @@ def _axes(block: Any, mech: Mechanism, link: int, q_port: int | None, u: Sequenc
 
 def _on_link(block: Any, rotation: Array, load: Array) -> Array:
     """Return the wrenches on all links, of which a load in the base's axes is known to keep its direction in space."""
-    rows = np.zeros((len(block._mech.links), 6))
+    links = len(block._mech.links)
+    rows = zeros((links, 6), rotation, load)
     rows[block._link] = link_wrench(rotation, block._point, load)
     if block._q_port is None:
         return rows
-    known = np.zeros((len(rows), 21))
+    known = zeros((links, 21), rotation, load)
     known[block._link, 6:] = dead_load(block._point, load)
     return Wrenches(rows, known)
 

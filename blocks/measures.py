@@ -99,7 +99,7 @@ class Effort(bases.Ported, ContinuousBlock):
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the integral until now."""
-        return [float(x[0])]
+        return [x[0]]
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return half the weighted square of the input."""

@@ -14,6 +14,7 @@ from cstormpy.arrays import as_floats, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import variation_rate
 
@@ -113,16 +114,11 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         for name in ("gravity", "mech"):
             self.add_param(name)
 
-    def _prepare(self, mech: Mechanism) -> None:
-        self._mech, self._evaluate = mech, mech.hybrid_sensitivity_evaluator()
-
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the three matrices."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         given, wrench = self._drive.u(self, u), self._drive.loads(self, u)
         try:
-            if wrench is None:
-                return list(self._evaluate(q, qd, given)[1])
             found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
         except NonFinite:
             self._blame(u)
@@ -289,9 +285,6 @@ class Variation(bases.Mechanical, ContinuousBlock):
         super().check()
         self._name_states()
 
-    def _prepare(self, mech: Mechanism) -> None:
-        self._mech, self._evaluate = mech, mech.hybrid_sensitivity_evaluator()
-
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the derivatives to the start and to the parameters; copies, as x is a view into the solver's."""
         X = x.reshape(2 * self._n, -1)
@@ -305,21 +298,18 @@ class Variation(bases.Mechanical, ContinuousBlock):
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
         try:
-            if wrench is None:
-                D = self._evaluate(q, qd, given)[1]
-            else:
-                found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
-                D = np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
+            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
         except NonFinite:
             self._blame(u)
             raise
+        D = np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
         return variation_rate(D, self._drive.active, self._drive.driven, X, change).ravel()
 
     def _drive_change(self, u: list[Any], X: Array) -> Array | None:
         """Return how the drive signals change with each column, or None where they do not."""
         if not self._shapes:
             return None
-        port, change = 2 + len(self._drive.names), np.zeros((len(self._drive.driven), X.shape[1]))
+        port, change = 2 + len(self._drive.names), zeros((len(self._drive.driven), X.shape[1]), X)
         rows = ", ".join(self._parts[-1])
         if "du_dx" in self._shapes:
             change += ports.matrix(self, port, u[port], self._shapes["du_dx"], f"the drive of {rows}", flat=True) @ X

@@ -16,6 +16,8 @@ from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, unknown_name
+from cstormpy.graph.choices import choose
+from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array, positive, whole_number
@@ -159,13 +161,9 @@ class SplineTrajectory(bases.Ported, SourceBlock):
         """Return position, rate and acceleration."""
         curve, pace, begin = self._curve, self._pace, self._from
         within, held = _place(self, t, begin, begin + curve.duration / pace, self._ends)
-        s = min(max(curve.t0 + pace * (within - begin), curve.t0), curve.t1)
-        q, qd, qdd = curve.evaluate(s)
-        if held:
-            qd, qdd = np.zeros_like(qd), np.zeros_like(qdd)
-        elif pace != 1.0:
-            qd, qdd = pace * qd, pace**2 * qdd
-        return [q, qd, qdd]
+        q, qd, qdd = curve.evaluate(np.clip(curve.t0 + pace * (within - begin), curve.t0, curve.t1))
+        moves = where(held, 0.0, pace)
+        return [q, moves * qd, moves * moves * qdd]
 
 
 class FromData(bases.Ported, SourceBlock):
@@ -271,19 +269,18 @@ class FromData(bases.Ported, SourceBlock):
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal."""
         times = self._times
-        within, _ = _place(self, t, float(times[0]), float(times[-1]), self._ends)
+        within, _ = _place(self, t, times[0], times[-1], self._ends)
         if self._between == "cubic":
-            piece = self._pieces[playback.at_sample(within, self._begins)]
-            y = piece(within).reshape(self._values.shape[1:])
+            y = choose(playback.at_sample(within, self._begins), self._pieces, within).reshape(self._values.shape[1:])
         else:
             y = (playback.linear if self._between == "linear" else playback.previous)(within, times, self._values)
-        return [float(y) if y.ndim == 0 else np.array(y)]
+        return [y.copy() if np.ndim(y) else np.ravel(y)[0]]
 
 
 # ---------------------------------------------------------------- what both share
 
 
-def _place(block: Any, t: float, begin: float, end: float, ends: str) -> tuple[float, bool]:
+def _place(block: Any, t: Any, begin: Any, end: Any, ends: str) -> tuple[Any, Any]:
     try:
         return playback.place(t, begin, end, ends)
     except InvalidValue as error:

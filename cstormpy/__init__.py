@@ -44,15 +44,19 @@ if TYPE_CHECKING:
     from cstormpy.errors import UnknownName as UnknownName
     from cstormpy.kernels.compiling import warmup as warmup
     from cstormpy.loading import load as load
+    from cstormpy.mechanism import Composite as Composite
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits
     from cstormpy.mechanism import Link as Link
     from cstormpy.mechanism import Load as Load
     from cstormpy.mechanism import Mechanism as Mechanism
+    from cstormpy.mechanism import Planar as Planar
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import Translational as Translational
+    from cstormpy.mechanism import Universal as Universal
     from cstormpy.mechanism import library as library
     from cstormpy.simulation import Simulation as Simulation
     from cstormpy.simulation.sweep import Sweep as Sweep
@@ -73,6 +77,7 @@ _HOMES = {
     "BSpline": "trajectory",
     "BlockError": "errors",
     "Comparison": "comparison",
+    "Composite": "mechanism",
     "ControlPointMap": "trajectory",
     "CstormError": "errors",
     "DiagramError": "errors",
@@ -89,6 +94,7 @@ _HOMES = {
     "Load": "mechanism",
     "Mechanism": "mechanism",
     "NonFinite": "errors",
+    "Planar": "mechanism",
     "Prismatic": "mechanism",
     "Revolute": "mechanism",
     "Screw": "mechanism",
@@ -96,6 +102,8 @@ _HOMES = {
     "Simulation": "simulation",
     "SingularInertia": "errors",
     "Sweep": "simulation.sweep",
+    "Translational": "mechanism",
+    "Universal": "mechanism",
     "UnknownName": "errors",
     "clamped_knots": "trajectory",
     "compare": "comparison",

@@ -7,6 +7,7 @@ import numpy as np
 from cstormpy.kernels import compiling
 from cstormpy.kernels.compiling import Entry
 from cstormpy.kernels.diagram_calls import CALLS
+from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.slices import Compiled
 from cstormpy.simulation.steppers import ExplicitStepper
 
@@ -14,7 +15,12 @@ __all__ = ["use_plain_python"]
 
 
 def plain(program):
-    """Return the function of a program: the same source, with what it calls as plain Python but for the entries."""
+    """Return the function of a program: the same source, with what it calls as plain Python but for the entries.
+
+    That of one graph is made in milliseconds as it is.
+    """
+    if isinstance(program, GraphProgram):
+        return program.function()
     space = {name: CALLS[name] for name in program.calls}
     for name, called in space.items():
         space[name] = called.load() if isinstance(called, Entry) else getattr(called, "py_func", called)

@@ -9,9 +9,21 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw
+from cstormpy.mechanism import (
+    Composite,
+    Fixed,
+    Link,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Translational,
+    Universal,
+)
 
 KINDS = ("revolute", "prismatic", "screw", "fixed")
+COMPOUND = ("universal", "planar", "translational", "composite")
 MOVING = ("revolute", "prismatic", "screw")
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
@@ -45,19 +57,33 @@ def random_inertia(rng):
     return sum((p @ p) * np.eye(3) - np.outer(p, p) for p in points)
 
 
-def random_joint(rng, kind, terms=True):
-    if kind == "fixed":
-        return Fixed()
+def random_options(rng, terms, size=None):
     options = {"point": rng.normal(size=3) * 0.2}
     if terms:
         options |= {
-            "damping": rng.uniform(0, 0.5),
-            "friction": rng.uniform(0, 0.5),
-            "friction_velocity": rng.uniform(0.2, 1.0),
-            "armature": rng.uniform(0, 0.3),
-            "stiffness": rng.uniform(0, 2.0),
-            "rest": rng.normal(),
+            "damping": rng.uniform(0, 0.5, size),
+            "friction": rng.uniform(0, 0.5, size),
+            "friction_velocity": rng.uniform(0.2, 1.0, size),
+            "armature": rng.uniform(0, 0.3, size),
+            "stiffness": rng.uniform(0, 2.0, size),
+            "rest": rng.normal(size=size),
         }
+    return options
+
+
+def random_joint(rng, kind, terms=True):
+    if kind == "fixed":
+        return Fixed()
+    if kind == "universal":
+        return Universal(rng.normal(size=(2, 3)), **random_options(rng, terms, 2))
+    if kind == "planar":
+        return Planar(random_rotation(rng)[:2], **random_options(rng, terms, 3))
+    if kind == "translational":
+        return Translational(random_rotation(rng) + 0.2 * rng.normal(size=(3, 3)), **random_options(rng, terms, 3))
+    if kind == "composite":
+        kinds = rng.choice(("revolute", "prismatic", "screw"), size=rng.integers(1, 4))
+        return Composite([random_joint(rng, str(one), terms) for one in kinds])
+    options = random_options(rng, terms)
     axis = rng.normal(size=3)
     if kind == "revolute":
         return Revolute(axis, **options)
@@ -85,6 +111,11 @@ def random_mechanism(rng, links=6, kinds=KINDS, branching=0.5, terms=True, shuff
     active = [name for name in names if rng.random() < 0.5]
     field = rng.normal(size=3) * 5 if gravity else np.zeros(3)
     return Mechanism(made, gravity=field, active=active)
+
+
+def skew_arm(joints):
+    """Return an arm of revolute joints no axis of which is parallel to another; the same one every time."""
+    return random_mechanism(np.random.default_rng(joints), joints, kinds=("revolute",), branching=0.0, terms=False)
 
 
 def random_state(rng, mech, samples=None):

@@ -27,7 +27,7 @@ REST = np.zeros(2)
 class Steady(Law):
     """A torque that does not change, a gain of its own, and a memory of how it was started."""
 
-    _tunable = ("level",)
+    tunable = ("level",)
 
     def __init__(self, level: float) -> None:
         super().__init__(MECH)

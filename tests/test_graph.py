@@ -8,10 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from cstormpy.graph import Graph, SymbolicBranch
+from cstormpy.graph import Graph, SymbolicBranch, sections
 from cstormpy.graph import primitives as p
+from cstormpy.graph import routine as graph_routine
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.calls import UNFIT, caller
+from cstormpy.graph.calls import UNFIT, batch_caller, caller
 from cstormpy.graph.derivatives import gradient, jacobian, tangents
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.machine import Machine
@@ -245,6 +246,48 @@ def test_the_first_bad_group_of_rows_is_told():
     assert function(given.ctypes.data, out.ctypes.data, 0, 40) == 16
 
 
+@pytest.mark.parametrize("section", [1, 3, 10])
+@pytest.mark.parametrize("count", [LANES, 2 * LANES + 3])
+def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, section, count):
+    """Numbers and truths that cross from one to another, what all samples share, constants, and a status."""
+    graph = Graph()
+    x, (s, t) = graph.inputs("x", 5), graph.inputs("s", 2)
+    large = x[0] > s
+    sum_of_squares = sum(a * a for a in x)
+    found = [where(large, a, s * a) * sum_of_squares + np.sin(a) * (s * t) for a in x]
+    found += [where(large & (found[0] > found[1]), np.cos(x[1]), t), 2.5, s, x[3]]
+    status = where(found[2] > 1e3, 4.0, 0.0)
+    routine = Routine(
+        "f", {"s": 2}, {"x": 5}, {"y": found, "z": [x[1]]}, status, watchful=True, late=graph.nodes[-1].index // 2
+    )
+    shared, rows = np.array([0.3, -1.5]), np.random.default_rng(0).normal(size=(count, 5))
+    shapes = {"x": (5,), "y": (9,), "z": (1,)}
+
+    def call():
+        machine = Machine(text_for_rows(routine, shapes))
+        ask, y, z = (
+            batch_caller(machine, "f", [shared], list(shapes.values())),
+            np.zeros((count, 9)),
+            np.zeros((count, 1)),
+        )
+        outcomes = [ask(rows, y, z, 0, count)]
+        for bad in (np.nan, 1e9):
+            broken = rows.copy()
+            broken[count - 1, 2] = bad
+            outcomes.append(ask(broken, y.copy(), z.copy(), 0, count))
+        return y, z, outcomes
+
+    whole = call()
+    monkeypatch.setattr(sections, "SECTION", section)
+    monkeypatch.setattr(graph_routine, "LATE", 0)
+    monkeypatch.setattr(graph_routine, "LONG", 0)
+    assert text_for_rows(routine).count("define internal i1") > 3
+    cut = call()
+    for a, b in zip(whole[:2], cut[:2], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)
+    assert whole[2] == cut[2] == [-1, count - LANES, count - LANES]
+
+
 def call_of_square():
     """Return the built-in function of y = s x² for two numbers, and the number s."""
     graph = Graph()
@@ -293,6 +336,67 @@ def read_only(x):
 def test_a_call_looks_at_nothing_that_is_not_as_it_must_be(arguments):
     square, _ = call_of_square()
     assert square(*arguments) == UNFIT
+
+
+def batch_call_of_square():
+    """Return the function of y = s x² for rows of two numbers, of which x[1] is looked at and not used."""
+    graph = Graph()
+    x, (s,) = graph.inputs("x", 2), graph.inputs("s", 1)
+    routine = Routine("square", {"s": 1}, {"x": 2}, {"y": [s * x[0] ** 2]}, watchful=True)
+    machine = Machine(text_for_rows(routine, {"x": (2,), "y": (1,)}))
+    return batch_caller(Machine(code=machine.code), "square", [np.array([2.0])], [(2,), (1,)])
+
+
+@pytest.fixture(params=["built in", "by ctypes"])
+def batch_square(request, monkeypatch):
+    from cstormpy.graph import calls
+
+    if request.param == "by ctypes":
+        monkeypatch.setattr(calls, "_CPYTHON", False)
+    return batch_call_of_square()
+
+
+def test_python_calls_machine_code_for_rows(batch_square):
+    """All rows, or some of them; the last group reaches back."""
+    x, y = np.arange(26.0).reshape(13, 2), np.zeros((13, 1))
+    assert batch_square(x, y, 0, 13) == -1
+    np.testing.assert_array_equal(y[:, 0], 2.0 * x[:, 0] ** 2)
+    y[:] = 0.0
+    assert batch_square(x, y, 8, 13) == -1
+    assert (y[:5] == 0.0).all() and (y[5:] > 0.0).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("column", [0, 1])
+def test_a_row_that_is_not_finite_is_bad_whether_it_is_used_or_not(batch_square, bad, column):
+    x, y = np.ones((29, 2)), np.zeros((29, 1))
+    x[17, column] = bad
+    assert batch_square(x, y, 0, 29) == 16
+    assert batch_square(x, y, 0, 16) == -1
+    x[17, column] = 1e300  # finite, as is the sum of all
+    assert batch_square(x, y, 0, 29) == -1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        (np.zeros((9, 2)), np.zeros((9, 1)), 0),
+        (np.zeros((9, 2)), np.zeros((8, 1)), 0, 8),
+        (np.zeros((9, 2)), np.zeros((9, 1)), 0, 10),
+        (np.zeros((9, 2)), np.zeros((9, 1)), -1, 9),
+        (np.zeros((9, 2)), np.zeros((9, 1)), 0, 7),
+        (np.zeros((9, 3)), np.zeros((9, 1)), 0, 9),
+        (np.zeros((9, 2)), np.zeros(9), 0, 9),
+        (np.zeros((9, 2), dtype=np.float32), np.zeros((9, 1)), 0, 9),
+        (np.zeros((18, 2))[::2], np.zeros((9, 1)), 0, 9),
+        (np.zeros((2, 9)).T, np.zeros((9, 1)), 0, 9),
+        (np.zeros((9, 2)), read_only(np.zeros((9, 1))), 0, 9),
+        (np.ma.masked_array(np.zeros((9, 2)), np.ones((9, 2), dtype=bool)), np.zeros((9, 1)), 0, 9),
+    ],
+)
+def test_a_call_for_rows_looks_at_nothing_that_is_not_as_it_must_be(batch_square, arguments):
+    assert batch_square(*arguments) == UNFIT
 
 
 def test_a_call_keeps_what_it_needs_and_no_more():

@@ -15,7 +15,7 @@ from cstormpy.dynamics import lines
 from cstormpy.dynamics.border import read_samples
 from cstormpy.dynamics.lines import filled, line_for
 from cstormpy.dynamics.tracing import Question, hybrid_routine
-from cstormpy.errors import SingularInertia
+from cstormpy.errors import NonFinite, SingularInertia
 from cstormpy.mechanism import library
 from cstormpy.mechanism.tables import tables_of
 from cstormpy.reporting import notice_once
@@ -92,6 +92,43 @@ def test_a_sample_is_a_row(always, name):
     near(mech.hybrid_dynamics(list(q[5]), qd[5], u[5]).y, many.y[5])
 
 
+def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
+    """A tree of some twenty joints, whose line is cut."""
+    from cstormpy.graph import routine as graph_routine
+    from cstormpy.graph.module import text_for_rows
+
+    monkeypatch.setattr(graph_routine, "LONG", 4000)
+    mech = random_mechanism(np.random.default_rng(5), 28, branching=0.6)
+    tables = tables_of(mech)
+    routine = hybrid_routine(tables.T, tables.N, Question())
+    assert routine.operations > 4000 and "_section2(" in text_for_rows(routine)
+    q, qd, u = random_state(np.random.default_rng(6), mech, SAMPLES)
+    expected = loops(monkeypatch, lambda: mech.hybrid_dynamics(q, qd, u))
+    near(mech.hybrid_dynamics(q, qd, u).y, expected.y)
+
+
+def test_what_can_wait_is_computed_when_it_is_needed():
+    """Of a tree of many branches fewer numbers are alive at once, and each is still computed before it is used."""
+    from cstormpy.graph.nodes import Node, in_late_order
+
+    def most_alive(nodes):
+        computed = {node.index for node in nodes}
+        used = [(a.index, k) for k, node in enumerate(nodes) for a in node.args if isinstance(a, Node)]
+        last = {index: k for index, k in used if index in computed}
+        ends = np.bincount(list(last.values()), minlength=len(nodes))
+        begins = np.array([node.index in last for node in nodes])
+        return (begins.cumsum() - ends.cumsum()).max()
+
+    tables = tables_of(library.tree(4))
+    routine = hybrid_routine(tables.T, tables.N, Question())
+    late = in_late_order(routine.nodes, routine.late)
+    assert sorted(node.index for node in late) == [node.index for node in routine.nodes]
+    place = {node.index: k for k, node in enumerate(late)}
+    assert all(place[a.index] < place[node.index] for node in late for a in node.args if isinstance(a, Node))
+    computed = [[x for x in order if x.args] for order in (late, routine.nodes)]
+    assert most_alive(computed[0]) < 0.8 * most_alive(computed[1])
+
+
 def test_numbers_of_a_mechanism_are_no_part_of_its_line(always):
     """Another mass takes the same code; a mass that is one, and folds, takes another."""
     mech = library.acrobot()
@@ -115,6 +152,29 @@ def test_what_is_wrong_with_a_sample_is_told_as_by_the_loops(always):
         massless.hybrid_dynamics(np.zeros(1), np.zeros(1), np.zeros(1))
     with pytest.raises(SingularInertia, match="in row 0"):
         massless.hybrid_dynamics(np.zeros((20, 1)), np.zeros((20, 1)), np.zeros((20, 1)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("count", [3, 8, 37])
+@pytest.mark.parametrize("ask", ["hybrid_dynamics", "hybrid_sensitivity", "inverse_dynamics"])
+def test_a_number_that_changes_nothing_must_be_finite_in_a_batch_too(always, ask, count, bad):
+    """Without gravity nothing depends on the first angle; the line looks at it all the same, and no scan before it."""
+    links = library.acrobot().links
+    mech = cs.Mechanism(links, gravity=(0.0, 0.0, 0.0))
+    q, qd, u = np.random.default_rng(0).normal(size=(3, count, 2))
+    getattr(mech, ask)(q, qd, u)
+    q[count - 1, 0] = bad
+    with pytest.raises(NonFinite, match=rf"^q: expected finite numbers, got {bad} at index \({count - 1}, 0\)"):
+        getattr(mech, ask)(q, qd, u)
+
+
+def test_large_numbers_whose_sum_is_not_finite_are_no_fault(always):
+    """The check of all given numbers at once may be mistaken; then each is looked at."""
+    slides = [cs.Link(name, None, cs.Prismatic([1, 0, 0]), mass=1e6) for name in ("left", "right")]
+    mech = cs.Mechanism(slides, active=[])
+    u = np.full((9, 2), 1.7e308)
+    y = mech.hybrid_dynamics(np.zeros((9, 2)), np.zeros((9, 2)), u).y
+    np.testing.assert_allclose(y, u / 1e6, rtol=1e-15)
 
 
 def test_large_angles_keep_their_digits(always):

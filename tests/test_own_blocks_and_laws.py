@@ -13,6 +13,7 @@ from test_compiled import simulation
 import cstormpy as cs
 from cstormpy.control import Law
 from cstormpy.errors import DiagramError
+from cstormpy.graph.choices import choose
 from cstormpy.mechanism import library
 
 ACROBOT = library.acrobot()
@@ -90,6 +91,33 @@ class Phased(Law):
         self.mode = 1
 
 
+class Switching(Law):
+    """A Law that pushes until the arm is fast enough, rests, and pushes again: three phases of its own."""
+
+    modes = ("push", "rest", "brake")
+    tunable = ("push",)
+
+    def __init__(self, mech):
+        super().__init__(mech)
+        self.push, self.fast = 3.0, 1.2
+
+    def start(self, t, q, qd):
+        self.mode = 0
+
+    def torque(self, t, q, qd, reference=None):
+        if self.mode == 1:
+            return np.zeros(1)
+        return np.array([self.push * np.tanh(4.0 * qd[1] + 0.1) if self.mode == 0 else -2.0 * qd[1]])
+
+    def margin(self, t, q, qd):
+        if self.mode == 1:
+            return q[1] + 0.2
+        return self.fast - abs(qd[1]) if self.mode == 0 else qd[1] ** 2 - 0.01
+
+    def switch(self, t, q, qd):
+        self.mode = (self.mode + 1) % 3
+
+
 class OnlyPython:
     """Text formatting, of all things, in a control law."""
 
@@ -133,6 +161,54 @@ def test_a_law_of_ones_own_runs_in_both_engines(name):
     np.testing.assert_allclose(found[1].t, found[0].t, atol=1e-9)
     np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-8)
     assert any(way in said for said in ways(bd)), ways(bd)
+
+
+def test_a_switching_law_of_ones_own_is_located_by_the_engine():
+    """Its margin is a guard of the program, its phase one of the numbers: one program serves the whole run."""
+    outs = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = controlled(sim, Switching(ACROBOT))
+        outs.append(sim.run(bd, T=3.0, rtol=1e-10, atol=1e-12))
+    interpreted, compiled = outs
+    program = bd.__dict__["_compiled_form"].program
+    assert program.guards is not None and any(whole for *_, whole in program.guards)
+    assert any("output: traced" in way for _, way in program.ways)
+    assert len(interpreted[".events"]) >= 3
+    times = [[t for t, _ in out[".events"]] for out in outs]
+    np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(compiled.x[-1], interpreted.x[-1], rtol=0, atol=1e-8)
+    bd.blocknames["controller"].set_param("mine.push", 2.0)
+    sim.run(bd, T=3.0)
+    assert bd.__dict__["_compiled_form"].program is program
+
+
+def test_a_block_of_ones_own_chooses_by_a_whole_number_that_it_shows():
+    """What its class names in ``choices`` is a number of the code: another gear needs no other."""
+
+    class Gearbox(FunctionBlock):
+        nin, nout = 1, 1
+        choices = ("gear",)
+
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.gear, self.low = 0, 0.5
+
+        def output(self, t, u, x):
+            return [choose(self.gear, [lambda v: self.low * v, lambda v: 2.0 * v, np.sin], u[0])]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("geared")
+    gears, lag = Gearbox(name="gears", bd=bd), Lagging(name="lag", bd=bd)
+    bd.connect(bd.CONSTANT(0.8), gears)
+    bd.connect(gears, lag)
+    ends = []
+    for gear, gain in ((0, 0.4), (1, 1.6), (2, math.sin(0.8))):
+        gears.gear = gear
+        out = sim.run(bd, T=0.6)
+        ends.append(bd.__dict__["_compiled_form"].program)
+        assert out.x[-1, 0] == pytest.approx(gain * (1.0 - math.exp(-0.6 / 0.3)), rel=1e-5)
+    assert ends[0] is ends[1] is ends[2]
 
 
 def test_gains_of_a_class_are_tuned_without_another_trace():
@@ -180,6 +256,139 @@ def test_gradients_go_through_a_traced_law_exactly():
         values.append(sim.run(bd, T=0.5, rtol=1e-11, atol=1e-12).x[-1, 0])
     found = float(np.ravel(getattr(gradient, "gradient", gradient))[0])
     assert found == pytest.approx((values[1] - values[0]) / 2e-4, rel=1e-4)
+
+
+class Compensating(FunctionBlock):
+    """The torque against gravity that a mechanism needs, of which the second link's mass is guessed."""
+
+    nin, nout = 2, 1
+
+    def __init__(self, mech, **options):
+        super().__init__(**options)
+        self.mech = mech
+
+    @property
+    def guess(self):
+        return self.mech.link("forearm").mass
+
+    @guess.setter
+    def guess(self, mass):
+        self.mech = self.mech.with_parameters({"forearm.mass": float(mass)})
+
+    def output(self, t, u, x):
+        load = self.mech.gravity_load(u[0])[1] + 0.1 * self.mech.links[1].mass
+        mass = self.mech.hybrid_dynamics(u[0], u[1], np.zeros(2)).qdd
+        return [load - 2.0 * u[1][1] + 0.01 * mass[0]]
+
+
+def compensated(sim):
+    bd = sim.blockdiagram("own")
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.1], name="plant")
+    law = placed(bd, Compensating(ACROBOT, name="law"))
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law, plant.tau)
+    return bd
+
+
+@pytest.mark.parametrize("mass", [1.0, 1.3])
+def test_gradients_go_through_the_mechanism_that_a_block_asks(mass):
+    """The mass was a constant in the trace: its derivative was zero, and another mass needed another trace.
+
+    A mass of 1 folds where nobody asks for its derivative.
+    """
+    sim, found = simulation("compiled"), []
+    bd = compensated(sim)
+    law = bd.blocknames["law"]
+    law.guess = mass
+    gradient = sim.gradient(bd, lambda out: float(out.x[-1, 0]), ["law.guess"], T=0.5)
+    assert law.guess == mass
+    for law.guess in (mass - 1e-4, mass + 1e-4):
+        found.append(sim.run(bd, T=0.5, rtol=1e-11, atol=1e-12).x[-1, 0])
+    slope = float(np.ravel(gradient.gradient)[0])
+    assert abs(slope) > 1e-2 and slope == pytest.approx((found[1] - found[0]) / 2e-4, rel=1e-4)
+
+
+def test_another_mass_of_a_mechanism_needs_no_other_trace():
+    sim = simulation("compiled")
+    bd = compensated(sim)
+    bd.blocknames["law"].guess = 1.3
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    bd.blocknames["law"].guess = 1.5
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert any(way.startswith("output: traced") for way in ways(bd))
+    assert abs(second.x[-1] - first.x[-1]).max() > 1e-3
+
+
+def test_a_mass_that_no_longer_folds_is_traced_anew():
+    """Zeros and ones of a mechanism are not inputs of the code."""
+    found = []
+    for engine in ("compiled", "interpreted"):
+        sim = simulation(engine)
+        bd = compensated(sim)
+        bd.blocknames["law"].guess = 1.0
+        sim.run(bd, T=0.1)
+        bd.blocknames["law"].guess = 1.25
+        found.append(sim.run(bd, T=0.5).x[-1])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+def test_a_block_that_asks_a_large_mechanism_says_why_it_is_not_traced():
+    """Nothing is unrolled for seconds."""
+    mech = library.chain(20)
+
+    class Heavy(FunctionBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [mech.inverse_dynamics(u[0] * np.ones(20), np.zeros(20), np.zeros(20))[0]]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("own")
+    bd.connect(bd.WAVEFORM("sine", freq=0.5, name="wave"), placed(bd, Heavy(name="heavy")))
+    bd.connect(bd.blocknames["heavy"], bd.INTEGRATOR(name="total"))
+    sim.run(bd, T=0.02, solver="RK4", dt=0.01)
+    assert any("has 20 joints, and it is written down for at most 14" in way for way in ways(bd)), ways(bd)
+
+
+def test_a_list_that_a_law_fills_is_not_frozen():
+    """A law that remembers in a list had symbols put into it, and was frozen without a word."""
+
+    class Remembering:
+        def __init__(self):
+            self.seen = [0.0]
+
+        def torque(self, t, q, qd):
+            self.seen.append(qd[1])
+            return -1.0 * qd[1] + 1e-3 * len(self.seen)
+
+    law = Remembering()
+    sim = cs.Simulation(live=False, progress=False)
+    bd = controlled(sim, law)
+    sim.run(bd, T=0.02, solver="RK4", dt=0.01)
+    assert all(isinstance(x, float) for x in law.seen) and len(law.seen) > 3
+
+
+def test_gains_in_a_list_are_tuned_without_another_trace():
+    """They were constants, and what was written into the list later was not seen."""
+
+    class Listed:
+        def __init__(self):
+            self.gains = [2.0, 1.0]
+
+        def torque(self, t, q, qd):
+            return -self.gains[0] * qd[1] - self.gains[1] * q[1]
+
+    law = Listed()
+    sim = simulation("compiled")
+    bd = controlled(sim, law)
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    law.gains[1] = 8.0
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert abs(first.x[-1] - second.x[-1]).max() > 1e-3
 
 
 def test_a_law_that_gives_another_value_each_time_is_not_frozen():
@@ -315,6 +524,6 @@ def test_the_way_of_each_block_is_explained():
     sim = simulation("compiled")
     told = sim.explain(with_blocks(sim, Branching)).splitlines()
     lines = {line.split()[0]: line for line in told}
-    assert lines["wave"].endswith("translated by its emitter") and "output: traced" in lines["shaped"]
+    assert lines["wave"].endswith("output: traced") and "output: traced" in lines["shaped"]
     assert "deriv: asked in Python, as it cannot be traced: it asks a number" in lines["lag"]
     assert "test_own_blocks_and_laws.py" in lines["lag"]

@@ -1,4 +1,4 @@
-"""The report in a browser: the page's own kinematics, its clock, and that names do nothing."""
+"""The report in a browser: where the page sees the links, its clock, and that names do nothing."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from html import unescape
 
 import numpy as np
 import pytest
-from random_mechanisms import random_mechanism
+from random_mechanisms import COMPOUND, KINDS, random_mechanism
 from test_report import EVIL, outcome, pane, position_loop
 
 import cstormpy as cs
@@ -34,7 +34,7 @@ def in_browser(tmp_path, page, script):
     return json.loads(unescape(found[1]))
 
 
-def test_the_pages_kinematics_are_ours(tmp_path):
+def test_the_page_sees_the_links_where_they_are(tmp_path):
     t = np.linspace(0, 3, 91)
     rng = np.random.default_rng(3)
     mechs = [
@@ -42,11 +42,12 @@ def test_the_pages_kinematics_are_ours(tmp_path):
         cs.library.puma560(),
         cs.library.tree(4),
         *(random_mechanism(rng, 8) for _ in range(3)),
+        *(random_mechanism(rng, 5, (*KINDS, *COMPOUND)) for _ in range(2)),
     ]
     motions = [np.cumsum(rng.normal(size=(len(t), m.n)) * 0.2, axis=0) for m in mechs]
     pairs = enumerate(zip(mechs, motions, strict=True))
     page = report.html(None, outcome(*(pane("mechanism", t, q, f"m{k}", mechanism=m) for k, (m, q) in pairs)))
-    script = """report.panes.map(p => [0, 30, 90].map(k => report.linkPoses(p.bones, p.q.map(c => c[k]))))"""
+    script = """report.panes.map(p => [0, 30, 90].map(k => report.linkPoses(p.bones, p.motions, k)))"""
     found = in_browser(tmp_path, page, script)
     for mech, q, poses in zip(mechs, motions, found, strict=True):
         X = mech.forward_kinematics(q[[0, 30, 90]])

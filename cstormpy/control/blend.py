@@ -3,7 +3,7 @@
 At the swap, at time t_s, the torque steps from what was commanded to what the new law asks, by
 d = τ_old − τ_new(t_s). The step is given back over the blend's duration b:
 
-    τ(t) = τ_new(t) + (1 − s) d,    s = (t − t_s)/b kept within [0, 1],
+    τ(t) = τ_new(t) + (1 − s) d,    1 − s = (t_s + b − t)/b kept within [0, 1],
 
 so that beyond the new law's own motion the torque moves at most |d|/b.
 """
@@ -11,16 +11,17 @@ so that beyond the new law's own motion the torque moves at most |d|/b.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.control.formulas import clipped
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.own import OwnLaw, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.graph.choices import choose, pick
+from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism, checks
 
 Array = NDArray[np.float64]
@@ -31,16 +32,14 @@ __all__ = ["LawSet", "blended", "laws_by_name", "remaining"]
 def remaining(elapsed: float, duration: float) -> float:
     """Return 1 − s: the share of the step that is left some time after the swap.
 
-    >>> [remaining(elapsed, 0.5) for elapsed in (-1.0, 0.0, 0.125, 0.5, 2.0)]
+    >>> [float(remaining(elapsed, 0.5)) for elapsed in (-1.0, 0.0, 0.125, 0.5, 2.0)]
     [1.0, 1.0, 0.75, 0.0, 0.0]
-    >>> remaining(0.0, 0.0)
+    >>> float(remaining(0.0, 0.0))
     0.0
     """
-    if elapsed >= duration:
-        return 0.0
-    if elapsed <= 0.0:
-        return 1.0
-    return 1.0 - elapsed / duration
+    divisor = duration + (duration == 0.0)  # with no duration nothing is left from the swap on
+    share: float = np.minimum(np.maximum((duration - elapsed) / divisor, 0.0), 1.0)
+    return share
 
 
 def blended(tau: Array, step: Array, elapsed: float, duration: float) -> Array:
@@ -103,6 +102,9 @@ class LawSet:
     ([0.0], 'rest')
     """
 
+    #: Whole numbers that change in a run and choose what is computed, see `cstormpy.graph.choices`.
+    choices: ClassVar[tuple[str, ...]] = ("active",)
+
     def __init__(
         self, laws: Mapping[str, Law], first: str | None = None, blend: float = 0.05, limit: ArrayLike | None = None
     ) -> None:
@@ -151,13 +153,14 @@ class LawSet:
     def __call__(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), within the limit."""
         try:
-            tau = self._each[self.active](t, q, qd, reference)
+            tau: Array = choose(self.active, self._each, t, q, qd, reference)
         except CstormError:
             raise
         except Exception as error:
+            if isinstance(self.active, Node):
+                raise
             raise BlockError(f"law {self.names[self.active]!r}: {type(error).__name__}: {error}") from error
-        if t < self.until:
-            tau = blended(tau, self.step, t - self.since, self.until - self.since)
+        tau = blended(tau, self.step, t - self.since, self.until - self.since)
         return tau if self.limit is None else clipped(tau, self.limit)
 
     def begin(self, t: float, q: Array, qd: Array, law: str | int | None = None) -> None:
@@ -178,9 +181,10 @@ class LawSet:
 
     # ---------------------------------------------------------------- phases
 
-    def margin(self, t: float, q: Array, qd: Array) -> float | None:
-        """Return the margin of the active law: positive until it wants to change its phase, None if it never does."""
-        return self._each[self.active].margin(t, q, qd)
+    def left(self, t: float, q: Array, qd: Array) -> float:
+        """Return the margin of the active law: positive until it wants to change its phase, 1 if it never does."""
+        margin: float = choose(self.active, [law.left for law in self._each], t, q, qd)
+        return margin
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase of the active law; its torque may jump there."""
@@ -189,7 +193,9 @@ class LawSet:
     @property
     def phase(self) -> int:
         """Number of the present phase of the active law among `phase_names`."""
-        return self._phases[self.active][self._each[self.active].mode]
+        each = zip(self._each, self._phases, strict=True)
+        phase: int = pick(self.active, [pick(law.mode, numbers) for law, numbers in each])
+        return phase
 
     # ---------------------------------------------------------------- memory
 

@@ -1,4 +1,4 @@
-"""What a torque costs."""
+"""Effort: what a torque costs."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ def effort_rate(tau: Array, weight: Array) -> float:
 
     Examples
     --------
-    >>> effort_rate(np.array([3.0, 4.0]), np.array(1.0))
+    >>> float(effort_rate(np.array([3.0, 4.0]), np.array(1.0)))
     12.5
     """
-    return 0.5 * float((weight * tau * tau).sum())
+    rate: float = 0.5 * (weight * tau * tau).sum()
+    return rate
 
 
 def weights(value: ArrayLike) -> Array:

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import Mechanism, Revolute, checks
+from cstormpy.mechanism import Mechanism, checks
 
 Array = NDArray[np.float64]
 
-__all__ = ["goal_posture", "periods", "upright"]
+__all__ = ["goal_posture", "periods", "upright", "wrapped"]
 
 STARTS = 12
 """Postures from which the highest one is sought."""
@@ -85,9 +85,17 @@ def periods(mech: Mechanism) -> tuple[Array, Array]:
 
     A hinge comes to the same after a turn, unless it has a spring.
     """
-    joints = [mech.links[k].joint for k in mech.joint_links]
-    turns = np.array([isinstance(joint, Revolute) and joint.stiffness == 0.0 for joint in joints], dtype=float)
+    turns = np.array([freedom.winds and freedom.stiffness == 0.0 for freedom in mech.freedoms], dtype=float)
     return 2.0 * math.pi * turns, turns / (2.0 * math.pi)
+
+
+def wrapped(e: Array, turn: Array, per_turn: Array) -> Array:
+    """Return errors with the angles within half a turn; the other two arguments are what `periods` gives.
+
+    >>> wrapped(np.array([6.0, 6.0]), np.array([2 * np.pi, 0.0]), np.array([0.5 / np.pi, 0.0])).round(4).tolist()
+    [-0.2832, 6.0]
+    """
+    return e - turn * np.rint(e * per_turn)
 
 
 def goal_posture(mech: Mechanism, goal: ArrayLike | None, who: str) -> tuple[Array, Array]:

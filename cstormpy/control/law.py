@@ -1,4 +1,4 @@
-"""What all control laws have in common: torques of the motors, their limits, phases, gains and a reference."""
+"""Base of the control laws: torques of the motors, their limits, phases, gains and a reference."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import is_single
-from cstormpy.control.formulas import clipped
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.graph.arrays import is_symbolic, symbols
+from cstormpy.graph.choices import choose
+from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism, as_mechanism, checks
 from cstormpy.trajectory.curve import Curve
 
@@ -21,7 +23,16 @@ Target = tuple[Array, Array, Array]
 #: What a law takes for a reference: a posture, a motion at one time, or a function of time.
 ReferenceLike = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike] | Callable[[float], Target] | Curve | None
 
-__all__ = ["Law", "Off", "ReferenceLike", "Target", "mechanism_of"]
+__all__ = ["Law", "Off", "ReferenceLike", "Target", "clipped", "mechanism_of"]
+
+
+def clipped(tau: Array, limit: Array) -> Array:
+    """Return the torques within ±limit.
+
+    >>> clipped(np.array([3.0, -5.0]), np.array([4.0, 4.0])).tolist()
+    [3.0, -4.0]
+    """
+    return np.minimum(np.maximum(tau, -limit), limit)
 
 
 class Law:
@@ -29,6 +40,11 @@ class Law:
 
     A law is used by one simulation at a time: it remembers its phase and owns scratch memory. Copies and pickles have
     their own.
+
+    A law of your own says its equations once, in `torque`, in plain Python and NumPy: a compiled diagram, and its
+    derivatives, are made of that very method, called with symbols in place of the floats of its attributes and
+    arguments. What is to be chosen by a number is chosen by ``np.where``, or by the law's phase: `modes` names them,
+    `torque` and `margin` may ask ``self.mode`` with an ``if``, and `switch` changes it where `margin` crosses zero.
 
     Parameters
     ----------
@@ -53,11 +69,14 @@ class Law:
         When what the law does by the clock began [s]; remembered between runs, as the phase is.
     """
 
+    #: Whole numbers that change in a run and choose what is computed, see `cstormpy.graph.choices`.
+    choices: ClassVar[tuple[str, ...]] = ("mode",)
     #: Names of the tunable numbers, which are attributes: a float, or an array of one for each of some joints.
-    _tunable: ClassVar[tuple[str, ...]] = ()
+    tunable: ClassVar[tuple[str, ...]] = ()
     #: Attributes that `_prepare` makes.
     _prepared: ClassVar[tuple[str, ...]] = ()
     modes: tuple[str, ...] = ("",)
+    mode: int
 
     def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
         self.mech = mechanism_of(mech, type(self).__name__)
@@ -84,18 +103,51 @@ class Law:
 
     def __call__(self, t: float, q: ArrayLike, qd: ArrayLike, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), within their limit; the arguments are those of `torque`."""
+        if isinstance(self.mode, Node):
+            torque: Array = choose(self.mode, self._in_each_phase(), t, q, qd, reference)
+            return torque
         if type(q) is not np.ndarray or type(qd) is not np.ndarray or q.shape != self._shape or qd.shape != self._shape:
-            q, qd = checks.array(q, self._shape, "q").copy(), checks.array(qd, self._shape, "qd").copy()
+            q, qd = self._as_coordinates(q, "q"), self._as_coordinates(qd, "qd")
         tau = self.torque(t, q, qd, reference)
         if type(tau) is not np.ndarray or tau.shape != self._torques:
             tau = self._as_torques(tau)
         return tau if self.limit is None else clipped(tau, self.limit)
 
+    def _as_coordinates(self, value: Any, name: str) -> Array:
+        return symbols(value) if is_symbolic(value) else checks.array(value, self._shape, name).copy()
+
     def _as_torques(self, value: object) -> Array:
         """Return what `torque` of a user's law returned, one number for each motor; a number will do for one motor."""
+        if is_symbolic(value):
+            return symbols(value).reshape(self._torques)
         if is_single(value) and value is not None:
             value = [value]
         return checks.array(value, self._torques, f"{type(self).__name__}.torque() (for {', '.join(self.motors)})")  # type: ignore[arg-type]
+
+    # ---------------------------------------------------------------- phases
+
+    @property
+    def ready(self) -> bool:
+        """Whether all is there that `torque` needs; a law that must find something first does so at its first use."""
+        return True
+
+    def _in_each_phase(self) -> list[Law]:
+        """Return the law in each of its phases, for one evaluation."""
+        found = []
+        for k in range(len(self.modes)):
+            law = object.__new__(type(self))
+            law.__dict__.update(self.__dict__)
+            law.mode = k
+            found.append(law)
+        return found
+
+    def left(self, t: float, q: Array, qd: Array) -> float:
+        """Return `margin`, or 1 where that is None."""
+        if isinstance(self.mode, Node):
+            found: float = choose(self.mode, [law.left for law in self._in_each_phase()], t, q, qd)
+            return found
+        margin = self.margin(t, q, qd)
+        return 1.0 if margin is None else margin
 
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Choose the phase that fits a state, as a run begins or the law takes over."""
@@ -113,7 +165,7 @@ class Law:
     def gains(self) -> dict[str, float]:
         """The tunable numbers by name; one of several joints is called as in "kp.elbow"."""
         found: dict[str, float] = {}
-        for name in self._tunable:
+        for name in self.tunable:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
                 found |= {f"{name}.{joint}": float(v) for joint, v in zip(self._gain_joints(name), value, strict=True)}
@@ -130,7 +182,7 @@ class Law:
         """
         whole, _, joint = name.partition(".") if isinstance(name, str) else (name, "", "")
         number = checks.real(value, f"gain {name!r}")
-        held = getattr(self, whole) if whole in self._tunable else None
+        held = getattr(self, whole) if whole in self.tunable else None
         if held is None or (joint and name not in self.gains):
             raise unknown_name("gain", name, self.gains)
         self._check_gain(whole, number)

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import is_single, real_array
-from cstormpy.control.formulas import state_error, state_feedback
-from cstormpy.control.goal import goal_posture, periods
+from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism, checks
 
 Array = NDArray[np.float64]
 
-__all__ = ["LQR", "regulator", "weights"]
+__all__ = ["LQR", "regulator", "state_error", "state_feedback", "weights"]
 
 OUT_OF_REACH = 1e-9
 """Singular value of [λ − A, B], relative to the largest, below which a mode is not reached by the motors."""
@@ -93,8 +92,9 @@ class LQR(Law):
     def value(self, t: float, q: Array, qd: Array) -> float:
         """Return V = eᵀ S e, what the linear model still has to pay."""
         e = self.error(q, qd)
-        # one term after the other, as compiled: the moment at which a swing-up changes its law is that of V
-        return float(np.add.accumulate(e * np.add.accumulate(self.S * e, axis=1)[:, -1])[-1])
+        # one term after the other, as in `state_feedback`: the moment at which a swing-up changes its law is that of V
+        v: float = np.cumsum(e * np.cumsum(self.S * e, axis=1)[:, -1])[-1]
+        return v
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
@@ -119,6 +119,26 @@ class LQR(Law):
         Q, R = weights(Q, len(Q), "Q", definite=False), weights(R, len(R), "R", definite=True)
         self.S, self.K = regulator(self.A, self.B, Q, R, self._states)
         self.Q, self.R = Q, R
+
+
+def state_error(q: Array, qd: Array, q_r: Array, qd_r: Array, turn: Array, per_turn: Array) -> Array:
+    """Return e = (q − q_r, q̇ − q̇_r), (2n,), with the angles within half a turn, as in `goal.wrapped`.
+
+    >>> turn, per_turn = np.array([2 * np.pi]), np.array([1 / (2 * np.pi)])
+    >>> state_error(np.array([6.0]), np.array([1.0]), np.zeros(1), np.zeros(1), turn, per_turn).round(4).tolist()
+    [-0.2832, 1.0]
+    """
+    return np.concatenate((wrapped(q - q_r, turn, per_turn), qd - qd_r))
+
+
+def state_feedback(tau: Array, gain: Array, e: Array) -> Array:
+    """Return τ − K e.
+
+    >>> state_feedback(np.zeros(1), np.array([[2.0, 1.0]]), np.array([1.0, 3.0])).tolist()
+    [-5.0]
+    """
+    # one term after the other: the order in which a library of linear algebra adds depends on the processor
+    return tau - np.cumsum(gain * e, axis=-1)[..., -1]
 
 
 def weights(value: Any, size: int, name: str, *, definite: bool) -> Array:

@@ -1,12 +1,17 @@
-"""What laws ask a mechanism at every evaluation, prepared so that an answer costs little more than its kernel."""
+"""Questions that laws ask a mechanism at every evaluation, prepared: an answer costs little more than its kernel.
+
+Asked with symbols of an expression graph, each asks the mechanism itself, which then writes its answer down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -15,7 +20,7 @@ Array = NDArray[np.float64]
 #: Positions in q: a slice where they follow one another, which is quicker.
 Places = slice | NDArray[np.int64]
 
-__all__ = ["Inertia", "Places", "inverse_evaluator", "places"]
+__all__ = ["HybridDynamics", "Inertia", "InverseDynamics", "Places", "placed", "places"]
 
 
 def places(mask: NDArray[np.bool_]) -> Places:
@@ -30,9 +35,54 @@ def places(mask: NDArray[np.bool_]) -> Places:
     return at
 
 
-def inverse_evaluator(mech: Mechanism) -> Callable[..., Array]:
-    """Return f(q, qd, qdd) -> torques of all joints, whatever the drive of the mechanism."""
-    return mech.with_drive(actuated=mech.names, active=mech.names).hybrid_evaluator()
+def placed(count: int, *parts: tuple[Places, Array]) -> Array:
+    """Return an array of zeros with some values at their places.
+
+    >>> placed(3, (slice(1, 3), np.array([5.0, 6.0]))).tolist()
+    [0.0, 5.0, 6.0]
+    """
+    array: Any = symbols([0.0] * count) if any(is_symbolic(values) for _, values in parts) else np.zeros(count)
+    for at, values in parts:
+        array[at] = values
+    return array  # type: ignore[no-any-return]
+
+
+class HybridDynamics:
+    """y = f(q, q̇, u) with some joints active; see `Mechanism.hybrid_dynamics`.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> ask = HybridDynamics(library.acrobot(), ("elbow",))
+    >>> ask(np.array([-1.5, 0.0]), np.zeros(2), np.array([0.0, 50.0])).round(3).tolist()
+    [-29.592, 36.918]
+    """
+
+    def __init__(self, mech: Mechanism, active: tuple[str, ...]) -> None:
+        self.mech, self.active = mech, active
+        self._evaluate: Callable[..., Array] = mech.with_drive(active=active).hybrid_evaluator()
+
+    def __call__(self, q: Array, qd: Array, u: Array) -> Array:
+        """Return y, (n,)."""
+        if isinstance(q, Symbols):
+            return self.mech.with_drive(active=self.active).hybrid_dynamics(q, qd, u).y
+        return self._evaluate(q, qd, u)
+
+
+class InverseDynamics:
+    """Torques of all joints, whatever the drive of the mechanism; see `Mechanism.inverse_dynamics`."""
+
+    def __init__(self, mech: Mechanism) -> None:
+        self.mech = mech
+        self._evaluate: Callable[..., Array] = mech.with_drive(
+            actuated=mech.names, active=mech.names
+        ).hybrid_evaluator()
+
+    def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Return the torques, (n,)."""
+        if isinstance(q, Symbols):
+            return self.mech.inverse_dynamics(q, qd, qdd)
+        return self._evaluate(q, qd, qdd)
 
 
 class Inertia:
@@ -48,39 +98,57 @@ class Inertia:
     """
 
     def __init__(self, mech: Mechanism) -> None:
-        from cstormpy.dynamics.running import scratch_size
-        from cstormpy.kernels import entries_kinematics as entries
-        from cstormpy.kernels.entries_mechanisms import energies
-        from cstormpy.mechanism.tables import first_moment, tables_of
-
-        n, tables = mech.n, tables_of(mech)
-        self._kernel = entries.inertial_one.load()
-        self._q, self._qd = np.zeros((1, n)), np.zeros((1, n))
-        self._mass, self._bulk, self._energy = np.zeros((1, n, n)), np.zeros((1, 10)), np.zeros((1, 2))
-        self._arguments = (
-            tables.T, tables.N, np.zeros(scratch_size(mech, False)), self._q, self._qd, np.zeros((0, 0)),
-            self._mass, np.zeros((1, 6, n)), self._bulk, self._energy, np.zeros((1, 3, n)), 0, 1,
-        )  # fmt: skip
-        self._energies, self._given = energies.load(), np.zeros(2 * n)
-        self._asked = tables.T, tables.N, np.zeros(scratch_size(mech, False)), self._given
-        # links that are fixed to the base, which the kernel does not see
-        self._welded = -float(mech.gravity @ first_moment(tables.base_inertia))
+        self.mech = mech
+        self._energy, self._mass_matrix = _energy_evaluator(mech), _mass_evaluator(mech)
 
     def energy(self, q: Array, qd: Array) -> float:
-        """Return T + V [J], as `Mechanism.energy` does, by the very kernel that compiled diagrams call."""
-        n = len(q)
-        self._given[:n], self._given[n:] = q, qd
-        kinetic, potential = self._energies(*self._asked)
-        total: float = kinetic + (potential + self._welded)
-        return total
+        """Return T + V [J], as `Mechanism.energy` does."""
+        if isinstance(q, Symbols):
+            kinetic, potential = self.mech.energy(q, qd)
+            return kinetic + potential  # type: ignore[return-value]  # symbols
+        return self._energy(q, qd)
 
     def mass_matrix(self, q: Array, qd: Array) -> Array:
         """Return M, (n, n); it is overwritten by the next question."""
-        self._ask(q, qd)
-        return self._mass[0]
+        return self.mech.mass_matrix(q) if isinstance(q, Symbols) else self._mass_matrix(q, qd)
 
-    def _ask(self, q: Array, qd: Array) -> None:
-        self._q[0] = q
-        self._qd[0] = qd
-        self._bulk[0] = 0.0  # the kernel adds to it; it writes the others
-        self._kernel(*self._arguments)
+
+def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:
+    from cstormpy.dynamics.running import scratch_size
+    from cstormpy.kernels.entries_mechanisms import energies
+    from cstormpy.mechanism.tables import first_moment, tables_of
+
+    n, tables = mech.n, tables_of(mech)
+    kernel, given, scratch = energies.load(), np.zeros(2 * n), np.zeros(scratch_size(mech, False))
+    # links that are fixed to the base, which the kernel does not see
+    welded = -float(mech.gravity @ first_moment(tables.base_inertia))
+
+    def energy(q: Array, qd: Array) -> float:
+        given[:n], given[n:] = q, qd
+        kinetic, potential = kernel(tables.T, tables.N, scratch, given)
+        total: float = kinetic + (potential + welded)
+        return total
+
+    return energy
+
+
+def _mass_evaluator(mech: Mechanism) -> Callable[[Array, Array], Array]:
+    from cstormpy.dynamics.running import scratch_size
+    from cstormpy.kernels import entries_kinematics as entries
+    from cstormpy.mechanism.tables import tables_of
+
+    n, tables = mech.n, tables_of(mech)
+    kernel, rows, rates = entries.inertial_one.load(), np.zeros((1, n)), np.zeros((1, n))
+    mass, bulk = np.zeros((1, n, n)), np.zeros((1, 10))
+    arguments = (
+        tables.T, tables.N, np.zeros(scratch_size(mech, False)), rows, rates, np.zeros((0, 0)),
+        mass, np.zeros((1, 6, n)), bulk, np.zeros((1, 2)), np.zeros((1, 3, n)), 0, 1,
+    )  # fmt: skip
+
+    def mass_matrix(q: Array, qd: Array) -> Array:
+        rows[0], rates[0] = q, qd
+        bulk[0] = 0.0  # the kernel adds to it; it writes the others
+        kernel(*arguments)
+        return mass[0]
+
+    return mass_matrix

@@ -89,6 +89,11 @@ class Then(Law):
         """Return the torques, (n_a,), of the law whose turn it is, within its own limit."""
         return (self.first if self.mode == FIRST else self.second)(t - self.begun, q, qd, reference)
 
+    @property
+    def ready(self) -> bool:
+        """Whether both laws are ready."""
+        return self.first.ready and self.second.ready
+
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Begin with the first law."""
         self.mode, self.begun = FIRST, t

@@ -51,6 +51,10 @@ class _Along(Law):
     def _prepare(self) -> None:
         self._made: tuple[BSpline, TVLQR, LQR] | None = None
 
+    @property
+    def ready(self) -> bool:
+        return self._made is not None
+
     def forget(self) -> None:
         """Make the regulators anew, with the weights as they are now."""
         self._prepare()
@@ -125,7 +129,7 @@ class SplineSwingUp(SwingUp):
         The motion of all joints.
     """
 
-    _tunable = ("threshold", "release", "near")
+    tunable = ("threshold", "release", "near")
     modes = ("swing up", "balance", "brake")
 
     def __init__(
@@ -147,6 +151,11 @@ class SplineSwingUp(SwingUp):
         let_go = RELEASE * checks.positive(threshold, "threshold") if release is None else release
         super().__init__(_Along(balance, {**settings, "limit": most}, limit), balance, threshold, let_go)
         self.near = _near(balance.limit) if near is None else checks.positive(near, "near")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the motion is there; it is found when the law is first asked for a torque or begins."""
+        return self._along.ready
 
     @property
     def _along(self) -> _Along:
@@ -182,7 +191,8 @@ class SplineSwingUp(SwingUp):
         if self.mode == BALANCE:
             return self.release - v
         left = self.begun + self.motion.duration - t
-        return min(v - self.threshold, self.threshold * left)
+        margin: float = np.minimum(v - self.threshold, self.threshold * left)
+        return margin
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase: a motion that ended within reach of the regulator is balanced, a miss is braked."""

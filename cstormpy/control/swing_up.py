@@ -54,7 +54,7 @@ class SwingUp(Law):
     'balance'
     """
 
-    _tunable: ClassVar[tuple[str, ...]] = ("threshold", "release")
+    tunable: ClassVar[tuple[str, ...]] = ("threshold", "release")
     modes: tuple[str, ...] = ("swing up", "balance")
 
     def __init__(
@@ -102,6 +102,11 @@ class SwingUp(Law):
         self.mode = SWING if self.mode == BALANCE else BALANCE
 
     @property
+    def ready(self) -> bool:
+        """Whether both laws are ready."""
+        return self.pump.ready and self.balance.ready
+
+    @property
     def gains(self) -> dict[str, float]:
         """Those of the pump, the threshold and the release, and those of the regulator."""
         return {**self.pump.gains, **super().gains, **self.balance.gains}
@@ -112,11 +117,11 @@ class SwingUp(Law):
             threshold = checks.positive(value, name)
             self.release *= threshold / self.threshold
             self.threshold = threshold
-        elif name in self._tunable:
+        elif name in self.tunable:
             super().set_gain(name, value)
         elif name in self.balance.gains:
             self.balance.set_gain(name, value)
-        elif name in self.pump.gains or (isinstance(name, str) and name.partition(".")[0] in self.pump._tunable):
+        elif name in self.pump.gains or (isinstance(name, str) and name.partition(".")[0] in self.pump.tunable):
             self.pump.set_gain(name, value)
         else:
             raise unknown_name("gain", name, self.gains)

@@ -2,8 +2,8 @@
 
 References: M. W. Spong, "The swing up control problem for the acrobot", IEEE Control Systems 15(1), 1995;
 X. Xin and M. Kaneda, "Analysis of the energy-based swing-up control of the acrobot", 2007. With the mass matrix M and
-the rest b of M q̈ + b = τ split into joints with a motor (a) and without (p), as in `cstormpy.control.formulas`; E is
-the energy, E* that at rest in the goal.
+the rest b of M q̈ + b = τ split into joints with a motor (a) and without (p); E is the energy, E* that at rest in the
+goal.
 
 Errors of angles are taken by the shorter way round, so that an elbow that has gone round once is not wound back.
 At exact rest the pump has nothing to push against and is silent: something else has to move the mechanism first.
@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.control.formulas import noncollocated_acceleration, pump, towards
-from cstormpy.control.goal import goal_posture, periods
+from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.law import Law, Target
-from cstormpy.control.prepared import Inertia, Places, inverse_evaluator, places
+from cstormpy.control.prepared import HybridDynamics, Inertia, InverseDynamics, Places, placed, places
 from cstormpy.errors import InvalidValue, SingularInertia
 from cstormpy.mechanism import Mechanism
 
@@ -38,7 +37,7 @@ class _TowardsGoal(Law):
 
     def _towards(self, at: Places, q: Array, qd: Array, kp: float | Array, kd: float | Array) -> Array:
         """Return kp (q* − q) − kd q̇ of some joints, by the shorter way round."""
-        return towards(q[at], qd[at], self.goal[at], self._turn[at], self._per_turn[at], kp, kd)
+        return -kp * wrapped(q[at] - self.goal[at], self._turn[at], self._per_turn[at]) - kd * qd[at]
 
 
 class EnergyPump(_TowardsGoal):
@@ -62,7 +61,7 @@ class EnergyPump(_TowardsGoal):
     array([13.085])
     """
 
-    _tunable = ("kp", "kd", "ke")
+    tunable = ("kp", "kd", "ke")
     _prepared: ClassVar[tuple[str, ...]] = ("_inertia",)
 
     def __init__(
@@ -86,11 +85,13 @@ class EnergyPump(_TowardsGoal):
         """Return the energy E = T + V [J]."""
         return self._inertia.energy(q, qd)
 
+    def _pumped(self, q: Array, qd: Array) -> Array:
+        """Return ke (E* − E) q̇_a, which does work ke (E* − E) q̇_a² of the sign of what is missing."""
+        return self.ke * (self.goal_energy - self.energy(q, qd)) * qd[self._motors]
+
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
-        a = self._motors
-        push = pump(self._inertia.energy(q, qd), self.goal_energy, qd[a], self.ke)
-        return push + self._towards(a, q, qd, self.kp, self.kd)
+        return self._pumped(q, qd) + self._towards(self._motors, q, qd, self.kp, self.kd)
 
 
 class EnergyPFL(EnergyPump):
@@ -127,15 +128,13 @@ class EnergyPFL(EnergyPump):
 
     def _prepare(self) -> None:
         super()._prepare()
-        self._hybrid = self.mech.with_drive(active=self.motors).hybrid_evaluator()
+        self._hybrid = HybridDynamics(self.mech, self.motors)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
         a = self._motors
-        u = np.zeros(self._shape)
-        u[a] = self._towards(a, q, qd, self.kp, self.kd)
-        push = pump(self._inertia.energy(q, qd), self.goal_energy, qd[a], self.ke)
-        return self._hybrid(q, qd, u)[a] + push
+        u = placed(self.mech.n, (a, self._towards(a, q, qd, self.kp, self.kd)))
+        return self._hybrid(q, qd, u)[a] + self._pumped(q, qd)
 
 
 class NonCollocated(_TowardsGoal):
@@ -160,7 +159,7 @@ class NonCollocated(_TowardsGoal):
         In a posture in which the motors do not move the joints without motor (M_pa is singular).
     """
 
-    _tunable = ("kp", "kd")
+    tunable = ("kp", "kd")
     _prepared = ("_inertia", "_inverse")
 
     def __init__(
@@ -185,7 +184,7 @@ class NonCollocated(_TowardsGoal):
         self._prepare()
 
     def _prepare(self) -> None:
-        self._inertia, self._inverse = Inertia(self.mech), inverse_evaluator(self.mech)
+        self._inertia, self._inverse = Inertia(self.mech), InverseDynamics(self.mech)
 
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         return tuple(joint for joint in self.mech.names if joint not in self.motors)
@@ -193,14 +192,13 @@ class NonCollocated(_TowardsGoal):
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
         a, p = self._motors, self._steered
-        qdd = np.zeros(self._shape)
-        qdd[p] = self._towards(p, q, qd, self.kp, self.kd)
-        coupling = self._inertia.mass_matrix(q, qd)[self._coupling]
+        steered = self._towards(p, q, qd, self.kp, self.kd)
+        lacking = self._inverse(q, qd, placed(self.mech.n, (p, steered)))[p]  # M_pp ẍ_p + b_p
         try:
-            qdd[a] = noncollocated_acceleration(coupling, self._inverse(q, qd, qdd)[p])
+            found = np.linalg.solve(self._inertia.mass_matrix(q, qd)[self._coupling], -lacking)
         except np.linalg.LinAlgError as error:
             raise SingularInertia(
                 f"NonCollocated: at q = {q.tolist()} the motors ({', '.join(self.motors)}) do not move the joints "
                 "without motor: their inertial coupling is singular"
             ) from error
-        return self._inverse(q, qd, qdd)[a]
+        return self._inverse(q, qd, placed(self.mech.n, (p, steered), (a, found)))[a]

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import one_of
-from cstormpy.control.formulas import feedback
 from cstormpy.control.law import Law, ReferenceLike, Target
-from cstormpy.control.prepared import inverse_evaluator, places
+from cstormpy.control.prepared import HybridDynamics, InverseDynamics, placed, places
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.mechanism import Mechanism
 
@@ -22,7 +21,7 @@ __all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
 class _Tracking(Law):
     """A law with gains kp and kd by which some joints follow a reference, given for these or for all joints."""
 
-    _tunable = ("kp", "kd")
+    tunable = ("kp", "kd")
     followed: tuple[str, ...]
 
     def __init__(
@@ -59,7 +58,7 @@ class _Tracking(Law):
         if len(q_r) != len(self.followed):
             self._check_width(len(q_r), f"{type(self).__name__}, reference")
             q_r, qd_r, qdd_r = q_r[at], qd_r[at], qdd_r[at]
-        return feedback(q[at], qd[at], q_r, qd_r, self.kp, self.kd), qdd_r
+        return self.kp * (q_r - q[at]) + self.kd * (qd_r - qd[at]), qdd_r
 
 
 class PD(_Tracking):
@@ -103,7 +102,7 @@ class PD(_Tracking):
             self.reference = (rest, rest, rest)
 
     def _prepare(self) -> None:
-        self._inverse = inverse_evaluator(self.mech)
+        self._inverse = InverseDynamics(self.mech)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
@@ -139,7 +138,7 @@ class GravityCompensation(Law):
         self._prepare()
 
     def _prepare(self) -> None:
-        self._inverse = inverse_evaluator(self.mech)
+        self._inverse = InverseDynamics(self.mech)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
@@ -193,7 +192,7 @@ class ComputedTorque(_Tracking):
             )
 
     def _prepare(self) -> None:
-        self._inverse = inverse_evaluator(self.mech)
+        self._inverse = InverseDynamics(self.mech)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n,); see `Law.torque`."""
@@ -246,19 +245,15 @@ class HybridTracking(_Tracking):
         mech = mechanism_of(mech, "HybridTracking")
         if joints is None:
             joints = mech.active or mech.actuated
-        self._driven = mech.with_drive(active=joints)
-        super().__init__(mech, self._driven.active, kp, kd, reference, limit)
+        super().__init__(mech, mech.with_drive(active=joints).active, kp, kd, reference, limit)
 
     def _prepare(self) -> None:
-        self._hybrid = self._driven.hybrid_evaluator()
+        self._hybrid = HybridDynamics(self.mech, self.followed)
         # the torques that are found, among those of all motors: the others are given, as zero
         self._found = places(np.array([name in self.followed for name in self.motors], dtype=bool))
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""
         correction, qdd_r = self._feedback(t, q, qd, reference)
-        u = np.zeros(self._shape)
-        u[self._at] = qdd_r + correction
-        tau = np.zeros(len(self.motors))
-        tau[self._found] = self._hybrid(q, qd, u)[self._at]
-        return tau
+        u = placed(self.mech.n, (self._at, qdd_r + correction))
+        return placed(len(self.motors), (self._found, self._hybrid(q, qd, u)[self._at]))

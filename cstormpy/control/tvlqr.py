@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import function
-from cstormpy.control.formulas import state_error, state_feedback
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Law, Target
-from cstormpy.control.lqr import LQR, weights
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite
+from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, checks
 from cstormpy.trajectory import BSpline
 
@@ -164,22 +163,17 @@ class TVLQR(Law):
         K = np.linalg.solve(self.R, model.B[::2].transpose(0, 2, 1) @ S)
         return S, cast("Array", K)
 
-    def _place(self, t: float) -> tuple[int, float]:
+    def _place(self, t: float) -> tuple[Any, Any]:
         """Return the row of the tables before a time, and how far it is to the next, from 0 to 1."""
-        last = len(self.times) - 1
-        s = (t - self.t0) * self._per_second
-        if s >= last:
-            return last - 1, 1.0
-        if s <= 0.0:
-            return 0, 0.0
-        if s != s:
-            raise NonFinite("TVLQR: t is nan")
-        return int(s), s - int(s)
+        s = np.clip((t - self.t0) * self._per_second, 0.0, float(len(self.times) - 1))
+        row = np.fmin(np.fmax(np.floor(s), 0.0), float(len(self.times) - 2))  # a row of the table, also where t is NaN
+        return row.astype(int), s - row
 
     def _row(self, t: float) -> Array:
         k, s = self._place(t)
         first, second = self._table[k], self._table[k + 1]
-        return first + s * (second - first)
+        row: Array = first + s * (second - first)
+        return row
 
     def error(self, t: float, q: Array, qd: Array) -> Array:
         """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2n,), with angles within half a turn."""
@@ -190,7 +184,8 @@ class TVLQR(Law):
         """Return V = eᵀ S(t) e, what the linear model still has to pay."""
         k, s = self._place(t)
         e = self.error(t, q, qd)
-        return float(e @ (self.S[k] + s * (self.S[k + 1] - self.S[k])) @ e)
+        v: float = e @ (self.S[k] + s * (self.S[k + 1] - self.S[k])) @ e
+        return v
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,); see `Law.torque`."""

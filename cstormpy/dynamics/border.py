@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import Array, Shape, as_floats, real_array, refuse_non_finite
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia, shown
-from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
+from cstormpy.graph.arrays import Symbols, as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
 from cstormpy.mechanism.loads import Load
 
@@ -79,10 +79,13 @@ class Samples:
 
 
 def read_samples(
-    mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None
+    mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None, finite: bool = True
 ) -> Samples:
-    """Check coordinates, wrenches and the motion of the base, and return them as rows."""
-    if any(is_symbolic(value) for value in given.values()):
+    """Check coordinates, wrenches and the motion of the base, and return them as rows.
+
+    Without `finite`, coordinates may hold NaN and infinities, see `refuse_non_finite_samples`.
+    """
+    if mech.symbolic or any(is_symbolic(value) for value in given.values()):
         return _symbols(mech, given, wrench, base)
     arrays = {name: as_floats(value, name) for name, value in given.items()}
     first_name, first = next(iter(arrays.items()))
@@ -97,16 +100,28 @@ def read_samples(
                 f"{name}: expected shape {first.shape} like {first_name}, got {array.shape}; "
                 "give one sample of each or a batch of each"
             )
-    for name, array in arrays.items():
-        refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
+    if finite:
+        _refuse_non_finite_coordinates(mech, arrays)
     single = first.ndim == 1
     count = 1 if single else len(first)
     rows = {name: array.reshape(count, mech.n) for name, array in arrays.items()}
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
 
 
+def refuse_non_finite_samples(mech: Mechanism, samples: Samples) -> None:
+    """Refuse coordinates that are not finite, where `read_samples` did not and no kernel noticed."""
+    if not samples.symbolic:
+        shaped = {name: samples.shaped(rows) for name, rows in samples.rows.items()}
+        _refuse_non_finite_coordinates(mech, shaped)
+
+
+def _refuse_non_finite_coordinates(mech: Mechanism, arrays: Mapping[str, Array]) -> None:
+    for name, array in arrays.items():
+        refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
+
+
 def _symbols(mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:
-    """Return one sample of symbols; what acts on the mechanism from outside is made of numbers."""
+    """Return one sample of symbols; what acts on the mechanism from outside may be of them too."""
     rows: dict[str, Array] = {}
     for name, value in given.items():
         array = np.asarray(symbols(value))
@@ -125,6 +140,8 @@ def _rows_of(
 ) -> Array:
     """Return (1 | N, numbers) of a value given once for all samples or for each; `part` is what a shape's row is."""
     shapes: list[Shape] = [shape] if single else [shape, (count, *shape)]
+    if is_symbolic(value) and np.shape(value) == shape:
+        return symbols(value).reshape(1, math.prod(shape))
     array = real_array(value, name, *shapes, hint=part, finite=False)
     refuse_non_finite(array, name, owner)
     return array.reshape(1 if array.shape == shape else count, math.prod(shape))
@@ -150,7 +167,7 @@ def _wrench_rows(mech: Mechanism, wrench: WrenchLike, count: int, single: bool) 
         return _loads_on_links(mech, wrench, count, single)
     if isinstance(wrench, (list, tuple)) and isinstance(wrench[0], str):
         raise InvalidType("wrench: expected a list of (link, pose or None, wrench), got one of them; put it in a list")
-    array = as_floats(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
+    array = as_numbers(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
     width = _WIDE if array.ndim in (2, 3) and array.shape[-1] == _WIDE else layout.WRENCH
     shape, part = (len(mech.links), width), f"a row (moment, force) for each of {len(mech.links)} links"
     return _rows_of(array, shape, count, single, "wrench", part, lambda index: f"link {mech.links[index[-2]].name!r}")

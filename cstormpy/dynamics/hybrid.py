@@ -5,22 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
+from cstormpy.dynamics.border import (
+    BaseLike,
+    Samples,
+    WrenchLike,
+    read_loads,
+    read_samples,
+    refuse_non_finite_samples,
+)
+from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.running import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
+from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import is_symbolic, symbols
+from cstormpy.kernels import layout
+from cstormpy.mechanism.tables import tables_of
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-__all__ = ["HybridDynamics", "hybrid_dynamics", "hybrid_evaluator"]
+_VALUES = Question()
+
+__all__ = ["HybridDynamics", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator"]
 
 
 class HybridDynamics:
@@ -64,7 +77,7 @@ class HybridDynamics:
         return f"{type(self).__name__}(qdd={self.qdd!r}, tau={self.tau!r})"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Together:
     """What was found and what was given, put together when asked for: fresh memory costs as much as some samples."""
 
@@ -90,8 +103,24 @@ class Together:
 
 def put_together(y: Array, u: ArrayLike, active: NDArray[np.bool_]) -> Together:
     """Return y, qdd and tau: what was found, and where that and what was given belong."""
+    if type(y) is type(u) is np.ndarray and u.dtype is y.dtype:
+        return Together(y, u.copy(), active)
     given = symbols(u) if is_symbolic(u) or is_symbolic(y) else np.array(u, dtype=np.float64)  # a copy: u is the user's
     return Together(y, given, active)
+
+
+def hybrid_answer(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> HybridDynamics:
+    """Return the whole answer of `Mechanism.hybrid_dynamics`."""
+    y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
+    return HybridDynamics(put_together(y, u, mech.active_mask))
 
 
 def hybrid_dynamics(
@@ -109,15 +138,22 @@ def hybrid_dynamics(
 
     `drive` is one of `mechanism.tables.tables_of`; `name` is what messages call u.
     """
-    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base)
+    if are_plain_rows(q, qd, u, wrench, base, threads):
+        y = np.empty(q.shape)  # type: ignore[union-attr]
+        if rows_filled(mech, drive, _VALUES, (q, qd, u, y), threads):  # type: ignore[arg-type]
+            return y
+    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base, finite=False)
     return samples.shaped(_run(mech, samples, threads, drive))
 
 
-def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
-    from cstormpy.dynamics.lines import filled
-    from cstormpy.dynamics.tracing import Question, answer_symbols
-    from cstormpy.mechanism.tables import tables_of
+def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any) -> bool:
+    """Tell whether these may be arrays of rows that need no reading: the line itself looks at them."""
+    if not (type(q) is type(qd) is type(u) is np.ndarray and wrench is None and base is None):
+        return False
+    return q.ndim == 2 and len(q) >= layout.LANES and (type(threads) is int or threads is None)
 
+
+def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
     out = samples.room(mech.n)
     thread_count(threads)
     question = Question.of_samples(mech, samples)
@@ -126,6 +162,7 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
         return out
     if samples.count == 0 or filled(mech, drive, question, samples, (out,), threads):
         return out
+    refuse_non_finite_samples(mech, samples)
     from cstormpy.kernels import entries_hybrid as entries
 
     if samples.one_at_rest:
@@ -146,12 +183,12 @@ def hybrid_evaluator(
 
     `Mechanism.hybrid_evaluator` says more.
     """
-    from cstormpy.dynamics.lines import prepared
-    from cstormpy.dynamics.tracing import Question
-
     loads = read_loads(mech, wrench)
     questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
-    y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)
+    ways = [carefully, carefully]
+    if not mech.symbolic:
+        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+    y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
@@ -166,9 +203,14 @@ def hybrid_evaluator(
         parts = empty(three)
         if whole(q, qd, u, parts) == 0:
             return HybridDynamics(parts)
-        return HybridDynamics(put_together(hybrid_dynamics(mech, q, qd, u, wrench), u, mech.active_mask))
+        return hybrid_answer(mech, q, qd, u, wrench)
 
     return evaluate, answer
+
+
+def carefully(*_: Array) -> int:
+    """Fill nothing: what is asked of a mechanism of symbols is read and answered with care."""
+    return WRONG
 
 
 def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
@@ -180,6 +222,8 @@ def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
     behind = handle.all_three if answers == "whole" else handle.y_only
 
     def call(q: Array, qd: Array, u: Array, y: Array, _alive: Handle = handle) -> int:
+        if type(q) is not np.ndarray or q.ndim != 1:
+            return WRONG  # numba takes its time to say so
         try:
             return int(kernel(behind, q, qd, u, y))
         except Exception:  # numba has many ways to say that it does not know a type

@@ -16,10 +16,10 @@ from cstormpy.dynamics.border import link_index, read_samples
 from cstormpy.dynamics.pose_search import Found, Search, Tip
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import OneDofJoint, Prismatic, Revolute
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
+    from cstormpy.mechanism.joints import OneDofJoint
 
 Array = NDArray[np.float64]
 
@@ -98,19 +98,19 @@ def _tip(
     index = link_index(mech, link)
     way = _way(mech, index)
     moving = np.array([k for k in range(mech.n) if mech.joint_links[k] in way], dtype=np.int64)
-    joints = [mech.links[mech.joint_links[k]].joint for k in moving]
+    joints = [mech.freedoms[k] for k in moving]
     frame = None if tool is None else _tool(tool)
     size = _reach(mech, way, frame) if length is None else checks.positive(length, "length")
     ranges = [_range(joint) if limits else (-np.inf, np.inf) for joint in joints]
     low, high = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
-    winds = np.array([isinstance(joint, Revolute) for joint in joints], dtype=bool)
-    scale = np.array([size if isinstance(joint, Prismatic) else 1.0 for joint in joints])
+    winds = np.array([joint.winds for joint in joints], dtype=bool)
+    scale = np.array([1.0 if joint.turns else size for joint in joints])
     carried = None if frame is None else (frame, lie.Ad(lie.inverse(frame)))
     return Tip(mech, index, carried, moving, low, high, winds, scale, _asked(mask), size, _tolerance(tolerance))
 
 
-def _range(joint: object) -> tuple[float, float]:
-    limits = joint.limits if isinstance(joint, OneDofJoint) else None
+def _range(joint: OneDofJoint) -> tuple[float, float]:
+    limits = joint.limits
     return (-np.inf, np.inf) if limits is None or limits.position is None else limits.position
 
 

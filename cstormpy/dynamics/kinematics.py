@@ -65,11 +65,9 @@ def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads:
 
 def _places_on_path(mech: Mechanism, link: int) -> NDArray[np.int64]:
     """Return, for each coordinate, its place on the way from the base to a link, or -1."""
-    coordinate = {int(moved): k for k, moved in enumerate(mech.joint_links)}
-    path = []
+    path: list[int] = []
     while link >= 0:
-        if link in coordinate:
-            path.append(coordinate[link])
+        path += np.flatnonzero(mech.joint_links == link)[::-1].tolist()
         link = int(mech.parents[link])
     places = np.full(mech.n, -1)
     places[path[::-1]] = np.arange(len(path))

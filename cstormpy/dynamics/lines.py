@@ -8,26 +8,25 @@ mechanisms have no line: building would take seconds, and their code no longer f
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.dynamics.running import Part, run_parts
-from cstormpy.dynamics.tracing import Question, folded, hybrid_routine
-from cstormpy.graph.calls import caller
+from cstormpy.dynamics.running import run_parts
+from cstormpy.dynamics.tracing import LARGEST, Question, hybrid_routine
+from cstormpy.graph.calls import batch_caller, caller
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import Tables, tables_of
+from cstormpy.mechanism.tables import Tables, folded, tables_of
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.border import Samples
@@ -37,19 +36,16 @@ Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 
-__all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared"]
+__all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared", "rows_filled"]
 
-#: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
-#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
-LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
 #: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
 #: joints: rough, as they only decide when to begin.
 _BUILDING = 6e-5
 _OPERATIONS = {False: (400, 8), True: (500, 130)}
-#: Seconds by which a line is faster than the loops, for each of its operations and each sample.
-_GAIN = {"one": 3e-11, "rows": 4e-11}
+#: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).
+_GAIN = {("one", False): 3e-11, ("one", True): 3e-11, ("rows", False): 1e-10, ("rows", True): 1.6e-10}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
-_SHORT = {"one": 0.1, "rows": 0.25}
+_SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
 _BATCH = 256
 #: Samples that a diagram asks for: as many as make any line pay.
@@ -67,6 +63,7 @@ class Line:
         self._key = b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), question.name.encode()])
         self._machines: dict[str, Machine] = {}
         self._asked = {"one": 0, "rows": 0}
+        self._looked = {"one": 0, "rows": 0}
         self._routine: Routine | None = None
         self._building = threading.Lock()
 
@@ -91,11 +88,13 @@ class Line:
     def _pays(self, kind: str, eager: bool) -> bool:
         each, pair = _OPERATIONS[self._question.sensitivities]
         operations = each * self._n + pair * self._n * self._n
-        cost = _BUILDING * operations
-        if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * _GAIN[kind] > cost:
+        cost, gain = _BUILDING * operations, _GAIN[kind, self._question.sensitivities]
+        if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * gain > cost:
             return True
-        if is_kept(self._file(kind), self._key):
-            return True
+        if self._asked[kind] >= 2 * self._looked[kind]:  # looking costs more than a few samples
+            self._looked[kind] = self._asked[kind]
+            if is_kept(self._file(kind), self._key):
+                return True
         if "cstormpy.kernels.compiling" in sys.modules or _Spent.seconds + cost > _LOOPS:
             return False
         return True
@@ -111,7 +110,7 @@ class Line:
 
     def _text(self, kind: str) -> str:
         routine = self._traced()
-        return text_for_rows(routine) if kind == "rows" else text_for_one(routine, self.shapes)
+        return text_for_rows(routine, self.shapes) if kind == "rows" else text_for_one(routine, self.shapes)
 
     def _traced(self) -> Routine:
         if self._routine is None:
@@ -139,21 +138,10 @@ class Line:
         machine = self.machine("one", 1, eager)
         return None if machine is None else caller(machine, self._question.name, [T], list(self.shapes.values()))
 
-    def part(self, T: Array, arrays: tuple[Array, ...]) -> Part | None:
-        """Return the function that fills some rows of the arrays, of which there are `LANES` at least."""
-        count = len(arrays[0])
+    def batch_caller(self, T: Array, count: int) -> Callable[..., int] | None:
+        """Return the built-in function that answers for rows, as many as that and probably more."""
         machine = self.machine("rows", count, eager=count >= _BATCH)
-        if machine is None:
-            return None
-        places = [ctypes.c_void_p(a.ctypes.data) for a in (T, *arrays)]
-        kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * len(places), ctypes.c_int64, ctypes.c_int64)
-        function = kind(machine.address(f"{self._question.name}_rows"))
-
-        def fill(start: int, stop: int, _alive: Any = (machine, T, arrays)) -> tuple[int, int]:
-            bad = function(*places, start, stop)
-            return (bad, 1) if bad >= 0 else (-1, 0)
-
-        return fill
+        return None if machine is None else batch_caller(machine, self._question.name, [T], list(self.shapes.values()))
 
 
 class _Spent:
@@ -189,27 +177,56 @@ def filled(
 
     What is wrong with a sample the loops find out.
     """
-    tables = tables_of(mech, drive)
     given = [*samples.rows.values()]
     given += [np.broadcast_to(a, (samples.count, a.shape[1])) for a in (samples.wrench, samples.base) if len(a)]
     if samples.count == 1:
         call = prepared(mech, drive, question)
         return call is not None and call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
-    line = line_for(tables, question)
-    if samples.count < LANES:
-        return _few(line, tables.T, given, outputs)
-    part = line.part(tables.T, tuple(np.ascontiguousarray(a) for a in (*given, *outputs)))
-    if part is None:
+    if not _has_rows(mech, drive, question, samples.count):
         return False
-    return run_parts(part, (question.name, tables.T.size, tables.N.size), samples.count, threads)[1] == 0
+    if samples.count < LANES:
+        return _few(mech, drive, question, given, outputs)
+    return rows_filled(mech, drive, question, (*map(np.ascontiguousarray, given), *outputs), threads)
 
 
-def _few(line: Line, T: Array, given: list[Array], outputs: tuple[Array, ...]) -> bool:
+def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bool:
+    """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
+    key = "rows", drive, question
+    if key not in mech._cache:
+        tables = tables_of(mech, drive)
+        call = line_for(tables, question).batch_caller(tables.T, count)
+        if call is None:
+            return False
+        mech._cache[key] = call
+    return True
+
+
+def rows_filled(
+    mech: Mechanism, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
+) -> bool:
+    """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
+
+    They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
+    """
+    call: Callable[..., int] | None = mech._cache.get(("rows", drive, question))
+    if call is None:
+        return False
+    count = len(arrays[0])
+    if threads == 1:
+        return call(*arrays, 0, count) == -1
+
+    def part(start: int, stop: int, fill: Callable[..., int] = call) -> tuple[int, int]:
+        bad = fill(*arrays, start, stop)
+        return bad, int(bad != -1)
+
+    return run_parts(part, (question.name, mech.n, len(mech.links)), count, threads)[1] == 0
+
+
+def _few(mech: Mechanism, drive: str, question: Question, given: list[Array], outputs: tuple[Array, ...]) -> bool:
     """Do so with fewer samples than lanes, the last of which is repeated."""
     rows = np.minimum(np.arange(LANES), len(outputs[0]) - 1)
     room = [np.empty((LANES, *a.shape[1:])) for a in outputs]
-    part = line.part(T, (*(a[rows] for a in given), *room))
-    if part is None or part(0, LANES)[1] != 0:
+    if not rows_filled(mech, drive, question, (*(a[rows] for a in given), *room)):
         return False
     for a, found in zip(outputs, room, strict=True):
         a[:] = found[: len(a)]

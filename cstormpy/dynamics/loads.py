@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.graph.nodes import where
+
 Array = NDArray[np.float64]
 
 __all__ = ["Wrenches", "dead_load", "link_wrench", "pulse", "stop_torque", "wrap"]
@@ -35,13 +37,8 @@ def link_wrench(rotation: Array, point: Array, wrench: Array) -> Array:
     >>> link_wrench(np.eye(3), np.array([1.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.0, 0.0, 2.0, 0.0])).tolist()
     [0.0, 0.0, 2.0, 0.0, 2.0, 0.0]
     """
-    moved = np.empty(6)
-    moment, force = rotation @ wrench[:3], rotation @ wrench[3:]
-    moved[0] = moment[0] + point[1] * force[2] - point[2] * force[1]
-    moved[1] = moment[1] + point[2] * force[0] - point[0] * force[2]
-    moved[2] = moment[2] + point[0] * force[1] - point[1] * force[0]
-    moved[3:] = force
-    return moved
+    force = rotation @ wrench[3:]
+    return np.concatenate([rotation @ wrench[:3] + np.cross(point, force), force])
 
 
 def dead_load(point: Array, wrench: Array) -> Array:
@@ -136,9 +133,8 @@ def pulse(t: float, begin: float, end: float, smooth: bool) -> float:
     >>> round(pulse(1.25, 1.0, 2.0, True), 12)
     0.5
     """
-    if not begin <= t < end:
-        return 0.0
-    return math.sin(math.pi * (t - begin) / (end - begin)) ** 2 if smooth else 1.0
+    height = np.sin(math.pi * (t - begin) / (end - begin)) ** 2 if smooth else 1.0
+    return where((t >= begin) & (t < end), height, 0.0)
 
 
 def stop_torque(q: Array, qd: Array, low: Array, high: Array, stiffness: Array, damping: Array, depth: float) -> Array:
@@ -191,8 +187,6 @@ def wrap(q: Array, centre: Array, turn: Array) -> Array:
     """
     away = q - centre
     outside = (away > 0.5 * turn) | (away <= -0.5 * turn)
-    if not outside.any():
-        return q.copy()
     finite = np.where(outside, turn, 1.0)
     turns = np.where(outside, np.ceil(away / finite - 0.5), 0.0)
     return np.where(outside, q - turns * finite, q)

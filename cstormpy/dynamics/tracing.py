@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.graph import Graph
+from cstormpy.errors import InvalidValue
+from cstormpy.graph import Graph, Node, require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout as at
@@ -23,6 +24,7 @@ from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.vector import add, cross
+from cstormpy.mechanism.tables import folded
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.border import Samples
@@ -30,10 +32,23 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.mechanism.tables import Tables
 
-__all__ = ["Question", "answer_symbols", "folded", "hybrid_routine", "hybrid_values", "run_on_symbols"]
+__all__ = ["LARGEST", "Question", "TooLarge", "answer_symbols", "hybrid_routine", "hybrid_values", "run_on_symbols"]
 
-#: Numbers of a mechanism that fold.
-FOLDING = (0.0, 1.0, -1.0)
+#: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
+#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
+LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
+
+
+class TooLarge(InvalidValue):
+    """A mechanism has so many joints that writing down what it computes would take seconds."""
+
+    @classmethod
+    def refuse(cls, N: NDArray[np.int64], sensitivities: bool = False) -> None:
+        """Raise it for a mechanism that has more joints than a straight line of one sample pays for."""
+        joints, most = int(N[at.N_COUNT]), LARGEST["one", sensitivities]
+        if joints > most:
+            what = "its sensitivities are" if sensitivities else "it is"
+            raise cls(f"mechanism: has {joints} joints, and {what} written down for at most {most}")
 
 
 @dataclass(frozen=True)
@@ -75,15 +90,21 @@ class Question:
 
 
 class _Scratch(dict[int, Any]):
-    """Scratch memory of symbols, zero where nothing was written."""
+    """Scratch memory of symbols, zero where nothing was written.
+
+    `rows` is how many numbers the rows of nodes take; `outward` counts the nodes of the graph that there were when the
+    first joint was closed, which belong to the recursion's way outwards.
+    """
+
+    rows = outward = 0
+
+    def __setitem__(self, key: int, x: Any) -> None:
+        if key % at.ROW == at.RES and key < self.rows and not self.outward and isinstance(x, Node):
+            self.outward = len(x.graph.nodes)
+        super().__setitem__(key, x)
 
     def __missing__(self, key: int) -> float:
         return 0.0
-
-
-def folded(T: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return which numbers fold, and into what: NaN for those that stay inputs."""
-    return np.where(np.isin(T, FOLDING), T, np.nan)
 
 
 def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Question) -> Routine:
@@ -102,8 +123,10 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
     if question.moving_base:
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
-    outputs, status = hybrid_values(numbers, N, question, **given)
-    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status)
+    W = _Scratch()
+    outputs, status = hybrid_values(numbers, N, question, **given, W=W)
+    late = 0 if question.sensitivities else W.outward
+    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True, late=late)
 
 
 def hybrid_values(
@@ -115,11 +138,13 @@ def hybrid_values(
     u: Any,
     wrench: Any = None,
     base: Any = None,
+    W: _Scratch | None = None,
 ) -> tuple[dict[str, list[Any]], Any]:
     """Return what answers a question, by the names of the arrays that hold it, and the status; all may be symbols."""
     structure = [int(k) for k in N]
     structure[at.N_DEEP] = 0  # all columns side by side
-    W = _Scratch()
+    W = _Scratch() if W is None else W
+    W.rows = at.ROW * (structure[at.N_COUNT] + 1)
     coordinates = {i: structure[node(i)[0] + at.N_COORDINATE] for i in range(1, structure[at.N_COUNT] + 1)}
     for i, j in coordinates.items():
         W[i * at.ROW + at.Q], W[i * at.ROW + at.QD], W[i * at.ROW + at.U] = q[j], qd[j], u[j]
@@ -142,21 +167,40 @@ def hybrid_values(
 
 
 def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs: tuple[Any, ...]) -> None:
-    """Fill outputs with what one sample of symbols gives; the numbers of the mechanism are constants in it."""
+    """Fill outputs with what one sample of symbols gives; so may the numbers of the mechanism be.
+
+    Where the kernels would report a failure, what is written down does, see `graph.require_zero`.
+
+    Raises
+    ------
+    TooLarge
+    """
+    TooLarge.refuse(tables.N, question.sensitivities)
     given = {name: row[0] for name, row in zip(("q", "qd", "u"), samples.rows.values(), strict=True)}
     if len(samples.wrench):
         given["wrench"] = samples.wrench[0]
     if len(samples.base):
         given["base"] = samples.base[0]
-    found, _ = hybrid_values([float(x) for x in tables.T], tables.N, question, **given)
+    found, status = hybrid_values(_numbers(tables), tables.N, question, **given)
+    require_zero(status)
     for out, values in zip(outputs, found.values(), strict=True):
         out[0] = np.array(values, dtype=object).reshape(out.shape[1:])
 
 
 def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> None:
-    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python."""
-    N = [int(k) for k in tables.N]
-    entry.function([float(x) for x in tables.T], N, _Scratch(), *arguments, 0, 1)
+    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python.
+
+    Raises
+    ------
+    TooLarge
+    """
+    TooLarge.refuse(tables.N)
+    entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
+
+
+def _numbers(tables: Tables) -> list[Any]:
+    """Return the numbers of a mechanism, each a float or a symbol."""
+    return tables.T.tolist()
 
 
 def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], answers: str) -> list[Any]:

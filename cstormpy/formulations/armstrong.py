@@ -162,10 +162,10 @@ def velocity_sweep(tree: Tree, body: Bodies, q: Array, qd: Array) -> Velocity:
         v.A[i] = R.T
         v.omega[i] = R.T @ omega_P
         v.b[i] = R.T @ cross(omega_P, cross(omega_P, v.l[i]))  # (c)
-        if tree.kinds[i] == "revolute":
+        if tree.turns[i]:
             v.omega[i] = v.omega[i] + e * qd[i]
             v.c[i] = cross(v.omega[i], e * qd[i])  # (c)
-        elif tree.kinds[i] == "prismatic":
+        elif tree.slides[i]:
             v.b[i] = v.b[i] + 2 * cross(v.omega[i], e * qd[i])  # (c)
     return v
 
@@ -180,8 +180,8 @@ def law_sweep(tree: Tree, body: Bodies, v: Velocity, net: Array, force: Array, m
         law.M[i], law.G[i], law.K[i], law.p[i], law.t[i] = M, G, K, p - force[i], t - moment[i]
     for i in reversed(tree.outward):
         own = Law(*(part[i] for part in law))
-        if tree.kinds[i] != "fixed":
-            g, k, D, left = at_joint(own, tree.kinds[i], tree.axis[i], net[i])
+        if tree.moves[i]:
+            g, k, D, left = at_joint(own, tree.turns[i], tree.axis[i], net[i])
             D = divisor(tree, i, D)
             joint.g[i], joint.k[i], joint.D[i], joint.left[i] = g, k, D, left
             own = freed(own, g, k, D, left)
@@ -204,9 +204,9 @@ def alone(m: Any, I: Array, s: Array, omega: Array) -> Law:
     return Law(m * np.eye(3), -m * skew(s), I - m * skew(s) @ skew(s), p, t)  # (b)
 
 
-def at_joint(law: Law, kind: str, e: Array, net: Any) -> tuple[Array, Array, Any, Any]:
+def at_joint(law: Law, turns: bool, e: Array, net: Any) -> tuple[Array, Array, Any, Any]:
     """Return g, k, D less the armature, and what is left of the torque when nothing accelerates."""
-    if kind == "revolute":
+    if turns:
         g, k = law.G @ e, law.K @ e  # (d)
         return g, k, e @ k, net - e @ law.t  # (d), (e)
     g, k = law.M @ e, law.G.T @ e  # (d)
@@ -243,10 +243,10 @@ def acceleration_sweep(tree: Tree, v: Velocity, joint: Joint) -> Array:
         P, e = tree.P[i], tree.axis[i]
         alpha[i] = v.A[i] @ alpha[P] + v.c[i]  # (c)
         a[i] = v.A[i] @ (a[P] + cross(alpha[P], v.l[i])) + v.b[i]  # (c)
-        if tree.kinds[i] == "fixed":
+        if not tree.moves[i]:
             continue
         qdd[i] = (joint.left[i] - joint.g[i] @ a[i] - joint.k[i] @ alpha[i]) / joint.D[i]  # (e)
-        if tree.kinds[i] == "revolute":
+        if tree.turns[i]:
             alpha[i] = alpha[i] + e * qdd[i]
         else:
             a[i] = a[i] + e * qdd[i]

@@ -81,7 +81,7 @@ def inverse_dynamics(
             D[i] = D[i] - Psi[i] @ W[i].T  # extension
         for c in tree.C[i]:
             D[i] = D[i] + T[c] @ D[c]  # (17)
-        if tree.kinds[i] != "fixed":
+        if tree.moves[i]:
             tau[i] = trace(dW[i], D[i])  # (16)
             tau[i] = tau[i] + joint_torque(tree, i, q[i], qd[i], qdd[i])  # extension
     return tau[tree.joint_links]
@@ -100,7 +100,7 @@ def outward(tree: Tree, body: Frames, q: Array, qd: Array, qdd: Array) -> tuple[
         W[i] = W[P] @ T[i]  # (12)
         Wd[i] = Wd[P] @ T[i]  # (13)
         Wdd[i] = Wdd[P] @ T[i]  # (14)
-        if tree.kinds[i] != "fixed":
+        if tree.moves[i]:
             dT, ddT = body.T(i, q[i], 1), body.T(i, q[i], 2)
             dW[i] = W[P] @ dT
             Wd[i] = Wd[i] + dW[i] * qd[i]  # (13)

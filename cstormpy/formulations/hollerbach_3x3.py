@@ -98,7 +98,7 @@ def inverse_dynamics(
         for c in tree.C[j]:
             e[j] = e[j] + e[c]  # (f)
             D[j] = D[j] + at.A[c] @ D[c] + np.outer(at.d[c], e[c])  # (g)
-        if tree.kinds[j] != "fixed":
+        if tree.moves[j]:
             tau[j] = trace(at.dW[j], D[j]) + at.dp[j] @ e[j]  # (e)
             tau[j] = tau[j] + joint_torque(tree, j, q[j], qd[j], qdd[j])  # extension
     return tau[tree.joint_links]
@@ -129,7 +129,7 @@ def outward(tree: Tree, body: Frames, q: Array, qd: Array, qdd: Array) -> Motion
         Wd[i] = Wd[P] @ A[i]  # (b)
         Wdd[i] = Wdd[P] @ A[i]  # (c)
         pdd[i] = pdd[P] + Wdd[P] @ d[i]  # (d)
-        if tree.kinds[i] != "fixed":
+        if tree.moves[i]:
             (dA, dd), (ddA, ddd) = halves(body.T(i, q[i], 1)), halves(body.T(i, q[i], 2))
             dW[i], dp[i], square = W[P] @ dA, W[P] @ dd, qd[i] * qd[i]
             Wd[i] = Wd[i] + dW[i] * qd[i]  # (b)

@@ -66,9 +66,9 @@ class Frames(NamedTuple):
 def frames(tree: Tree) -> Frames:
     """Return the links of a tree in matrices."""
     turn, slide = np.zeros_like(tree.pose), np.zeros_like(tree.pose)
-    for i, kind in enumerate(tree.kinds):
+    for i in range(len(tree.P)):
         w, v = tree.screw[i, :3], tree.screw[i, 3:]
-        along = {"prismatic": v, "screw": w * (w @ v)}.get(kind, 0 * v)
+        along = v if tree.slides[i] else w * (w @ v) if tree.screws[i] else 0 * v
         turn[i, :3, :3], turn[i, :3, 3], slide[i, :3, 3] = hat(w), v - along, along
     J = np.array([inertia_matrix(*body) for body in zip(tree.mass, tree.com, tree.inertia, strict=True)])
     return Frames(

@@ -114,11 +114,11 @@ def place(tree: Tree, q: Array, wrench: Array | None = None) -> Space:
 def displacement(tree: Tree, i: int, q: Any) -> tuple[Array, Array]:
     """Return the rotation and the translation by which the joint of link i moves its frame, in the frame at q = 0."""
     S, e, c = tree.screw[i], tree.axis[i], tree.point[i]
-    if tree.kinds[i] in ("fixed", "prismatic"):
+    if not tree.turns[i]:
         return np.eye(3), S[3:] * q
     turn = rotation(e, q)
     slide = c - turn @ c if c.any() else np.zeros(3)  # the point on the axis stays
-    if tree.kinds[i] == "screw":
+    if tree.screws[i]:
         slide = slide + e * (e @ S[3:]) * q  # e · v is the pitch
     return turn, slide
 
@@ -327,7 +327,7 @@ def articulated_body(
         I_A[i], p[i] = I[i], times_dual(v[i], I[i] @ v[i]) - f_x[i]  # "Inertia & Bias forces (3)", f + f^E
     for i in reversed(tree.outward):
         I_a, p_a = I_A[i], p[i] + I_A[i] @ c[i]
-        if tree.kinds[i] != "fixed":
+        if tree.moves[i]:
             Is[i] = I_A[i] @ s[i]
             sIs[i] = divisor(tree, i, s[i] @ Is[i])
             left[i] = tau[i] - joint_torque(tree, i, q[i], qd[i]) - s[i] @ p_a  # Q - s · (I^A c + p)
@@ -340,7 +340,7 @@ def articulated_body(
     a[-1, 3:] = -tree.gravity
     for i in tree.outward:
         a_b = a[tree.P[i]]
-        if tree.kinds[i] != "fixed":
+        if tree.moves[i]:
             qdd[i] = (left[i] - Is[i] @ a_b) / sIs[i]  # "Joint acceleration (2)"
         a[i] = a_b + c[i] + s[i] * qdd[i]  # (V)
     return qdd[tree.joint_links]

@@ -21,8 +21,8 @@ u, v              u, v                joints with prescribed acceleration; with 
 
 Departures from the print:
 
-1. Joints have one freedom, the only ones that a mechanism has: S is a column that does not depend on q, Ṡ = 0, and
-   S'ÎS is a number. A fixed joint has S = 0 and is one of u.
+1. Joints have one freedom (`kim_joints` has the others): S is a column that does not depend on q, Ṡ = 0, and S'ÎS is
+   a number. A fixed joint has S = 0 and is one of u.
 2. The motor's other torques are added to τ (u) or subtracted from it (v); the armature adds to S'ÎS of v.
 3. (34) is solved, not inverted. M and b are found by Table 2.
 """
@@ -319,7 +319,7 @@ def forward_dynamics(
     array([-19.62])
     """
     system = read_system(mech)
-    free = system._replace(u=np.array([kind == "fixed" for kind in system.tree.kinds]))
+    free = system._replace(u=~np.array(system.tree.moves))
     q, qd, tau = (by_link(system.tree, name, x) for name, x in (("q", q), ("qd", qd), ("tau", tau)))
     return table_4(free, q, qd, tau, wrenches(system.tree, wrench)).qdd[system.tree.joint_links]
 

@@ -308,18 +308,18 @@ def with_joint(tree: Tree, d: Direction, i: int, field: str, dx: Array) -> Direc
     if field in TERMS:
         return d._replace(dterms={**d.dterms, field: d.dterms[field] + dx * (np.arange(len(tree.P)) == i)})
     e, c, S, dS = tree.axis[i], tree.point[i], tree.screw[i], d.dS.copy()
-    if field == "pitch" and tree.kinds[i] != "screw":
+    if field == "pitch" and not tree.screws[i]:
         raise unknown_name(f"{tree.joints[i]!r}: parameter", field, [name for name in JOINT_SHAPES if name != "pitch"])
     if field == "axis":
         de = dx - e * (e @ dx)  # an axis is normalised
-        if tree.kinds[i] == "prismatic":
+        if tree.slides[i]:
             dS[i, 3:] += de
         else:
             dS[i, :3] += de
             dS[i, 3:] += cross(c, de) + (e @ S[3:]) * de
     elif field == "pitch":
         dS[i, 3:] += dx * e
-    elif tree.kinds[i] != "prismatic":
+    elif not tree.slides[i]:
         dS[i, 3:] += cross(dx, e)
     return d._replace(dS=dS)
 

@@ -137,23 +137,21 @@ def outward_sweep(tree: Tree, body: Bodies, q: Array, qd: Array, qdd: Array) -> 
         P = tree.P[i]
         R, l[i] = turned(tree, body, i, q[i])
         A[i] = R.T
-        omega[i], alpha[i], a[i] = motion_step(
-            tree.kinds[i], A[i], l[i], tree.axis[i], omega[P], alpha[P], a[P], qd[i], qdd[i]
-        )
+        omega[i], alpha[i], a[i] = motion_step(tree, i, A[i], l[i], omega[P], alpha[P], a[P], qd[i], qdd[i])
         F[i], N[i] = force_step(tree.mass[i], tree.inertia[i], body.s[i], omega[i], alpha[i], a[i])
     return motion
 
 
 def motion_step(
-    kind: str, A: Array, l: Array, e: Array, omega_P: Array, alpha_P: Array, a_P: Array, qd: Any, qdd: Any
+    tree: Tree, i: int, A: Array, l: Array, omega_P: Array, alpha_P: Array, a_P: Array, qd: Any, qdd: Any
 ) -> tuple[Array, Array, Array]:
     """Step 1 at one link: return ω, ω̇, v̇ from those of its parent."""
-    omega, alpha = A @ omega_P, A @ alpha_P  # (a), (b)
+    e, omega, alpha = tree.axis[i], A @ omega_P, A @ alpha_P  # (a), (b)
     a = A @ (a_P + cross(alpha_P, l) + cross(omega_P, cross(omega_P, l)))  # (c)
-    if kind == "revolute":
+    if tree.turns[i]:
         omega = omega + e * qd  # (a)
         alpha = alpha + e * qdd + cross(omega, e * qd)  # (b)
-    elif kind == "prismatic":
+    elif tree.slides[i]:
         a = a + e * qdd + 2 * cross(omega, e * qd)  # (c)
     return omega, alpha, a
 
@@ -180,4 +178,4 @@ def inward_sweep(tree: Tree, body: Bodies, motion: Motion, force: Array, moment:
 
 def projected(tree: Tree, i: int, f: Array, n: Array) -> Any:
     """Return what the motor of link i bears of the force and moment at its joint, in the same axes."""
-    return tree.axis[i] @ (n if tree.kinds[i] == "revolute" else f)  # (h)
+    return tree.axis[i] @ (n if tree.turns[i] else f)  # (h)

@@ -16,7 +16,8 @@ from cstormpy.arrays import Shape, complex_array
 from cstormpy.errors import InvalidType, InvalidValue, SingularInertia
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.mechanism import Link, Mechanism
+    from cstormpy.mechanism.joints import OneDofJoint
 
 Array: TypeAlias = NDArray[Any]  # float64, complex128 when an argument is complex, or objects
 
@@ -70,7 +71,11 @@ class Tree(NamedTuple):
 
     names: list[str]  # of the links
     joints: list[str]  # by link, the name of its joint
-    kinds: list[str]  # "revolute", "prismatic", "screw" or "fixed"
+    kinds: list[str]  # what the joint calls its type
+    moves: list[bool]  # whether the joint has a coordinate
+    turns: list[bool]  # whether that is an angle: of a hinge or a screw
+    slides: list[bool]  # whether it is a length
+    screws: list[bool]  # whether the joint turns and slides
     outward: list[int]  # all links, every parent before its children
     P: list[int]  # parent; -1 is the base
     C: list[list[int]]  # children
@@ -96,9 +101,7 @@ def read_tree(mech: Mechanism) -> Tree:
     terms["friction_velocity"][:] = 1.0  # of fixed joints, where friction is 0
     active = np.ones(n, dtype=bool)
     for k, i in enumerate(mech.joint_links):
-        joint = links[i].joint
-        if joint.dof != 1:
-            raise InvalidType(f"link {links[i].name!r}: expected joints of one coordinate, got {joint.dof}")
+        joint = only_freedom(links[i])
         screw[i], axis[i], point[i], active[i] = joint.screw, joint.axis, joint.point, mech.active_mask[k]
         for t in TERMS:
             terms[t][i] = getattr(joint, t)
@@ -107,6 +110,10 @@ def read_tree(mech: Mechanism) -> Tree:
         names=[link.name for link in links],
         joints=[link.joint_name for link in links],
         kinds=[link.joint.kind for link in links],
+        moves=[link.joint.dof > 0 for link in links],
+        turns=[any(f.turns for f in link.joint.freedoms) for link in links],
+        slides=[any(not f.turns for f in link.joint.freedoms) for link in links],
+        screws=["pitch" in link.joint.required for link in links],
         outward=depth_first(P, C),
         P=P,
         C=C,
@@ -124,6 +131,13 @@ def read_tree(mech: Mechanism) -> Tree:
     )
 
 
+def only_freedom(link: Link) -> OneDofJoint:
+    """Return the joint of a link, or refuse one of several coordinates."""
+    if link.joint.dof != 1:
+        raise InvalidType(f"link {link.name!r}: expected joints of one coordinate, got {link.joint.dof}")
+    return link.joint.freedoms[0]
+
+
 def depth_first(P: list[int], C: list[list[int]]) -> list[int]:
     """Return all links, every parent before its children, one branch to its end before the next."""
     order, stack = [], [i for i, p in enumerate(P) if p < 0][::-1]
@@ -134,10 +148,10 @@ def depth_first(P: list[int], C: list[list[int]]) -> list[int]:
 
 
 def admit(tree: Tree, whose: str, kinds: Sequence[str]) -> None:
-    """Refuse, by name, a joint of a kind that an algorithm does not know."""
+    """Refuse, by name, a joint of a kind that an algorithm does not know; the last that it knows is the weld."""
     for joint, kind in zip(tree.joints, tree.kinds, strict=True):
         if kind not in kinds:
-            known = " and ".join(k for k in kinds if k != "fixed")
+            known = " and ".join(kinds[:-1])
             raise InvalidValue(f"joint {joint!r}: is a {kind} joint; {whose} admits {known} joints only")
 
 
@@ -184,8 +198,7 @@ class Bodies(NamedTuple):
 
 def bodies(tree: Tree) -> Bodies:
     """Return the links of a tree from reference points on their axes; a slide's is the link's origin."""
-    turning = np.array([kind in ("revolute", "screw") for kind in tree.kinds])
-    c = np.where(turning[:, None], tree.point, 0.0)
+    c = np.where(np.array(tree.turns)[:, None], tree.point, 0.0)
     R0, p0 = tree.pose[:, :3, :3], tree.pose[:, :3, 3]
     below = np.array([c[p] if p >= 0 else np.zeros(3) for p in tree.P])
     l0 = p0 + np.array([R @ x for R, x in zip(R0, c, strict=True)]) - below
@@ -208,9 +221,9 @@ def rotation(e: Array, q: Any) -> Array:
 
 def turned(tree: Tree, body: Bodies, i: int, q: Any) -> tuple[Array, Array]:
     """Return R, the link's axes in the parent's, and l, its reference point from the parent's, in the parent's axes."""
-    if tree.kinds[i] == "revolute":
+    if tree.turns[i]:
         return body.R0[i] @ rotation(tree.axis[i], q), body.l0[i]
-    if tree.kinds[i] == "prismatic":
+    if tree.slides[i]:
         return body.R0[i], body.l0[i] + body.R0[i] @ tree.axis[i] * q
     return body.R0[i], body.l0[i]  # fixed
 

@@ -120,7 +120,7 @@ def outward(
     for i in tree.outward:
         P, z, s = tree.P[i], tree.axis[i], body.s[i]
         R[i], l[i] = turned(tree, body, i, q[i])
-        w[i], wd[i], ad[i] = step(tree.kinds[i], R[i].T, l[i], z, w[P], wd[P], ad[P], qd[i], qdd[i])
+        w[i], wd[i], ad[i] = step(tree, i, R[i].T, l[i], z, w[P], wd[P], ad[P], qd[i], qdd[i])
         vd = ad[i] + cross(wd[i], s) + cross(w[i], cross(w[i], s))
         F[i], moment = total_force(tree.mass[i], tree.inertia[i], w[i], wd[i], vd)
         N[i] = cross(s, F[i]) + moment
@@ -128,15 +128,15 @@ def outward(
 
 
 def step(
-    kind: str, Rt: Array, l: Array, z: Array, w_P: Array, wd_P: Array, ad_P: Array, qd: Any, qdd: Any
+    tree: Tree, i: int, Rt: Array, l: Array, z: Array, w_P: Array, wd_P: Array, ad_P: Array, qd: Any, qdd: Any
 ) -> tuple[Array, Array, Array]:
     """Return ω, ω̇ and the acceleration of the reference point of a link from its parent's; Rt is R transposed."""
     w, wd = Rt @ w_P, Rt @ wd_P
     ad = Rt @ (ad_P + cross(wd_P, l) + cross(w_P, cross(w_P, l)))
-    if kind == "revolute":
+    if tree.turns[i]:
         w = w + z * qd  # (3.14)
         wd = wd + z * qdd + cross(w, z * qd)  # rate of (3.14), with (A.2)
-    elif kind == "prismatic":
+    elif tree.slides[i]:
         ad = ad + cross(w, z * qd) * 2 + z * qdd  # rate of (3.13)
     return w, wd, ad
 
@@ -154,8 +154,8 @@ def inward(tree: Tree, R: list[Array], l: list[Array], F: Array, N: Array, q: Ar
             force = R[c] @ f[c]
             f[j] = f[j] + force
             n[j] = n[j] + R[c] @ n[c] + cross(l[c], force)
-        if tree.kinds[j] != "fixed":
-            along = f[j] if tree.kinds[j] == "prismatic" else n[j]
+        if tree.moves[j]:
+            along = f[j] if tree.slides[j] else n[j]
             tau[j] = tree.axis[j] @ along + joint_torque(tree, j, q[j], qd[j], qdd[j])  # (3.12), friction
     return np.array([tau[j] for j in tree.joint_links])
 

@@ -84,7 +84,7 @@ def motion(mech: Mechanism, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Moti
     admit(tree, "Silver's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     body, n, kind = bodies(tree), len(tree.P), np.result_type(q, qd, qdd)
-    paths = [[k for k in path(tree, i) if tree.kinds[k] != "fixed"] for i in range(n)]
+    paths = [[k for k in path(tree, i) if tree.moves[k]] for i in range(n)]
     W, I = np.zeros((n + 1, 3, 3), kind), np.zeros((n, 3, 3), kind)
     o, (z, r) = np.zeros((n + 1, 3), kind), np.zeros((2, n, 3), kind)
     W[-1] = np.eye(3)
@@ -114,7 +114,7 @@ def w_qd(m: Motion, j: int) -> Array:
 
 def slides(m: Motion, j: int) -> bool:
     """Return whether joint j is translational."""
-    return m.tree.kinds[j] == "prismatic"
+    return m.tree.slides[j]
 
 
 def velocity(m: Motion, i: int, x: Array) -> Array:

@@ -53,8 +53,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.errors import InvalidType, InvalidValue, SingularInertia, shown
-from cstormpy.formulations.reading import TERMS, Array, by_link, depth_first, vector, wrenches, zeros
+from cstormpy.errors import InvalidValue, SingularInertia, shown
+from cstormpy.formulations.reading import TERMS, Array, by_link, depth_first, only_freedom, vector, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -147,9 +147,7 @@ def read_mechanism(mech: Mechanism) -> Chain:
     terms["friction_velocity"][:] = 1.0  # of fixed joints, where friction is 0
     I_a = np.ones(len(links), dtype=bool)
     for k, i in enumerate(mech.joint_links):
-        joint = links[i].joint
-        if joint.dof != 1:
-            raise InvalidType(f"link {links[i].name!r}: expected joints of one coordinate, got {joint.dof}")
+        joint = only_freedom(links[i])
         S[i], I_a[i] = joint.screw, mech.active_mask[k]
         for t in TERMS:
             terms[t][i] = getattr(joint, t)

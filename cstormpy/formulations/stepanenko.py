@@ -120,10 +120,10 @@ def base_motion(tree: Tree, body: Bodies, q: Array, qd: Array, qdd: Array) -> Mo
         omega[i], alpha[i] = omega[P], alpha[P]  # (b)
         a[i] = a[P] + cross(alpha[P], d) + cross(omega[P], cross(omega[P], d))  # (c)
         z[i] = R[i] @ e  # (a)
-        if tree.kinds[i] == "revolute":
+        if tree.turns[i]:
             omega[i] = omega[i] + z[i] * qd[i]  # (b)
             alpha[i] = alpha[i] + z[i] * qdd[i] + cross(omega[i], z[i] * qd[i])  # (b)
-        elif tree.kinds[i] == "prismatic":
+        elif tree.slides[i]:
             a[i] = a[i] + z[i] * qdd[i] + 2 * cross(omega[i], z[i] * qd[i])  # (c)
         s = R[i] @ body.s[i]
         r[i] = p[i] + s
@@ -144,7 +144,7 @@ def borne(tree: Tree, motion: Motion, F: Array, N: Array, j: int) -> Any:
     while carried:
         i = carried.pop()
         carried += tree.C[i]
-        if tree.kinds[j] == "revolute":
+        if tree.turns[j]:
             total = total + cross(motion.r[i] - motion.p[j], F[i]) + N[i]  # (f)
         else:
             total = total + F[i]  # (f)

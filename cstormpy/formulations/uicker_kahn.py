@@ -104,7 +104,7 @@ def pair(tree: Tree, body: Frames, legs: Legs, i: int, j: int, qd: Array, qdd: A
 
 def second_rate(tree: Tree, legs: Legs, j: int, qd: Array, qdd: Array) -> Array:
     """Return Ẅ_j by the chain rule."""
-    joints = [k for k in legs.path[j] if tree.kinds[k] != "fixed"]
+    joints = [k for k in legs.path[j] if tree.moves[k]]
     Wdd = sum(legs.partial(j, k) * qdd[k] for k in joints)
     for k in joints:
         for l in joints:

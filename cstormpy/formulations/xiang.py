@@ -207,7 +207,11 @@ def on_virtual_joints(tree: Tree) -> Tree:
     return tree._replace(
         names=tree.names + [f"virtual {k}" for k in range(6)],
         joints=tree.joints + [f"virtual {k}" for k in range(6)],
-        kinds=tree.kinds + ["prismatic"] * 3 + ["revolute"] * 3,
+        kinds=tree.kinds + ["virtual"] * 6,
+        moves=tree.moves + [True] * 6,
+        turns=tree.turns + [False] * 3 + [True] * 3,
+        slides=tree.slides + [True] * 3 + [False] * 3,
+        screws=tree.screws + [False] * 6,
         outward=depth_first(P, C),
         P=P,
         C=C,
@@ -246,7 +250,7 @@ def kinematics(s: System) -> Kinematics:
         A[j] = A[P] @ T[j]  # (12)
         B[j] = B[P] @ T[j]  # (13)
         C[j] = C[P] @ T[j]  # (14)
-        if s.tree.kinds[j] != "fixed":
+        if s.tree.moves[j]:
             dT[j], ddT[j] = s.body.T(j, s.q[j], 1), s.body.T(j, s.q[j], 2)
             B[j] = B[j] + A[P] @ dT[j] * qd  # (13)
             C[j] = C[j] + B[P] @ dT[j] * (2 * qd) + A[P] @ ddT[j] * (qd * qd) + A[P] @ dT[j] * qdd  # (14)
@@ -278,7 +282,7 @@ def dynamics(s: System, k: Kinematics) -> Dynamics:
             if loaded(s):
                 d.F[i] = d.F[i] + k.T[c] @ d.F[c]  # (19)
                 d.G[i] = d.G[i] + d.G[c]  # (20)
-        if tree.kinds[i] != "fixed":
+        if tree.moves[i]:
             d.tau[i] = torque(s, k, d, i) + joint_torque(tree, i, s.q[i], s.qd[i], s.qdd[i])  # extension
     return d
 

@@ -193,7 +193,7 @@ def chain(mech: Mechanism, q: ArrayLike, wrench: ArrayLike | None, loads: Sequen
     if any(h.any() for *_, h in placed):
         raise InvalidValue("loads: (6) has no moments that are fixed in space; formulations.xiang has")
     body, q = frames(tree), by_link(tree, "q", q)
-    joints = [i for i in tree.outward if tree.kinds[i] != "fixed"]
+    joints = [i for i in tree.outward if tree.moves[i]]
     return Chain(
         tree=tree,
         q=q,

@@ -94,7 +94,7 @@ def inverse_sensitivity(
     for i in reversed(s.tree.outward):
         for j in path[i] + beyond[i]:
             dynamic_step(s, k, d, rates, partial, i, j, path)
-            if s.tree.kinds[i] != "fixed":
+            if s.tree.moves[i]:
                 tau_q[i, j], tau_qd[i, j], tau_qdd[i, j] = torque_step(s, k, d, rates, partial, i, j, path)
         for matrix, slope in zip((tau_q, tau_qd, tau_qdd), joint_slopes(s.tree, i, s.qd[i]), strict=True):
             matrix[i, i] = matrix[i, i] + slope  # extension
@@ -118,7 +118,7 @@ def mass_matrix(mech: Mechanism, q: ArrayLike) -> Array:
 def relations(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
     """Return, by link, the joints on the path to it, itself included, and those that it carries."""
     n = len(tree.P)
-    moving = [[k for k in path(tree, i) if tree.kinds[k] != "fixed"] for i in range(n)]
+    moving = [[k for k in path(tree, i) if tree.moves[k]] for i in range(n)]
     beyond = [[k for k in tree.outward if k != i and i in path(tree, k) and k in moving[k]] for i in range(n)]
     return moving, beyond
 
@@ -169,7 +169,7 @@ def joint_below(s: System, k: Kinematics, r: Rates, i: int, j: int) -> None:
     r.C_q[i, j] = r.C_q[P, j] @ T  # (24)
     r.C_qd[i, j] = r.C_qd[P, j] @ T  # (25)
     r.C_qdd[i, j] = r.C_qdd[P, j] @ T  # (26)
-    if s.tree.kinds[i] != "fixed":
+    if s.tree.moves[i]:
         rate = ddT * (qd * qd) + dT * qdd
         r.B_q[i, j] = r.B_q[i, j] + r.A_q[P, j] @ dT * qd  # (22)
         r.C_q[i, j] = r.C_q[i, j] + r.B_q[P, j] @ dT * (2 * qd) + r.A_q[P, j] @ rate  # (24)

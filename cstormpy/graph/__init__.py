@@ -13,6 +13,6 @@ straight line of operations, in which constants are folded and nothing stands tw
 
 from __future__ import annotations
 
-from cstormpy.graph.nodes import Graph, Node, SymbolicBranch
+from cstormpy.graph.nodes import Graph, Node, SymbolicBranch, require_zero
 
-__all__ = ["Graph", "Node", "SymbolicBranch"]
+__all__ = ["Graph", "Node", "SymbolicBranch", "require_zero"]

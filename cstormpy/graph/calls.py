@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.graph.emission import Emitter
+from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.routine import Routine
 
-__all__ = ["UNFIT", "call_text", "caller"]
+__all__ = ["UNFIT", "batch_caller", "batch_text", "call_text", "caller"]
 
 #: What a call returns where an argument is not an array of float64, of the right size, contiguous and writable.
 UNFIT = -2
@@ -34,54 +34,106 @@ _METH_FASTCALL = 0x80
 _CPYTHON = sys.implementation.name == "cpython" and object.__basicsize__ == 16
 
 
+class _Arguments:
+    """Writes the instructions that read a built-in function's arguments; what is not as it must be goes to ``unfit``.
+
+    `self` is an array of integers: the addresses of NumPy's type of arrays, of its float64, and of the data that all
+    samples share.
+    """
+
+    def __init__(self, like: Emitter, shared: int, count: int) -> None:
+        self.e = Emitter(1, like, prefix="c")
+        self._checks = 0
+        known = self.field("%self", _DATA)
+        self._array_type, self._float64 = self.field(known, 0), self.field(known, 8)
+        self.places = [self.field(known, 16 + 8 * k) for k in range(shared)]
+        self.require("eq i64", "%count", count)
+
+    def field(self, record: str, offset: int, kind: str = "ptr") -> str:
+        place = self.e.new(f"getelementptr inbounds i8, ptr {record}, i64 {offset}")
+        return self.e.new(f"load {kind}, ptr {place}, align {4 if kind == 'i32' else 8}")
+
+    def require(self, comparison: str, value: str, expected: object) -> None:
+        self._checks += 1
+        fits = self.e.new(f"icmp {comparison} {value}, {expected}")
+        self.e.lines.extend([f"  br i1 {fits}, label %fit{self._checks}, label %unfit", f"fit{self._checks}:"])
+
+    def array(self, k: int, shape: Sequence[object], flags: int) -> str:
+        """Take argument k, an array of float64 of a shape; return its shape in memory."""
+        array = self.field("%args", 8 * k)
+        self.require("eq ptr", self.field(array, _TYPE), self._array_type)
+        self.require("eq ptr", self.field(array, _DTYPE), self._float64)
+        self.require("eq i32", self.e.new(f"and i32 {self.field(array, _FLAGS, 'i32')}, {flags}"), flags)
+        self.require("eq i32", self.field(array, _NDIM, "i32"), len(shape))
+        dimensions = self.field(array, _SHAPE)
+        for axis, size in enumerate(shape):
+            if size is not None:
+                self.require("eq i64", self.field(dimensions, 8 * axis, "i64"), size)
+        self.places.append(self.field(array, _DATA))
+        return dimensions
+
+    def function(self, name: str, like: Emitter, answer: str) -> str:
+        """Return the text of the function, whose answer, an integer, stands in a register."""
+        like.declared.add("declare ptr @PyLong_FromLongLong(i64)")
+        return "\n".join(
+            [
+                f"define ptr @{name}(ptr %self, ptr %args, i64 %count) {{",
+                "begin:",
+                *self.e.lines,
+                f"  %answer = call ptr @PyLong_FromLongLong(i64 {answer})",
+                "  ret ptr %answer",
+                "unfit:",
+                f"  %no = call ptr @PyLong_FromLongLong(i64 {UNFIT})",
+                "  ret ptr %no",
+                "}\n",
+            ]
+        )
+
+
+def _flags(routine: Routine, name: str) -> int:
+    return _WRITABLE if name in routine.outputs else _READABLE
+
+
 def call_text(routine: Routine, shapes: Mapping[str, tuple[int, ...]], like: Emitter) -> str:
     """Return ``PyObject *NAME_call(self, args, count)``, which calls ``NAME_one`` with the data of its arguments.
 
-    `shapes` are those of the arguments. `self` is an array of integers: the addresses of NumPy's type of arrays, of
-    its float64, and of the data that all samples share.
+    `shapes` are those of the arguments.
     """
-    e = Emitter(1, like, prefix="c")
-    checks = 0
+    names = (*routine.rows, *routine.outputs)
+    given = _Arguments(like, len(routine.shared), len(names))
+    for k, name in enumerate(names):
+        given.array(k, shapes[name], _flags(routine, name))
+    status = given.e.new(f"call i64 @{routine.name}_one({', '.join(f'ptr {p}' for p in given.places)})")
+    return given.function(f"{routine.name}_call", like, status)
 
-    def field(record: str, offset: int, kind: str = "ptr") -> str:
-        place = e.new(f"getelementptr inbounds i8, ptr {record}, i64 {offset}")
-        return e.new(f"load {kind}, ptr {place}, align {4 if kind == 'i32' else 8}")
 
-    def require(kind: str, value: str, expected: object) -> None:
-        nonlocal checks
-        checks += 1
-        fits = e.new(f"icmp eq {kind} {value}, {expected}")
-        e.lines.extend([f"  br i1 {fits}, label %fit{checks}, label %unfit", f"fit{checks}:"])
+def batch_text(routine: Routine, shapes: Mapping[str, tuple[int, ...]], like: Emitter) -> str:
+    """Return ``PyObject *NAME_batch(self, args, count)``, which calls ``NAME_rows`` with the data of its arguments.
 
-    known = field("%self", _DATA)
-    array_type, float64 = field(known, 0), field(known, 8)
-    places = [field(known, 16 + 8 * k) for k in range(len(routine.shared))]
-    require("i64", "%count", len(routine.rows) + len(routine.outputs))
-    for k, name in enumerate((*routine.rows, *routine.outputs)):
-        array, flags = field("%args", 8 * k), _WRITABLE if name in routine.outputs else _READABLE
-        require("ptr", field(array, _TYPE), array_type)
-        require("ptr", field(array, _DTYPE), float64)
-        require("i32", e.new(f"and i32 {field(array, _FLAGS, 'i32')}, {flags}"), flags)
-        require("i32", field(array, _NDIM, "i32"), len(shapes[name]))
-        dimensions = field(array, _SHAPE)
-        for axis, size in enumerate(shapes[name]):
-            require("i64", field(dimensions, 8 * axis, "i64"), size)
-        places.append(field(array, _DATA))
-    like.declared.add("declare ptr @PyLong_FromLongLong(i64)")
-    status = e.new(f"call i64 @{routine.name}_one({', '.join(f'ptr {p}' for p in places)})")
-    return "\n".join(
-        [
-            f"define ptr @{routine.name}_call(ptr %self, ptr %args, i64 %count) {{",
-            "begin:",
-            *e.lines,
-            f"  %answer = call ptr @PyLong_FromLongLong(i64 {status})",
-            "  ret ptr %answer",
-            "unfit:",
-            f"  %no = call ptr @PyLong_FromLongLong(i64 {UNFIT})",
-            "  ret ptr %no",
-            "}\n",
-        ]
-    )
+    `shapes` are those of a row of the arguments; behind the arrays stand the first row and the one behind the last.
+    Other threads of Python run meanwhile.
+    """
+    names = (*routine.rows, *routine.outputs)
+    given = _Arguments(like, len(routine.shared), len(names) + 2)
+    e, rows = given.e, ""
+    for k, name in enumerate(names):
+        dimensions = given.array(k, (rows or None, *shapes[name]), _flags(routine, name))
+        rows = rows or given.field(dimensions, 0, "i64")
+    like.declared |= {
+        "declare i64 @PyLong_AsLongLong(ptr)",
+        "declare ptr @PyEval_SaveThread()",
+        "declare void @PyEval_RestoreThread(ptr)",
+    }
+    bounds = [given.field("%args", 8 * (len(names) + k)) for k in range(2)]
+    start, stop = (e.new(f"call i64 @PyLong_AsLongLong(ptr {bound})") for bound in bounds)
+    given.require("sge i64", start, 0)
+    given.require("sle i64", stop, rows)
+    given.require("sge i64", stop, LANES)
+    state = e.new("call ptr @PyEval_SaveThread()")
+    pointers = ", ".join(f"ptr {p}" for p in given.places)
+    bad = e.new(f"call i64 @{routine.name}_rows({pointers}, i64 {start}, i64 {stop})")
+    e.lines.append(f"  call void @PyEval_RestoreThread(ptr {state})")
+    return given.function(f"{routine.name}_batch", like, bad)
 
 
 class _Method(ctypes.Structure):
@@ -105,9 +157,26 @@ def caller(
     of float64, contiguous, of its shape, and writable where it is filled. It keeps all that it needs alive.
     """
     if not _CPYTHON:
-        return _through_ctypes(machine, name, shared, shapes)
+        return _through_ctypes(machine, f"{name}_one", shared, shapes)
+    return _built_in(machine, f"{name}_call", shared)
+
+
+def batch_caller(
+    machine: Machine, name: str, shared: Sequence[NDArray[np.float64]], shapes: Sequence[tuple[int, ...]]
+) -> Callable[..., int]:
+    """Return the function of Python that calls the routine `name` of a machine for rows of arrays.
+
+    Behind the arrays, each with a row for each sample, it takes the first row and the one behind the last; there are
+    `LANES` rows at least. It returns what ``NAME_rows`` does, or `UNFIT`, see `caller`.
+    """
+    if not _CPYTHON:
+        return _through_ctypes(machine, f"{name}_rows", shared, shapes, bounds=2)
+    return _built_in(machine, f"{name}_batch", shared)
+
+
+def _built_in(machine: Machine, name: str, shared: Sequence[NDArray[np.float64]]) -> Callable[..., int]:
     known = np.array([id(np.ndarray), id(np.dtype(np.float64)), *(a.ctypes.data for a in shared)], dtype=np.int64)
-    method = _Method(name.encode(), machine.address(f"{name}_call"), _METH_FASTCALL, None)
+    method = _Method(name.encode(), machine.address(name), _METH_FASTCALL, None)
     made = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
@@ -122,21 +191,32 @@ _kept_alive: dict[int, Any] = {}
 
 
 def _through_ctypes(
-    machine: Machine, name: str, shared: Sequence[NDArray[np.float64]], shapes: Sequence[tuple[int, ...]]
+    machine: Machine,
+    name: str,
+    shared: Sequence[NDArray[np.float64]],
+    shapes: Sequence[tuple[int, ...]],
+    bounds: int = 0,
 ) -> Callable[..., int]:
-    """Return the same where objects are laid out otherwise, as in a Python without the interpreter lock."""
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(shared) + len(shapes)))
-    function, known = kind(machine.address(f"{name}_one")), [a.ctypes.data for a in shared]
+    """Return the same where objects are laid out otherwise, as in a Python without the interpreter lock.
 
-    def call(*arrays: Any) -> int:
-        if len(arrays) != len(shapes):
+    With two `bounds` of rows the arrays have one more dimension.
+    """
+    pointers = [ctypes.c_void_p] * (len(shared) + len(shapes))
+    function = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers, *[ctypes.c_int64] * bounds)(machine.address(name))
+    known, count = [a.ctypes.data for a in shared], len(shapes)
+
+    def call(*given: Any) -> int:
+        arrays, limits = given[:count], given[count:]
+        if len(arrays) != count or len(limits) != bounds:
             return UNFIT
         for array, shape in zip(arrays, shapes, strict=True):
-            if type(array) is not np.ndarray or array.dtype != np.float64 or array.shape != shape:
+            if type(array) is not np.ndarray or array.dtype != np.float64 or not array.flags.carray:
                 return UNFIT
-            if not array.flags.carray:
+            if array.shape != ((len(arrays[0]), *shape) if bounds else shape):
                 return UNFIT
-        return int(function(*known, *(a.ctypes.data for a in arrays)))
+        if bounds and not (0 <= limits[0] and LANES <= limits[1] <= len(arrays[0])):
+            return UNFIT
+        return int(function(*known, *(a.ctypes.data for a in arrays), *limits))
 
     call.keeps = machine, shared  # type: ignore[attr-defined]
     return call

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cstormpy.graph.nodes import Node, alive
-from cstormpy.graph.primitives import SELECT, apply
+from cstormpy.graph.nodes import INPUT, LOOKUP, TABLE, Node, alive
+from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, apply
 
 __all__ = ["gradient", "jacobian", "tangents"]
 
@@ -20,6 +20,8 @@ Number = Any  # a node or a float
 def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> list[Number]:
     """Return the derivatives of some outputs along a direction, which gives each input its rate (forward mode).
 
+    The rates of a table may be given by another table; else those of its numbers among the inputs count.
+
     >>> from cstormpy.graph import Graph
     >>> x, y = Graph().inputs("x", 2)
     >>> tangents([x * y], {x: 1.0, y: 0.0})
@@ -27,11 +29,17 @@ def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> li
     """
     rate: dict[int, Number] = {node.index: value for node, value in directions.items()}
     for node in alive(outputs):
-        if node.index in rate or node.primitive.truth:
+        if node.index in rate or node.primitive.truth or node.primitive is TABLE:
+            continue
+        if node.primitive is LOOKUP:
+            rate[node.index] = _rate_looked_up(node, directions)
             continue
         if node.primitive is SELECT:
             condition, a, b = node.args
             rate[node.index] = apply(SELECT, condition, _rate(a, rate), _rate(b, rate))
+            continue
+        if node.primitive.along is not None:
+            rate[node.index] = node.primitive.along(node, lambda a: _rate(a, rate))
             continue
         moving = [(k, _rate(a, rate)) for k, a in enumerate(node.args) if isinstance(a, Node)]
         if all(_is_zero(da) for _, da in moving):
@@ -54,12 +62,16 @@ def gradient(outputs: Sequence[Number], weights: Sequence[Number], inputs: Seque
     [x[1], x[0]]
     """
     share: dict[int, Number] = {}
+    looked_up: list[tuple[Node, Number]] = []
     for x, weight in zip(outputs, weights, strict=True):
         if isinstance(x, Node):
             share[x.index] = share.get(x.index, 0.0) + weight
     for node in reversed(alive(outputs)):
         mine = share.get(node.index, 0.0)
         if _is_zero(mine) or not node.args or node.primitive.truth:
+            continue
+        if node.primitive is LOOKUP:
+            looked_up.append((node, mine))
             continue
         if node.primitive is SELECT:
             condition, a, b = node.args
@@ -73,7 +85,13 @@ def gradient(outputs: Sequence[Number], weights: Sequence[Number], inputs: Seque
         for a, part in parts:
             if isinstance(a, Node):
                 share[a.index] = share.get(a.index, 0.0) + part
-    return [share.get(x.index, 0.0) for x in inputs]
+    found = [share.get(x.index, 0.0) for x in inputs]
+    for node, mine in looked_up:
+        for k, x in enumerate(inputs):
+            place = _place_in(node, x)
+            if place is not None:
+                found[k] = found[k] + apply(SELECT, _is_at(node, place), mine, 0.0)
+    return found
 
 
 def jacobian(outputs: Sequence[Number], inputs: Sequence[Node]) -> list[list[Number]]:
@@ -88,6 +106,33 @@ def jacobian(outputs: Sequence[Number], inputs: Sequence[Node]) -> list[list[Num
         return [gradient([x], [1.0], inputs) for x in outputs]
     columns = [tangents(outputs, {x: float(x is y) for x in inputs}) for y in inputs]
     return [list(row) for row in zip(*columns, strict=True)] if columns else [[] for _ in outputs]
+
+
+def _rate_looked_up(node: Node, directions: Mapping[Node, Number]) -> Number:
+    """Return the rate of a number that is looked up."""
+    table, index, last = node.args
+    if table in directions:
+        return apply(LOOKUP, directions[table], index, last)
+    total: Number = 0.0
+    for x, dx in directions.items():
+        place = _place_in(node, x)
+        if place is not None and not _is_zero(dx):
+            total = total + apply(SELECT, _is_at(node, place), dx, 0.0)
+    return total
+
+
+def _place_in(node: Node, x: Node) -> int | None:
+    """Return the index at which an input stands in the table that is looked up, or None."""
+    name, first, count = node.args[0].data
+    if x.primitive is not INPUT or x.data[0] != name or not first <= x.data[1] < first + count:
+        return None
+    return int(x.data[1]) - int(first)
+
+
+def _is_at(node: Node, place: int) -> Node:
+    _, index, last = node.args
+    found: Node = apply(EQUAL, apply(MINIMUM, apply(MAXIMUM, index, 0.0), last), float(place))
+    return found
 
 
 def _rate(x: Number, rate: Mapping[int, Number]) -> Number:

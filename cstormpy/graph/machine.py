@@ -41,8 +41,9 @@ def _library_functions() -> list[tuple[str, int]]:
         function = getattr(library, name, None)
         if function is not None and name not in ("abs", "div"):
             found.append((name, ctypes.cast(function, ctypes.c_void_p).value or 0))
-    to_integer = ctypes.cast(ctypes.pythonapi.PyLong_FromLongLong, ctypes.c_void_p).value or 0
-    return [*found, ("PyLong_FromLongLong", to_integer)]
+    for name in ("PyLong_FromLongLong", "PyLong_AsLongLong", "PyEval_SaveThread", "PyEval_RestoreThread"):
+        found.append((name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0))
+    return found
 
 
 @functools.cache

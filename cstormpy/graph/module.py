@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cstormpy.graph.calls import call_text
+from cstormpy.graph.calls import batch_text, call_text
 from cstormpy.graph.emission import Emitter, declarations, supplements
 from cstormpy.graph.routine import Routine
 
@@ -15,10 +15,13 @@ def _whole(parts: list[str], e: Emitter) -> str:
     return "".join([*parts, supplements(e)]) + declarations(e)
 
 
-def text_for_rows(routine: Routine) -> str:
-    """Return the text of a module with ``NAME_rows``."""
+def text_for_rows(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
+    """Return the text of a module with ``NAME_rows`` and, given the shapes of rows of its arguments, ``NAME_batch``."""
     e = Emitter(1)
-    return _whole([routine.many(e)], e)
+    parts = [routine.many(e)]
+    if shapes is not None:
+        parts.append(batch_text(routine, shapes, e))
+    return _whole(parts, e)
 
 
 def text_for_one(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
-__all__ = ["Graph", "Node", "SymbolicBranch", "where"]
+__all__ = ["Graph", "Node", "SymbolicBranch", "require_zero", "where"]
 
 
 class SymbolicBranch(InvalidType):
@@ -17,12 +18,21 @@ class SymbolicBranch(InvalidType):
 
 
 class Graph:
-    """The nodes of one computation, in the order in which they were made; no two of them are alike."""
+    """The nodes of one computation, in the order in which they were made; no two of them are alike.
 
-    __slots__ = ("_known", "nodes")
+    Attributes
+    ----------
+    nodes : list of Node
+    required : list of Node
+        Numbers that are 0 where all goes well, see `require_zero`.
+    """
+
+    __slots__ = ("_conditions", "_known", "nodes", "required")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.required: list[Node] = []
+        self._conditions: list[Any] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
@@ -47,6 +57,30 @@ class Graph:
             self.nodes.append(node)
         return node
 
+    @contextmanager
+    def under(self, condition: Any) -> Iterator[None]:
+        """Have what is required within the ``with`` block be required only where a condition holds too."""
+        self._conditions.append(condition)
+        try:
+            yield
+        finally:
+            self._conditions.pop()
+
+    def require(self, number: Any) -> None:
+        """Note that a number must be 0, where the conditions of now hold."""
+        for condition in self._conditions:
+            number = where(condition, number, 0.0)
+        if isinstance(number, Node) and all(known is not number for known in self.required):
+            self.required.append(number)
+
+    @property
+    def status(self) -> Any:
+        """0 where all that is required is 0, else 1."""
+        found: Any = 0.0
+        for number in self.required:
+            found = apply(p.SELECT, apply(p.UNEQUAL, number, 0.0), 1.0, found)
+        return found
+
     def input(self, name: str, i: int = 0, *, ordinary: bool = False) -> Node:
         """Return the symbol of the number ``name[i]``; an `ordinary` one is never 0, 1 or -1."""
         return self.make(INPUT, (), (name, i, ordinary))
@@ -58,6 +92,39 @@ class Graph:
 
 #: The numbers that a graph is a function of. They have no code: an emitter loads them.
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+#: A run of these, (name, first, count): an emitter knows where it stands. `tables` says more.
+TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+
+
+def _look_up(table: Any, index: float, last: float) -> float:
+    return float(table[int(min(max(index, 0.0), last))])
+
+
+def _known_place(table: Any, index: Any, last: float) -> Any:
+    if isinstance(index, Symbol):
+        return None
+    return table.graph.input(table.data[0], table.data[1] + int(min(max(index, 0.0), last)))
+
+
+#: The number of a table at an index, of which the last is given. `derivatives` knows how it changes with the table.
+LOOKUP = Primitive(
+    "lookup",
+    3,
+    _look_up,
+    "{}[{}]",
+    lambda e, table, index, last: e.looked_up(table, index, last),
+    lambda r, *args: (None, None, None),
+    simplify=_known_place,
+)
+#: How many numbers of a table, of which there are `count`, are at most x.
+SEARCH = Primitive(
+    "search",
+    3,
+    lambda table, x, count: float(sum(x >= number for number in table)),
+    "searched({}, {})",
+    lambda e, table, x, count: e.searched(table, x, count),
+    lambda r, *args: (None, None, None),
+)
 
 
 def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:
@@ -159,6 +226,10 @@ class Node(Symbol):
     def __ne__(self, other: object) -> Any:
         return _unequal(self, other)
 
+    def astype(self, dtype: Any) -> Any:
+        """Return this number as NumPy's numbers do: without what stands behind the point where it is to be whole."""
+        return apply(p.TRUNC, self.number()) if dtype in (int, "int", "int64", "intp") else self
+
     def square(self) -> Any:
         """Return x²."""
         return self * self
@@ -191,6 +262,22 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return apply(p.SELECT, condition, a, b) if isinstance(condition, Symbol) else (a if condition else b)
 
 
+def require_zero(number: Any) -> None:
+    """Note that a number must be 0: elsewhere nothing counts that its graph computes, and whoever asks says why.
+
+    A truth counts as 1.
+
+    Raises
+    ------
+    InvalidValue
+        If the number is known, and is not 0.
+    """
+    if isinstance(number, Node):
+        number.graph.require(number.number())
+    elif number != 0:
+        raise InvalidValue(f"what is written down fails for all numbers: expected status 0, got {number}")
+
+
 def alive(outputs: Iterable[Any]) -> list[Node]:
     """Return the nodes that some outputs need, in the order in which they can be computed."""
     found: dict[int, Node] = {}
@@ -201,6 +288,25 @@ def alive(outputs: Iterable[Any]) -> list[Node]:
             found[node.index] = node
             stack.extend(a for a in node.args if isinstance(a, Node) and a.index not in found)
     return [found[k] for k in sorted(found)]
+
+
+def in_late_order(nodes: Sequence[Node], late: int) -> list[Node]:
+    """Return nodes in their order, but for those whose index is less than `late`: these wait until they are needed."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    for root in nodes:
+        stack = [root] if root.index >= late else []
+        while stack:
+            node = stack[-1]
+            wanted = [a for a in node.args if isinstance(a, Node) and a.index not in seen]
+            if wanted and node.index not in seen:
+                stack.append(wanted[0])
+                continue
+            stack.pop()
+            if node.index not in seen:
+                seen.add(node.index)
+                order.append(node)
+    return order
 
 
 _BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}
@@ -214,6 +320,8 @@ def short(x: Any, room: int = 60) -> str:
             return repr(float(x)), 3
         if x.primitive is INPUT:
             return f"{x.data[0]}[{x.data[1]}]", 3
+        if x.primitive is TABLE:
+            return f"{x.data[0]}[{x.data[1]}:{x.data[1] + x.data[2]}]", 3
         if room <= 0:
             return "…", 3
         binding = _BINDING.get(x.primitive.name, 0 if x.primitive.truth else 3)

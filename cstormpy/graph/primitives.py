@@ -8,6 +8,7 @@ comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
 ``value``      the operation on floats (in the rounding of IEEE 754; ``nan`` where Python would raise)
 ``simplify``   an equal symbol or float that costs less, or None
 ``partials``   derivatives to each argument, from the arguments and the result; None for one that has none
+``along``      the derivative along a direction, of (node, what gives the rate of an argument), in place of partials
 ``code``       LLVM instructions, through an `emission.Emitter`, for one float64 or for lanes of them
 ``text``       how it is written, in Python and in C alike where it can be
 =============  ============================================================================================
@@ -51,6 +52,7 @@ class Primitive:
     simplify: Rule | None = None
     commutes: bool = False
     truth: bool = False
+    along: Rule | None = None
 
 
 #: Every primitive by its name.

@@ -27,6 +27,7 @@ from types import FunctionType
 import llvmlite
 import numba
 import numpy as np
+from llvmlite import ir
 from numba.core import caching, cgutils, sigutils, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, CompileResult
@@ -42,6 +43,7 @@ from cstormpy.reporting import notice_once
 __all__ = [
     "Entry",
     "address_of",
+    "address_of_c",
     "caller_at",
     "can_keep",
     "entry",
@@ -107,7 +109,8 @@ def _among_compiled(function):
 def caller_at(signature):
     """Return ``call(address, *arguments)``, which calls the function that stands where `address_of` says.
 
-    A function that is handed to a kernel as itself costs 60 us a call, whatever the kernel does with it.
+    A function that is handed to a kernel as itself costs 60 us a call, whatever the kernel does with it. Machine code
+    of a graph takes numbers and the places of arrays, as a function of C does; see `address_of_c`.
     """
     if numba.config.DISABLE_JIT:
         return lambda function, *arguments: function(*arguments)
@@ -116,17 +119,37 @@ def caller_at(signature):
     @intrinsic
     def call(typing_context, address, *given):
         def generate(context, builder, signature, values):
-            kind = context.call_conv.get_function_type(result, arguments).as_pointer()
-            function = builder.inttoptr(values[0], kind)
-            values = cgutils.unpack_tuple(builder, values[1])
-            status, value = context.call_conv.call_function(builder, function, result, arguments, values)
-            with cgutils.if_unlikely(builder, status.is_error):
-                context.call_conv.return_status_propagate(builder, status)
-            return value
+            address, values = values[0], cgutils.unpack_tuple(builder, values[1])
+            found = cgutils.alloca_once(builder, context.get_value_type(result))
+            one = address.type(1)
+            plain = builder.icmp_unsigned("==", builder.and_(address, one), one)
+            with builder.if_else(plain) as (of_graph, of_numba):
+                with of_graph:
+                    given = [_as_in_c(context, builder, a, v) for a, v in zip(arguments, values, strict=True)]
+                    kind = ir.FunctionType(context.get_value_type(result), [v.type for v in given]).as_pointer()
+                    builder.store(builder.call(builder.inttoptr(builder.sub(address, one), kind), given), found)
+                with of_numba:
+                    kind = context.call_conv.get_function_type(result, arguments).as_pointer()
+                    function = builder.inttoptr(address, kind)
+                    status, value = context.call_conv.call_function(builder, function, result, arguments, values)
+                    with cgutils.if_unlikely(builder, status.is_error):
+                        context.call_conv.return_status_propagate(builder, status)
+                    builder.store(value, found)
+            return builder.load(found)
 
         return result(types.intp, types.Tuple(arguments)), generate
 
     return call
+
+
+def _as_in_c(context, builder, kind, value):
+    """Return a number as it is, and of an array where its data stand."""
+    return context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+
+
+def address_of_c(function):
+    """Return the `address` of a function of C as `caller_at` knows it: odd, for code begins at even ones."""
+    return function if numba.config.DISABLE_JIT else function.address + 1
 
 
 def address_of(dispatcher, signature):

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from cstormpy.mechanism import library
-from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute, Screw
+from cstormpy.mechanism.joints import (
+    Composite,
+    Fixed,
+    Joint,
+    Limits,
+    Planar,
+    Prismatic,
+    Revolute,
+    Screw,
+    Translational,
+    Universal,
+)
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.loads import Load
 from cstormpy.mechanism.lookup import as_mechanism
@@ -11,16 +22,20 @@ from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
 __all__ = [
+    "Composite",
     "Fixed",
     "Joint",
     "Limits",
     "Link",
     "Load",
     "Mechanism",
+    "Planar",
     "Prismatic",
     "Revolute",
     "Screw",
     "Skeleton",
+    "Translational",
+    "Universal",
     "as_mechanism",
     "library",
     "skeleton",

@@ -2,8 +2,8 @@
 
 A file is an object with "format", "version", "links" and, where they differ from what a Mechanism has unless said,
 "gravity", "actuated" and "active". A link is an object with the names of Link's arguments as keys, its joint one with a
-"type" and the names of the joint's arguments. What is missing has the default of the constructor. Numbers are written
-with as many digits as bring back the same float.
+"type" and the names of the joint's arguments: lists where there is an entry for each coordinate. What is missing has
+the default of the constructor. Numbers are written with as many digits as bring back the same float.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, unknown_name
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
-from cstormpy.mechanism.joints import Fixed, Joint, Limits, OneDofJoint, Prismatic, Revolute, Screw
+from cstormpy.mechanism.joints import JOINT_TYPES, Joint, Limits
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
@@ -25,8 +26,7 @@ __all__ = ["FORMAT", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
 
 FORMAT = "cstormpy mechanism"
 VERSION = 1
-_JOINTS: dict[str, type[Joint]] = {joint.kind: joint for joint in (Revolute, Prismatic, Screw, Fixed)}
-_SHAPES = {"axis": (3,), "point": (3,), "com": (3,), "pose": (4, 4), "inertia": (3, 3), "gravity": (3,)}
+_SHAPES = {"com": (3,), "pose": (4, 4), "inertia": (3, 3)}
 _TEXTS = ("name", "parent")
 _LIMITS = ("position", "velocity", "torque")
 
@@ -35,9 +35,9 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
     """Return the content of a mechanism as dictionaries, lists, numbers and text; defaults are left out."""
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "gravity": mechanism.gravity.tolist()}
     if mechanism.actuated != mechanism.names:
-        content["actuated"] = list(mechanism.actuated)
+        content["actuated"] = _driven(mechanism, mechanism.actuated_mask)
     if mechanism.active:
-        content["active"] = list(mechanism.active)
+        content["active"] = _driven(mechanism, mechanism.active_mask)
     content["links"] = [_link_dict(link) for link in mechanism.links]
     return content
 
@@ -96,17 +96,24 @@ def _link_dict(link: Link) -> dict[str, Any]:
     return content
 
 
+def _driven(mechanism: Mechanism, mask: NDArray[np.bool_]) -> list[str]:
+    """Return the names of the joints whose coordinates are masked."""
+    return [link.joint_name for link in mechanism.links if mask[mechanism.coordinates(link.joint_name)].any()]
+
+
 def _joint_dict(joint: Joint) -> dict[str, Any]:
-    content: dict[str, Any] = {"type": joint.kind}
-    for key, value in joint._as_dict().items():
-        if isinstance(value, Limits):
-            content[key] = {k: _open_sides(v) for k, v in value._as_dict().items() if v is not None}
-        elif isinstance(value, np.ndarray):
-            if key == "axis" or value.any():
-                content[key] = value.tolist()
-        elif value is not None and value != OneDofJoint._options.get(key):
-            content[key] = value
-    return content
+    return {"type": joint.kind, **{key: _plain(value) for key, value in joint.content().items()}}
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a joint's field as lists, numbers and text."""
+    if isinstance(value, Joint):
+        return _joint_dict(value)
+    if isinstance(value, Limits):
+        return {k: _open_sides(v) for k, v in value._as_dict().items() if v is not None}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def _open_sides(pair: tuple[float, float]) -> list[float | None]:
@@ -135,19 +142,28 @@ def _read_joint(content: object, place: str) -> Joint:
     if not isinstance(content, Mapping) or "type" not in content:
         raise FileFormatError(f"{place}: expected an object with the key 'type', got {brief(content)}")
     kind = _text(content["type"], f"{place}.type")
-    if kind not in _JOINTS:
-        raise FileFormatError(f"{place}.type: {unknown_name('joint type', kind[:60], _JOINTS)}")
-    cls = _JOINTS[kind]
-    needed = tuple(key for key in ("axis", "pitch") if key in cls._fields)
-    entry = _check_keys(content, place, ("type", *cls._fields), needed)
+    if kind not in JOINT_TYPES:
+        raise FileFormatError(f"{place}.type: {unknown_name('joint type', kind[:60], JOINT_TYPES)}")
+    cls = JOINT_TYPES[kind]
+    entry = _check_keys(content, place, ("type", *cls._fields), cls.required)
     options: dict[str, Any] = {}
     for key, value in entry.items():
         where = f"{place}.{key}"
         if key == "limits":
-            options[key] = _read_limits(value, where)
+            options[key] = _each(value, where, _read_limits) if cls.each else _read_limits(value, where)
+        elif key == "joints":
+            options[key] = _each(value, where, _read_joint)
+        elif key in cls.each and isinstance(value, list):
+            options[key] = [_numbers(number, f"{where}[{k}]", ()) for k, number in enumerate(value)]
         elif key != "type":
-            options[key] = _text(value, where) if key in _TEXTS else _numbers(value, where, _SHAPES.get(key, ()))
+            options[key] = _text(value, where) if key in _TEXTS else _numbers(value, where, cls.shapes.get(key, ()))
     return _made(place, lambda: cls(**options))
+
+
+def _each(content: object, place: str, read_one: Callable[[object, str], Any]) -> list[Any]:
+    """Return what the entries of a list say; null remains None."""
+    entries = enumerate(list_of(content, place))
+    return [None if entry is None else read_one(entry, f"{place}[{k}]") for k, entry in entries]
 
 
 def _read_limits(content: object, place: str) -> Limits:

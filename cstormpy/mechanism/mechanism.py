@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.mechanism.formats import Formats
-from cstormpy.mechanism.joints import Joint
+from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.questions import Questions
 from cstormpy.mechanism.topology import check_links, index_names, parent_indices, select_names
@@ -27,7 +28,8 @@ class Mechanism(Questions, Formats, Value):
     """A branched mechanism: immutable, validated when made, compared by content.
 
     The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is
-    called by its own name, or else by the name of the link that it moves.
+    called by its own name, or else by the name of the link that it moves; the coordinate of a joint that has one is
+    called like it, those of a joint that has several "wrist[0]", "wrist[1]" and so on.
 
     Parameters
     ----------
@@ -36,7 +38,7 @@ class Mechanism(Questions, Formats, Value):
     gravity : array_like, (3,)
         Acceleration of gravity in the base frame [m/s^2].
     actuated : iterable of str, optional
-        Names of the joints that have a motor; all that move unless said.
+        Names of the joints that have a motor; all that move unless said. A joint is driven as a whole.
     active : iterable of str
         Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
         All others are passive: torque given, acceleration found.
@@ -47,10 +49,12 @@ class Mechanism(Questions, Formats, Value):
     n : int
         Number of coordinates.
     names : tuple of str
-        Names of the joints in the order of q.
+        Names of the coordinates.
+    freedoms : tuple of joints of one coordinate
+        What moves along each coordinate: its unit, limits, damping and so on.
     gravity : ndarray, (3,)
     actuated, active, passive : tuple of str
-        Names of joints in the order of q.
+        Names of coordinates in the order of q.
     actuated_mask, active_mask : ndarray of bool, (n,)
     parents : ndarray of int, (n_links,)
         Index of each link's parent, -1 for the base.
@@ -72,10 +76,13 @@ class Mechanism(Questions, Formats, Value):
     """
 
     _fields = ("links", "gravity", "actuated", "active")
+    #: Whether its numbers are symbols, see `mechanism.symbolic`.
+    symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
     gravity: NDArray[np.float64]
     n: int
     names: tuple[str, ...]
+    freedoms: tuple[OneDofJoint, ...]
     actuated: tuple[str, ...]
     active: tuple[str, ...]
     passive: tuple[str, ...]
@@ -85,7 +92,8 @@ class Mechanism(Questions, Formats, Value):
     joint_links: NDArray[np.int64]
     _link_index: Mapping[str, int]
     _link_of_joint: Mapping[str, int]
-    _joint_index: Mapping[str, int]
+    _joint_index: Mapping[str, int]  # position in q of each coordinate's name
+    _ranges: tuple[slice, ...]  # coordinates of the joint of each link
     _cache: dict[Any, Any]  # what was computed from this mechanism, as kernel tables: no part of its content
 
     def __init__(
@@ -98,26 +106,33 @@ class Mechanism(Questions, Formats, Value):
         links = check_links(links)
         link_index = index_names("link", (link.name for link in links))
         link_of_joint = index_names("joint", (link.joint_name for link in links))
-        moved = [i for i, link in enumerate(links) for _ in range(link.joint.dof)]
-        names = tuple(link.joint_name for link in links if link.joint.dof)
+        freedoms = [link.joint.freedoms for link in links]
+        moved = [i for i, own in enumerate(freedoms) for _ in own]
+        labels = [link.joint.labels(link.joint_name) for link in links]
+        names = tuple(label for each in labels for label in each)
+        starts = [0, *accumulate(map(len, freedoms))]
+        if any(len(own) > 1 for own in freedoms):  # names of coordinates beside those of joints
+            index_names("joint", (*names, *(link.joint_name for link in links if not link.joint.dof)))
         self._set(
             links=links,
             gravity=checks.array(gravity, (3,), "gravity"),
             n=len(moved),
             names=names,
+            freedoms=tuple(freedom for own in freedoms for freedom in own),
             parents=frozen(np.array(parent_indices(links, link_index), dtype=np.int64)),
             joint_links=frozen(np.array(moved, dtype=np.int64)),
             _link_index=MappingProxyType(link_index),
             _link_of_joint=MappingProxyType(link_of_joint),
             _joint_index=MappingProxyType({name: k for k, name in enumerate(names)}),
+            _ranges=tuple(slice(first, last) for first, last in pairwise(starts)),
             _cache={},
         )
         self._drive(names if actuated is None else actuated, active)
 
     def _drive(self, actuated: Iterable[str], active: Iterable[str]) -> None:
-        fixed = self._link_of_joint.keys() - self._joint_index.keys()
-        motors = select_names("actuated", actuated, self.names, fixed)
-        driven = select_names("active", active, self.names, fixed)
+        joints = {name: self.names[self._ranges[i]] for name, i in self._link_of_joint.items()}
+        motors = select_names("actuated", actuated, self.names, joints)
+        driven = select_names("active", active, self.names, joints)
         motor_set, driven_set = set(motors), set(driven)
         for name in driven:
             if name not in motor_set:
@@ -141,17 +156,50 @@ class Mechanism(Questions, Formats, Value):
         return _look_up("link", name, self._link_index)
 
     def joint_index(self, name: str) -> int:
-        """Return the position of a joint's coordinate in q."""
+        """Return the position in q of a coordinate: of a joint that has one, or as "wrist[0]" of one of several."""
         if isinstance(name, str) and name in self._link_of_joint and name not in self._joint_index:
-            raise InvalidValue(f"joint {name!r}: is fixed and has no coordinate")
+            coordinates = self.names[self.coordinates(name)]
+            if not coordinates:
+                raise InvalidValue(f"joint {name!r}: is fixed and has no coordinate")
+            raise InvalidValue(
+                f"joint {name!r}: has {len(coordinates)} coordinates, {', '.join(coordinates)}; name one"
+            )
         return _look_up("joint", name, self._joint_index)
+
+    def joint_indices(self, name: str) -> list[int]:
+        """Return the positions in q of a joint's coordinates, or of one of them; a weld is refused.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.acrobot().joint_indices("elbow")
+        [1]
+        """
+        at = self.coordinates(name)
+        return list(range(at.start, at.stop)) or [self.joint_index(name)]  # which says that it is fixed
+
+    def coordinates(self, name: str) -> slice:
+        """Return the range of q that belongs to a joint, or to one of its coordinates.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.acrobot().coordinates("elbow")
+        slice(1, 2, None)
+        """
+        if isinstance(name, str) and name in self._joint_index:
+            k = self._joint_index[name]
+            return slice(k, k + 1)
+        return self._ranges[_look_up("joint", name, self._link_of_joint)]
 
     def link(self, name: str) -> Link:
         """Return the link of this name."""
         return self.links[self.link_index(name)]
 
     def joint(self, name: str) -> Joint:
-        """Return the joint of this name, fixed ones included."""
+        """Return the joint of this name, fixed ones included, or the one that a coordinate belongs to."""
+        if isinstance(name, str) and name in self._joint_index:
+            return self.links[self.joint_links[self._joint_index[name]]].joint
         return self.links[_look_up("joint", name, self._link_of_joint)].joint
 
     def with_drive(self: M, *, active: Iterable[str] | None = None, actuated: Iterable[str] | None = None) -> M:
@@ -179,7 +227,9 @@ class Mechanism(Questions, Formats, Value):
         values : mapping
             New values by name: "<link>.mass", "<link>.com", "<link>.inertia", "<link>.pose", "<joint>.axis",
             "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
-            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity".
+            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity". A joint of
+            several coordinates has "<joint>.axes" and an array of each of the others, a composite one has those of its
+            joints, as "<joint>[0].damping".
 
         Raises
         ------
@@ -202,7 +252,7 @@ class Mechanism(Questions, Formats, Value):
         rest = dict(values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self._derive(links=links, gravity=gravity)
+        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
 
     def without_fixed(self) -> Mechanism:
         """Return the mechanism with one link for all that is welded together, which moves in the same way.
@@ -231,6 +281,10 @@ class Mechanism(Questions, Formats, Value):
         from cstormpy.mechanism.printing import table
 
         return table(self)
+
+
+def _freedoms(links: Iterable[Link]) -> tuple[OneDofJoint, ...]:
+    return tuple(freedom for link in links for freedom in link.joint.freedoms)
 
 
 def _look_up(kind: str, name: object, index: Mapping[str, int]) -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from cstormpy.mechanism.joints import Joint, OneDofJoint, Screw
+from cstormpy.mechanism.values import numbers_text
 
 if TYPE_CHECKING:
     from cstormpy.mechanism.links import Link
@@ -44,44 +42,25 @@ def table(mechanism: Mechanism) -> str:
     if omitted > 0:
         lines.insert(1 + MAX_ROWS // 2, f"… {omitted} more links …")
     count = f"{len(mechanism.links)} link{'s' if len(mechanism.links) > 1 else ''}"
-    return "\n".join([f"Mechanism of {count}, n = {mechanism.n}, gravity {_vector(mechanism.gravity, 6)}", *lines])
+    return "\n".join([f"Mechanism of {count}, n = {mechanism.n}, gravity {numbers_text(mechanism.gravity)}", *lines])
 
 
 def _row(mechanism: Mechanism, link: Link) -> tuple[str, ...]:
     joint, name = link.joint, link.joint_name
+    at = mechanism.coordinates(name)
     return (
-        str(mechanism.joint_index(name)) if joint.dof else "-",
+        "-" if at.start == at.stop else f"{at.start}" if joint.dof == 1 else f"{at.start}-{at.stop - 1}",
         name,
         joint.kind,
-        _drive(mechanism, name) if joint.dof else "-",
-        _vector(joint.axis) if isinstance(joint, OneDofJoint) else "-",
+        _drive(mechanism, at.start) if joint.dof else "-",
+        numbers_text(joint.direction, 4) if joint.direction.any() else "-",
         link.name,
         "(base)" if link.parent is None else link.parent,
         f"{link.mass:.6g}",
-        _vector(link.com),
-        _more(joint),
+        numbers_text(link.com, 4),
+        ", ".join(joint.details()),
     )
 
 
-def _drive(mechanism: Mechanism, name: str) -> str:
-    k = mechanism.joint_index(name)
+def _drive(mechanism: Mechanism, k: int) -> str:
     return "active" if mechanism.active_mask[k] else "actuated" if mechanism.actuated_mask[k] else "free"
-
-
-def _more(joint: Joint) -> str:
-    """Return what else a joint has, where it differs from the defaults."""
-    if not isinstance(joint, OneDofJoint):
-        return ""
-    shown = [f"pitch {joint.pitch:.6g}"] if isinstance(joint, Screw) else []
-    if joint.point.any():
-        shown.append(f"point {_vector(joint.point)}")
-    for option, default in joint._options.items():
-        if getattr(joint, option) != default:
-            shown.append(f"{option} {getattr(joint, option):.6g}")
-    if joint.limits is not None:
-        shown += [f"{kind} {_vector(pair)}" for kind, pair in joint.limits._as_dict().items() if pair is not None]
-    return ", ".join(shown)
-
-
-def _vector(values: Any, digits: int = 4) -> str:
-    return "(" + ", ".join(f"{v:.{digits}g}" for v in np.asarray(values) + 0.0) + ")"

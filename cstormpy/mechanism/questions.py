@@ -31,6 +31,10 @@ __all__ = ["Questions"]
 _ONE = 1
 
 
+def _is_sample(u: Any) -> bool:
+    return type(u) is np.ndarray and u.ndim == 1
+
+
 class Questions:
     """The methods of `Mechanism` that compute.
 
@@ -89,15 +93,16 @@ class Questions:
         >>> r.qdd.round(4)
         array([-7.3575,  0.    ])
         """
-        one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
-        if one and wrench is None and base is None and threads is _ONE:
-            made = self._cache.get("hybrid") or self._prepared_hybrid()
-            return cast("HybridDynamics", made[1](q, qd, u))
-        from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics, put_together
+        if wrench is None and base is None and threads is _ONE:
+            try:
+                answer = self._cache["hybrid"]
+            except KeyError:
+                answer = self._prepared_hybrid() if _is_sample(u) else None
+            if answer is not None:  # what is no sample it hands on
+                return answer(q, qd, u)
+        from cstormpy.dynamics.hybrid import hybrid_answer
 
-        mech = self._self
-        y = hybrid_dynamics(mech, q, qd, u, wrench, base, threads)
-        return HybridDynamics(put_together(y, u, mech.active_mask))
+        return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
 
     def hybrid_evaluator(self, wrench: WrenchLike = None) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
@@ -117,15 +122,16 @@ class Questions:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
             return hybrid_evaluator(self._self, wrench)[0]
-        return cast("Callable[..., Array]", self._prepared_hybrid()[0])
+        if "hybrid evaluator" not in self._cache:
+            self._prepared_hybrid()
+        return cast("Callable[..., Array]", self._cache["hybrid evaluator"])
 
-    def _prepared_hybrid(self) -> tuple[Any, Any]:
-        """Return the prepared functions of `dynamics.hybrid.hybrid_evaluator`, made at their first use."""
-        if "hybrid" not in self._cache:
-            from cstormpy.dynamics.hybrid import hybrid_evaluator
+    def _prepared_hybrid(self) -> Callable[..., HybridDynamics]:
+        """Make the prepared functions of `dynamics.hybrid.hybrid_evaluator`; return the one with the whole answer."""
+        from cstormpy.dynamics.hybrid import hybrid_evaluator
 
-            self._cache["hybrid"] = hybrid_evaluator(self._self)
-        return cast("tuple[Any, Any]", self._cache["hybrid"])
+        self._cache["hybrid evaluator"], self._cache["hybrid"] = hybrid_evaluator(self._self)
+        return cast("Callable[..., HybridDynamics]", self._cache["hybrid"])
 
     def hybrid_sensitivity(
         self,
@@ -159,10 +165,13 @@ class Questions:
         array([[ 12.613, -12.613],
                [-16.817,  46.247]])
         """
-        one = type(q) is type(qd) is type(u) is np.ndarray and u.ndim == 1
-        if one and wrench is None and base is None and to_base is False and threads is _ONE:
-            made = self._cache.get("sensitivity") or self._prepared_sensitivity()
-            return cast("HybridSensitivity", made[1](q, qd, u))
+        if wrench is None and base is None and to_base is False and threads is _ONE:
+            try:
+                answer = self._cache["sensitivity"]
+            except KeyError:
+                answer = self._prepared_sensitivity() if _is_sample(u) else None
+            if answer is not None:
+                return answer(q, qd, u)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
@@ -176,15 +185,17 @@ class Questions:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
             return hybrid_sensitivity_evaluator(self._self, wrench)[0]
-        return cast("Callable[..., tuple[Array, Array]]", self._prepared_sensitivity()[0])
+        if "sensitivity evaluator" not in self._cache:
+            self._prepared_sensitivity()
+        return cast("Callable[..., tuple[Array, Array]]", self._cache["sensitivity evaluator"])
 
-    def _prepared_sensitivity(self) -> tuple[Any, Any]:
-        """Return the prepared functions of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
-        if "sensitivity" not in self._cache:
-            from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
+    def _prepared_sensitivity(self) -> Callable[..., HybridSensitivity]:
+        """Make the functions of `sensitivity.hybrid.hybrid_sensitivity_evaluator`; return the one with all."""
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
-            self._cache["sensitivity"] = hybrid_sensitivity_evaluator(self._self)
-        return cast("tuple[Any, Any]", self._cache["sensitivity"])
+        made = hybrid_sensitivity_evaluator(self._self)
+        self._cache["sensitivity evaluator"], self._cache["sensitivity"] = made
+        return made[1]
 
     def trim(
         self,
@@ -372,16 +383,16 @@ class Questions:
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:
         """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
-        from cstormpy.arrays import as_floats
+        from cstormpy.graph.arrays import as_numbers
 
-        return self.inverse_dynamics(q, qd, np.zeros(as_floats(q, "q").shape), wrench, base, threads)
+        return self.inverse_dynamics(q, qd, np.zeros(as_numbers(q, "q").shape), wrench, base, threads)
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-        from cstormpy.arrays import as_floats
         from cstormpy.dynamics.hybrid import hybrid_dynamics
+        from cstormpy.graph.arrays import as_numbers
 
-        rest = np.zeros(as_floats(q, "q").shape)
+        rest = np.zeros(as_numbers(q, "q").shape)
         return hybrid_dynamics(self._self, q, rest, rest, threads=threads, drive="still")
 
     def inertial(
@@ -413,7 +424,7 @@ class Questions:
     def center_of_mass(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the centre of mass of all links in the base's frame, (3,) or (N, 3)."""
         found = self.inertial(q, threads=threads)
-        if not np.all(found.mass > 0.0):
+        if not self._self.symbolic and not np.all(found.mass > 0.0):
             raise InvalidValue("center_of_mass: no link has mass, so that there is none")
         return found.center_of_mass
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import real_array
-from cstormpy.mechanism.joints import OneDofJoint
+from cstormpy.mechanism.joints import Joint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.viewing import view
@@ -47,7 +47,7 @@ class Drawing:
     anchors : ndarray (..., n_links, 3)
         The same point on the side of the parent at q = 0: where a slide or screw begins.
     axes : ndarray (..., n_links, 3)
-        Unit vectors of the joints' axes; zero for a fixed joint.
+        Unit vectors of the joints' axes; zero for a joint that has none.
     coms : ndarray (..., n_links, 3)
         Centres of mass.
     tips : ndarray (..., n_tips, 3)
@@ -80,20 +80,20 @@ class Skeleton:
         Index of the parent, -1 for the base.
     order : tuple of int
         The links such that a parent precedes its children.
-    coordinates : ndarray of int (n_links,)
-        Index in q of the joint that carries the link, -1 where it is fixed.
-    kinds : tuple of str
-        Of the joints: "revolute", "prismatic", "screw" or "fixed".
+    n : int
+        Number of coordinates.
+    joints : tuple of Joint
+        What carries each link; its `symbol` says how it is drawn.
+    ranges : tuple of slice
+        The coordinates in q of these joints.
     home : ndarray (n_links, 4, 4)
         Poses in the parents' frames at q = 0.
     axes, points : ndarray (n_links, 3)
-        Axis of the joint (zero if fixed) and a point on it, in the link's frame.
-    pitches : ndarray (n_links,)
-        Metres per radian of a screw; 1 for a slide, whose coordinate is the way itself.
-    turns : ndarray (n_links,)
-        1 where the coordinate is an angle, else 0.
+        Axis of the joint (zero if there is none) and a point of it, in the link's frame.
+    starts : ndarray (n_links, 3)
+        The point of the joint that stays with the parent, in the parent's frame.
     strokes : tuple of (low, high) or None
-        Position limits of the joint, where both sides are closed.
+        How far a joint that is drawn with a rail may slide along its axis [m], where both sides are limited.
     lines : tuple of tuple of ndarray (k, 3)
         Of each link the polylines in its frame.
     base : tuple of ndarray (k, 3)
@@ -115,13 +115,13 @@ class Skeleton:
     joint_names: tuple[str, ...]
     parents: NDArray[np.int64]
     order: tuple[int, ...]
-    coordinates: NDArray[np.int64]
-    kinds: tuple[str, ...]
+    n: int
+    joints: tuple[Joint, ...]
+    ranges: tuple[slice, ...]
     home: Array
     axes: Array
     points: Array
-    pitches: Array
-    turns: Array
+    starts: Array
     strokes: tuple[tuple[float, float] | None, ...]
     lines: tuple[tuple[Array, ...], ...]
     base: tuple[Array, ...]
@@ -133,35 +133,34 @@ class Skeleton:
     up: Array
     reach: float
 
-    @property
-    def n(self) -> int:
-        """Number of coordinates."""
-        return int((self.coordinates >= 0).sum())
-
     def poses(self, q: ArrayLike) -> Array:
         """Return the poses (..., n_links, 4, 4) of the links in the base frame for q (n,) or (N, n).
 
         It is `Mechanism.forward_kinematics` without a compiler, for processes that only draw.
         """
-        q = real_array(q, "q", (self.n,), ("N", self.n), finite=False)
-        X = np.empty((*q.shape[:-1], len(self.parents), 4, 4))
+        X = self.local_poses(q)
         for i in self.order:
-            k, p = self.coordinates[i], self.parents[i]
-            local = self.home[i] if k < 0 else self.home[i] @ self._motion(i, q[..., k])
-            X[..., i, :, :] = local if p < 0 else X[..., p, :, :] @ local
+            p = self.parents[i]
+            if p >= 0:
+                X[..., i, :, :] = X[..., p, :, :] @ X[..., i, :, :]
         return X
 
-    def _motion(self, i: int, q: Array) -> Array:
-        """Return exp(S q) (..., 4, 4) of the joint that carries link i."""
-        a = self.axes[i]
-        cross = np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
-        angle = (q * self.turns[i])[..., None, None]
-        R = np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * (cross @ cross)
-        T = np.zeros((*q.shape, 4, 4))
-        T[..., :3, :3] = R
-        T[..., :3, 3] = self.points[i] - R @ self.points[i] + (self.pitches[i] * q)[..., None] * a
-        T[..., 3, 3] = 1.0
-        return T
+    def local_poses(self, q: ArrayLike) -> Array:
+        """Return the poses (..., n_links, 4, 4) of the links in their parents' frames for q (n,) or (N, n)."""
+        q = real_array(q, "q", (self.n,), ("N", self.n), finite=False)
+        X = np.empty((*q.shape[:-1], len(self.parents), 4, 4))
+        for i, (joint, at) in enumerate(zip(self.joints, self.ranges, strict=True)):
+            X[..., i, :, :] = self.home[i] @ joint.motion(q[..., at])
+        return X
+
+    def slides(self, q: ArrayLike) -> Array:
+        """Return how far each joint with a rail has slid along its axis, (..., n_links), for q (..., n)."""
+        q = np.asarray(q)
+        way = np.zeros((*q.shape[:-1], len(self.parents)))
+        for i, (joint, at) in enumerate(zip(self.joints, self.ranges, strict=True)):
+            if joint.symbol.rail:
+                way[..., i] = joint.freedoms[0].slide * q[..., at.start]
+        return way
 
     def place(self, X: ArrayLike) -> Drawing:
         """Return the skeleton at the poses X (..., n_links, 4, 4) of its links in the base frame."""
@@ -169,8 +168,7 @@ class Skeleton:
         X = real_array(X, "X", (..., n_links, 4, 4), finite=False)
         anchors = np.empty((*X.shape[:-3], n_links, 3))
         for i, p in enumerate(self.parents):
-            start = self.home[i, :3, :3] @ self.points[i] + self.home[i, :3, 3]
-            anchors[..., i, :] = start if p < 0 else _moved(X[..., p, :, :], start)
+            anchors[..., i, :] = self.starts[i] if p < 0 else _moved(X[..., p, :, :], self.starts[i])
         R = X[..., :3, :3]
         return Drawing(
             lines=tuple(
@@ -203,16 +201,12 @@ def skeleton(mech: Mechanism) -> Skeleton:
     [[1.0, 2.0, 0.0]]
     """
     links = mech.links
-    coordinates = np.full(len(links), -1, dtype=np.int64)
-    coordinates[mech.joint_links] = np.arange(mech.n)
+    joints = tuple(link.joint for link in links)
     home = np.stack([link.pose for link in links])
-    axes = np.stack([getattr(link.joint, "axis", np.zeros(3)) for link in links])
-    points = np.stack([getattr(link.joint, "point", np.zeros(3)) for link in links])
-    pitches = np.array(
-        [1.0 if link.joint.kind == "prismatic" else float(getattr(link.joint, "pitch", 0.0)) for link in links]
-    )
+    points = np.stack([joint.end for joint in joints])
     order = _order(mech.parents)
-    starts = np.einsum("nij,nj->ni", home[:, :3, :3], points) + home[:, :3, 3]  # joints in the parents' frames
+    anchors = np.stack([joint.start for joint in joints])
+    starts = np.einsum("nij,nj->ni", home[:, :3, :3], anchors) + home[:, :3, 3]  # joints in the parents' frames
     children: list[list[int]] = [[] for _ in links]
     for i, p in enumerate(mech.parents):
         if p >= 0:
@@ -224,19 +218,19 @@ def skeleton(mech: Mechanism) -> Skeleton:
     tips = tuple((i, lines[i][0][-1] if lines[i] else points[i]) for i in range(len(links)) if not children[i])
     roots = [i for i, p in enumerate(mech.parents) if p == _BASE]
     planar, right, up = view(mech, order)
-    strokes = tuple(_stroke(link) for link in links)
+    strokes = tuple(_stroke(joint) for joint in joints)
     return Skeleton(
         names=tuple(link.name for link in links),
         joint_names=tuple(link.joint_name for link in links),
         parents=mech.parents,
         order=order,
-        coordinates=coordinates,
-        kinds=tuple(link.joint.kind for link in links),
+        n=mech.n,
+        joints=joints,
+        ranges=tuple(mech.coordinates(link.joint_name) for link in links),
         home=home,
-        axes=axes,
+        axes=np.stack([joint.direction for joint in joints]),
         points=points,
-        pitches=pitches,
-        turns=np.array([float(link.joint.kind in ("revolute", "screw")) for link in links]),
+        starts=starts,
         strokes=strokes,
         lines=lines,
         base=tuple(np.stack([np.zeros(3), starts[i]]) for i in roots if np.linalg.norm(starts[i]) > _SAME * scale),
@@ -246,7 +240,7 @@ def skeleton(mech: Mechanism) -> Skeleton:
         planar=planar,
         right=right,
         up=up,
-        reach=_reach(mech.parents, order, starts, points, lines, pitches, strokes) or 1.0,
+        reach=_reach(mech.parents, order, starts, points, lines, joints) or 1.0,
     )
 
 
@@ -295,17 +289,21 @@ def _polylines(link: Link, start: Array, children: list[Array], same: float) -> 
 def _end(link: Link, start: Array) -> Array:
     """Return where a link that carries nothing ends: twice as far from the joint as its centre of mass."""
     arm = link.com - start
-    if isinstance(link.joint, OneDofJoint):
-        along = float(arm @ link.joint.axis)
-        if np.linalg.norm(arm - along * link.joint.axis) < _ALONG * abs(along):
-            arm = along * link.joint.axis
+    along = float(arm @ link.joint.direction)
+    if np.linalg.norm(arm - along * link.joint.direction) < _ALONG * abs(along):
+        arm = along * link.joint.direction
     return np.asarray(start + 2.0 * arm)
 
 
-def _stroke(link: Link) -> tuple[float, float] | None:
-    limits = getattr(link.joint, "limits", None)
-    position = None if limits is None else limits.position
-    return position if position is not None and np.isfinite(position).all() else None
+def _stroke(joint: Joint) -> tuple[float, float] | None:
+    if not joint.symbol.rail:
+        return None
+    freedom = joint.freedoms[0]
+    position = None if freedom.limits is None else freedom.limits.position
+    if position is None or not np.isfinite(position).all():
+        return None
+    low, high = sorted(freedom.slide * side for side in position)
+    return low, high
 
 
 def _reach(
@@ -314,8 +312,7 @@ def _reach(
     starts: Array,
     points: Array,
     lines: tuple[tuple[Array, ...], ...],
-    pitches: Array,
-    strokes: tuple[tuple[float, float] | None, ...],
+    joints: tuple[Joint, ...],
 ) -> float:
     """Return a bound for the distance of all drawn points from the base's origin."""
     to_joint = np.zeros(len(parents))
@@ -323,9 +320,11 @@ def _reach(
     for i in order:
         p = parents[i]
         way = np.linalg.norm(starts[i]) if p < 0 else to_joint[p] + np.linalg.norm(starts[i] - points[p])
-        stroke = strokes[i]
-        if stroke is not None:
-            way += abs(pitches[i]) * max(map(abs, stroke))
+        way += np.linalg.norm(joints[i].end - joints[i].start)
+        for freedom in joints[i].freedoms:
+            position = None if freedom.limits is None else freedom.limits.position
+            if position is not None and np.isfinite(position).all():
+                way += abs(freedom.slide) * max(map(abs, position))
         to_joint[i] = way
         ends = [np.linalg.norm(line - points[i], axis=1).max() for line in lines[i]]
         farthest = max(farthest, float(way + max(ends, default=0.0)))

@@ -1,7 +1,8 @@
 """The arrays by which a mechanism reaches the kernels (`cstormpy.kernels.layout` says what stands where).
 
-Links on fixed joints are merged into the node that carries them, and nodes are numbered depth first; what
-is undone at the border (`coordinate` of a node, node of a link) is part of the arrays.
+Links on fixed joints are merged into the node that carries them, a joint of several coordinates has a node for each of
+them, all but the last without mass, and nodes are numbered depth first; what is undone at the border (`coordinate` of a
+node, node of a link) is part of the arrays.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.kernels import layout as at
-from cstormpy.mechanism.joints import OneDofJoint, Prismatic, Screw
+from cstormpy.mechanism.joints import OneDofJoint
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["FORWARD", "INVERSE", "STILL", "Tables", "tables_of"]
+__all__ = ["FOLDING", "FORWARD", "INVERSE", "STILL", "Form", "Tables", "folded", "tables_of"]
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base."""
+    """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base.
+
+    The numbers may be symbols of an expression graph (`mechanism.symbolic`).
+    """
 
     T: Array
     N: NDArray[np.int64]
@@ -33,7 +37,7 @@ class Tables:
 class _Node:
     """A moving part: one coordinate, its frame, and the mass of all links that are welded to it."""
 
-    link: int
+    coordinate: int
     joint: OneDofJoint
     parent: int
     pose: Array  # of the node's frame at q = 0 in its parent node's
@@ -47,6 +51,60 @@ DEEP = 14
 
 #: Drives that a question brings with it, whatever the mechanism's own.
 INVERSE, FORWARD, STILL = "inverse", "forward", "still"
+
+#: Numbers that fold in an expression graph: what is written down of a mechanism holds for all that have them there.
+FOLDING = (0.0, 1.0, -1.0)
+
+
+def folded(numbers: Array) -> Array:
+    """Return which numbers fold, and into what: NaN for those that stay inputs."""
+    return np.where(np.isin(numbers, FOLDING), numbers, np.nan)
+
+
+#: Flags of a node for which what is written down with 1 holds where they are 0, its numbers being zero there.
+_IMPLIED = (at.N_SLIDES, at.N_LOSSES, at.N_TILTED)
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """What is taken for granted of a mechanism where something is written down of it: structure, names, folded numbers.
+
+    >>> from cstormpy.mechanism import library
+    >>> mech = library.acrobot()
+    >>> heavy = mech.with_parameters({"forearm.mass": 1.3})
+    >>> Form.of(mech).fits(heavy), Form.of(heavy).fits(mech)
+    (False, True)
+    """
+
+    names: tuple[tuple[str, ...], ...]
+    N: NDArray[np.int64]
+    T: Array
+    base_inertia: Array
+
+    @classmethod
+    def of(cls, mech: Mechanism) -> Form:
+        """Return the form of a mechanism; numbers that do not fold are NaN in it."""
+        tables = tables_of(mech)
+        return cls(_names_of(mech), tables.N, folded(tables.T), folded(tables.base_inertia))
+
+    def fits(self, mech: Mechanism) -> bool:
+        """Tell whether what was written down holds for a mechanism too: with other numbers where they do not fold."""
+        tables = tables_of(mech)
+        if self.names != _names_of(mech) or self.N.shape != tables.N.shape:
+            return False
+        here, there = self.N.copy(), tables.N.copy()
+        nodes = slice(at.N_NODES, at.N_NODES + at.N_NODE * here[at.N_COUNT])
+        mine, others = (N[nodes].reshape(-1, at.N_NODE) for N in (here, there))
+        for flag in _IMPLIED:
+            others[:, flag] |= mine[:, flag]
+        same = (
+            (np.isnan(a) | (a == b)).all() for a, b in ((self.T, tables.T), (self.base_inertia, tables.base_inertia))
+        )
+        return np.array_equal(here, there) and all(same)
+
+
+def _names_of(mech: Mechanism) -> tuple[tuple[str, ...], ...]:
+    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active
 
 
 def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
@@ -112,12 +170,12 @@ def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
         link, parent = mech.links[i], int(mech.parents[i])
         carrier = node_of_link[parent] if parent >= 0 else 0
         pose = (pose_in_node[parent] if parent >= 0 else np.eye(4)) @ link.pose
-        if isinstance(link.joint, OneDofJoint):
-            axis_frame = _axis_frame(link.joint.axis, link.joint.point)
-            nodes.append(_Node(i, link.joint, carrier, pose @ axis_frame))
-            node_of_link[i], pose_in_node[i] = len(nodes), _inverse(axis_frame)
-        else:
-            node_of_link[i], pose_in_node[i] = carrier, pose
+        coordinate = mech.coordinates(link.joint_name).start
+        for k, freedom in enumerate(link.joint.freedoms):  # but for the last, without mass
+            axis_frame = _axis_frame(freedom.axis, freedom.point)
+            nodes.append(_Node(coordinate + k, freedom, carrier, pose @ axis_frame))
+            carrier, pose = len(nodes), _inverse(axis_frame)
+        node_of_link[i], pose_in_node[i] = carrier, pose
         if node_of_link[i]:
             _weld(nodes[node_of_link[i] - 1], link.spatial_inertia, pose_in_node[i])
     return nodes, node_of_link, pose_in_node
@@ -178,13 +236,6 @@ def _central_inertia(node: _Node) -> tuple[Array, Array]:
     return com, node.second + node.mass * shift @ shift
 
 
-def _pitch(joint: OneDofJoint) -> float:
-    """Return what a joint slides per unit of its coordinate."""
-    if isinstance(joint, Screw):
-        return joint.pitch
-    return 1.0 if isinstance(joint, Prismatic) else 0.0
-
-
 def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> Array:
     T = np.zeros(at.T_NODES + at.T_NODE * len(nodes) + at.T_LINK * len(mech.links))
     T[at.T_GRAVITY : at.T_GRAVITY + 3] = mech.gravity
@@ -193,7 +244,7 @@ def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> 
         joint = node.joint
         row[at.T_E : at.T_E + 9] = node.pose[:3, :3].ravel()
         row[at.T_P : at.T_P + 3] = node.pose[:3, 3]
-        row[at.T_PITCH] = _pitch(joint)
+        row[at.T_PITCH] = joint.slide
         row[at.T_ARMATURE : at.T_SMOOTH] = joint.armature, joint.damping, joint.friction
         row[at.T_SMOOTH : at.T_MASS] = 1.0 / joint.friction_velocity, joint.stiffness, joint.rest
         com, inertia = _central_inertia(node)
@@ -207,18 +258,16 @@ def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> 
 
 
 def _structure(mech: Mechanism, nodes: list[_Node], node_of_link: list[int]) -> NDArray[np.int64]:
-    coordinate_of_link = {int(link): k for k, link in enumerate(mech.joint_links)}
     N = np.zeros(at.N_NODES + at.N_NODE * len(nodes) + len(mech.links), dtype=np.int64)
     N[at.N_COUNT], N[at.N_LINKS] = len(nodes), len(mech.links)
     rows = N[at.N_NODES : at.N_NODES + at.N_NODE * len(nodes)].reshape(-1, at.N_NODE)
     for k, (row, node) in enumerate(zip(rows, nodes, strict=True)):
         joint = node.joint
-        coordinate = coordinate_of_link[node.link]
-        active = bool(mech.active_mask[coordinate])
+        active = bool(mech.active_mask[node.coordinate])
         row[at.N_PARENT] = node.parent
-        row[at.N_COORDINATE] = coordinate
-        row[at.N_TURNS] = not isinstance(joint, Prismatic)
-        row[at.N_SLIDES] = _pitch(joint) != 0.0
+        row[at.N_COORDINATE] = node.coordinate
+        row[at.N_TURNS] = joint.turns
+        row[at.N_SLIDES] = joint.slide != 0.0
         row[at.N_ACTIVE] = active
         row[at.N_DEVIATES] = not active or (node.parent > 0 and rows[node.parent - 1, at.N_DEVIATES])
         row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)

@@ -64,26 +64,45 @@ def _refuse_cycle(links: Sequence[Link], parents: Sequence[int]) -> None:
             rooted[k] = True
 
 
-def select_names(option: str, names: object, known: Sequence[str], fixed: Iterable[str]) -> tuple[str, ...]:
-    """Return the chosen joint names in the order of q, refusing unknown, fixed and repeated ones.
+def select_names(
+    option: str, names: object, known: Sequence[str], joints: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """Return the chosen coordinates in the order of q, refusing unknown, fixed and repeated joints, and parts of one.
 
-    >>> select_names("active", ["elbow"], ("shoulder", "elbow"), ())
+    Parameters
+    ----------
+    option : str
+        What the names are for.
+    names : iterable of str
+        Names of joints, or of all coordinates of a joint.
+    known : sequence of str
+        Names of the coordinates.
+    joints : mapping
+        The coordinates of each joint.
+
+    >>> select_names("active", ["elbow"], ("shoulder", "elbow"), {"shoulder": ("shoulder",), "elbow": ("elbow",)})
     ('elbow',)
     """
     if isinstance(names, (str, bytes)):
         raise InvalidType(f"{option}: expected a list of joint names, got a text; write [{names!r:.60}]")
     chosen: set[str] = set()
-    movable, welded = set(known), set(fixed)
+    coordinates = set(known)
     for name in _entries(names, f"{option}: expected a list of joint names"):
         if not isinstance(name, str):
             raise InvalidType(f"{option}: expected joint names, got a {type(name).__name__}")
-        if name in welded:
+        if name not in coordinates and not joints.get(name, (name,)):
             raise InvalidValue(f"{option}: joint {name!r} is fixed and can not be driven")
-        if name not in movable:
-            raise UnknownName(f"{option}: {unknown_name('joint', name, known)}")
-        if name in chosen:
+        if name not in coordinates and name not in joints:
+            raise UnknownName(f"{option}: {unknown_name('joint', name, joints)}")
+        meant = (name,) if name in coordinates else joints[name]
+        if not chosen.isdisjoint(meant):
             raise InvalidValue(f"{option}: joint {name!r} occurs twice")
-        chosen.add(name)
+        chosen.update(meant)
+    for name, meant in joints.items():
+        if not chosen.isdisjoint(meant) and not chosen.issuperset(meant):
+            raise InvalidValue(
+                f"{option}: joint {name!r} is driven as a whole; give its name, or all of {', '.join(meant)}"
+            )
     return tuple(name for name in known if name in chosen)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, unknown_name
 
-__all__ = ["FrozenError", "Value", "frozen"]
+__all__ = ["FrozenError", "Value", "frozen", "numbers_text"]
 
 V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound=np.generic)
@@ -95,3 +95,12 @@ class Value:
 
 def _rebuild(cls: type[V], fields: dict[str, Any]) -> V:
     return cls(**fields)
+
+
+def numbers_text(values: Any, digits: int = 6) -> str:
+    """Return numbers as text.
+
+    >>> numbers_text([0.5, -0.0, 1 / 3], 2)
+    '(0.5, 0, 0.33)'
+    """
+    return "(" + ", ".join(f"{v:.{digits}g}" for v in np.asarray(values) + 0.0) + ")"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.mechanism.joints import OneDofJoint
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["view"]
@@ -37,11 +36,11 @@ def view(mech: Mechanism, order: tuple[int, ...]) -> tuple[bool, Array, Array]:
     for i in order:
         link = mech.links[i]
         rotations[i] = rotations[int(mech.parents[i])] @ link.pose[:3, :3]
-        if isinstance(link.joint, OneDofJoint):
-            axis = rotations[i] @ link.joint.axis
-            if link.joint.kind != "prismatic":
+        for freedom in link.joint.freedoms:
+            axis = rotations[i] @ freedom.axis
+            if freedom.turns:
                 turning.append(axis)
-            if np.any(link.joint.screw[3:] @ link.joint.axis):
+            if freedom.slide:
                 sliding.append(axis)
     normal = _normal(turning, sliding, mech.gravity)
     if normal is None:

@@ -56,8 +56,9 @@ def read_state(mech: Mechanism, value: Any, what: str) -> State:
         if isinstance(value, str):
             raise InvalidType(f"{what}: expected a posture, a tuple (q, qd) or a mapping, got the text {value!r}")
         if isinstance(value, Mapping):
+            known = {*mech.names, *(link.joint_name for link in mech.links if link.joint.dof)}
             for name in value:
-                if name not in mech.names:
+                if name not in known:
                     raise unknown_name(f"{what}: joint", name, (*mech.names, *NAMES))
         q = targets_of(mech, value, what)
         return State(np.array([q, np.where(np.isnan(q), np.nan, 0.0), np.full(mech.n, np.nan)]))

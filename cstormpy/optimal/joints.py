@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, ShapeError
 from cstormpy.mechanism import Mechanism, checks
-from cstormpy.mechanism.skeleton import skeleton
 from cstormpy.optimal.samples import Array
 
 __all__ = ["bounds_of", "mask_of", "targets_of", "turning"]
 
 
 def mask_of(mech: Mechanism, joints: Any, what: str) -> Array:
-    """Return a weight for each joint, (n,), from names or from weights by name.
+    """Return a weight for each coordinate, (n,), from names or from weights by name; a joint's is that of all of its.
 
     >>> from cstormpy.mechanism import library
     >>> mask_of(library.acrobot(), ["elbow"], "joints").tolist()
@@ -29,10 +28,10 @@ def mask_of(mech: Mechanism, joints: Any, what: str) -> Array:
         joints = [joints]
     if isinstance(joints, Mapping):
         for name, value in joints.items():
-            weights[mech.joint_index(name)] = checks.nonnegative(value, f"{what}, weight of joint {name!r}")
+            weights[mech.joint_indices(name)] = checks.nonnegative(value, f"{what}, weight of joint {name!r}")
     elif isinstance(joints, Iterable):
         for name in joints:
-            weights[mech.joint_index(name)] = 1.0
+            weights[mech.joint_indices(name)] = 1.0
     else:
         raise InvalidType(f"{what}: expected names of joints, or weights by name, got a {type(joints).__name__}")
     return weights
@@ -48,7 +47,7 @@ def targets_of(mech: Mechanism, value: Any, what: str) -> Array:
     found = np.full(mech.n, np.nan)
     if isinstance(value, Mapping):
         for name, number in value.items():
-            found[mech.joint_index(name)] = checks.real(number, f"{what}, joint {name!r}")
+            found[mech.joint_indices(name)] = _numbers_of(mech, name, number, what)
         return found
     if is_single(value) and not isinstance(value, (str, bytes)):
         found[:] = checks.real(value, what)
@@ -58,6 +57,14 @@ def targets_of(mech: Mechanism, value: Any, what: str) -> Array:
         if number is not None:
             found[k] = checks.real(number, f"{what}, joint {mech.names[k]!r}")
     return found
+
+
+def _numbers_of(mech: Mechanism, name: str, value: Any, what: str) -> Any:
+    """Return the number of a coordinate, or one for each of a joint's."""
+    count = len(mech.joint_indices(name))
+    if count == 1 or is_single(value):
+        return checks.real(value, f"{what}, joint {name!r}")
+    return checks.array(value, (count,), f"{what}, joint {name!r}")
 
 
 def bounds_of(mech: Mechanism, value: Any, what: str) -> tuple[Array, Array]:
@@ -75,7 +82,7 @@ def bounds_of(mech: Mechanism, value: Any, what: str) -> tuple[Array, Array]:
     given = value if isinstance(value, Mapping) else dict.fromkeys(mech.names, value)
     low, high = np.full(mech.n, -np.inf), np.full(mech.n, np.inf)
     for name, limit in given.items():
-        k = mech.joint_index(name)
+        k = mech.joint_indices(name)
         if limit is not None:
             try:
                 pair = Limits(velocity=limit).velocity  # a symmetric bound or a pair, like that of a joint
@@ -104,8 +111,4 @@ def turning(mech: Mechanism) -> NDArray[np.bool_]:
     >>> turning(library.acrobot()).tolist()
     [True, True]
     """
-    shape = skeleton(mech)
-    found = np.zeros(mech.n, dtype=bool)
-    moved = shape.coordinates >= 0
-    found[shape.coordinates[moved]] = shape.turns[moved] > 0.0
-    return found
+    return np.array([freedom.turns for freedom in mech.freedoms], dtype=bool)

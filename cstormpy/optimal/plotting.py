@@ -137,7 +137,7 @@ def draw_mechanism(axes: Any, mech: Mechanism, q: ArrayLike) -> None:
         if drawing.lines[i]:
             _name_link(axes, shape.names[i], drawing.lines[i][0] @ plane, turn)
         x, y = drawing.joints[i] @ plane
-        filled = "black" if shape.joint_names[i] in mech.actuated else "white"
+        filled = "black" if mech.actuated_mask[shape.ranges[i]].any() else "white"
         axes.plot(x, y, "o", markersize=11, markerfacecolor=filled, markeredgecolor="black", zorder=3)
     _name_directions(axes, shape)
 
@@ -165,9 +165,10 @@ def _name_link(axes: Any, name: str, line: Array, turn: float) -> None:
 def _draw_angle(axes: Any, shape: Skeleton, q: Array, i: int, plane: Array) -> float:
     """Draw the angle of joint i as an arc from where its link would be at zero, a dashed line; return it."""
     zero = q.copy()
-    zero[shape.coordinates[i]] = 0.0
+    zero[shape.ranges[i]] = 0.0
     lines = [shape.place(shape.poses(posture)).lines[i] for posture in (zero, q)]
-    if shape.kinds[i] != "revolute" or not lines[0]:
+    joint = shape.joints[i]
+    if not (joint.dof == 1 and joint.freedoms[0].winds and lines[0]):
         return 0.0
     origin = lines[1][0][0] @ plane
     first, last = ((line[0][-1] - line[0][0]) @ plane for line in lines)
@@ -179,5 +180,5 @@ def _draw_angle(axes: Any, shape: Skeleton, q: Array, i: int, plane: Array) -> f
     axes.plot(*arc[:-1].T, color="black", linewidth=0.9)
     axes.annotate("", arc[-1], arc[-3], arrowprops={"arrowstyle": "-|>", "color": "black", "linewidth": 0.9})
     side = origin + 0.6 * length * np.array([np.cos(sweep[20]), np.sin(sweep[20])])
-    axes.text(*side, f"$q_{{{shape.coordinates[i] + 1}}}$", ha="center", va="center")
+    axes.text(*side, f"$q_{{{shape.ranges[i].start + 1}}}$", ha="center", va="center")
     return turn

@@ -82,7 +82,7 @@ def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
     if isinstance(limits, str):
         if limits != "mechanism":
             raise unknown_name("limits", limits, ("mechanism",))
-        joints = {name: getattr(mech.joint(name), "limits", None) for name in mech.names}
+        joints = {name: freedom.limits for name, freedom in zip(mech.names, mech.freedoms, strict=True)}
         kinds = ("position", "velocity", "torque")
         limits = {k: {name: getattr(given, k) for name, given in joints.items() if given} for k in kinds}
     elif limits is None:

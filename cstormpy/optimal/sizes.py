@@ -96,8 +96,6 @@ def _carried(mech: Mechanism) -> Array:
 
 def _of_joints(mech: Mechanism, unit: Array, duration: float) -> Array:
     """Return the torques of springs, dampers and friction, (n,)."""
-    joints = [mech.links[i].joint for i in mech.joint_links]
-    found = {
-        name: np.array([abs(getattr(j, name, 0.0)) for j in joints]) for name in ("stiffness", "damping", "friction")
-    }
+    names = ("stiffness", "damping", "friction")
+    found = {name: np.array([abs(getattr(freedom, name)) for freedom in mech.freedoms]) for name in names}
     return np.asarray(found["stiffness"] * unit + found["damping"] * unit / duration + found["friction"])

@@ -41,11 +41,15 @@ ALL_POINTS = 260_000
 FRAMES_PER_SECOND = 30.0
 _FRAMES_AT_LEAST = 50
 ALL_NUMBERS = 250_000
-"""Coordinates of all frames of all mechanisms together."""
+"""Numbers of all frames of all mechanisms together."""
 _LARGEST_POWER, _LEAST_POWER = 126, -100
 """Ranges up to and from these powers of two are stored as they are: 32-bit floats go from 2^-126 to 2^128."""
 _DENSE = 4
 """With so many samples a frame, straight lines between them do."""
+_COLUMNS = 4
+"""How many columns change with a coordinate: those of a quaternion."""
+_SPARE = 0.12
+"""What a slide without limits may slide beyond its motion, in sizes of the mechanism."""
 
 
 def panes_of(out: Any) -> list[Any]:
@@ -84,7 +88,7 @@ class Budget:
 
     def __init__(self, panes: list[Any], share: float = 1.0) -> None:
         traces = sum(_width(pane) for pane in panes if pane.kind != "mechanism")
-        moving = sum(_width(pane) for pane in panes if pane.kind == "mechanism")
+        moving = sum(_COLUMNS * _width(pane) for pane in panes if pane.kind == "mechanism")
         self.points = int(max(64, min(share * POINTS, share * ALL_POINTS / max(traces, 1))))
         self.frames = int(max(_FRAMES_AT_LEAST, share * ALL_NUMBERS / max(moving, 1)))
         self.rate = FRAMES_PER_SECOND * min(1.0, 2.0 * share)
@@ -209,7 +213,11 @@ def _options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
-    """Return a moving mechanism: its skeleton, and q (frames, n) at even times."""
+    """Return a moving mechanism: its skeleton, and what its joints do at even times.
+
+    "motions" has of each link the pose M⁻¹ T that its joint gives it, T in the parent's frame and M that at q = 0: a
+    quaternion and the place of the joint's point, in columns that are one number where it does not change.
+    """
     bones = bones_of(pane)
     t = np.asarray(pane.t, dtype=float).reshape(-1)
     q = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
@@ -233,8 +241,42 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
         "t0": float(at[0]),
         "t1": float(at[-1]),
         "frames": frames,
-        "q": [pack(column) for column in moved.T],
+        "motions": _motions(bones, moved),
+        "rails": _rails(bones, moved),
     }
+
+
+def _motions(bones: Skeleton, q: Array) -> list[list[Any]]:
+    found = []
+    for joint, at in zip(bones.joints, bones.ranges, strict=True):
+        X = joint.motion(q[:, at])
+        columns = np.column_stack([_quaternions(X[:, :3, :3]), X[:, :3, :3] @ joint.end + X[:, :3, 3]])
+        still = np.ptp(columns, axis=0) <= 1e-12 * np.abs(columns).max(initial=1.0)
+        found.append([float(c[0]) if same else pack(c) for c, same in zip(columns.T, still, strict=True)])
+    return found
+
+
+def _quaternions(R: Array) -> Array:
+    """Return unit quaternions (w, x, y, z) of rotations (N, 3, 3), each on the side of the one before it."""
+    from scipy.spatial.transform import Rotation
+
+    q = np.roll(Rotation.from_matrix(R).as_quat(), 1, axis=1)
+    flips = np.einsum("ij,ij->i", q[1:], q[:-1]) < 0.0
+    q[1:] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
+    return np.asarray(q)
+
+
+def _rails(bones: Skeleton, q: Array) -> list[dict[str, Any]]:
+    """Return the way of each slide that was used, or may be, in the frame of its link's parent."""
+    slid, spare = bones.slides(q), _SPARE * bones.reach
+    rails = []
+    for i, (joint, stroke) in enumerate(zip(bones.joints, bones.strokes, strict=True)):
+        if joint.symbol.rail:
+            used = (slid[:, i].min() - spare, slid[:, i].max() + spare)
+            low, high = used if stroke is None else (min(stroke[0], 0.0), max(stroke[1], 0.0))
+            along = (bones.home[i, :3, :3] @ bones.axes[i]).tolist()
+            rails.append({"link": i, "along": along, "low": float(low), "high": float(high)})
+    return rails
 
 
 def bones_of(pane: Any) -> Skeleton:
@@ -268,14 +310,11 @@ def skeleton_data(bones: Skeleton) -> dict[str, Any]:
         "names": list(bones.names),
         "parents": bones.parents.tolist(),
         "order": list(bones.order),
-        "coordinates": bones.coordinates.tolist(),
-        "kinds": list(bones.kinds),
+        "symbols": [joint.symbol._asdict() for joint in bones.joints],
         "home": [pose[:3].reshape(-1).tolist() for pose in bones.home],
         "axes": bones.axes.tolist(),
         "points": bones.points.tolist(),
-        "pitches": bones.pitches.tolist(),
-        "turns": bones.turns.tolist(),
-        "strokes": [None if stroke is None else list(stroke) for stroke in bones.strokes],
+        "starts": bones.starts.tolist(),
         "lines": [[line.tolist() for line in polylines] for polylines in bones.lines],
         "base": [line.tolist() for line in bones.base],
         "coms": bones.coms.tolist(),

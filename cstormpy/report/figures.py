@@ -173,13 +173,13 @@ def _pose(axes: Any, bones: Skeleton, q: Any, alpha: float) -> None:
     drawing = bones.place(bones.poses(q))
     for line in drawing.base:
         axes.plot(*_seen(bones, line), color="0.5", linewidth=5, alpha=alpha, solid_capstyle="round")
-    for i, kind in enumerate(bones.kinds):
-        if kind == "prismatic":
+    for i, joint in enumerate(bones.joints):
+        if joint.symbol.rail:
             way = np.stack([drawing.anchors[i], drawing.joints[i]])
             axes.plot(*_seen(bones, way), color="0.5", linewidth=1.5, alpha=alpha)
     for line in (line for polylines in drawing.lines for line in polylines):
         axes.plot(*_seen(bones, line), color="C0", linewidth=3.5, alpha=alpha, solid_capstyle="round")
-    for i, kind in enumerate(bones.kinds):
-        if kind != "fixed":
-            marker = "s" if kind == "prismatic" else "o"
+    for i, joint in enumerate(bones.joints):
+        if joint.symbol.mark:
+            marker = "s" if joint.symbol.mark == "slider" else "o"
             axes.plot(*_seen(bones, drawing.joints[i : i + 1]), marker, color="k", markersize=4, alpha=alpha)

@@ -1,22 +1,31 @@
-// Mechanisms: forward kinematics from the skeleton, drawn in its plane or in space.
+// Mechanisms: links at their recorded poses, drawn in their plane or in space.
 
-// The pose of link i in its parent's frame, 3 x 4 row by row: home times exp(S q).
-function localPose(bones, i, q) {
-  const home = bones.home[i];
-  const k = bones.coordinates[i];
-  if (k < 0) return home;
-  const [x, y, z] = bones.axes[i];
+// The turn between two unit quaternions that are near to each other, at a part of the way.
+function turnBetween(a, b, part) {
+  const cosine = Math.min(1, a[0] * b[0] + a[1] * b[1] + a[2] * b[2] + a[3] * b[3]);
+  const angle = Math.acos(cosine);
+  const sine = Math.sin(angle);
+  const [f, g] = sine > 1e-6 ? [Math.sin((1 - part) * angle) / sine, Math.sin(part * angle) / sine] : [1 - part, part];
+  const c = a.map((v, r) => f * v + g * b[r]);
+  const length = Math.hypot(...c) || 1;
+  return c.map((v) => v / length);
+}
+
+// The pose of link i in its parent's frame, 3 x 4 row by row, between frames k and k + 1: of its joint the turn is
+// recorded, a quaternion, and where the joint's point is.
+function localPose(bones, i, motion, k, part) {
+  const value = (column, at) => (typeof column === "number" ? column : column[Math.min(at, column.length - 1)]);
+  const turn = (at) => motion.slice(0, 4).map((column) => value(column, at));
+  const [w, x, y, z] = turnBetween(turn(k), turn(k + 1), part);
+  const R = [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y),
+    2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x),
+    2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)];
   const p = bones.points[i];
-  const angle = bones.turns[i] * q[k];
-  const way = bones.pitches[i] * q[k];
-  const c = Math.cos(angle);
-  const s = Math.sin(angle);
-  const v = 1 - c;
-  const R = [c + x * x * v, x * y * v - z * s, x * z * v + y * s,
-    x * y * v + z * s, c + y * y * v, y * z * v - x * s,
-    x * z * v - y * s, y * z * v + x * s, c + z * z * v];
-  const t = [0, 1, 2].map((r) => p[r] + way * bones.axes[i][r] - R[3 * r] * p[0] - R[3 * r + 1] * p[1] - R[3 * r + 2] * p[2]);
-  return product(home, [R[0], R[1], R[2], t[0], R[3], R[4], R[5], t[1], R[6], R[7], R[8], t[2]]);
+  const t = [0, 1, 2].map((r) => {
+    const at = value(motion[4 + r], k);
+    return at + part * (value(motion[4 + r], k + 1) - at) - R[3 * r] * p[0] - R[3 * r + 1] * p[1] - R[3 * r + 2] * p[2];
+  });
+  return product(bones.home[i], [R[0], R[1], R[2], t[0], R[3], R[4], R[5], t[1], R[6], R[7], R[8], t[2]]);
 }
 
 function product(a, b) {
@@ -37,10 +46,10 @@ function turned(X, d) {
   return [0, 4, 8].map((r) => X[r] * d[0] + X[r + 1] * d[1] + X[r + 2] * d[2]);
 }
 
-function linkPoses(bones, q) {
+function linkPoses(bones, motions, k, part = 0) {
   const poses = new Array(bones.parents.length);
   for (const i of bones.order) {
-    const local = localPose(bones, i, q);
+    const local = localPose(bones, i, motions[i], k, part);
     poses[i] = bones.parents[i] < 0 ? local : product(poses[bones.parents[i]], local);
   }
   return poses;
@@ -56,8 +65,8 @@ class MechanismView extends Surface {
     this.pane = pane;
     this.clock = clock;
     this.bones = pane.skeleton;
-    this.q = pane.q.map(unpack);
-    this.motors = new Set(pane.actuated);
+    this.motions = pane.motions.map((columns) => columns.map((c) => (typeof c === "number" ? c : unpack(c))));
+    this.motors = new Set(pane.motors);
     this.trailTime = pane.options.trail === undefined ? 1.5 : pane.options.trail;
     this.trails = this.tipTrails();
     this.out = cross(this.bones.right, this.bones.up); // towards the viewer
@@ -94,13 +103,12 @@ class MechanismView extends Surface {
     this.redraw();
   }
 
-  // Coordinates at a time, between the frames by straight lines.
+  // Poses of all links at a time, between the frames along the shortest way.
   at(t) {
     const { t0, t1, frames } = this.pane;
     const place = frames > 1 ? Math.min(Math.max((t - t0) / (t1 - t0), 0), 1) * (frames - 1) : 0;
     const k = Math.min(Math.floor(place), Math.max(frames - 2, 0));
-    const part = place - k;
-    return this.q.map((column) => (frames > 1 ? column[k] + part * (column[k + 1] - column[k]) : column[0]));
+    return linkPoses(this.bones, this.motions, k, place - k);
   }
 
   tipTrails() {
@@ -110,40 +118,26 @@ class MechanismView extends Surface {
     this.fine = Math.max(1, Math.min(4, Math.floor(4e5 / (frames * this.bones.order.length)))); // points a frame
     const count = (frames - 1) * this.fine;
     for (let k = 0; k <= count; k++) {
-      const poses = linkPoses(this.bones, this.at(count ? t0 + ((t1 - t0) * k) / count : t0));
+      const poses = this.at(count ? t0 + ((t1 - t0) * k) / count : t0);
       this.bones.tips.forEach(([link, tip], j) => trails[j].push(moved(poses[link], tip)));
     }
     return trails;
   }
 
   // The way of each slide that was used, or may be.
-  stroke(i) {
-    const given = this.bones.strokes[i];
-    if (given) return [Math.min(given[0], 0), Math.max(given[1], 0)];
-    const column = this.q[this.bones.coordinates[i]];
-    const spare = 0.12 * this.bones.reach;
-    return [column.reduce((a, b) => Math.min(a, b), 0) - spare, column.reduce((a, b) => Math.max(a, b), 0) + spare];
-  }
-
   rails(poses) {
-    const found = [];
-    this.bones.kinds.forEach((kind, i) => {
-      if (kind !== "prismatic") return;
-      const parent = this.bones.parents[i];
-      const home = this.bones.home[i];
-      let from = moved(home, this.bones.points[i]);
-      let along = turned(home, this.bones.axes[i]);
-      if (parent >= 0) { from = moved(poses[parent], from); along = turned(poses[parent], along); }
-      const [low, high] = this.stroke(i);
-      found.push({ link: i, a: plus(from, along, low), b: plus(from, along, high), along });
+    return this.pane.rails.map(({ link, along, low, high }) => {
+      const parent = this.bones.parents[link];
+      const from = parent < 0 ? this.bones.starts[link] : moved(poses[parent], this.bones.starts[link]);
+      const way = parent < 0 ? along : turned(poses[parent], along);
+      return { link, a: plus(from, way, low), b: plus(from, way, high), along: way };
     });
-    return found;
   }
 
   bounds() {
     const low = this.pane.low.map((v) => Math.min(v, 0));
     const high = this.pane.high.map((v) => Math.max(v, 0));
-    for (const rail of this.rails(linkPoses(this.bones, this.at(this.pane.t0)))) {
+    for (const rail of this.rails(this.at(this.pane.t0))) {
       for (const p of [rail.a, rail.b]) p.forEach((v, r) => { low[r] = Math.min(low[r], v); high[r] = Math.max(high[r], v); });
     }
     this.centre = low.map((v, r) => (v + high[r]) / 2);
@@ -161,7 +155,7 @@ class MechanismView extends Surface {
     let most = Math.hypot(...this.centre);
     const frames = Math.min(this.pane.frames, 60);
     for (let k = 0; k < frames; k++) {
-      const poses = linkPoses(this.bones, this.at(this.pane.t0 + ((this.pane.t1 - this.pane.t0) * k) / Math.max(frames - 1, 1)));
+      const poses = this.at(this.pane.t0 + ((this.pane.t1 - this.pane.t0) * k) / Math.max(frames - 1, 1));
       this.bones.lines.forEach((lines, i) => {
         for (const p of lines.flat()) most = Math.max(most, Math.hypot(...plus(moved(poses[i], p), this.centre, -1)));
       });
@@ -196,7 +190,7 @@ class MechanismView extends Surface {
 
   draw(pen) {
     this.aim();
-    const poses = linkPoses(this.bones, this.at(this.clock.t));
+    const poses = this.at(this.clock.t);
     if (this.bones.planar) this.paper(pen);
     else this.ground(pen);
     this.drawTrails(pen);
@@ -272,7 +266,7 @@ class MechanismView extends Surface {
     const first = Math.max(0, Math.ceil(last - this.trailTime * rate));
     pen.lineWidth = 2;
     pen.lineCap = "butt";
-    const poses = linkPoses(this.bones, this.at(this.clock.t));
+    const poses = this.at(this.clock.t);
     this.trails.forEach((trail, j) => {
       pen.strokeStyle = theme.get("c" + ((j + 1) % 8));
       const [link, tip] = this.bones.tips[j];
@@ -294,8 +288,8 @@ class MechanismView extends Surface {
     }
     if (this.bones.planar) {
       this.bones.parents.forEach((parent, i) => {
-        if (parent >= 0 || this.bones.kinds[i] === "prismatic") return;
-        const p = this.project(moved(this.bones.home[i], this.bones.points[i]));
+        if (parent >= 0 || !this.bones.symbols[i].support) return;
+        const p = this.project(this.bones.starts[i]);
         pieces.push({ depth: -1e9, draw: () => this.support(pen, p, width) });
       });
     } else {
@@ -353,10 +347,9 @@ class MechanismView extends Surface {
       const [a, b] = [this.project(rail.a), this.project(rail.b)];
       const at = this.project(moved(poses[rail.link], this.bones.points[rail.link]));
       const angle = Math.atan2(b[1] - a[1], b[0] - a[0]);
-      return [
-        { depth: (a[2] + b[2]) / 2 - 1e-3 * this.size, draw: () => this.bar(pen, [a, b], 5, theme.get("line"), theme.get("soft")) },
-        { depth: at[2], draw: () => this.slider(pen, at, angle, width) },
-      ];
+      const way = { depth: (a[2] + b[2]) / 2 - 1e-3 * this.size, draw: () => this.bar(pen, [a, b], 5, theme.get("line"), theme.get("soft")) };
+      if (this.bones.symbols[rail.link].mark !== "slider") return [way];
+      return [way, { depth: at[2], draw: () => this.slider(pen, at, angle, width) }];
     });
   }
 
@@ -385,12 +378,16 @@ class MechanismView extends Surface {
 
   jointPieces(pen, poses, width) {
     const pieces = [];
-    this.bones.kinds.forEach((kind, i) => {
-      if (kind === "fixed" || kind === "prismatic") return;
+    this.bones.symbols.forEach(({ mark, rail }, i) => {
+      if (!mark || (mark === "slider" && rail)) return;
       const at = moved(poses[i], this.bones.points[i]);
       const p = this.project(at);
-      const motor = this.motors.has(this.bones.coordinates[i]);
-      if (this.bones.planar) {
+      const motor = this.motors.has(i);
+      if (mark === "slider") {
+        pieces.push({ depth: p[2] + 1e-3 * this.size, draw: () => this.slider(pen, p, 0, 0.6 * width) });
+        return;
+      }
+      if (this.bones.planar || mark === "ball") {
         pieces.push({ depth: p[2] + 1e-3 * this.size, draw: () => this.pin(pen, p, 0.62 * width, motor) });
         return;
       }

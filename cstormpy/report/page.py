@@ -92,7 +92,7 @@ def _data(panes: list[Any], share: float) -> dict[str, Any]:
     for pane in panes:
         if pane.kind == "mechanism":
             entry = mechanism_data(pane, budget)
-            entry["actuated"] = np.flatnonzero(pane.mechanism.actuated_mask).tolist()
+            entry["motors"] = np.unique(pane.mechanism.joint_links[pane.mechanism.actuated_mask]).tolist()
         else:
             entry = pane_data(pane, budget)
         made.append(entry)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
 from cstormpy.dynamics.running import run_checked, scratch_size
+from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.kernels.compiling import Entry
@@ -37,6 +38,10 @@ def hybrid_jvp(
     given = {"q": q, "qd": qd, "u": u, "dq": dq, "dqd": dqd, "du": du}
     samples = read_samples(mech, given, wrench, base)
     rows = samples.rows
+    if samples.symbolic:
+        found = _matrices(mech, samples, wrench, base)
+        dy = found.dy_dq @ rows["dq"][0] + found.dy_dqd @ rows["dqd"][0] + found.dy_du @ rows["du"][0]
+        return found.y, dy
     y, dy = np.empty_like(rows["q"]), np.empty_like(rows["q"])
     _run(mech, samples, entries.direction_lanes, (rows["dq"], rows["dqd"], rows["du"], y, dy), threads)
     refuse_overflow(samples, dy)
@@ -58,11 +63,20 @@ def hybrid_vjp(
 
     samples = read_samples(mech, {"q": q, "qd": qd, "u": u, "gy": gy}, wrench, base)
     rows = samples.rows
+    if samples.symbolic:
+        found, g = _matrices(mech, samples, wrench, base), rows["gy"][0]
+        return found.y, g @ found.dy_dq, g @ found.dy_dqd, g @ found.dy_du
     results = tuple(np.empty_like(rows["q"]) for _ in range(4))
     _run(mech, samples, entries.gradient_lanes, (rows["gy"], *results), threads)
     refuse_overflow(samples, *results)
     y, gq, gqd, gu = (samples.shaped(result) for result in results)
     return y, gq, gqd, gu
+
+
+def _matrices(mech: Mechanism, samples: Samples, wrench: WrenchLike, base: BaseLike) -> HybridSensitivity:
+    """Return the sensitivities of one sample of symbols."""
+    q, qd, u = (samples.rows[name][0] for name in ("q", "qd", "u"))
+    return hybrid_sensitivity(mech, q, qd, u, wrench, base)
 
 
 def _run(mech: Mechanism, samples: Samples, kernel: Entry, rest: tuple[Array, ...], threads: int | None) -> None:

@@ -9,8 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import flag
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_loads, read_samples
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, put_together
+from cstormpy.dynamics.border import (
+    BaseLike,
+    Samples,
+    WrenchLike,
+    read_loads,
+    read_samples,
+    refuse_non_finite_samples,
+)
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
+from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.running import (
     MANY_COORDINATES,
     WRONG,
@@ -21,12 +29,16 @@ from cstormpy.dynamics.running import (
     thread_count,
     with_loads,
 )
+from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.kernels import layout
+from cstormpy.mechanism.tables import tables_of
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
+
+_WITH_COLUMNS = Question(sensitivities=True)
 
 __all__ = ["HybridSensitivity", "hybrid_sensitivity", "hybrid_sensitivity_evaluator"]
 
@@ -88,9 +100,13 @@ def hybrid_sensitivity(
 ) -> HybridSensitivity:
     """Return y and its derivatives of one sample or of a batch; see `dynamics.hybrid.hybrid_dynamics`."""
     to_base = flag(to_base, "to_base")
-    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base)
-    y, columns, of_base = _run(mech, samples, threads, to_base, drive)
     active = mech.active_mask if drive == "own" else np.full(mech.n, drive == "inverse")
+    if not to_base and are_plain_rows(q, qd, u, wrench, base, threads):
+        y, columns = np.empty(q.shape), np.empty((len(q), 3, mech.n, mech.n))  # type: ignore[union-attr, arg-type]
+        if rows_filled(mech, drive, _WITH_COLUMNS, (q, qd, u, y, columns), threads):  # type: ignore[arg-type]
+            return HybridSensitivity(put_together(y, u, active), columns)
+    samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base, finite=False)
+    y, columns, of_base = _run(mech, samples, threads, to_base, drive)
     parts = put_together(samples.shaped(y), samples.shaped(samples.rows[name]), active)
     return HybridSensitivity(parts, samples.shaped(columns), samples.shaped(of_base) if to_base else None)
 
@@ -98,10 +114,6 @@ def hybrid_sensitivity(
 def _run(
     mech: Mechanism, samples: Samples, threads: int | None, to_base: bool, drive: str
 ) -> tuple[Array, Array, Array]:
-    from cstormpy.dynamics.lines import filled
-    from cstormpy.dynamics.tracing import Question, answer_symbols
-    from cstormpy.mechanism.tables import tables_of
-
     n, count = mech.n, samples.count
     y, columns = samples.room(n), samples.room(3, n, n)
     of_base = samples.room(n, 12) if to_base else np.empty((0, n, 12))
@@ -113,6 +125,7 @@ def _run(
         return y, columns, of_base
     if count == 0 or filled(mech, drive, question, samples, outputs, threads):
         return y, columns, of_base
+    refuse_non_finite_samples(mech, samples)
     from cstormpy.kernels import entries_sensitivity as entries
 
     tables = tables_of(mech, drive)
@@ -135,12 +148,12 @@ def hybrid_sensitivity_evaluator(
 
     D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
     """
-    from cstormpy.dynamics.lines import prepared
-    from cstormpy.dynamics.tracing import Question
-
     loads = read_loads(mech, wrench)
     questions = (Question.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
-    y_only, whole = (prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions)
+    ways = [carefully, carefully]
+    if not mech.symbolic:
+        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+    y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)
 
@@ -170,6 +183,8 @@ def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
     behind = handle.all_three if answers == "whole" else handle.y_only
 
     def call(q: Array, qd: Array, u: Array, y: Array, columns: Array, _alive: Handle = handle) -> int:
+        if type(q) is not np.ndarray or q.ndim != 1:
+            return WRONG  # numba takes its time to say so
         try:
             return int(kernel(behind, q, qd, u, y, columns))
         except Exception:  # numba has many ways to say that it does not know a type

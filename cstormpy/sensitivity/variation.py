@@ -52,11 +52,7 @@ def variation_rate(
            [-14.715]])
     """
     n = len(active)
-    rate = np.empty_like(X)
-    rate[:n] = X[n:]
-    acceleration = rate[n:]
-    acceleration[...] = D[0] @ X[:n] + D[1] @ X[n:]
-    acceleration[active] = 0.0
+    acceleration = np.where(active[:, None], 0.0, D[0] @ X[:n] + D[1] @ X[n:])
     if U is not None:
-        acceleration += np.where(active[:, None], np.eye(n), D[2])[:, driven] @ U
-    return rate
+        acceleration = acceleration + np.where(active[:, None], np.eye(n), D[2])[:, driven] @ U
+    return np.concatenate([X[n:], acceleration])

@@ -53,7 +53,7 @@ def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
         if "_stops" in block.__dict__ and len(x):
             mech = block._mech
             for k, name in enumerate(mech.names):
-                limits = getattr(mech.joint(name), "limits", None)
+                limits = mech.freedoms[k].limits
                 if limits is not None and limits.position is not None and (mech.names, k) not in stopped:
                     found += _left(str(block.name), name, t, x[:, first + k], limits.position)
         first += block.nstates

@@ -25,9 +25,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.graph.tables import rows_from
 from cstormpy.trajectory.checks import Floats
 
-__all__ = ["basis_rows", "difference", "evaluate", "evaluate_one", "local_basis", "slopes", "spans"]
+__all__ = [
+    "basis_rows",
+    "difference",
+    "evaluate",
+    "evaluate_one",
+    "evaluate_symbolic",
+    "local_basis",
+    "slopes",
+    "spans",
+]
 
 
 def spans(knots: Floats, interval: tuple[float, float], times: Any) -> NDArray[np.intp]:
@@ -64,9 +74,8 @@ def slopes(knots: Floats, degree: int, order: int) -> Floats:
     """
     last = knots.size - order  # i runs over the m − r control points of the derivative
     gaps = knots[degree + 1 : last] - knots[order : last + order - degree - 1]
-    factors = np.zeros_like(gaps)
-    np.divide(degree - order + 1, gaps, out=factors, where=gaps > 0.0)
-    return factors
+    wide = gaps > 0.0
+    return np.where(wide, (degree - order + 1) / np.where(wide, gaps, 1.0), 0.0)
 
 
 def difference(knots: Floats, degree: int, points: Floats, order: int) -> Floats:
@@ -107,6 +116,20 @@ def evaluate_one(knots: Floats, degree: int, levels: Mapping[int, Floats], span:
     rows = basis_rows(time, knots[span - degree + 1 : span + degree + 1].tolist(), degree)
     first = span - degree
     return {r: np.dot(rows[degree - r], points[first : span + 1 - r]) for r, points in levels.items()}
+
+
+def evaluate_symbolic(knots: Any, degree: int, points: Any, span: Any, time: Any, orders: int) -> list[Any]:
+    """Return the derivatives up to some order, at most the degree, at one time that is a symbol.
+
+    Of knots and control points those around the time are looked up, and the differences are taken of these.
+    """
+    first = span - degree
+    near, part = rows_from(knots, first, 2 * degree + 2), rows_from(points, first, degree + 1)
+    rows, found = basis_rows(time, near[1:-1].tolist(), degree), []
+    for r in range(orders + 1):
+        part = difference(near, degree, part, r) if r else part
+        found.append(np.dot(rows[degree - r], part))
+    return found
 
 
 def local_basis(knots: Floats, degree: int, span: NDArray[np.intp], times: Floats, order: int) -> Floats:

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import entries, one_of
 from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.mechanism.values import Value, frozen
 from cstormpy.trajectory import matrices
-from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, spans
+from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, evaluate_symbolic, spans
 from cstormpy.trajectory.checks import (
     OUTSIDE,
     Floats,
@@ -158,6 +159,8 @@ class Curve(Value):
     def _derivatives(self, times: ArrayLike, orders: Iterable[int]) -> list[Floats]:
         """Return the derivatives of rising orders at one time or many."""
         p = self.degree
+        if isinstance(times, Node):
+            return self._symbolic(times, list(orders))
         levels = {r: self._level(r) for r in orders}
         alive = {r: points for r, points in levels.items() if r <= p}
         if is_single(times):
@@ -176,6 +179,18 @@ class Curve(Value):
                 if r:
                     values[outside] = 0.0
         return [found[r] if r in found else np.zeros(shape) for r in levels]
+
+    def _symbolic(self, time: Node, orders: list[int]) -> list[Any]:
+        """Return the derivatives at a time that is a symbol; where one is to be refused, whoever asks says so."""
+        p, last = self.degree, self.knots.size - self.degree - 2
+        held = np.clip(time, self.t0, self.t1)
+        outside = np.abs(time - held) > ROUNDING * np.maximum(np.abs(self.t0), np.abs(self.t1))
+        if self.outside == "refuse":
+            require_zero(outside)
+        span = np.clip(self.knots.searchsorted(held, "right") - 1.0, float(p), float(last))
+        found = evaluate_symbolic(self.knots, p, self.control_points, span, held, min(max(orders), p))
+        still = np.zeros(self.n)
+        return [still if r > p else np.where(outside, still, found[r]) if r else found[0] for r in orders]
 
     def _level(self, order: int) -> Floats:
         """Return the control points of a derivative; they are kept, since the curve does not change."""

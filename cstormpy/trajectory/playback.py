@@ -5,12 +5,12 @@ A jump of a record stands in it as two samples of one time; at that time the lat
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import numpy as np
 
 from cstormpy.errors import InvalidValue
+from cstormpy.graph.nodes import Node, require_zero, where
 from cstormpy.trajectory.bspline import BSpline
 from cstormpy.trajectory.checks import Floats
 
@@ -19,8 +19,8 @@ __all__ = ["ENDS", "at_sample", "cubics", "linear", "place", "previous"]
 ENDS = ("hold", "repeat", "error")
 """What may happen at times before the start and after the end."""
 
-_SNAP = 4
-"""A time this many units in the last place before the next repetition belongs to it."""
+_SNAP = 2.0**-50
+"""A time this share of itself before the next repetition belongs to it: some units in the last place."""
 
 
 def place(t: float, start: float, end: float, ends: str) -> tuple[float, bool]:
@@ -44,30 +44,32 @@ def place(t: float, start: float, end: float, ends: str) -> tuple[float, bool]:
     >>> place(2.5, 1.0, 2.0, "hold"), place(2.5, 1.0, 2.0, "repeat"), place(0.75, 1.0, 2.0, "repeat")
     ((2.0, True), (1.5, False), (1.75, False))
     """
-    if start <= t < end:
-        return t, False
+    within = (t >= start) & (t < end)
     if ends == "repeat":
         period = end - start
-        since = math.fmod(t - start, period)
-        if since < 0.0:
-            since += period
-        if period - since <= _SNAP * math.ulp(max(abs(t), abs(start), period)):
-            since = 0.0
-        return start + since, False
-    if ends == "error":
-        if t == end:
-            return end, False
+        since = np.fmod(t - start, period)
+        since = where(since < 0.0, since + period, since)
+        last = _SNAP * np.maximum(np.maximum(np.abs(t), np.abs(start)), period)
+        since = where(period - since <= last, 0.0, since)
+        return where(within, t, start + since), False
+    held = where(t < start, start, where(t < end, t, end))
+    if ends == "hold":
+        return held, ~within if isinstance(within, Node) else not within
+    outside = (t < start) | (t > end)
+    if not isinstance(outside, Node) and outside:
         raise InvalidValue(f"t = {t:.9g} s is outside of [{start:g}, {end:g}]; ends='hold' or 'repeat' goes on there")
-    return (start if t < start else end), True
+    require_zero(outside)
+    return held, False
 
 
 def at_sample(t: float, times: Floats) -> int:
     """Return the index of the last sample (N,) that is not after a time; 0 before the first one.
 
-    >>> [at_sample(t, np.array([0.0, 1.0, 1.0, 2.0])) for t in (-1.0, 0.5, 1.0, 3.0)]
+    >>> [int(at_sample(t, np.array([0.0, 1.0, 1.0, 2.0]))) for t in (-1.0, 0.5, 1.0, 3.0)]
     [0, 0, 2, 3]
     """
-    return max(int(times.searchsorted(t, "right")) - 1, 0)
+    found: int = np.maximum(times.searchsorted(t, "right") - 1, 0)
+    return found
 
 
 def previous(t: float, times: Floats, values: Floats) -> Floats:
@@ -87,10 +89,11 @@ def linear(t: float, times: Floats, values: Floats) -> Floats:
     4.0
     """
     i = at_sample(t, times)
-    if i == len(times) - 1 or t <= times[i]:
-        return previous(t, times, values)
-    share = (t - times[i]) / (times[i + 1] - times[i])
-    found: Floats = values[i] + share * (values[i + 1] - values[i])
+    j = np.minimum(i + 1, len(times) - 1)
+    here, there = times[i], times[j]
+    gap = where(there > here, there - here, 1.0)  # after the last sample, and at the first of two of one time
+    share = where((t > here) & (there > here), (t - here) / gap, 0.0)
+    found: Floats = values[i] + share * (values[j] - values[i])
     return found
 
 

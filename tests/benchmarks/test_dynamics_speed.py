@@ -7,6 +7,7 @@ with one thread, and a Python loop of `computeABADerivatives` less the overhead 
 
 from __future__ import annotations
 
+import time
 from functools import partial
 
 import numpy as np
@@ -16,21 +17,33 @@ pin = pytest.importorskip("pinocchio")
 
 from interleaved import gain, gain_of_two_processes, interleave  # noqa: E402
 from pinocchio_model import Oracle  # noqa: E402
-from random_mechanisms import random_state  # noqa: E402
+from random_mechanisms import random_state, skew_arm  # noqa: E402
 
 from cstormpy.mechanism import library  # noqa: E402
 
-TARGETS = {  # of the ratios: one call, one call with sensitivities, batch, batch with sensitivities
-    "planar 2R": (0.45, 0.12, 0.35, 0.35),
-    "branched acrobot": (0.45, 0.12, 0.35, 0.35),
-    "arm of 7": (0.40, 0.15, 0.35, 0.35),
-    "tree of 36": (0.40, 0.15, 0.35, 0.35),
-    "chain of 100": (0.35, 0.50, 0.35, 0.65),
+TARGETS = {  # of the ratios: one call, one call with sensitivities
+    "planar 2R": (0.45, 0.12),
+    "branched acrobot": (0.45, 0.12),
+    "arm of 7": (0.40, 0.15),
+    "tree of 36": (0.40, 0.15),
+    "chain of 100": (0.35, 0.50),
+}
+BATCH_TARGETS = {  # batch, batch with sensitivities
+    "planar 2R": (0.025, 0.02),
+    "branched acrobot": (0.025, 0.02),
+    "skew arm of 2": (0.05, 0.05),
+    "puma560": (0.045, 0.06),
+    "arm of 7": (0.045, 0.06),
+    "skew arm of 7": (0.05, 0.08),
+    "tree of 36": (0.07, 0.22),
+    "chain of 100": (0.35, 0.65),
 }
 TWO_THREADS = (
     "one thread over two, batches that last (goal 1.7); two processes at once, which is what the machine gives"
 )
 LASTING = 0.03  # seconds of one thread
+WARM = "samples, and seconds, until the code is in use that the batches below are timed with (none is kept on disk)"
+WARMING = 20.0
 TABLE = "time per evaluation [us] and its ratio to Pinocchio's (goal)"
 
 
@@ -42,6 +55,9 @@ def mechanism(name):
         "arm of 7": library.arm7,
         "tree of 36": lambda: library.tree(6, links=36),
         "chain of 100": lambda: library.chain(100),
+        "puma560": library.puma560,
+        "skew arm of 2": lambda: skew_arm(2),
+        "skew arm of 7": lambda: skew_arm(7),
     }[name]()
     return mech.with_drive(actuated=mech.names, active=mech.names[1::2])
 
@@ -105,6 +121,20 @@ def test_one_call_with_sensitivities(benchmark, record_row, name):
     benchmark(f, q, qd, u)
 
 
+@pytest.fixture(params=BATCH_TARGETS)
+def batch_name(request):
+    return request.param
+
+
+def warm(record_row, name, what, mech, ask, count):
+    """Ask as somebody does who has many batches, until the code is there that he gets."""
+    begin, asked = time.perf_counter(), 0
+    while time.perf_counter() - begin < WARMING and not any(key[0] == "rows" for key in mech._cache):
+        ask()
+        asked += count
+    record_row(WARM, mechanism=name, what=what, samples=asked, seconds=time.perf_counter() - begin)
+
+
 def batch(mech, samples):
     mech = mech.with_drive(active=())
     q, qd, u = random_state(np.random.default_rng(0), mech, samples)
@@ -115,8 +145,10 @@ def samples_of(mech):
     return max(64, 4096 // mech.n // 8 * 8)
 
 
-def test_batch(benchmark, record_row, name):
+def test_batch(benchmark, record_row, batch_name):
+    name = batch_name
     mech, q, qd, u = batch(mechanism(name), 4 * samples_of(mechanism(name)))
+    warm(record_row, name, "values", mech, lambda: mech.hybrid_dynamics(q, qd, u), len(q))
     peer = Oracle(mech)
     pool = pin.ModelPool(peer.model, 1)
     a, b, c = (np.asfortranarray(x[:, peer.order].T) for x in (q, qd, u))
@@ -127,13 +159,15 @@ def test_batch(benchmark, record_row, name):
             "pin": lambda: pin.abaInParallel(1, pool, a, b, c, out),
         }
     )
-    report(record_row, name, "hybrid, batch", times["ours"] / len(q), times["pin"] / len(q), TARGETS[name][2])
+    report(record_row, name, "hybrid, batch", times["ours"] / len(q), times["pin"] / len(q), BATCH_TARGETS[name][0])
     benchmark(mech.hybrid_dynamics, q, qd, u)
 
 
-def test_batch_with_sensitivities(benchmark, record_row, name):
+def test_batch_with_sensitivities(benchmark, record_row, batch_name):
+    name = batch_name
     mech = mechanism(name)
     mech, q, qd, u = batch(mech, max(32, samples_of(mech) // 4))
+    warm(record_row, name, "with sensitivities", mech, lambda: mech.hybrid_sensitivity(q, qd, u), len(q))
     peer = Oracle(mech)
     a, b, c = (np.ascontiguousarray(x[:, peer.order]) for x in (q, qd, u))
     rows = list(zip(a, b, c, strict=True))[:64]
@@ -158,7 +192,7 @@ def test_batch_with_sensitivities(benchmark, record_row, name):
         }
     )
     peer_time = (times["pin"] - times["call"]) / len(rows)
-    report(record_row, name, "with sensitivities, batch", times["ours"] / len(q), peer_time, TARGETS[name][3])
+    report(record_row, name, "with sensitivities, batch", times["ours"] / len(q), peer_time, BATCH_TARGETS[name][1])
     benchmark(mech.hybrid_sensitivity, q, qd, u)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from interleaved import interleave
-from random_mechanisms import random_mechanism
+from random_mechanisms import skew_arm
 
 from cstormpy.dynamics import lines
 from cstormpy.mechanism import library
@@ -20,16 +20,11 @@ MECHANISMS = {
     "branched acrobot": library.branched_acrobot,
     "puma560": library.puma560,
     "arm of 7": library.arm7,
-    "skew arm of 2": lambda: skew(2),
-    "skew arm of 7": lambda: skew(7),
+    "skew arm of 2": lambda: skew_arm(2),
+    "skew arm of 7": lambda: skew_arm(7),
     "chain of 12": lambda: library.chain(12),
     "tree of 36": lambda: library.tree(6, links=36),
 }
-
-
-def skew(joints):
-    """Return an arm no axis of which is parallel to another."""
-    return random_mechanism(np.random.default_rng(joints), joints, kinds=("revolute",), branching=0.0, terms=False)
 
 
 def asked(mech, sensitivities, rows):

@@ -168,10 +168,10 @@ class Artist:
                 seen = camera.project(polyline)
                 parts += [(float(seen[k : k + 2, 2].mean()), 0, i, seen[k : k + 2]) for k in range(len(seen) - 1)]
         joints, anchors = camera.project(drawing.joints), camera.project(drawing.anchors)
-        for i, kind in enumerate(self.skeleton.kinds):
-            if kind in ("prismatic", "screw"):
+        for i, joint in enumerate(self.skeleton.joints):
+            if joint.symbol.rail:
                 parts.append((float(anchors[i, 2]) - 1e-6, 1, i, np.stack([anchors[i], joints[i]])))
-            if kind != "fixed":
+            if joint.symbol.mark:
                 parts.append((float(joints[i, 2]) + 1e-6, 2, i, joints[i : i + 1]))
         if not camera.spatial:
             parts.sort(key=lambda part: part[1])
@@ -205,7 +205,7 @@ class Artist:
         painter.setBrush(QColor("white"))
         radius = 0.42 * self._thick + 1.5
         x, y = float(at[0]), float(at[1])
-        if self.skeleton.kinds[i] == "prismatic":
+        if self.skeleton.joints[i].symbol.mark == "slider":
             painter.drawRect(QRectF(x - 1.3 * radius, y - radius, 2.6 * radius, 2.0 * radius))
         else:
             painter.drawEllipse(QPointF(x, y), radius, radius)

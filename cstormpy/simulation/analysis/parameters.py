@@ -271,6 +271,23 @@ class Parameters:
         finally:
             self.set(before)
 
+    @contextlib.contextmanager
+    def moved(self) -> Iterator[None]:
+        """Let all numbers be others, by a little, to the end of the ``with`` block.
+
+        What a diagram takes for granted of its numbers when it is translated, as that a mass is 1 and folds, is then
+        not true of these, so that it has derivatives to them.
+        """
+        with self.kept() as values:
+            self.set(values + self._steps(values) / 3.0)
+            yield
+
+    @staticmethod
+    def _steps(values: Array) -> Array:
+        """Return by how much numbers are moved for differences."""
+        steps: Array = _MOVED * 2.0 ** np.ceil(np.log2(np.maximum(np.abs(values), 1e-3)))
+        return steps
+
     def start(self, x: Array) -> Array:
         """Return a state with the initial states among the parameters put in."""
         out = x.copy()
@@ -286,8 +303,7 @@ class Parameters:
         """
         with self.kept() as values:
             rows = []
-            for k, value in enumerate(values):
-                step = _MOVED * 2.0 ** np.ceil(np.log2(max(abs(value), 1e-3)))
+            for k, step in enumerate(self._steps(values)):
                 wide, narrow = (self._slope(read, values, k, h) for h in (step, 0.5 * step))
                 rows.append(np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0))
         return np.array(rows)
@@ -301,8 +317,9 @@ class Parameters:
             sides.append(read())
         if sides[0].shape != sides[1].shape:
             raise InvalidValue(f"parameters: {self.names[k]} changes the form of the diagram and has no derivative")
-        slope: Array = (sides[0] - sides[1]) / (2.0 * h)
-        return slope
+        same = sides[0] == sides[1]  # as a bound that is nowhere, of which the infinities have no difference
+        with np.errstate(invalid="ignore"):
+            return np.where(same, 0.0, (sides[0] - sides[1]) / (2.0 * h))
 
 
 def _tunables(block: Any) -> list[str]:

@@ -7,7 +7,7 @@ of your own joins them, is said in `cstormpy.simulation.compiled.registry`.
 from __future__ import annotations
 
 from cstormpy.simulation.compiled.automatic import AutomaticRun
-from cstormpy.simulation.compiled.program import Program, explanation_of, source_of, translate
+from cstormpy.simulation.compiled.program import Program, translate
 from cstormpy.simulation.compiled.registry import (
     NotTranslated,
     emits,
@@ -18,6 +18,7 @@ from cstormpy.simulation.compiled.registry import (
 )
 from cstormpy.simulation.compiled.running import CompiledRun
 from cstormpy.simulation.compiled.slices import Compiled
+from cstormpy.simulation.compiled.translation import explanation_of, source_of
 
 __all__ = [
     "AutomaticRun",

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.dynamics.tracing import LARGEST
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_mechanisms import Asked, driven, held, loads, vector
 from cstormpy.simulation.compiled.load_signals import keep_loads
@@ -14,6 +15,8 @@ from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
 __all__ = ["mass_matrix"]
 
 Values = list[Value]
+#: Blocks with fewer joints are traced.
+_MOST, _MOST_WITH_SENSITIVITIES = LARGEST["one", False], LARGEST["one", True]
 _FRAMES = ("body", "base", "aligned")
 
 
@@ -38,12 +41,12 @@ def _placed(asked: Asked, q: Value, link: int, tool: str, frame: int) -> tuple[V
     return held(first + n, 16).reshape(4, 4), held(first + n + 16, 6 * n).reshape(6, n)
 
 
-@emits("cstormpy.blocks.inertia.MassMatrix")
+@emits("cstormpy.blocks.inertia.MassMatrix", above=_MOST)
 def _mass(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     return [mass_matrix(Asked.of_block(e, block), vector(u[0], block._n))]
 
 
-@emits("cstormpy.blocks.kinematics.Kinematics")
+@emits("cstormpy.blocks.kinematics.Kinematics", above=_MOST)
 def _kinematics(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     q, qd = (vector(value, block._n) for value in u)
     link, frame = e.depends(lambda: (block._link, block._frame))
@@ -82,7 +85,7 @@ def _on_link(e: Emitter, block: Any, u: Values, load: Value) -> Values:
     return [rows]
 
 
-@emits("cstormpy.blocks.loads.Wrench")
+@emits("cstormpy.blocks.loads.Wrench", above=_MOST)
 def _wrench(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     if block._kind == "wrench":
         return _on_link(e, block, u, e.let(vector(u[0], 6)))
@@ -94,7 +97,7 @@ def _wrench(e: Emitter, block: Any, u: Values, x: Any) -> Values:
 _MOST_PULSES = 64
 
 
-@emits("cstormpy.blocks.loads.Push")
+@emits("cstormpy.blocks.loads.Push", above=_MOST)
 def _push(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     count = e.depends(lambda: len(block._pulses))
     if count > _MOST_PULSES:
@@ -133,18 +136,18 @@ def _sensitivities(e: Emitter, block: Any, u: Values) -> Value:
     return held(first + 5 * n, 3 * n * n).reshape(3, n, n)
 
 
-@emits("cstormpy.blocks.sensitivities.Sensitivity")
+@emits("cstormpy.blocks.sensitivities.Sensitivity", above=_MOST_WITH_SENSITIVITIES)
 def _sensitivity(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     return list(_sensitivities(e, block, u))
 
 
-@emits("cstormpy.blocks.sensitivities.Variation")
+@emits("cstormpy.blocks.sensitivities.Variation", above=_MOST_WITH_SENSITIVITIES)
 def _variation(e: Emitter, block: Any, u: Values, x: Value) -> Values:
     X, m = x.reshape(2 * block._n, -1), block._followed
     return [X[:, :m], X[:, m:]] if block._p else [X]
 
 
-@emits_rate("cstormpy.blocks.sensitivities.Variation")
+@emits_rate("cstormpy.blocks.sensitivities.Variation", above=_MOST_WITH_SENSITIVITIES)
 def _variation_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
     n, drive = block._n, block._drive
     X, change = x.reshape(2 * n, -1), _drive_change(e, block, u, x.reshape(2 * n, -1))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.dynamics.tracing import LARGEST
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.load_signals import loads_at
 from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
@@ -17,6 +18,8 @@ from cstormpy.simulation.compiled.registry import Value, emits, emits_rate
 __all__ = ["NO_WRENCH", "Asked", "driven", "energies", "held", "loads", "motion", "stop_torques", "vector", "wrenches"]
 
 Values = list[Value]
+#: Blocks with fewer joints are traced.
+_MOST = LARGEST["one", False]
 #: A slice of no numbers.
 NO_WRENCH = "w[0:0]"
 
@@ -187,12 +190,12 @@ def _stopped(e: Emitter, block: Any, torques: Value, q: Value, qd: Value, sign: 
     return out
 
 
-@emits("cstormpy.blocks.dynamics.HybridDynamics")
+@emits("cstormpy.blocks.dynamics.HybridDynamics", above=_MOST)
 def _plant(e: Emitter, block: Any, u: Values, x: Value) -> Values:
     return [x[: block._n], x[block._n :]]
 
 
-@emits_rate("cstormpy.blocks.dynamics.HybridDynamics")
+@emits_rate("cstormpy.blocks.dynamics.HybridDynamics", above=_MOST)
 def _plant_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
     asked, n = Asked.of_block(e, block), block._n
     q, qd = x[:n], x[n:]
@@ -215,7 +218,7 @@ def _push(block: Any) -> Any:
     return np.concatenate([[float(link)], point, force])
 
 
-@emits("cstormpy.blocks.dynamics.JointEffort")
+@emits("cstormpy.blocks.dynamics.JointEffort", above=_MOST)
 def _joint_effort(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     asked = Asked.of_block(e, block)
     q, qd = (vector(value, block._n) for value in u[:2])
@@ -224,14 +227,14 @@ def _joint_effort(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     return [qdd, _stopped(e, block, tau, q, qd, "-")]
 
 
-@emits("cstormpy.blocks.dynamics.InverseDynamics")
+@emits("cstormpy.blocks.dynamics.InverseDynamics", above=_MOST)
 def _inverse(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     asked = Asked.of_block(e, block)
     q, qd, qdd = (vector(value, block._n) for value in u[:3])
     return [motion(asked, q, qd, qdd, "inverse", wrenches(e, block._loads, asked.links, u))[1]]
 
 
-@emits("cstormpy.blocks.inertia.GravityLoad")
+@emits("cstormpy.blocks.inertia.GravityLoad", above=_MOST)
 def _gravity_load(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     still = np.full(block._n, "0.0", dtype=object)
     return [motion(Asked.of_block(e, block), vector(u[0], block._n), still, still, "still")[1]]
@@ -257,21 +260,7 @@ def _welded(mech: Any) -> float:
     return found
 
 
-@emits("cstormpy.blocks.inertia.Energy")
+@emits("cstormpy.blocks.inertia.Energy", above=_MOST)
 def _energy(e: Emitter, block: Any, u: Values, x: Any) -> Values:
     kinetic, potential = energies(Asked.of_block(e, block), *(vector(value, block._n) for value in u))
     return [named(kinetic), named(potential), e.each("{0} + {1}", kinetic, potential)]
-
-
-@emits("cstormpy.blocks.measures.Effort")
-def _effort(e: Emitter, block: Any, u: Values, x: Value) -> Values:
-    return [named(x[0])]
-
-
-@emits_rate("cstormpy.blocks.measures.Effort")
-def _effort_rate(e: Emitter, block: Any, u: Values, x: Value) -> Value:
-    tau, weight = np.atleast_1d(u[0]), e.number(lambda: block.weight)
-    if tau.ndim > 1 or (weight.ndim and weight.shape != tau.shape):
-        raise Untranslatable("its weights do not fit its signal")
-    squares = e.each("{0} * {1} * {1}", weight, tau)
-    return named([f"0.5 * {e.sum(list(squares))}"])

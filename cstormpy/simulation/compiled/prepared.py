@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.reporting import notice
+from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
-from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.registry import NotTranslated, is_silent
 from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.tableaus import Tableau
 
@@ -74,7 +76,7 @@ class Prepared:
     def translate(self, diagram: Diagram, detectors: Detectors) -> None:
         """Translate the diagram as it is now."""
         self._name = str(diagram.bd.name)
-        self.program: Program = translate(diagram, detectors)
+        self.program: Program = program_of(diagram, detectors)
         self._wiring = _wiring(diagram, detectors)
         self._same = False
         self._slices: dict[Any, Slices] = {}
@@ -106,7 +108,8 @@ class Prepared:
             from cstormpy.kernels.beside import compile_beside
 
             compile_beside((_ADVANCE,))
-            notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
+            if not isinstance(program, GraphProgram):
+                notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
         if self.compiled is None:
             self.compiled = Compiled(program, program.nstates)
         elif self.compiled.program is not program:
@@ -122,6 +125,8 @@ class Prepared:
         from cstormpy.kernels.steppers_generated import kept_as
 
         digest, lasting = self.program.fingerprint
+        if isinstance(self.program, GraphProgram):
+            return self.program.is_kept() and all(map(is_kept, (_ADVANCE, "entries_stepping.trial")))
         names = (kept_as(self.program.source, digest), _ADVANCE, "entries_stepping.trial")
         return lasting and all(map(is_kept, names))
 
@@ -173,7 +178,7 @@ def _wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:
 
 def _crossing(declared: tuple[Any, Any]) -> tuple[Any, ...]:
     detector, b = declared
-    quantity = getattr(getattr(detector, "_quantity", None), "__name__", "")
+    quantity = getattr(getattr(detector, "quantity", None), "__name__", "")
     owner = getattr(detector, "block", b)  # our blocks declare an object that is new in each run
     return id(owner), type(detector), quantity, float(getattr(detector, "direction", 0.0))
 

@@ -17,20 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
-    emitters_bdsim,
-    emitters_controllers,
+    bdsim_equations,
+    bdsim_equations_curves,
+    bdsim_equations_states,
     emitters_functions,
-    emitters_joints,
     emitters_kinematics,
-    emitters_linalg,
     emitters_mechanisms,
-    emitters_sources,
-    emitters_states,
-    emitters_trajectories,
+    function_equations,
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
-from cstormpy.simulation.compiled.emitters_own import own_next, own_outputs, own_rates
+from cstormpy.simulation.compiled.emitters_own import own_guard, own_next, own_outputs, own_rates
+from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import (
@@ -42,9 +40,10 @@ from cstormpy.simulation.compiled.registry import (
     next_of,
     rate_of,
 )
+from cstormpy.simulation.compiled.traced import Untraceable
 from cstormpy.simulation.diagram import Diagram
 
-__all__ = ["Program", "explanation_of", "source_of", "translate"]
+__all__ = ["Program", "translate"]
 
 Array = NDArray[np.float64]
 
@@ -163,33 +162,6 @@ def translate(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) 
         With every block that stands in the way.
     """
     return _Translation(diagram, detectors or []).program()
-
-
-def source_of(bd: Any) -> str:
-    """Return the source of a compiled diagram's function, with what its variables are, from the initial states."""
-    return _at_the_start(bd).printed()
-
-
-def explanation_of(bd: Any) -> str:
-    """Return in which way each block of a compiled diagram is computed, a line for each."""
-    diagram, program = Diagram(bd), _at_the_start(bd)
-    told: dict[str, list[str]] = {}
-    for name, way in program.ways:
-        told.setdefault(name, []).append(way)
-    names = [str(b.name) for b, *_ in diagram.order]
-    width = max(map(len, names), default=0)
-    lines = [
-        f"{name:{width}}  {'; '.join(dict.fromkeys(told.get(name, ['translated by its emitter'])))}" for name in names
-    ]
-    return "\n".join(lines)
-
-
-def _at_the_start(bd: Any) -> Program:
-    diagram = Diagram(bd)
-    for b, cell in diagram.cells.items():
-        cell[0] = np.array(b.getstate0(), dtype=float)
-    diagram.evaluate(0.0, np.array(bd.getstate0(), dtype=float))
-    return translate(diagram)
 
 
 class _Translation:
@@ -362,13 +334,10 @@ class _Translation:
         for k, (detector, b) in enumerate(self.detectors):
             self.e.block = len(self.diagram.order) + len(self.diagram.continuous) + k
             owner = getattr(detector, "block", b)
-            emit = guard_of(owner)
-            if emit is None:
-                return None
             functions, pending = len(self.e.functions), len(self.e.pending)
             try:
-                value = named(self._emitted(emit, owner, self._inputs(owner), detector))
-            except Untranslatable:
+                value = self._guard(owner, detector)
+            except (Untranslatable, Untraceable):
                 return None
             self.e.owners.update(dict.fromkeys(list(self.e.functions)[functions:], str(b.name)))
             if value.size != 1:
@@ -378,6 +347,20 @@ class _Translation:
             found.append((self.width, float(getattr(detector, "direction", 0.0)), whole))
             self.width += 1
         return found
+
+    def _guard(self, owner: Any, detector: Any) -> Value:
+        """Return what a detector of a block watches: by the equation of its class, or by its emitter."""
+        u, emit, equations = self._inputs(owner), guard_of(owner), equations_of(owner)
+        if equations is not None and equations.guard is not None:
+            self.e.foreign = False
+            try:
+                return own_guard(self.e, owner, u, self.states.get(owner), detector)
+            except Untraceable:
+                if emit is None:
+                    raise
+        if emit is None:
+            raise Untranslatable("its detectors are not said as an equation")
+        return named(self._emitted(emit, owner, u, detector))
 
     # what clocks do
 

@@ -71,6 +71,8 @@ _rates: dict[str, Emit] = {}
 _guards: dict[str, Emit] = {}
 _nexts: dict[str, Emit] = {}
 _silent: dict[str, Callable[[Any], bool]] = {}
+#: How many joints the mechanism of a block has at least, less one, that the emitters of its class are for.
+_above: dict[str, int] = {}
 
 
 class NotTranslated(DiagramError):
@@ -98,13 +100,18 @@ class NotTranslated(DiagramError):
         return f"the diagram cannot be compiled: {reasons}; {remedy}"
 
 
-def emits(*classes: str) -> Callable[[Emit], Emit]:
-    """Register the emitter of the outputs of classes, each "module.Class", called as emitter(e, block, u, x)."""
+def emits(*classes: str, above: int = -1) -> Callable[[Emit], Emit]:
+    """Register the emitter of the outputs of classes, each "module.Class", called as emitter(e, block, u, x).
+
+    With `above` it is for blocks whose mechanism has more joints than that; the others are traced.
+    """
+    _above.update(dict.fromkeys(classes, above))
     return _into(_outputs, classes)
 
 
-def emits_rate(*classes: str) -> Callable[[Emit], Emit]:
+def emits_rate(*classes: str, above: int = -1) -> Callable[[Emit], Emit]:
     """Register the emitter of the rate of the states of classes."""
+    _above.update(dict.fromkeys(classes, above))
     return _into(_rates, classes)
 
 
@@ -170,11 +177,16 @@ def _find(block: Any, table: dict[str, Emit], method: str, computes: str) -> Emi
     for kind in type(block).__mro__:
         if method in vars(kind):
             return _own(vars(kind)[method])
-        if _name(kind) in table:
+        if _name(kind) in table and _is_large(block, _above.get(_name(kind), -1)):
             return table[_name(kind)]
         if computes in vars(kind):
             return None
     return None
+
+
+def _is_large(block: Any, above: int) -> bool:
+    mech = getattr(block, "mech", None)
+    return above < 0 or mech is None or mech.n > above
 
 
 def _own(method: Callable[..., Any]) -> Emit:
@@ -189,3 +201,15 @@ def _own(method: Callable[..., Any]) -> Emit:
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+silent_sink(
+    "bdsim.blocks.sinks.Null", "bdsim.blocks.sinks.Watch", "bdsim.blocks.sinks.Stop", "bdsim.blocks.sinks.Event"
+)
+silent_sink(
+    "bdsim.blocks.displays.Scope",
+    "bdsim.blocks.displays.ScopeXY",
+    "bdsim.blocks.displays.ScopeXY1",
+    when=lambda block: not getattr(block, "_enabled", True),
+)
+silent_sink("cstormpy.blocks.live.LiveScope", "cstormpy.blocks.live.LiveXY", "cstormpy.blocks.live.MechanismView")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.refusals import told
 from cstormpy.simulation.compiled.registry import NotTranslated
@@ -45,6 +46,8 @@ class Compiled:
         from cstormpy.kernels.steppers_generated import Refused, compiled
 
         function = cls._functions.get(program.key)
+        if function is None and isinstance(program, GraphProgram):
+            function = cls._functions[program.key] = program.function()
         if function is None:
             digest, lasting = program.fingerprint
             try:
@@ -58,11 +61,14 @@ class Compiled:
 
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
-        from cstormpy.kernels.compiling import address_of
+        from cstormpy.kernels.compiling import address_of, address_of_c
         from cstormpy.kernels.diagram_rate import RATE
 
         self.function = self._ready(program)
-        self.address = address_of(self.function, RATE)
+        if isinstance(program, GraphProgram):
+            self.address = address_of_c(self.function)
+        else:
+            self.address = address_of(self.function, RATE)
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)

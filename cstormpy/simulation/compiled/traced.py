@@ -6,40 +6,33 @@
    `emitters_functions`. Its derivatives are differenced.
 3. *In Python*: whatever is left is asked by its own method from inside of the compiled function.
 
-The object that is traced is a twin of the block or law, in which each float, and each array of floats, is a symbol:
-they stay inputs of the code and are read anew for each run, so that they can be tuned. Everything else of it (whole
-numbers, texts, flags, other objects, the code of its functions) shapes what is written down, and has it written down
-again when it changes.
+The object that is traced is a twin of the block or law (`twins`), whose numbers are symbols: they stay inputs of the
+code and are read anew for each run, so that they can be tuned. Everything else of it shapes what is written down, and
+has it written down again when it changes.
 """
 
 from __future__ import annotations
 
 import math
-import sys
-import types
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from cstormpy.graph import Graph, Node, SymbolicBranch
-from cstormpy.graph.arrays import Symbols, symbols
+from cstormpy.graph.arrays import symbols
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.kept import machine_for
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import INPUT, alive
+from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
-from cstormpy.mechanism import Mechanism
 from cstormpy.simulation.compiled.emitter import Emitter, named
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.registry import Value
+from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, described, form, moved, numbers, numbers_used
 
-__all__ = ["Untraceable", "traced"]
+__all__ = ["Untraceable", "traced", "untraceable"]
 
-#: Arrays with more numbers are no parameters: they stay as they are.
-_LARGEST = 256
 #: A trace with more operations is left to the other ways.
 _MOST_OPERATIONS = 20_000
 
@@ -54,6 +47,8 @@ def traced(
     function: Callable[..., Any],
     method: Callable[..., Any],
     given: Sequence[Value],
+    readers: Readers | None = None,
+    instead: Mapping[int, Any] | None = None,
 ) -> list[Value]:
     """Emit a method of a block or law by its trace, and return what it returns, a list as its parts.
 
@@ -68,28 +63,47 @@ def traced(
         Calls it with the twin.
     given : sequence of Value
         The signals that it takes, as expressions; it is given symbols of the same shapes.
+    readers : mapping of str to function of the owner, optional
+        Attributes of the twin that are numbers whatever they are in the owner, and how they are read.
+    instead : mapping of int to mapping, optional
+        Methods that stand in the twin for those of some objects, by the `id` of the object and their names.
 
     Raises
     ------
     Untraceable
     """
-    first, second = (_Trace(read(), method, [v.shape for v in given]) for _ in range(2))
-    if first.text != second.text:
+    shapes = [v.shape for v in given]
+    trace = _Trace(read(), method, shapes, readers or {}, instead or {})
+    again = trace if _is_of_bdsim(function) else _Trace(read(), method, shapes, readers or {}, instead or {})
+    if again.text != trace.text:
         raise Untraceable("it gives something else each time that it is asked")
-    trace = first
-    e.depends(lambda: (_form(read(), trace.reads), fingerprint([function])[0]))
+    e.depends(lambda: (form(read(), trace.reads, readers), trace.twins.fits(read()), described(function)))
     addresses = e.integers(lambda: trace.addresses)
-    numbers = e.numbers(lambda: _numbers(read(), trace.used))
+    table = e.numbers(lambda: numbers(read(), trace.used, readers))
     stored = e.store(list(given), e.scratch(trace.size))
     out = e.scratch(trace.count)
     filled = f"w[{out}:{out + trace.count}]"
-    e.fail_if(f"{e.call('line_function')}({numbers}, {stored}, {filled}, {addresses}) != 0")
+    e.fail_if(f"{e.call('line_function')}({table}, {stored}, {filled}, {addresses}) != 0")
     values, k = [], out
     for shape in trace.shapes:
         behind = k + math.prod(shape)
         values.append(named([f"w[{i}]" for i in range(k, behind)]).reshape(shape))
         k = behind
     return values
+
+
+def untraceable(owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str | None:
+    """Return why a method of (twin, *symbols of some shapes) cannot be written down; None if it can."""
+    try:
+        first, second = (_Trace(owner, method, shapes, {}, {}) for _ in range(2))
+    except Untraceable as error:
+        return str(error)
+    return None if first.text == second.text else "it gives something else each time that it is asked"
+
+
+def _is_of_bdsim(function: Callable[..., Any]) -> bool:
+    """Tell whether a function is known to give the same each time: it calls nothing of a user's."""
+    return str(function.__module__).startswith(("bdsim.blocks.", "cstormpy.simulation.compiled.bdsim_equations"))
 
 
 class _Trace:
@@ -103,15 +117,24 @@ class _Trace:
         Those of the parts of the result.
     used : list of (path, index)
         The numbers of the owner that it reads, in their order.
+    twins : Twins
     reads : list of (path, name)
         All attributes that it looks at.
     text : str
         The code, by which it is known.
     """
 
-    def __init__(self, owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> None:
+    def __init__(
+        self,
+        owner: Any,
+        method: Callable[..., Any],
+        shapes: Sequence[tuple[int, ...]],
+        readers: Readers,
+        instead: Mapping[int, Any],
+    ) -> None:
         graph = Graph()
-        twins = _Twins(graph)
+        self.twins = twins = Twins(graph)
+        twins.instead.update(instead)
         inputs: list[Any] = []
         self.size = 0
         for shape in shapes:
@@ -119,33 +142,36 @@ class _Trace:
             nodes = [graph.input("x", self.size + k) for k in range(count)]
             inputs.append(nodes[0] if shape == () else symbols(nodes).reshape(shape))
             self.size += count
-        twin = twins.of(owner, ())
-        result = _run(lambda: method(twin, *inputs))
-        twins.refuse_changes()
-        self.reads = sorted(twins.reads)
+        result = _run(lambda: method(twins.of(owner, (), readers), *inputs))
+        try:
+            twins.refuse_changes()
+        except Changed as error:
+            raise Untraceable(str(error)) from error
+        self.reads = list(twins.reads)
         parts = list(result) if isinstance(result, (list, tuple)) else [result]
         self.shapes = [np.shape(np.asarray(symbols(part))) for part in parts]
         outputs = [_output(x) for part in parts for x in np.asarray(symbols(part)).ravel()]
         self.count = len(outputs)
         self._build(outputs, twins)
 
-    def _build(self, outputs: list[Any], twins: _Twins) -> None:
-        nodes = alive(outputs)
+    def _build(self, outputs: list[Any], twins: Twins) -> None:
+        status = twins.graph.status
+        nodes = alive([*outputs, status])
         if len(nodes) > _MOST_OPERATIONS:
             raise Untraceable(f"it takes {len(nodes)} operations")
-        inputs = [node for node in nodes if node.primitive is INPUT]
-        mine = sorted((node for node in inputs if node.data[0] == "all"), key=lambda node: node.data[1])
-        self.used = [twins.places[node.data[1]] for node in mine]
-        x = [node for node in inputs if node.data[0] == "x"]
+        mine = numbers_used(nodes)
+        self.used = [twins.places[k] for k in mine]
+        begins, count = {}, 0  # only the numbers that are read are handed over, one behind the other
+        for k in mine:
+            begins[k] = count
+            count += twins.places[k].count
         graph = twins.graph
-        directions = {node: graph.input("dx", node.data[1]) for node in x}
-        directions |= {node: graph.input("dp", k) for k, node in enumerate(mine)}
+        directions = {node: graph.input("dx", node.data[1]) for node in nodes if node.data and node.data[0] == "x"}
+        directions |= moved(nodes, begins, "dp")
         changes = tangents(outputs, directions)
-        # only the numbers that are read are handed over: the k-th of them is p[k]
-        renamed = {node.index: graph.input("p", k) for k, node in enumerate(mine)}
-        outputs, changes = _renamed([outputs, changes], renamed)
-        count = len(mine)
-        value = Routine("value", {"p": count}, {"x": self.size}, {"y": outputs})
+        renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
+        outputs, changes, (status,) = _renamed([outputs, changes, [status]], renamed)
+        value = Routine("value", {"p": count}, {"x": self.size}, {"y": outputs}, status)
         change = Routine("change", {"p": count, "dp": count}, {"x": self.size, "dx": self.size}, {"dy": changes})
         self.text = text_for_one(value)
         self._change = text_for_one(change)
@@ -163,6 +189,8 @@ class _Trace:
 def _run(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
+    except Untraceable:
+        raise
     except SymbolicBranch as error:
         raise Untraceable(f"it asks a number that is known only while it runs{_where(error)}") from error
     except Exception as error:
@@ -205,209 +233,3 @@ def _renamed(lists: list[list[Any]], renamed: dict[int, Node]) -> list[list[Any]
             args = tuple(made[a.index] if isinstance(a, Node) else a for a in node.args)
             made[node.index] = node if args == () else node.graph.make(node.primitive, args, node.data)
     return [[made[x.index] if isinstance(x, Node) else x for x in one] for one in lists]
-
-
-# The twin of a block or law ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where a number of an object stands: the names of attributes that lead to it, and its index there."""
-
-    path: tuple[str, ...]
-    index: int
-
-
-class _Twins:
-    """Copies of an object, and of those that it is made of, whose numbers are symbols."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.places: list[_Place] = []
-        self.reads: set[tuple[tuple[str, ...], str]] = set()
-        self._made: dict[int, Any] = {}
-        self._before: list[tuple[Any, dict[str, Any]]] = []
-
-    def of(self, owner: Any, path: tuple[str, ...]) -> Any:
-        """Return the twin of an object that stands at the end of a path."""
-        if id(owner) in self._made:
-            return self._made[id(owner)]
-        if isinstance(owner, types.FunctionType):
-            return owner
-        twin: Any = object.__new__(self._watched(type(owner), path))
-        self._made[id(owner)] = twin
-        held = object.__getattribute__(twin, "__dict__")
-        for name, value in vars(owner).items():
-            held[name] = self._twin_of_attribute(value, (*path, name))
-        self._before.append((twin, dict(held)))
-        return twin
-
-    def _watched(self, kind: type, path: tuple[str, ...]) -> type:
-        """Return a class that notes which attributes of its object are looked at."""
-        reads, look_up = self.reads, cast("Callable[[Any, str], Any]", kind.__getattribute__)
-
-        def look(self: Any, name: str) -> Any:
-            reads.add((path, name))
-            return look_up(self, name)
-
-        return type(kind.__name__, (kind,), {"__getattribute__": look, "__module__": kind.__module__})
-
-    def _twin_of_attribute(self, value: Any, path: tuple[str, ...]) -> Any:
-        if _is_number(value):
-            return self._symbol(path, 0)
-        if _is_numbers(value):
-            return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
-        return self.of(value, path) if _is_own(value) else value
-
-    def _symbol(self, path: tuple[str, ...], index: int) -> Node:
-        self.places.append(_Place(path, index))
-        return self.graph.input("all", len(self.places) - 1)
-
-    def refuse_changes(self) -> None:
-        """Refuse a method that has changed its object: it remembers what the graph cannot."""
-        for twin, before in self._before:
-            now = object.__getattribute__(twin, "__dict__")
-            for name in {*now, *before}:
-                if now.get(name, self) is not before.get(name, self):
-                    raise Untraceable(f"it changes {name!r} of its {type(twin).__name__} while it computes")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (float, np.floating))
-
-
-def _is_numbers(value: Any) -> bool:
-    return type(value) is np.ndarray and value.dtype == np.float64 and 0 < value.size <= _LARGEST
-
-
-#: Packages whose objects are no parts of a user's block or law.
-_FOREIGN = frozenset({"bdsim", "numpy", "scipy", "numba", "matplotlib", "spatialmath", "ansitable", "colored"})
-_ENGINE = ("cstormpy.simulation", "cstormpy.live", "cstormpy.report")
-
-
-def _is_own(value: Any) -> bool:
-    """Tell whether an object is a plain one with attributes, of the user's or of cstormpy's mathematics."""
-    kind = type(value)
-    if isinstance(value, (type, types.FunctionType, types.MethodType, Mechanism, Node, Symbols)):
-        return False
-    module = str(kind.__module__)
-    top = module.partition(".")[0]
-    if top in _FOREIGN or (top in sys.stdlib_module_names and top != "__main__") or module.startswith(_ENGINE):
-        return False
-    new: Any = kind.__new__
-    plain = new is object.__new__ and not hasattr(value, "blockclass")
-    return plain and hasattr(value, "__dict__") and bool(kind.__flags__ & _HEAP_TYPE)
-
-
-#: CPython's flag of classes that are made by a class statement.
-_HEAP_TYPE = 1 << 9
-
-
-def _numbers(owner: Any, used: Sequence[_Place]) -> list[float]:
-    """Return the numbers of an object as they are now."""
-    found = []
-    for place in used:
-        value = owner
-        for name in place.path:
-            value = vars(value)[name]
-        found.append(float(np.ravel(value)[place.index]))
-    return found
-
-
-def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]]) -> Any:
-    """Return what a trace depends on beside numbers: the code, and what stands in the attributes that it looks at."""
-    if isinstance(owner, types.FunctionType):
-        return fingerprint([owner])[0]
-    parts: list[Any] = [type(owner)]
-    for path, name in reads:
-        holder = owner
-        for step in path:
-            holder = vars(holder)[step]
-        held = vars(holder)
-        parts.append((path, name, _described(held[name] if name in held else _of_class(type(holder), name))))
-    return tuple(parts)
-
-
-def _of_class(kind: type, name: str) -> Any:
-    """Return what a class has by a name, as it stands there."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-
-
-def _described(value: Any) -> Any:
-    if _is_number(value):
-        return float
-    if _is_numbers(value):
-        return value.shape
-    if isinstance(value, (bool, int, str, bytes, type(None), tuple, frozenset)):
-        return repr(value)
-    if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.tobytes()
-    function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-    if isinstance(function, types.FunctionType):
-        library = str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}
-        return id(function) if library else fingerprint([function])[0]
-    return type(value) if _is_own(value) else id(value)
-
-
-# Functions of `math` on symbols --------------------------------------------------------------------------
-
-_AS_NUMPY = {
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
-    "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp, "expm1": np.expm1,
-    "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "hypot": np.hypot, "fabs": np.abs, "pow": np.power,
-    "fmod": np.fmod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-}  # fmt: skip
-
-
-def _on_symbols(function: Callable[..., Any], numpy: Callable[..., Any]) -> Callable[..., Any]:
-    def either(*args: Any, **options: Any) -> Any:
-        if any(isinstance(a, Node) for a in args):
-            return numpy(*args, **options)
-        return function(*args, **options)
-
-    return either
-
-
-def _chain(numpy: Callable[[Any, Any], Any], plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``max`` or ``min``, which of symbols is taken two by two."""
-
-    def either(*args: Any, **options: Any) -> Any:
-        items = list(args[0]) if len(args) == 1 else list(args)
-        if options or not any(isinstance(a, Node) for a in items):
-            return plain(items if len(args) == 1 else args, **options) if len(args) == 1 else plain(*args, **options)
-        found = items[0]
-        for item in items[1:]:
-            found = numpy(found, item)
-        return found
-
-    return either
-
-
-_MATH = types.SimpleNamespace(**{**vars(math), **{k: _on_symbols(getattr(math, k), f) for k, f in _AS_NUMPY.items()}})
-_OWN = {id(getattr(math, k)): getattr(_MATH, k) for k in _AS_NUMPY} | {id(math): _MATH}
-
-
-def with_symbolic_math(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a copy of a plain function for which `math`, ``max`` and ``min`` take symbols.
-
-    So do those functions of its module that it calls.
-    """
-    if not isinstance(function, types.FunctionType):
-        return function
-    before = function.__globals__
-    space = {name: _OWN.get(id(value), value) for name, value in before.items()}
-    space.setdefault("max", _chain(np.maximum, max))
-    space.setdefault("min", _chain(np.minimum, min))
-    for name, value in before.items():
-        if isinstance(value, types.FunctionType) and value.__globals__ is before:
-            space[name] = _within(value, space)
-    return _within(function, space)
-
-
-def _within(function: types.FunctionType, space: dict[str, Any]) -> types.FunctionType:
-    cells = function.__closure__
-    if cells is not None:
-        cells = tuple(types.CellType(_OWN.get(id(c.cell_contents), c.cell_contents)) for c in cells)
-    copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy

@@ -1,124 +1,43 @@
-"""Joints: what a link may do relative to its parent, and the forces that act in the joint itself.
+"""Joints of one coordinate: hinges, slides and screws, and the forces that act in the joint itself.
 
-A joint is a constant screw S in the frame of the link that it moves: the link's pose in its parent's frame is
-M exp(S q), with M the link's `pose`. The torque of the motor of a joint is, beside the mechanism's inverse dynamics,
+Such a joint is a constant screw S in the frame of the link that it moves: the link's pose in its parent's frame is
+M exp(S q), with M the link's `pose`. The torque of its motor is, beside the mechanism's inverse dynamics,
 
     armature * qdd + damping * qd + friction * tanh(qd / friction_velocity) + stiffness * (q - rest).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.errors import NonFinite
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.values import Value, frozen
+from cstormpy.mechanism.joints.joint import Joint, Symbol
+from cstormpy.mechanism.joints.limits import Limits, limits_of
+from cstormpy.mechanism.values import frozen, numbers_text
 
-__all__ = ["Fixed", "Joint", "Limits", "OneDofJoint", "Prismatic", "Revolute", "Screw"]
-
-Bounds = float | Sequence[float | None] | None
-"""What is taken for a limit: a symmetric bound, a pair (low, high) in which None is an open side, or None."""
-
-
-class Limits(Value):
-    """Limits of a joint: data for optimisers and drawings, which the dynamics do not enforce.
-
-    Parameters
-    ----------
-    position : (low, high) or None
-        Limits of q [rad or m]; None, or an infinity of the right sign, is an open side.
-    velocity, torque : float, (low, high) or None
-        Limits of qd and of the motor's torque or force; one number v stands for (-v, v).
-
-    Attributes
-    ----------
-    position, velocity, torque : tuple of two floats, or None
-        None where both sides are open.
-
-    Raises
-    ------
-    InvalidValue
-        If low > high, or a symmetric bound is negative.
-
-    Examples
-    --------
-    >>> Limits(position=(-1, 2), torque=10)
-    Limits(position=(-1, 2), torque=(-10, 10))
-    """
-
-    _fields = ("position", "velocity", "torque")
-    position: tuple[float, float] | None
-    velocity: tuple[float, float] | None
-    torque: tuple[float, float] | None
-
-    def __init__(self, position: Bounds = None, velocity: Bounds = None, torque: Bounds = None) -> None:
-        self._set(
-            position=_bounds(position, "position limits", symmetric=False),
-            velocity=_bounds(velocity, "velocity limits", symmetric=True),
-            torque=_bounds(torque, "torque limits", symmetric=True),
-        )
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, kind) is not None for kind in self._fields)
-
-    def __repr__(self) -> str:
-        shown = [f"{k}={_brief_numbers(v)}" for k, v in self._as_dict().items() if v is not None]
-        return f"Limits({', '.join(shown)})"
-
-
-class Joint(Value):
-    """Base of all joints: a name, and the number of coordinates.
-
-    Attributes
-    ----------
-    name : str or None
-        A joint without a name is called by the name of the link that it moves.
-    dof : int
-        Number of coordinates that the joint adds to q.
-    kind : str
-        Its type in print and in files: "revolute", "prismatic", "screw" or "fixed".
-    """
-
-    dof: ClassVar[int]
-    kind: ClassVar[str]
-    name: str | None
-
-    def __repr__(self) -> str:
-        shown = [f"name={self.name!r}"] if self.name is not None else []
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-
-class Fixed(Joint):
-    """A weld: the link does not move in its parent's frame, and adds nothing to q.
-
-    Parameters
-    ----------
-    name : str, optional
-        Name of the joint.
-
-    Examples
-    --------
-    >>> Fixed().dof
-    0
-    """
-
-    dof = 0
-    kind = "fixed"
-    _fields = ("name",)
-
-    def __init__(self, *, name: str | None = None) -> None:
-        self._set(name=None if name is None else checks.name(name, "joint name"))
+__all__ = ["OneDofJoint", "Prismatic", "Revolute", "Screw"]
 
 
 class OneDofJoint(Joint):
-    """A joint of one coordinate about or along an axis; see `Revolute` for the parameters."""
+    """A joint of one coordinate about or along an axis; see `Revolute` for the parameters.
 
-    dof = 1
+    Attributes
+    ----------
+    turns : bool
+        Whether the coordinate is an angle [rad]; otherwise it is a length [m].
+    slide : float
+        What the joint slides along its axis per unit of its coordinate.
+    """
+
+    turns: ClassVar[bool] = True
+    slide: float = 0.0
+    required: ClassVar[tuple[str, ...]] = ("axis",)
+    shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axis": (3,), "point": (3,)}
     _options: ClassVar[dict[str, float]] = {
         "damping": 0.0,
         "friction": 0.0,
@@ -164,7 +83,7 @@ class OneDofJoint(Joint):
             armature=checks.nonnegative(armature, f"{where}armature"),
             stiffness=checks.real(stiffness, f"{where}stiffness"),
             rest=checks.real(rest, f"{where}rest"),
-            limits=_limits(limits, where),
+            limits=limits_of(limits, where),
         )
         if not np.isfinite(self.screw).all():
             raise NonFinite(f"{where}point: is so far away that the joint's screw overflows")
@@ -174,12 +93,69 @@ class OneDofJoint(Joint):
         """The screw S (6,), (ω, v), in the link's own frame."""
         raise NotImplementedError
 
+    @property
+    def freedoms(self) -> tuple[OneDofJoint, ...]:
+        """The joint itself."""
+        return (self,)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the coordinate."""
+        return "rad" if self.turns else "m"
+
+    @property
+    def winds(self) -> bool:
+        """Whether a full turn of the coordinate brings the link back to where it was."""
+        return self.turns and self.slide == 0.0
+
+    @property
+    def direction(self) -> NDArray[np.float64]:
+        """The axis."""
+        return self.axis
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """The point on the axis."""
+        return self.point
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """The point on the axis."""
+        return self.point
+
+    def displacement(self, q: ArrayLike) -> NDArray[Any]:
+        """Return exp(S q), (..., 4, 4), for q (...)."""
+        q, (x, y, z) = np.asarray(q), self.axis
+        X = np.zeros((*q.shape, 4, 4), np.result_type(q, np.float64))
+        X[..., :3, :3] = np.eye(3)
+        if self.turns:
+            across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+            angle = q[..., None, None]
+            X[..., :3, :3] += np.sin(angle) * across + 2.0 * np.sin(0.5 * angle) ** 2 * (across @ across)
+        X[..., :3, 3] = self.point - X[..., :3, :3] @ self.point + (self.slide * q)[..., None] * self.axis
+        X[..., 3, 3] = 1.0
+        return X
+
+    def details(self) -> list[str]:
+        """Return pitch, point, options and limits where they differ from the defaults."""
+        shown = [f"{key} {getattr(self, key):.6g}" for key in self.required if key != "axis"]
+        shown += [f"point {numbers_text(self.point, 4)}"] if self.point.any() else []
+        changed = [k for k, default in self._options.items() if getattr(self, k) != default]
+        shown += [f"{key} {getattr(self, key):.6g}" for key in changed]
+        return shown + (self.limits.details() if self.limits else [])
+
+    def content(self) -> dict[str, Any]:
+        """Return the fields that differ from the defaults."""
+        fields = super().content()
+        if not self.point.any():
+            del fields["point"]
+        return {k: v for k, v in fields.items() if k not in self._options or v != self._options[k]}
+
     def __repr__(self) -> str:
-        shown = [_brief_numbers(self.axis)]
-        if isinstance(self, Screw):
-            shown.append(f"{self.pitch:g}")
+        shown = [numbers_text(self.axis)]
+        shown += [f"{getattr(self, key):g}" for key in self.required if key != "axis"]
         if self.point.any():
-            shown.append(f"point={_brief_numbers(self.point)}")
+            shown.append(f"point={numbers_text(self.point)}")
         shown += [f"{k}={getattr(self, k):g}" for k, default in self._options.items() if getattr(self, k) != default]
         shown += [f"{k}={getattr(self, k)!r}" for k in ("limits", "name") if getattr(self, k) is not None]
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -221,6 +197,7 @@ class Revolute(OneDofJoint):
     """
 
     kind = "revolute"
+    symbol = Symbol("pin")
     pitch = 0.0
 
     @property
@@ -239,6 +216,9 @@ class Prismatic(OneDofJoint):
     """
 
     kind = "prismatic"
+    symbol = Symbol("slider", rail=True, support=False)
+    turns = False
+    slide = 1.0
 
     @property
     def screw(self) -> NDArray[np.float64]:
@@ -265,6 +245,8 @@ class Screw(OneDofJoint):
     """
 
     kind = "screw"
+    symbol = Symbol("pin", rail=True)
+    required = ("axis", "pitch")
     _fields = ("axis", "pitch", *OneDofJoint._fields[1:])
     pitch: float
 
@@ -284,7 +266,8 @@ class Screw(OneDofJoint):
         name: str | None = None,
     ) -> None:
         where = "" if name is None else f"joint {checks.name(name, 'joint name')!r}: "
-        self._set(pitch=checks.real(pitch, f"{where}pitch"))
+        number = checks.real(pitch, f"{where}pitch")
+        self._set(pitch=number, slide=number)
         super().__init__(
             axis,
             point=point,
@@ -310,41 +293,3 @@ def _screw(axis: NDArray[np.float64], point: NDArray[np.float64], pitch: float) 
     moment = (p2 * a3 - p3 * a2, p3 * a1 - p1 * a3, p1 * a2 - p2 * a1)
     linear = (m + pitch * a for m, a in zip(moment, (a1, a2, a3), strict=True))
     return frozen(np.array([a1, a2, a3, *linear]))
-
-
-def _limits(value: object, where: str) -> Limits | None:
-    """Return the limits of a joint from `Limits` or from the short pair for the position."""
-    if value is None or isinstance(value, Limits):
-        return value or None
-    try:
-        return Limits(position=value) or None  # type: ignore[arg-type]
-    except (InvalidValue, InvalidType) as error:
-        raise type(error)(f"{where}{error}") from None
-
-
-def _bounds(value: object, what: str, *, symmetric: bool) -> tuple[float, float] | None:
-    """Return (low, high), or None if both sides are open."""
-    if value is None:
-        return None
-    pair = value.tolist() if isinstance(value, np.ndarray) else value
-    if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence):
-        if not symmetric:
-            raise InvalidType(f"{what}: expected a pair (low, high)")
-        bound = checks.nonnegative(pair, what)
-        return (-bound + 0.0, bound)
-    if len(pair) != 2:
-        raise ShapeError(f"{what}: expected a pair (low, high), got {len(pair)} entries")
-    low, high = _side(pair[0], -math.inf, what), _side(pair[1], math.inf, what)
-    if low > high:
-        raise InvalidValue(f"{what}: the lower {low:g} is above the upper {high:g}")
-    return None if math.isinf(low) and math.isinf(high) else (low, high)
-
-
-def _side(value: object, open_side: float, what: str) -> float:
-    if value is None or (isinstance(value, (float, np.floating)) and value == open_side):
-        return open_side
-    return checks.real(value, what)
-
-
-def _brief_numbers(values: Sequence[float] | NDArray[np.float64]) -> str:
-    return "(" + ", ".join(f"{v:.6g}" for v in values) + ")"

@@ -1,0 +1,193 @@
+"""Branches in machine code: what only one side of a choice needs is computed where that side is taken.
+
+A straight line computes both sides of each choice and selects. Where a side is long, as the law that is not active, the
+code of one sample jumps past it instead. A node's *literals* are the conditions, each with its side, under which alone
+it is needed: all paths from the node to what is wanted pass through these sides of choices.
+
+The nodes of a region, those with some literals more than where they stand, are emitted side by side:
+
+1. all that need no further condition and whose arguments are there;
+2. then one branch, of the condition with the most to skip among those that are known, in which the same is done again;
+3. behind it φ, which joins what the two sides have found; and so on until nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cstormpy.graph.emission import Emitter
+from cstormpy.graph.nodes import INPUT, TABLE, Node
+from cstormpy.graph.primitives import SELECT
+
+__all__ = ["emit_nodes", "literals"]
+
+#: A condition, by its index, and whether it holds.
+Literal = tuple[int, bool]
+Literals = frozenset[Literal]
+Values = dict[int, str]
+
+#: A branch is worth it from so much work on; an addition is 1.
+WORTH = 40
+_COSTS = {"div": 5, "sqrt": 5, "sin": 15, "cos": 15, "search": 15}
+_COSTS |= dict.fromkeys(
+    ("tan", "asin", "acos", "atan", "atan2", "exp", "expm1", "log", "log1p", "sinh", "cosh", "tanh", "pow", "hypot"), 20
+)
+_CALL = 200
+_NONE: Literals = frozenset()
+
+
+def _cost(node: Node) -> int:
+    return _CALL if _is_call(node) else _COSTS.get(node.primitive.name, 1)
+
+
+def _is_call(node: Node) -> bool:
+    """Tell whether what a node gives is the place of numbers that a function has found (`external`)."""
+    return node.primitive.name.startswith("call ")
+
+
+def literals(nodes: Sequence[Node], wanted: Iterable[Any]) -> dict[int, Literals]:
+    """Return the literals of nodes, which stand in the order in which they can be computed.
+
+    Those of conditions under which there is little to do are left out.
+    """
+    found: dict[int, Literals] = {x.index: _NONE for x in wanted if isinstance(x, Node)}
+    for node in reversed(nodes):
+        mine = found[node.index]
+        for k, a in enumerate(node.args):
+            if not isinstance(a, Node):
+                continue
+            here = mine
+            if k and node.primitive is SELECT and (node.args[0].index, k != 1) not in mine:
+                here = mine | {(node.args[0].index, k == 1)}
+            found[a.index] = found[a.index] & here if a.index in found else here
+    saved: dict[int, int] = {}
+    for node in nodes:
+        if node.primitive in (INPUT, TABLE):
+            found[node.index] = _NONE
+        for condition, _ in found[node.index]:
+            saved[condition] = saved.get(condition, 0) + _cost(node)
+    worth = {condition for condition, cost in saved.items() if cost >= WORTH}
+    return {k: frozenset(x for x in mine if x[0] in worth) for k, mine in found.items()}
+
+
+def emit_nodes(e: Emitter, nodes: Sequence[Node], values: Values, wanted: Iterable[Any]) -> None:
+    """Append the instructions of nodes; `values` holds where the inputs are, and gets all that is wanted."""
+    mine = literals(nodes, wanted)
+    if any(mine.values()):
+        _Region(e, mine, {node.index: node for node in nodes}).emit(list(nodes), _NONE, values)
+    else:
+        e.nodes(nodes, values)
+
+
+class _Region:
+    def __init__(self, e: Emitter, mine: Mapping[int, Literals], nodes: Mapping[int, Node]) -> None:
+        self.e, self.mine, self.nodes = e, mine, nodes
+        self.left = dict(nodes)
+        self.labels = 0
+
+    def emit(self, items: list[Node], known: Literals, values: Values) -> None:
+        """Append nodes that are needed where some literals hold."""
+        pending = [node for node in items if node.index not in values]
+        while pending:
+            pending = self._direct(pending, known, values)
+            if not pending:
+                return
+            chosen = self._chosen(pending, known, values)
+            if chosen is None:  # what is left waits for itself: the first of it can be computed, needed or not
+                self._emit(pending[0], values)
+            else:
+                self._branch(*chosen, pending, known, values)
+            pending = [node for node in pending if node.index not in values]
+
+    def _direct(self, pending: list[Node], known: Literals, values: Values) -> list[Node]:
+        left = []
+        for node in pending:
+            if self.mine[node.index] <= known and _computable(node, values):
+                self._emit(node, values)
+            else:
+                left.append(node)
+        return left
+
+    def _emit(self, node: Node, values: Values) -> None:
+        self.e.nodes((node,), values)
+        self.left.pop(node.index, None)
+
+    def _chosen(
+        self, pending: list[Node], known: Literals, values: Values
+    ) -> tuple[Node, tuple[list[Node], list[Node]]] | None:
+        """Return the condition to branch by next, and what can be computed on its two sides."""
+        extra: dict[int, int] = {}
+        for node in pending:
+            for condition, _ in self.mine[node.index] - known:
+                if condition in values:
+                    extra[condition] = extra.get(condition, 0) + _cost(node)
+        for condition in sorted(extra, key=lambda c: -extra[c]):
+            sides = self._ready(pending, (condition, True), values), self._ready(pending, (condition, False), values)
+            if any(sides):
+                return self.nodes[condition], sides
+        return None
+
+    def _ready(self, pending: list[Node], literal: Literal, values: Values) -> list[Node]:
+        """Return the nodes of one side whose arguments are there, or among them."""
+        ready: dict[int, Node] = {}
+        for node in pending:
+            if literal in self.mine[node.index] and all(
+                a.index in values or a.index in ready for a in node.args if isinstance(a, Node)
+            ):
+                ready[node.index] = node
+        return list(ready.values())
+
+    def _branch(
+        self,
+        condition: Node,
+        sides: tuple[list[Node], list[Node]],
+        pending: list[Node],
+        known: Literals,
+        values: Values,
+    ) -> None:
+        e, k = self.e, self.labels
+        self.labels += 1
+        e.lines.append(f"  br i1 {values[condition.index]}, label %if{k}, label %else{k}")
+        found, ends = [], []
+        for word, side, items in zip(("if", "else"), (True, False), sides, strict=True):
+            e.lines.append(f"{word}{k}:")
+            inner = dict(values)
+            with e.apart():
+                self.emit(items, known | {(condition.index, side)}, inner)
+            # the block that ends here may be another one by now
+            ends.append(next(line[:-1] for line in reversed(e.lines) if line.endswith(":")))
+            e.lines.append(f"  br label %end{k}")
+            found.append(inner)
+        e.lines.append(f"end{k}:")
+        self._join(condition, found, ends, pending, values)
+
+    def _join(self, condition: Node, found: list[Values], ends: list[str], pending: list[Node], values: Values) -> None:
+        """Append what joins two sides: the choices between them, and what else is needed of either later."""
+        done = {index for inner in found for index in inner}
+        for node in pending:
+            if node.primitive is SELECT and node.args[0] is condition and node.index not in done:
+                parts = [self._within(a, inner) for a, inner in zip(node.args[1:], found, strict=True)]
+                if None not in parts:
+                    values[node.index] = self._phi("double", parts, ends)
+                    self.left.pop(node.index, None)
+        later = {a.index: a for node in self.left.values() for a in node.args if isinstance(a, Node)}
+        for a in later.values():
+            if a.index not in values and a.index in done:
+                kind, nothing = ("i1", "false") if a.primitive.truth else ("double", "0.0")
+                if _is_call(a):
+                    kind, nothing = "ptr", "null"
+                values[a.index] = self._phi(kind, [inner.get(a.index, nothing) for inner in found], ends)
+        for index in done:  # what only one side needs is known to be there
+            values.setdefault(index, "")
+
+    def _within(self, x: Any, inner: Values) -> str | None:
+        return inner.get(x.index) if isinstance(x, Node) else self.e.value(x, inner)
+
+    def _phi(self, kind: str, parts: Sequence[str | None], ends: Sequence[str]) -> str:
+        given = ", ".join(f"[ {x}, %{end} ]" for x, end in zip(parts, ends, strict=True))
+        return self.e.new(f"phi {kind} {given}")
+
+
+def _computable(node: Node, values: Values) -> bool:
+    return all(a.index in values for a in node.args if isinstance(a, Node))

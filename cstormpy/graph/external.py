@@ -1,0 +1,87 @@
+"""Calls of machine code from a graph: nodes whose numbers a function finds that stands at some address.
+
+The function is one of C, ``int64_t f(const double *given, double *found)``, and returns 0 where all went well. Its
+address is read from an array of integers, ``n``, when the routine runs, so that code that is kept on disk holds in
+another process too. Where it does not return 0 the routine ends, and returns what is said for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cstormpy.graph.nodes import Graph, Node
+from cstormpy.graph.primitives import Primitive
+
+__all__ = ["external"]
+
+Number = Any
+#: What gives the derivatives of the results along a direction: of (arguments, their rates).
+Along = Callable[[Sequence[Number], Sequence[Number]], Sequence[Number]]
+
+
+def external(
+    graph: Graph, place: int, failure: int, given: Sequence[Number], count: int, along: Along | None = None
+) -> list[Node]:
+    """Return what a function finds, as nodes.
+
+    Parameters
+    ----------
+    graph : Graph
+    place : int
+        Where in ``n`` its address stands.
+    failure : int
+        What the routine returns where the function fails.
+    given : sequence of nodes and floats
+    count : int
+        How many numbers it finds.
+    along : function, optional
+        Its derivatives; without them it has none, and to ask for them is an error.
+    """
+
+    def code(e: Any, *values: str) -> str:
+        if e.lanes != 1:
+            raise NotImplementedError("a call has no form for lanes")
+        room = e.new(f"alloca double, i64 {len(given) + count}, align 8")
+        for k, value in enumerate(values):
+            e.lines.append(f"  store double {value}, ptr {e.address(room, k)}, align 8")
+        found = e.address(room, len(given))
+        address = e.new(f"load i64, ptr {e.address('%n', place)}, align 8")
+        function = e.new(f"inttoptr i64 {address} to ptr")
+        status = e.new(f"call i64 {function}(ptr {room}, ptr {found})")
+        good = e.new(f"icmp eq i64 {status}, 0")
+        label = good[1:]
+        e.lines += [f"  br i1 {good}, label %good{label}, label %bad{label}", f"bad{label}:", f"  ret i64 {failure}"]
+        e.lines.append(f"good{label}:")
+        return found
+
+    text = f"f{place}({', '.join(['{}'] * len(given))})"
+
+    def changes(node: Node, rate: Callable[[Number], Number]) -> Sequence[Number]:
+        rates = [rate(a) for a in node.args]
+        if all(not isinstance(r, Node) and r == 0.0 for r in rates):
+            return [0.0] * count
+        if along is None:
+            raise NotImplementedError("a call without a derivative")
+        return along(node.args, rates)
+
+    call = Primitive(f"call {place} {failure}", len(given), _unknown, text, code, _unknown, along=changes)
+    node = graph.make(call, tuple(given))
+    return [graph.make(_part(k), (node,)) for k in range(count)]
+
+
+def _unknown(*_: Any) -> Any:
+    raise NotImplementedError("a call is known while it runs only")
+
+
+_parts: dict[int, Primitive] = {}
+
+
+def _part(k: int) -> Primitive:
+    """Return the primitive that is the k-th number of what a call finds."""
+    if k not in _parts:
+        _parts[k] = Primitive(
+            f"part {k}", 1, _unknown, f"{{}}[{k}]", lambda e, a: e.load_same(a, k), _unknown,
+            along=lambda node, rate: rate(node.args[0])[k],
+        )  # fmt: skip
+    return _parts[k]

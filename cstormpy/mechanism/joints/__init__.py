@@ -1,0 +1,29 @@
+"""Joints: each knows its motion, its numbers, its limits, its file, and how it is printed and drawn."""
+
+from __future__ import annotations
+
+from cstormpy.mechanism.joints.compound import Composite, Planar, Translational, Universal
+from cstormpy.mechanism.joints.joint import Fixed, Joint, Symbol
+from cstormpy.mechanism.joints.limits import Limits
+from cstormpy.mechanism.joints.one_dof import OneDofJoint, Prismatic, Revolute, Screw
+
+__all__ = [
+    "JOINT_TYPES",
+    "Composite",
+    "Fixed",
+    "Joint",
+    "Limits",
+    "OneDofJoint",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "Screw",
+    "Symbol",
+    "Translational",
+    "Universal",
+]
+
+JOINT_TYPES: dict[str, type[Joint]] = {
+    joint.kind: joint for joint in (Revolute, Prismatic, Screw, Fixed, Universal, Planar, Translational, Composite)
+}
+"""Every joint by its name in files; a new one is entered here."""

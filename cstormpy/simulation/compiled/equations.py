@@ -1,0 +1,181 @@
+"""Equations of blocks as functions of symbols: outputs, rates, what a tick does, guards, each said once.
+
+What a block computes is one of its own methods ``output(t, u, x)``, ``deriv(t, u, x)``, ``next(t, u, x)``, which are
+traced as they stand (`traced`). A block of bdsim whose method cannot be traced, because it asks for a number by an
+``if`` or holds an object of SciPy, gets a function here instead: plain Python and NumPy on a twin of the block whose
+numbers are symbols, registered by the class that computes::
+
+    @output("bdsim.blocks.sources.Step", numbers=("T", "on", "off"))
+    def _step(step, t, u, x):
+        return [np.where(t >= step.T, step.on, step.off)]
+
+`equations_of` gives for any block the functions that say what it computes, whoever has written them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = [
+    "Equations",
+    "Rule",
+    "deriv",
+    "equations_of",
+    "fails",
+    "guard",
+    "next_state",
+    "output",
+    "own_method",
+    "passed_on",
+    "passes_on",
+]
+
+#: A function of (twin, t, u, x); of a guard (twin, t, u, x, detector).
+Rule = Callable[..., Any]
+#: Reads a number or an array of a block anew.
+Reader = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Equations:
+    """What a block computes.
+
+    Attributes
+    ----------
+    output, deriv, next : function of (twin, t, u, x), or None
+        As the methods of a block: a list with the outputs, the rates of the states, the states after a tick.
+    guard : function of (twin, t, u, x, detector)
+        The number whose sign a zero-crossing detector of the block watches: what is registered, or else the method of
+        the block that the detector has as its `quantity`, a function of (t, u).
+    fails : function of (twin, t, u, x), or None
+        Where it holds, the block's own method raises, and is to be asked so that it does.
+    numbers : mapping of str to function of the block
+        Attributes of the twin that are numbers, of whatever type they are in the block, and how each is read; the
+        others are symbols where they are floats or arrays of floats.
+    """
+
+    output: Rule | None = None
+    deriv: Rule | None = None
+    next: Rule | None = None
+    guard: Rule | None = None
+    fails: Rule | None = None
+    numbers: Mapping[str, Reader] = field(default_factory=dict)
+
+
+_rules: dict[str, dict[str, Rule]] = {name: {} for name in ("output", "deriv", "next", "guard", "fails")}
+_numbers: dict[str, dict[str, Reader]] = {}
+_passing: dict[str, tuple[str, ...]] = {}
+
+
+def output(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
+    """Register the outputs of classes, each "module.Class".
+
+    Parameters
+    ----------
+    *classes : str
+    numbers : iterable of str
+        Attributes of the block that are parameters also where they are whole numbers or arrays of these.
+    **readers : function of the block
+        What else the twin has as numbers, by name.
+    """
+    return _into("output", classes, numbers, readers)
+
+
+def deriv(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
+    """Register the rates of the states of classes."""
+    return _into("deriv", classes, numbers, readers)
+
+
+def next_state(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
+    """Register the states of sampled classes after a tick."""
+    return _into("next", classes, numbers, readers)
+
+
+def guard(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
+    """Register what the zero-crossing detectors of classes watch."""
+    return _into("guard", classes, numbers, readers)
+
+
+def fails(*classes: str) -> Callable[[Rule], Rule]:
+    """Register where the method ``output`` of classes raises."""
+    return _into("fails", classes, (), {})
+
+
+def own_method(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> None:
+    """Say that the methods of classes are traced as they are, and which of their attributes are numbers."""
+    for name in classes:
+        _numbers.setdefault(name, {}).update({key: _attribute(key) for key in numbers} | readers)
+
+
+def passes_on(name: str, *attributes: str) -> None:
+    """Say that the method ``output`` of a class hands on what it is given, whatever stands for a signal.
+
+    Parameters
+    ----------
+    name : str
+    *attributes : str
+        What it depends on.
+    """
+    _passing[name] = attributes
+
+
+def passed_on(block: Any) -> tuple[str, ...] | None:
+    """Return on which attributes a block depends that hands on what it is given; None for one that computes."""
+    return _passing.get(_name(type(block)))
+
+
+def _into(
+    method: str, classes: tuple[str, ...], numbers: Iterable[str], readers: dict[str, Reader]
+) -> Callable[[Rule], Rule]:
+    own_method(*classes, numbers=numbers, **readers)
+
+    def register(rule: Rule) -> Rule:
+        _rules[method].update(dict.fromkeys(classes, rule))
+        return rule
+
+    return register
+
+
+def _attribute(name: str) -> Reader:
+    return lambda block: getattr(block, name)
+
+
+def equations_of(block: Any) -> Equations | None:
+    """Return what a block computes; None for one that has neither outputs, states nor guards.
+
+    A function that is registered holds for the class and those derived from it, unless these compute anew by a method
+    of their own.
+    """
+    kind = type(block)
+    found = {name: _rule(kind, name) for name in ("output", "deriv", "next")}
+    watched = _rules["guard"].get(_name(kind))
+    if watched is None and not any(found.values()):
+        return None
+    numbers = {}
+    for base in reversed(kind.__mro__):
+        numbers.update(_numbers.get(_name(base), {}))
+    failing = _rule(kind, "fails", computes="output")
+    return Equations(**found, guard=watched or _quantity, fails=failing, numbers=numbers)
+
+
+def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
+    """Return what a detector watches by a method of its block that it names."""
+    return getattr(twin, detector.quantity.__name__)(t, u)
+
+
+def _rule(kind: type, method: str, computes: str = "") -> Rule | None:
+    """Return the function of the class that computes, or of one that derives from it."""
+    for base in kind.__mro__:
+        registered = _rules[method].get(_name(base))
+        if registered is not None:
+            return registered
+        if (computes or method) in vars(base):
+            own: Rule | None = vars(base).get(method)
+            return None if base.__module__ == "bdsim.block" else own
+    return None
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,0 +1,54 @@
+"""What a diagram becomes in the compiled engine, and what is told about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cstormpy.simulation.compiled.assembly import NotAssembled, assemble
+from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.diagram import Diagram
+
+__all__ = ["explanation_of", "program_of", "source_of"]
+
+
+def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> Program:
+    """Return the program of a diagram whose signals have just been evaluated: one graph where that can be made.
+
+    Raises
+    ------
+    NotTranslated
+        With every block that stands in the way.
+    """
+    try:
+        return assemble(diagram, detectors)
+    except NotAssembled:
+        return translate(diagram, detectors)
+
+
+def source_of(bd: Any) -> str:
+    """Return the source of a compiled diagram's function, with what its variables are, from the initial states."""
+    return _at_the_start(bd).printed()
+
+
+def explanation_of(bd: Any) -> str:
+    """Return in which way each block of a compiled diagram is computed, a line for each."""
+    diagram, program = Diagram(bd), _at_the_start(bd)
+    told: dict[str, list[str]] = {}
+    for name, way in program.ways:
+        told.setdefault(name, []).append(way)
+    names = [str(b.name) for b, *_ in diagram.order]
+    width = max(map(len, names), default=0)
+    lines = [
+        f"{name:{width}}  {'; '.join(dict.fromkeys(told.get(name, ['translated by its emitter'])))}" for name in names
+    ]
+    return "\n".join(lines)
+
+
+def _at_the_start(bd: Any) -> Program:
+    diagram = Diagram(bd)
+    for b, cell in diagram.cells.items():
+        cell[0] = np.array(b.getstate0(), dtype=float)
+    diagram.evaluate(0.0, np.array(bd.getstate0(), dtype=float))
+    return program_of(diagram)

@@ -1,0 +1,358 @@
+"""Twins of objects: copies whose numbers are symbols, for methods that are written down as expression graphs.
+
+Each float of a twin, and each array of floats, is a symbol, and so are the masses, lengths and gravity of a mechanism
+that the object holds, and the whole numbers by which its class says that it chooses (`cstormpy.graph.choices`): they
+stay inputs of what is written down, and `numbers` reads them anew. A large array is a table (`cstormpy.graph.tables`),
+whose numbers are symbols once one asks for them. Everything else of the object (other whole numbers, texts, flags, the
+code of its functions) shapes what is written down; `form` tells it apart.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, cast
+
+import numpy as np
+
+from cstormpy.graph import Graph, Node
+from cstormpy.graph.arrays import Symbols, symbols
+from cstormpy.graph.nodes import INPUT, TABLE
+from cstormpy.graph.tables import Table
+from cstormpy.mechanism import Mechanism
+from cstormpy.mechanism.symbolic import SymbolicMechanism
+from cstormpy.mechanism.tables import Form, tables_of
+from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+
+__all__ = ["Changed", "Place", "Readers", "Twins", "described", "form", "moved", "numbers", "numbers_used"]
+
+#: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
+_LARGEST = 256
+#: What is read of an owner as numbers, by the name of the attribute that the twin has for it.
+Readers = Mapping[str, Callable[[Any], Any]]
+
+
+class Changed(Exception):
+    """A method has changed its object while it was written down; the text says what."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The step from a mechanism to one of the arrays of its tables."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a number of an object stands: the steps that lead to it, and its index there.
+
+    Of a table the index is its size, negative: it stands for all of it.
+
+    A step is the name of an attribute, the key of an entry of a list, tuple or mapping, or a table of a mechanism.
+    """
+
+    path: tuple[Any, ...]
+    index: int
+
+    @property
+    def count(self) -> int:
+        """How many numbers stand there."""
+        return max(1, -self.index)
+
+
+Path = tuple[Any, ...]
+
+
+class Twins:
+    """Copies of an object, and of those that it is made of, whose numbers are symbols of one graph.
+
+    Attributes
+    ----------
+    places : list of Place
+        Where the number stands that the input ``all[k]`` is, or the table whose numbers are the inputs ``all[k][...]``.
+    instead : dict of int to dict
+        Methods that stand in the place of those of some objects, by the `id` of the object and their names.
+    reads : set of (path, name)
+        All attributes that were looked at.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.places: list[Place] = []
+        self.reads: set[tuple[Path, str]] = set()
+        self._forms: list[tuple[Path, Form]] = []
+        self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
+        self._made: dict[int, Any] = {}
+        self._before: list[tuple[Any, dict[Any, Any]]] = []
+
+    def of(self, owner: Any, path: Path = (), readers: Readers | None = None) -> Any:
+        """Return the twin of an object that stands at the end of a path; readers give further numbers of it."""
+        if id(owner) in self._made:
+            return self._made[id(owner)]
+        if isinstance(owner, types.FunctionType):
+            return owner if _is_of_library(owner) else with_symbolic_math(owner)
+        if isinstance(owner, Mechanism):
+            return self._mechanism(owner, path)
+        twin: Any = object.__new__(self._watched(type(owner), path, self.instead.get(id(owner), {})))
+        self._made[id(owner)] = twin
+        held = object.__getattribute__(twin, "__dict__")
+        choices = getattr(type(owner), "choices", ())
+        for name, value in vars(owner).items():
+            held[name] = self._symbol((*path, name), 0) if name in choices else self._twin_of(value, (*path, name))
+        for name, read in (readers or {}).items():
+            held[name] = self._twin_of(_as_parameter(read(owner)), (*path, name))
+        self._before.append((twin, dict(held)))
+        return twin
+
+    def _mechanism(self, mech: Mechanism, path: Path) -> SymbolicMechanism:
+        def number(table: str, index: int) -> Node:
+            return self._symbol((*path, _Table(table)), index, ordinary=True)
+
+        def links() -> Any:
+            return tuple(self.of(link, (*path, "links", k)) for k, link in enumerate(mech.links))
+
+        self._forms.append((path, Form.of(mech)))
+        made = self._made[id(mech)] = SymbolicMechanism(mech, number, links)
+        return made
+
+    def _watched(self, kind: type, path: Path, instead: Mapping[str, Callable[..., Any]]) -> type:
+        """Return a class that notes which attributes of its object are looked at."""
+        reads, look_up = self.reads, cast("Callable[[Any, str], Any]", kind.__getattribute__)
+
+        def look(self: Any, name: str) -> Any:
+            reads.add((path, name))
+            return look_up(self, name)
+
+        methods = {**_own_methods(kind), **instead, "__getattribute__": look, "__module__": kind.__module__}
+        return type(kind.__name__, (kind,), methods)
+
+    def _twin_of(self, value: Any, path: Path) -> Any:
+        if _is_number(value):
+            return self._symbol(path, 0)
+        if _is_numbers(value):
+            if value.size > _LARGEST:
+                return self._table(value, path)
+            return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
+        if _is_container(value):
+            return self._container(value, path)
+        return self.of(value, path) if _is_own(value) or isinstance(value, types.FunctionType) else value
+
+    def _table(self, value: Any, path: Path) -> Table:
+        name = f"all[{len(self.places)}]"
+        self.places.append(Place(path, -value.size))
+        return Table(lambda k: self.graph.input(name, k), value.shape)
+
+    def _container(self, value: Any, path: Path) -> Any:
+        if isinstance(value, dict):
+            made: Any = {key: self._twin_of(entry, (*path, key)) for key, entry in value.items()}
+        else:
+            made = [self._twin_of(entry, (*path, k)) for k, entry in enumerate(value)]
+        if not isinstance(value, tuple):
+            self._before.append((made, _entries(made)))
+            return made
+        return tuple(made)
+
+    def _symbol(self, path: Path, index: int, *, ordinary: bool = False) -> Node:
+        self.places.append(Place(path, index))
+        return self.graph.input("all", len(self.places) - 1, ordinary=ordinary)
+
+    def fits(self, owner: Any) -> bool:
+        """Tell whether what was written down holds for an object too, with other numbers."""
+        return all(form.fits(_at(owner, path, {})) for path, form in self._forms)
+
+    def refuse_changes(self) -> None:
+        """Refuse a method that has changed its object, as it remembers what a graph cannot.
+
+        Raises
+        ------
+        Changed
+        """
+        for twin, before in self._before:
+            plain = isinstance(twin, (list, dict))
+            now = _entries(twin) if plain else object.__getattribute__(twin, "__dict__")
+            for name in {*now, *before}:
+                if now.get(name, self) is not before.get(name, self):
+                    of = "a list or mapping of it" if plain else f"its {type(twin).__name__}"
+                    raise Changed(f"it changes {name!r} of {of} while it computes")
+
+
+def _entries(made: Any) -> dict[Any, Any]:
+    return dict(made) if isinstance(made, dict) else dict(enumerate(made))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (float, np.floating))
+
+
+def _is_numbers(value: Any) -> bool:
+    return type(value) is np.ndarray and value.dtype == np.float64 and value.size > 0
+
+
+def _as_parameter(value: Any) -> Any:
+    """Return a number as float, an array of numbers as one of floats, anything else as it is."""
+    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return float(value)
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        return np.asarray(value, dtype=np.float64)
+    return value
+
+
+def _is_of_library(function: Any) -> bool:
+    return str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}
+
+
+def _own_methods(kind: type) -> dict[str, Any]:
+    """Return the methods of a class that somebody has written, such that `math` takes symbols in them."""
+    found: dict[str, Any] = {}
+    for base in reversed(kind.__mro__):
+        for name, value in vars(base).items():
+            if isinstance(value, types.FunctionType) and not _is_of_library(value) and base.__module__ != "builtins":
+                found[name] = with_symbolic_math(value)
+            elif callable(value) or name in found:
+                found.pop(name, None)  # it is that of a class behind it no longer
+    return {name: value for name, value in found.items() if not name.startswith("__") or name == "__call__"}
+
+
+def _is_container(value: Any) -> bool:
+    """Tell whether something is a list, tuple or mapping that holds numbers, or objects that may."""
+    if type(value) not in (list, tuple, dict) or not 0 < len(value) <= _LARGEST:
+        return False
+    entries = value.values() if type(value) is dict else value
+    return any(_is_number(x) or _is_numbers(x) or _is_own(x) or _is_container(x) for x in entries)
+
+
+#: Packages whose objects are no parts of a user's block or law.
+_FOREIGN = frozenset({"bdsim", "numpy", "scipy", "numba", "matplotlib", "spatialmath", "ansitable", "colored"})
+_ENGINE = ("cstormpy.simulation", "cstormpy.live", "cstormpy.report")
+
+
+def _is_own(value: Any) -> bool:
+    """Tell whether an object is a plain one with attributes, of the user's or of cstormpy's mathematics."""
+    kind = type(value)
+    if isinstance(value, (type, types.FunctionType, types.MethodType, Node, Symbols)):
+        return False
+    if isinstance(value, Mechanism):
+        return True
+    module = str(kind.__module__)
+    top = module.partition(".")[0]
+    if top in _FOREIGN or (top in sys.stdlib_module_names and top != "__main__") or module.startswith(_ENGINE):
+        return False
+    new: Any = kind.__new__
+    plain = new is object.__new__ and not hasattr(value, "blockclass")
+    return plain and hasattr(value, "__dict__") and bool(kind.__flags__ & _HEAP_TYPE)
+
+
+#: CPython's flag of classes that are made by a class statement.
+_HEAP_TYPE = 1 << 9
+
+
+# What an object holds now ---------------------------------------------------------------------------------
+
+
+def _at(owner: Any, path: Path, readers: Readers) -> Any:
+    """Return what stands at the end of a path."""
+    if len(path) == 1 and path[0] in readers:
+        return _as_parameter(readers[path[0]](owner))
+    for step in path:
+        if isinstance(step, _Table):
+            owner = getattr(tables_of(owner), step.name)
+        elif isinstance(owner, (list, tuple, dict)):
+            owner = owner[step]
+        else:
+            owner = vars(owner)[step]
+    return owner
+
+
+def numbers(owner: Any, places: Sequence[Place], readers: Readers | None = None) -> list[float]:
+    """Return the numbers of an object as they are now."""
+    found: list[float] = []
+    for path, group in groupby(places, lambda place: place.path):
+        value = np.ravel(_at(owner, path, readers or {}))
+        for place in group:
+            if place.index < 0:
+                found += value.tolist()
+            else:
+                found.append(float(value[place.index]))
+    return found
+
+
+def numbers_used(nodes: Iterable[Node]) -> list[int]:
+    """Return which places some nodes read, by their numbers."""
+    found: set[int] = set()
+    for node in nodes:
+        if node.primitive is INPUT or node.primitive is TABLE:
+            name, first = node.data[:2]
+            if name.startswith("all["):
+                found.add(int(name[4:-1]))
+            elif name == "all":
+                found.update(range(first, first + (node.data[2] if node.primitive is TABLE else 1)))
+    return sorted(found)
+
+
+def moved(nodes: Iterable[Node], begins: Mapping[int, int], name: str) -> dict[Node, Node]:
+    """Return for each node that reads numbers what reads them in an array of that name, where places begin as said."""
+    found = {}
+    for node in nodes:
+        if node.primitive is INPUT or node.primitive is TABLE:
+            array, first = node.data[:2]
+            if array.startswith("all["):
+                first += begins[int(array[4:-1])]
+            elif array == "all":
+                first = begins[first]
+            else:
+                continue
+            graph = node.graph
+            if node.primitive is TABLE:
+                found[node] = graph.make(TABLE, (), (name, first, node.data[2]))
+            else:
+                found[node] = graph.input(name, first)
+    return found
+
+
+def form(owner: Any, reads: Sequence[tuple[Path, str]], readers: Readers | None = None) -> Any:
+    """Return what a method depends on beside numbers: its code, and what stands in the attributes that it looks at."""
+    if isinstance(owner, types.FunctionType):
+        return fingerprint([owner])[0]
+    parts: list[Any] = [type(owner)]
+    for path, name in reads:
+        if path == () and readers and name in readers:
+            parts.append((path, name, described(_at(owner, (name,), readers))))
+            continue
+        holder = _at(owner, path, {})
+        held = vars(holder)
+        if name in getattr(type(holder), "choices", ()):
+            continue
+        parts.append((path, name, described(held[name] if name in held else _of_class(type(holder), name))))
+    return tuple(parts)
+
+
+def _of_class(kind: type, name: str) -> Any:
+    """Return what a class has by a name, as it stands there."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def described(value: Any) -> Any:
+    """Return what is seen of an attribute beside numbers."""
+    if isinstance(value, Mechanism):
+        return Mechanism  # see `Twins.fits`
+    if _is_number(value):
+        return float
+    if _is_numbers(value):
+        return value.shape
+    if isinstance(value, (list, tuple, dict)):
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        known = not _is_container(value)
+        return type(value), tuple((k, repr(x) if known and _is_number(x) else described(x)) for k, x in entries)
+    if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tobytes()
+    function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    if isinstance(function, types.FunctionType):
+        return id(function) if _is_of_library(function) else fingerprint([function])[0]
+    return type(value) if _is_own(value) else id(value)

@@ -180,3 +180,16 @@ def test_what_cannot_be_loaded_is_named(tmp_path):
         cs.load(tmp_path / "gone.json")
     with pytest.raises(FileFormatError, match=r"diagram\.bd: is a diagram; load it with sim\.load\(path\)"):
         cs.load(tmp_path / "diagram.bd")
+
+
+def test_units_of_joints_with_several_coordinates():
+    """Each coordinate of a planar joint has its own unit: two metres and an angle."""
+    sim = cs.Simulation(graphics=False)
+    mech = Mechanism([Link("puck", None, cs.Planar(name="table"), mass=1.0, inertia=np.eye(3))])
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, name="plant")
+    bd.connect(bd.CONSTANT(np.zeros(3)), plant[0])
+    out = sim.run(bd, T=0.1, watch=["plant"], live=False)
+    assert [out.units[f"plant.q[{k}]"] for k in range(3)] == ["m", "m", "rad"]
+    assert [out.units[f"plant.qd[{k}]"] for k in range(3)] == ["m/s", "m/s", "rad/s"]
+    assert sorted(unit for name, unit in out.units.items() if name.endswith(".q")) == ["m", "m", "rad"]

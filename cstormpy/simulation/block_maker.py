@@ -59,6 +59,10 @@ class BlockMaker:
         """Be a method of what it is an attribute of: `help` then shows it as a function."""
         return self
 
+    def __deepcopy__(self, memo: Any) -> BlockMaker:
+        """Stay what it is, as functions do, where a diagram is copied to be a subsystem."""
+        return self
+
     @property
     def made(self) -> Any:
         """The class of the blocks."""

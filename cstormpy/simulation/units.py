@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
 __all__ = ["units_of"]
 
-_TURNING = {"q": "rad", "qd": "rad/s", "qdd": "rad/s²", "tau": "N m", "torque": "N m", "g": "N m"}
-_SLIDING = {"q": "m", "qd": "m/s", "qdd": "m/s²", "tau": "N", "torque": "N", "g": "N"}
-_ENERGIES = dict.fromkeys(("kinetic", "potential", "total"), "J")
-_SLIDES = ("prismatic",)
+_RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
+"""What stands behind the unit of a coordinate."""
+_EFFORTS = ("tau", "torque", "g")
+_ENERGIES = ("kinetic", "potential", "total")
 
 
 def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]) -> dict[str, str]:
@@ -40,7 +41,8 @@ def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]
         mech = _mechanism(block)
         for kind in ("q", "qd") if mech is not None and block.nstates == 2 * mech.n else ():
             stem = signal_name(block, 0).rpartition(".")[0]
-            units.update((f"{stem}.{joint}.{kind}", _of_joint(mech, joint, kind)) for joint in mech.names)
+            known = _of_coordinates(mech, kind, mech.names)
+            units.update((f"{stem}.{name}.{kind}", unit) for name, unit in zip(mech.names, known, strict=True))
     return {name: unit for name, unit in units.items() if unit}
 
 
@@ -50,20 +52,20 @@ def _of_port(block: Any, port: str, width: int) -> list[str]:
     if mech is None:
         return []
     if port in _ENERGIES:
-        return [_ENERGIES[port]]
+        return ["J"]
     free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
-    for joints in (mech.names, free, mech.active) if port in _TURNING else ():
-        if len(joints) == width:
-            return [_of_joint(mech, joint, port) for joint in joints]
+    for names in (mech.names, free, mech.active) if port in _RATES or port in _EFFORTS else ():
+        if len(names) == width:
+            return _of_coordinates(mech, port, names)
     return []
 
 
-def _of_joint(mech: Any, joint: str, quantity: str) -> str:
-    """Return the unit of a coordinate's position, velocity, acceleration or effort; of joints of one coordinate."""
-    known = mech.joint(joint)
-    if known.dof != 1:
-        return ""
-    return (_SLIDING if known.kind in _SLIDES else _TURNING)[quantity]
+def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:
+    """Return the units of coordinates, or of their rates or efforts."""
+    freedoms = [mech.freedoms[mech.joint_index(name)] for name in names]
+    if quantity in _EFFORTS:
+        return ["N m" if freedom.turns else "N" for freedom in freedoms]
+    return [f"{freedom.unit}{_RATES[quantity]}" for freedom in freedoms]
 
 
 def _mechanism(block: Any) -> Any:

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from cstormpy.errors import SingularInertia as SingularInertia
     from cstormpy.errors import UnknownName as UnknownName
     from cstormpy.kernels.compiling import warmup as warmup
-    from cstormpy.mechanism import Composite as Composite
     from cstormpy.loading import load as load
+    from cstormpy.mechanism import Composite as Composite
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits

@@ -9,7 +9,7 @@ from block_diagrams import DIAGRAMS
 from plain_twins import use_plain_python
 from test_compiled import assert_same_derivatives, simulation
 
-from cstormpy.simulation.compiled import CompiledRun, registry, untranslated
+from cstormpy.simulation.compiled import CompiledRun, equations, registry, untranslated
 
 
 @pytest.fixture
@@ -163,27 +163,36 @@ def library():
 
 
 def is_translated(kind):
-    """Tell whether outputs and states of a class have emitters, or are traced as our own methods are.
-
-    Subsystems are translated by their parts.
-    """
-    if issubclass(kind, (SinkBlock, SubsystemBlock)) or kind.__module__.startswith("cstormpy."):
+    """Tell whether outputs and states of a class are said; subsystems are translated by their parts."""
+    if issubclass(kind, (SinkBlock, SubsystemBlock)):
         return True
     block = object.__new__(kind)
-    found = [registry.emitter_of(block)]
+    known = equations.equations_of(block)
+    found = [registry.emitter_of(block) or known.output]
     if issubclass(kind, ContinuousBlock):
-        found.append(registry.rate_of(block))
+        found.append(registry.rate_of(block) or known.deriv)
     if issubclass(kind, SampledBlock):
-        found.append(registry.next_of(block))
-    return None not in found
+        found.append(registry.next_of(block) or known.next)
+    return None not in found and untranslated.name_of(kind) not in untranslated.REASONS
 
 
 def test_every_block_is_translated_or_stands_in_the_list():
-    """All classes of bdsim and of cstormpy, found by program: a new one of bdsim needs an emitter, or a reason."""
+    """All classes of bdsim and of cstormpy, found by program: a new one needs equations, or a reason."""
     classes = library()
     assert len(classes) > 60 and {"GAIN", "HYBRIDDYNAMICS"} <= set(classes)
     missing = {f"{k.__module__}.{k.__qualname__}" for k in classes.values() if not is_translated(k)}
     assert missing == set(untranslated.REASONS)
+
+
+@pytest.mark.parametrize("name", ["sources", "interpolations", "matrices", "connections", "filters", "sampled blocks"])
+def test_what_bdsims_blocks_compute_is_traced(runs, name):
+    """None of them is asked in Python."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    DIAGRAMS[name](bd)
+    sim.run(bd, T=0.02, observer=lambda t, x: None)
+    ways = runs[-1].program.ways
+    assert ways and not [way for way in ways if not way[1].endswith(": traced")]
 
 
 def test_every_block_that_is_translated_is_wired_in_some_diagram():

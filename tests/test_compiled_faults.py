@@ -31,12 +31,12 @@ HOSTILE = [
 def law_that_opens_a_file(v):
     scale = 2.0
     file = open("gains.txt")
-    return scale * float(file.read())
+    return scale * float(file.read()) * float(v)
 
 
 def law_with_a_context(v):
     with open("gains.txt") as file:
-        return float(file.read())
+        return float(file.read()) * float(v)
 
 
 def test_a_function_that_numba_refuses_is_named_with_its_line(tmp_path, monkeypatch):
@@ -108,13 +108,6 @@ class Mine(Law):
         return -2.0 * qd[self._motors]
 
 
-class MineToo(Mine):
-    """One that says what it computes."""
-
-    def emit(self, e, t, q, qd, reference):
-        return e.each("-{0} * {1}", e.number(2.0), qd[self._motors])
-
-
 def controlled(sim, law):
     bd = sim.blockdiagram()
     plant, controller = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2]), bd.CONTROLLER("acrobot", law, name="hand")
@@ -123,10 +116,9 @@ def controlled(sim, law):
     return bd
 
 
-@pytest.mark.parametrize("kind", [Mine, MineToo])
-def test_a_law_of_ones_own_is_traced_or_joins(kind):
+def test_a_law_of_ones_own_is_traced():
     sim, mech = simulation(), cs.library.acrobot()
-    found = sim.run(controlled(sim, kind(mech)), T=0.5).x[-1]
+    found = sim.run(controlled(sim, Mine(mech)), T=0.5).x[-1]
     expected = simulation("interpreted").run(controlled(sim, Mine(mech)), T=0.5).x[-1]
     np.testing.assert_allclose(found, expected, rtol=1e-8)
 

@@ -88,16 +88,50 @@ def test_shipped_diagrams_with_fixed_steps(module, options):
     assert_same_runs(*both(wire(module, **options), T=4.0, solver="RK4", dt=0.005), tolerance=1e-8)
 
 
-def test_acrobot_swings_up_and_changes_its_phase_at_the_same_times():
-    interpreted, compiled = both(wire(acrobot), T=5.0)
+def assert_same_swing_up(interpreted, compiled, tolerance):
+    """Compare the states at times that both have, the effort as a part of itself, and when phases change."""
+    assert compiled.t.shape == interpreted.t.shape
+    np.testing.assert_allclose(compiled.t, interpreted.t, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(compiled.x[:, :4], interpreted.x[:, :4], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(compiled.x[:, 4], interpreted.x[:, 4], rtol=tolerance, atol=tolerance)
     assert [name for _, name in compiled[".events"]] == ["controller"] * len(interpreted[".events"])
     times = [[t for t, _ in out[".events"]] for out in (compiled, interpreted)]
     np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
-    assert_same_runs(interpreted, compiled, tolerance=1e-8)
 
 
-@pytest.mark.parametrize("options", [{"solver": "RK23"}, {"solver": "DOP853"}, {"solver": "RK4", "dt": 0.004}])
-def test_events_are_located_by_the_very_same_steps(monkeypatch, options):
+@pytest.mark.parametrize("solver", ["RK45", "DOP853"])
+def test_acrobot_swings_up_and_changes_its_phase_at_the_same_times(solver):
+    """The steps that are chosen depend on roundings, as the code is fused; when phases change does not.
+
+    The torque has kinks at its limit, at which no step ends. Each leaves an error that depends on where the steps end,
+    and that the swing makes a thousand times as large: a few 1e-8 between any two sets of steps.
+    """
+    assert_same_swing_up(*both(wire(acrobot), T=5.0, solver=solver, log_dt=0.01, **TIGHT), tolerance=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["RK45", "DOP853"])
+def test_acrobot_balances_by_the_same_states(solver):
+    """Without kinks the states are the same, whatever the steps."""
+    near = {"controller": "lqr", "q0": [1.56, 0.02]}
+    assert_same_runs(*both(wire(acrobot, **near), T=5.0, solver=solver, log_dt=0.01, rtol=1e-9), tolerance=1e-8)
+
+
+def test_acrobot_has_the_same_rates_in_both_engines():
+    """Where the code is fused, the last places differ, and no more: so steps from the same state are the same."""
+    sim = simulation("compiled")
+    bd = acrobot.build(sim)
+    sim.run(bd, T=0.1)
+    diagram, compiled = Diagram(bd), bd.__dict__["_compiled_form"].ready()
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        x, xd = rng.normal(size=5) * (2.0, 2.0, 4.0, 4.0, 1.0), np.zeros(5)
+        assert compiled.rate(0.2, x, xd) == 0
+        expected = diagram.derivative(0.2, x)
+        np.testing.assert_allclose(xd, expected, rtol=0, atol=1e-12 * max(1.0, abs(expected).max()))
+
+
+@pytest.mark.parametrize("options", [TIGHT | {"solver": "RK23", "rtol": 1e-8}, TIGHT, {"solver": "RK4", "dt": 0.004}])
+def test_events_are_located_by_steps_of_the_engine_itself(monkeypatch, options):
     """The compiled steps close in on a crossing themselves, and go on behind it."""
     single = []
     step = ExplicitStepper.step
@@ -108,10 +142,13 @@ def test_events_are_located_by_the_very_same_steps(monkeypatch, options):
         sim = simulation(engine)
         outs.append(sim.run(acrobot.build(sim), T=5.0, **options))
     interpreted, compiled = outs
-    assert not single
-    assert len(interpreted[".events"]) == 3 and compiled[".events"] == interpreted[".events"]
-    np.testing.assert_array_equal(compiled.t, interpreted.t)
-    np.testing.assert_array_equal(compiled.x, interpreted.x)
+    assert not single and len(interpreted[".events"]) == 3
+    if "dt" in options:
+        assert_same_swing_up(interpreted, compiled, tolerance=1e-8)
+    else:
+        times = [[t for t, _ in out[".events"]] for out in outs]
+        np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(compiled.x[-1, :4], interpreted.x[-1, :4], rtol=0, atol=1e-6)
 
 
 def many_kinds(sim, seen):
@@ -338,14 +375,6 @@ def test_faults_are_reported_as_by_the_blocks(make, says):
     with pytest.raises(BlockError, match=says) as caught:
         sim.run(make(sim), T=3.0, on_error="raise")
     assert len(caught.value.result.t) > 1
-
-
-@pytest.mark.parametrize("solver", ["RK45", "DOP853"])
-@pytest.mark.parametrize("options", [{}, {"log_dt": 0.01}])
-def test_swing_up_takes_the_very_same_steps(solver, options):
-    """The order of all sums is one, so that not even steps chosen near rounding differ."""
-    interpreted, compiled = both(wire(acrobot), T=5.0, solver=solver, **options)
-    assert_same_runs(interpreted, compiled, tolerance=1e-8)
 
 
 def sampled(sim):

@@ -13,6 +13,7 @@ from test_compiled import simulation
 import cstormpy as cs
 from cstormpy.control import Law
 from cstormpy.errors import DiagramError
+from cstormpy.graph.choices import choose
 from cstormpy.mechanism import library
 
 ACROBOT = library.acrobot()
@@ -90,6 +91,33 @@ class Phased(Law):
         self.mode = 1
 
 
+class Switching(Law):
+    """A Law that pushes until the arm is fast enough, rests, and pushes again: three phases of its own."""
+
+    modes = ("push", "rest", "brake")
+    tunable = ("push",)
+
+    def __init__(self, mech):
+        super().__init__(mech)
+        self.push, self.fast = 3.0, 1.2
+
+    def start(self, t, q, qd):
+        self.mode = 0
+
+    def torque(self, t, q, qd, reference=None):
+        if self.mode == 1:
+            return np.zeros(1)
+        return np.array([self.push * np.tanh(4.0 * qd[1] + 0.1) if self.mode == 0 else -2.0 * qd[1]])
+
+    def margin(self, t, q, qd):
+        if self.mode == 1:
+            return q[1] + 0.2
+        return self.fast - abs(qd[1]) if self.mode == 0 else qd[1] ** 2 - 0.01
+
+    def switch(self, t, q, qd):
+        self.mode = (self.mode + 1) % 3
+
+
 class OnlyPython:
     """Text formatting, of all things, in a control law."""
 
@@ -133,6 +161,54 @@ def test_a_law_of_ones_own_runs_in_both_engines(name):
     np.testing.assert_allclose(found[1].t, found[0].t, atol=1e-9)
     np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-8)
     assert any(way in said for said in ways(bd)), ways(bd)
+
+
+def test_a_switching_law_of_ones_own_is_located_by_the_engine():
+    """Its margin is a guard of the program, its phase one of the numbers: one program serves the whole run."""
+    outs = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = controlled(sim, Switching(ACROBOT))
+        outs.append(sim.run(bd, T=3.0, rtol=1e-10, atol=1e-12))
+    interpreted, compiled = outs
+    program = bd.__dict__["_compiled_form"].program
+    assert program.guards is not None and any(whole for *_, whole in program.guards)
+    assert any("output: traced" in way for _, way in program.ways)
+    assert len(interpreted[".events"]) >= 3
+    times = [[t for t, _ in out[".events"]] for out in outs]
+    np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(compiled.x[-1], interpreted.x[-1], rtol=0, atol=1e-8)
+    bd.blocknames["controller"].set_param("mine.push", 2.0)
+    sim.run(bd, T=3.0)
+    assert bd.__dict__["_compiled_form"].program is program
+
+
+def test_a_block_of_ones_own_chooses_by_a_whole_number_that_it_shows():
+    """What its class names in ``choices`` is a number of the code: another gear needs no other."""
+
+    class Gearbox(FunctionBlock):
+        nin, nout = 1, 1
+        choices = ("gear",)
+
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.gear, self.low = 0, 0.5
+
+        def output(self, t, u, x):
+            return [choose(self.gear, [lambda v: self.low * v, lambda v: 2.0 * v, np.sin], u[0])]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("geared")
+    gears, lag = Gearbox(name="gears", bd=bd), Lagging(name="lag", bd=bd)
+    bd.connect(bd.CONSTANT(0.8), gears)
+    bd.connect(gears, lag)
+    ends = []
+    for gear, gain in ((0, 0.4), (1, 1.6), (2, math.sin(0.8))):
+        gears.gear = gear
+        out = sim.run(bd, T=0.6)
+        ends.append(bd.__dict__["_compiled_form"].program)
+        assert out.x[-1, 0] == pytest.approx(gain * (1.0 - math.exp(-0.6 / 0.3)), rel=1e-5)
+    assert ends[0] is ends[1] is ends[2]
 
 
 def test_gains_of_a_class_are_tuned_without_another_trace():
@@ -448,6 +524,6 @@ def test_the_way_of_each_block_is_explained():
     sim = simulation("compiled")
     told = sim.explain(with_blocks(sim, Branching)).splitlines()
     lines = {line.split()[0]: line for line in told}
-    assert lines["wave"].endswith("translated by its emitter") and "output: traced" in lines["shaped"]
+    assert lines["wave"].endswith("output: traced") and "output: traced" in lines["shaped"]
     assert "deriv: asked in Python, as it cannot be traced: it asks a number" in lines["lag"]
     assert "test_own_blocks_and_laws.py" in lines["lag"]

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import as_floats
+from cstormpy.graph import linear_algebra
 from cstormpy.graph import primitives as p
+from cstormpy.graph.look_ups import count_not_above, entry
 from cstormpy.graph.nodes import Node, SymbolicBranch
 from cstormpy.graph.primitives import Symbol, apply
 
@@ -51,11 +53,11 @@ class Symbols(np.ndarray[Any, Any]):
         return _wrapped(super().__array_function__(function, types, args, kwargs))
 
     def __getitem__(self, key: Any) -> Any:
-        """Return a part; by an index that is a symbol, a row of numbers that are looked up."""
-        if isinstance(key, Node) or (isinstance(key, tuple) and key and isinstance(key[0], Node)):
-            from cstormpy.graph.tables import Table
-
-            return Table.of(self)[key]
+        """Return parts of the array, also those at places that are symbols."""
+        if isinstance(key, Node) or (isinstance(key, Symbols) and key.dtype == object):
+            return _wrapped(_take(np.asarray(self), key, 0))
+        if isinstance(key, tuple) and key and isinstance(key[0], Node):
+            return self[key[0]][key[1:]]
         return super().__getitem__(key)
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
@@ -65,10 +67,8 @@ class Symbols(np.ndarray[Any, Any]):
         return self if np.dtype(dtype).kind == "f" else super().astype(dtype, *args, **options)
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-        """Return how many of these numbers, which do not fall, are at most v."""
-        from cstormpy.graph.tables import Table
-
-        return Table.of(self).searchsorted(v, side)
+        """Return how many of these numbers, which do not fall, are less than v, or at most as large."""
+        return _searchsorted(self, v, side, sorter)
 
     def __bool__(self) -> bool:
         """Refuse: a symbol has no truth yet."""
@@ -242,40 +242,46 @@ def _extreme(primitive: p.Primitive) -> Callable[..., Any]:
     return lambda a, axis=None, keepdims=False: _reduce(primitive, a, axis=axis, keepdims=keepdims)
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    if ord not in (None, 2) or (ord == 2 and np.ndim(x) != 1) or keepdims:
-        raise SymbolicBranch("only the Euclidean norm can be written down with symbols")
-    return elementwise(p.SQRT, np.sum(np.asarray(x, dtype=object) ** 2, axis=axis))
+def _take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
+    """Return the parts of an array at places that are symbols, from the end where they are negative."""
+    if out is not None or mode != "raise":
+        raise SymbolicBranch("options of np.take cannot be written down with symbols")
+    if any(isinstance(k, Node) and k.primitive.truth for k in np.asarray(symbols(indices)).flat):
+        raise SymbolicBranch("which parts a mask of symbols takes is not known while the expression is written down")
+    rows = np.ravel(a) if axis is None else np.moveaxis(np.asarray(a, dtype=object), axis, 0)
+    shape, table = rows.shape[1:], rows.reshape(len(rows), -1)
+    places = np.asarray(symbols(indices))
+    out = np.empty((*places.shape, table.shape[1]), dtype=object)
+    for at in np.ndindex(places.shape):
+        out[at] = [entry(_number(places[at]), [_number(x) for x in column]) for column in table.T]
+    out = out.reshape(places.shape + shape)
+    if axis in (None, 0) or places.ndim == 0:
+        return out
+    if places.ndim > 1:
+        raise SymbolicBranch("np.take of several axes cannot be written down with symbols")
+    return np.moveaxis(out, 0, axis)
 
 
-def _solve(a: Any, b: Any) -> Any:
-    """Return A⁻¹ b by elimination, whose pivots are chosen while it runs: the largest of each column."""
-    a, b = np.array(a, dtype=object), np.array(b, dtype=object)
-    n, single = len(a), b.ndim == 1
-    if a.ndim != 2 or a.shape != (n, n) or len(b) != n:
-        raise SymbolicBranch("np.linalg.solve can be written down with symbols for one square matrix")
-    b = b[:, None] if single else b
-    for k in range(n):
-        for i in range(k + 1, n):  # the larger of two rows comes first
-            swap = elementwise(p.GREATER, elementwise(p.ABS, a[i, k]), elementwise(p.ABS, a[k, k]))
-            for rows in (a, b):
-                upper, lower = rows[k].copy(), rows[i].copy()
-                rows[k] = elementwise(p.SELECT, swap, lower, upper)
-                rows[i] = elementwise(p.SELECT, swap, upper, lower)
-        for i in range(k + 1, n):
-            factor = a[i, k] / a[k, k]
-            a[i, k + 1 :] = a[i, k + 1 :] - factor * a[k, k + 1 :]
-            b[i] = b[i] - factor * b[k]
-    x = np.empty_like(b)
-    for k in reversed(range(n)):
-        x[k] = (b[k] - a[k, k + 1 :] @ x[k + 1 :]) / a[k, k] if k + 1 < n else b[k] / a[k, k]
-    return x[:, 0] if single else x
+def _searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    if sorter is not None:
+        raise SymbolicBranch("np.searchsorted with a sorter cannot be written down with symbols")
+    table, given = [_number(x) for x in np.ravel(a)], np.asarray(symbols(v))
+    out = np.empty(given.shape, dtype=object)
+    for at in np.ndindex(given.shape):
+        out[at] = count_not_above(_number(given[at]), table, strictly=side == "left")
+    return out if out.ndim else out[()]
 
 
-def _searchsorted(*args: Any, **options: Any) -> Any:
-    from cstormpy.graph.tables import search
-
-    return search(*args, **options)
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Return what lies on the lines between points; outside of them the first and the last value."""
+    if period is not None:
+        raise SymbolicBranch("np.interp with a period cannot be written down with symbols")
+    xp, fp = np.asarray(symbols(xp)), np.asarray(symbols(fp))
+    k = elementwise(p.MAXIMUM, elementwise(p.MINIMUM, _searchsorted(xp, x, "right") - 1.0, len(xp) - 2.0), 0.0)
+    at, after, low, high = _take(xp, k, 0), _take(xp, k + 1.0, 0), _take(fp, k, 0), _take(fp, k + 1.0, 0)
+    found = (high - low) / (after - at) * (x - at) + low
+    found = _where(x > xp[-1], fp[-1] if right is None else right, found)
+    return _where(x < xp[0], fp[0] if left is None else left, found)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
@@ -286,9 +292,10 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.amax: _extreme(p.MAXIMUM),
     np.min: _extreme(p.MINIMUM),
     np.amin: _extreme(p.MINIMUM),
-    np.linalg.norm: _norm,
-    np.linalg.solve: _solve,
-    np.linalg.inv: lambda a: _solve(a, np.eye(len(a))),
+    np.take: _take,
+    np.searchsorted: _searchsorted,
+    np.interp: _interp,
+    **linear_algebra.FUNCTIONS,
 }
 
 

@@ -49,6 +49,8 @@ class Emitter:
         self.with_sincos: set[int] = set() if like is None else like.with_sincos
         self.declared: set[str] = set() if like is None else like.declared
         self.with_search: list[bool] = [] if like is None else like.with_search
+        #: The node whose instructions are written now.
+        self.node: Node | None = None
         self._count = 0
         self._sincos: dict[str, tuple[str, str]] = {}
 
@@ -155,6 +157,7 @@ class Emitter:
             if node.primitive is TABLE and node.index not in values:
                 values[node.index] = self.address(f"%{node.data[0]}", node.data[1])
             elif node.primitive is not INPUT and node.index not in values:
+                self.node = node
                 values[node.index] = node.primitive.code(self, *[get(a, values) for a in node.args])
 
     # Tables --------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ class Routine:
         0 where all went well.
     scalars : sequence of str
         Numbers that are arguments by themselves, before the arrays. Such a routine has no ``NAME_rows``.
+    order : sequence of str
+        The arguments in the order in which they are given, where that is another one; without ``NAME_rows``.
     watchful : bool
         Whether a row that holds a number that is not finite is bad, even where no result depends on it.
     """
@@ -46,6 +48,7 @@ class Routine:
     status: Any = 0.0
     scalars: Sequence[str] = ()
     watchful: bool = False
+    order: Sequence[str] = ()
     _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -61,8 +64,8 @@ class Routine:
         return sum(node.primitive not in (INPUT, TABLE) for node in self._alive)
 
     def _pointers(self, kind: str) -> str:
-        scalars = [f"double %{name}" for name in self.scalars]
-        return ", ".join(scalars + [f"{kind} %{name}" for name in (*self.shared, *self.rows, *self.outputs)])
+        names = self.order or (*self.scalars, *self.shared, *self.rows, *self.outputs)
+        return ", ".join(f"{'double' if name in self.scalars else kind} %{name}" for name in names)
 
     def one(self, like: Emitter) -> str:
         """Return ``i64 NAME_one(arrays)``, which fills the outputs of one sample where its status, the result, is 0.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.compiling import caller_at, entry
 from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.directional import along_direction
 from cstormpy.kernels.entries_mechanisms import bring, energies, take
@@ -67,6 +67,8 @@ from cstormpy.kernels.vector import (
 MOVED = 6e-6
 #: The function of a diagram with tangents: t, x, z, p, n, w, out, xd, then dt and the tangents of all but n.
 TANGENT = f"{RATE[:-1]}, f8, {', '.join(['f8[::1]'] * 6)})"
+#: ``evaluate_along(f, t, …)``, f being the address of such a function.
+evaluate_along = caller_at(TANGENT)
 _TABLES = "f8[::1], i8[::1], f8[::1]"
 
 
@@ -236,7 +238,9 @@ def evaluate(f, t, z, dz, p, dp, n, w, dw, out, dout, K, dK, s):
     """Fill signals and derivatives s at the point in the last rows of K and dK; return what f returned."""
     at = K.shape[0] - 1
     for j in range(dK.shape[0]):
-        status = f(t, K[at], z, p, n, w, out, K[s], 0.0, dK[j, at], dz[j], dp[j], dw[j], dout[j], dK[j, s])
+        status = evaluate_along(
+            f, t, K[at], z, p, n, w, out, K[s], 0.0, dK[j, at], dz[j], dp[j], dw[j], dout[j], dK[j, s]
+        )
         if status != 0:
             return status
     return 0
@@ -271,7 +275,7 @@ _ROWS, _CUBE = "f8[:,::1]", "f8[:,:,::1]"
 
 
 @entry(
-    f"UniTuple(i8, 2)(FunctionType({TANGENT}), {_ROWS}, f8[::1], f8[::1], f8[::1], {_ROWS}, f8[::1], {_ROWS}, f8[::1], "
+    f"UniTuple(i8, 2)(i8, {_ROWS}, f8[::1], f8[::1], f8[::1], {_ROWS}, f8[::1], {_ROWS}, f8[::1], "
     f"{_ROWS}, i8[::1], f8[::1], {_ROWS}, f8[::1], {_ROWS}, {_ROWS}, {_CUBE}, i8[::1], {_ROWS}, i8[::1], {_ROWS}, "
     f"{_CUBE}, {_ROWS}, {_CUBE})",
     nogil=True,

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.simulation.compiled.assembly import GraphProgram
+from cstormpy.simulation.compiled.differences import MOVED, differenced_function
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.compiled.tangents import TangentProgram
@@ -16,11 +18,7 @@ from cstormpy.simulation.compiled.tangents import TangentProgram
 __all__ = ["MOVED", "compiled_function", "is_ready", "plain_function"]
 
 Array = NDArray[np.float64]
-#: Share of a number by which it is moved for a central difference: the cube root of the rounding.
-MOVED = 6e-6
 _KEPT = 32
-#: A slope on one side may grow by this factor as the step shrinks to an eighth, and by this for the rounding.
-_STEEPER, _ROUNDED = 1.05, 1e-6
 
 
 class _Kept:
@@ -31,6 +29,8 @@ class _Kept:
 
 def plain_function(program: Program, tangents: TangentProgram) -> Callable[..., int]:
     """Return the function uncompiled: tangents have a second axis, for the directions."""
+    if isinstance(program, GraphProgram):
+        return _many(program)
     space: dict[str, Any] = {name: _plain(name) for name in tangents.calls}
     space |= {name: function for name, (function, _) in program.functions.items()}
     exec(compile(tangents.source, "<diagram with tangents>", "exec"), space)
@@ -43,13 +43,39 @@ def plain_function(program: Program, tangents: TangentProgram) -> Callable[..., 
     return quiet
 
 
+def _many(program: GraphProgram) -> Callable[..., int]:
+    """Return the change of a diagram along many directions: the second axis of its arguments."""
+    function = program.change()
+
+    def along(
+        t: float, x: Array, z: Array, p: Array, n: Any, w: Array, out: Array, xd: Array, dt: Any, dx: Array, dz: Array,
+        dp: Array, dw: Array, dout: Array, dxd: Array,
+    ) -> int:  # fmt: skip
+        x = np.ascontiguousarray(x, dtype=float)
+        for k in range(dxd.shape[1] if dxd.size else dout.shape[1]):
+            given = [np.ascontiguousarray(d[:, k]) for d in (dx, dz, dp)]
+            found = np.zeros(len(dout)), np.zeros(len(dxd))
+            rate = float(dt[k]) if np.ndim(dt) else float(dt)
+            status = function(float(t), x, z, p, n, w, out, xd, rate, *given, w, *found)
+            if status:
+                return status
+            dout[:, k], dxd[:, k] = found
+        return 0
+
+    return along
+
+
 def is_ready(program: Program, tangents: TangentProgram) -> bool:
     """Whether the function has been compiled in this process."""
+    if isinstance(program, GraphProgram):
+        return True
     return (tangents.source, program.fingerprint[0]) in _Kept.functions
 
 
 def compiled_function(program: Program, tangents: TangentProgram) -> Any:
     """Return the function compiled, for one direction."""
+    if isinstance(program, GraphProgram):
+        return program.change()
     from cstormpy.kernels.entries_tangent import TANGENT
     from cstormpy.kernels.steppers_generated import Refused, compiled
     from cstormpy.kernels.tangent_calls import tangent_callee
@@ -150,86 +176,3 @@ def differenced_kernel(kernel: Any, args: list[Any], moved: dict[int, tuple[Arra
                 d[:, k] = 0.5 * (up[i] - down[i]) / h if h > 0.0 else 0.0
         results.append(0.0 if above is None or h == 0.0 else 0.5 * (above - below) / h)
     return np.array(results)
-
-
-def differenced_function(function: Callable[..., Any], values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-    """Return what a function of the user returns, and its tangents along all directions, by differences.
-
-    They are central. Where the function has no value on one side, as beside the edge of its domain, the step is made
-    small against the numbers that are moved, and if that does not help either, the difference is taken on one side.
-
-    Raises
-    ------
-    ValueError
-        Where there is none of these, or the slope grows without bound.
-    """
-    result = function(*[np.array(v) if isinstance(v, np.ndarray) else v for v in values])
-    count = max([np.shape(d)[-1] for d in tangents if np.ndim(d)], default=1)
-    size = max([float(np.abs(v).max(initial=0.0)) for v in map(np.asarray, values)], default=0.0)
-    columns = []
-    for k in range(count):
-        parts = [np.asarray(d)[..., k] if np.ndim(d) else d for d in tangents]
-        along = max([float(np.abs(d).max(initial=0.0)) for d in map(np.asarray, parts)], default=0.0)
-        if along > 0.0:
-            line = _Line(function, values, parts, result)
-            columns.append(line.slope((MOVED * max(1.0, size) / along, MOVED * line.reach())))
-        else:
-            columns.append([np.zeros(np.shape(part)) for part in _arrays(result)])
-    if isinstance(result, (list, tuple)):
-        return result, [np.stack([column[i] for column in columns], axis=-1) for i in range(len(result))]
-    return result, np.stack([column[0] for column in columns], axis=-1)
-
-
-class _Line:
-    """A function of the user along a direction from a point, at which it returns `here`."""
-
-    def __init__(self, function: Callable[..., Any], values: tuple[Any, ...], along: list[Any], here: Any) -> None:
-        self.function, self.values, self.along = function, values, along
-        self.here = _arrays(here)
-
-    def reach(self) -> float:
-        """Return how far it is until one of the numbers that are moved has moved by its own size."""
-        pairs = [np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)]
-        return min(float((np.abs(v[d != 0.0]) / np.abs(d[d != 0.0])).min(initial=math.inf)) for v, d in pairs)
-
-    def at(self, h: float) -> list[Array] | None:
-        """Return the parts of the result at a distance, or None where there are none like those at the point."""
-        try:
-            found = _arrays(self.function(*[v + h * d for v, d in zip(self.values, self.along, strict=True)]))
-        except (ArithmeticError, ValueError, LookupError):
-            return None
-        if [a.shape for a in found] != [a.shape for a in self.here]:
-            return None
-        defined = all(np.isfinite(a[np.isfinite(b)]).all() for a, b in zip(found, self.here, strict=True))
-        return found if defined else None
-
-    def slope(self, steps: tuple[float, ...]) -> list[Array]:
-        """Return the derivative of each part, by the first of the steps that serves."""
-        for h in filter(None, steps):
-            above, below = self.at(h), self.at(-h)
-            if above is not None and below is not None:
-                return [0.5 * (a - b) / h for a, b in zip(above, below, strict=True)]
-        for h in (steps[0], -steps[0]):
-            coarse, fine = self.aside(h), self.aside(h / 8.0)
-            if coarse is not None and fine is not None:
-                self._check(coarse, fine)
-                return coarse
-        raise ValueError("the function has no value beside the point")
-
-    def aside(self, h: float) -> list[Array] | None:
-        """Return the derivative of each part by a difference of second order on one side."""
-        near, far = self.at(h), self.at(2.0 * h)
-        if near is None or far is None:
-            return None
-        return [(4.0 * b - 3.0 * a - c) / (2.0 * h) for a, b, c in zip(self.here, near, far, strict=True)]
-
-    def _check(self, coarse: list[Array], fine: list[Array]) -> None:
-        """Refuse a slope that grows as the step is made smaller, as that of a root does at zero."""
-        for value, a, b in zip(self.here, coarse, fine, strict=True):
-            if (np.abs(b) > _STEEPER * np.abs(a) + _ROUNDED * np.maximum(1.0, np.abs(value))).any():
-                raise ValueError("the slope of the function grows without bound towards the point")
-
-
-def _arrays(found: Any) -> list[Array]:
-    parts = found if isinstance(found, (list, tuple)) else [found]
-    return [np.array(part, dtype=float) for part in parts]

@@ -21,9 +21,10 @@ from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
 from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
 from cstormpy.simulation.bounds import Bound
-from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.tangents import TangentProgram, tangent_program
+from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
 from cstormpy.simulation.settings import Settings
@@ -105,7 +106,7 @@ class _TangentRun(Run):
         self._moves: Array | None = None
         self._rate_before = np.zeros(0)
         with parameters.moved():
-            self.program = translate(self.diagram, self.simstate.crossing_detectors)
+            self.program = program_of(self.diagram, self.simstate.crossing_detectors)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} can not be translated")
@@ -147,8 +148,8 @@ class _TangentRun(Run):
         """Read the numbers of the blocks anew; return False where the diagram has taken another form."""
         if self.program.refresh():
             return True
-        program = translate(self.diagram, self.simstate.crossing_detectors)
-        if program.source != self.program.source:
+        program = program_of(self.diagram, self.simstate.crossing_detectors)
+        if program.key != self.program.key:
             return False
         self.program.numbers = program.numbers
         self.program.p[:], self.program.n[:] = program.p, program.n
@@ -462,7 +463,7 @@ class _Written:
 
 
 def _with_tangents(program: Program, places: dict[int, str], compiled: bool) -> TangentProgram:
-    key = program.source, program.calls, program.scratch, tuple(sorted(places.items())), compiled
+    key = program.key, program.calls, program.scratch, tuple(sorted(places.items())), compiled
     if key not in _Written.programs:
         while len(_Written.programs) >= _WRITTEN:
             _Written.programs.pop(next(iter(_Written.programs)))

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, InvalidValue, NonFinite
+from cstormpy.graph.arrays import symbols
 from cstormpy.simulation.analysis.functions import plain_function
 from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort
+from cstormpy.simulation.compiled.assembly import Assembly, GraphProgram, NotAssembled
 from cstormpy.simulation.compiled.program import Program, _Translation
 from cstormpy.simulation.compiled.registry import NotTranslated, Value
 from cstormpy.simulation.compiled.slices import fill_samples
@@ -103,17 +105,43 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
     return signals
 
 
-class _WithInputs(_Translation):
-    """A translation in which some signals are moved by numbers, or replaced by them, on the way to other blocks.
+class _WithInputs:
+    """What goes through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
 
     An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
     """
 
+    signals: dict[int, Any]
+
+    def _take(self, inputs: list[Input]) -> None:
+        self.inputs = {i.signal.key: i for i in inputs}
+        self.places_of: dict[tuple[int, int], list[int]] = {}
+        self._entering = _entries(inputs)
+
+    def _keep(self, value: Any) -> Any:
+        return value
+
+    def _moved(self, given: Input, value: Any) -> Any:
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def _entered(self, b: Any) -> Iterator[None]:
+        """Have a block see what enters its ports; signals that are not computed yet are left as they are."""
+        wired = b._inport_slots
+        for key, entry in self._entering.items():
+            if key[0] == id(b) and id(entry) not in self.signals and id(entry.slot) in self.signals:
+                self.signals[id(entry)] = self._keep(self._moved(self.inputs[key], self.signals[id(entry.slot)]))
+        b._inport_slots = _entering(b, wired, self._entering)
+        try:
+            yield
+        finally:
+            b._inport_slots = wired
+
+
+class _TranslatedWithInputs(_WithInputs, _Translation):
     def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
         super().__init__(diagram, [])
-        self.inputs = {i.signal.key: i for i in inputs}
-        self.places: dict[tuple[int, int], list[int]] = {}
-        self._entries = _entries(inputs)
+        self._take(inputs)
 
     def _outputs(self, b: Any) -> None:
         with self._entered(b):
@@ -123,18 +151,8 @@ class _WithInputs(_Translation):
         with self._entered(b):
             super()._rates(b, part)
 
-    @contextlib.contextmanager
-    def _entered(self, b: Any) -> Iterator[None]:
-        """Have a block see what enters its ports; signals that are not computed yet are left as they are."""
-        wired = b._inport_slots
-        for key, entry in self._entries.items():
-            if key[0] == id(b) and id(entry) not in self.signals and id(entry.slot) in self.signals:
-                self.signals[id(entry)] = self.e.let(self._moved(self.inputs[key], self.signals[id(entry.slot)]))
-        b._inport_slots = _entering(b, wired, self._entries)
-        try:
-            yield
-        finally:
-            b._inport_slots = wired
+    def _keep(self, value: Any) -> Any:
+        return self.e.let(value)
 
     def _output(self, b: Any, port: int, slot: Any, value: Any) -> None:
         given = self.inputs.get((id(b), port))
@@ -146,8 +164,52 @@ class _WithInputs(_Translation):
 
     def _moved(self, given: Input, value: Value) -> Value:
         number = self.e.number(given.value.reshape(given.shape))
-        self.places[given.signal.key] = [int(text[2:-1]) for text in number.ravel()]
+        self.places_of[given.signal.key] = [int(text[2:-1]) for text in number.ravel()]
         return self.e.each("{1}" if given.held else "{0} + {1}", value, number)
+
+
+class _AssembledWithInputs(_WithInputs, Assembly):
+    def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
+        super().__init__(diagram, [])
+        self._take(inputs)
+        self._numbered: dict[tuple[int, int], list[int]] = {}
+
+    def program(self) -> GraphProgram:
+        made = super().program()
+        self.places_of = {key: [self.begins[k] for k in mine] for key, mine in self._numbered.items()}
+        return made
+
+    def _outputs(self, b: Any) -> None:
+        with self._entered(b):
+            super()._outputs(b)
+
+    def _rates(self, b: Any, part: slice) -> None:
+        with self._entered(b):
+            super()._rates(b, part)
+
+    def _output(self, b: Any, port: int, slot: Any, value: Any) -> None:
+        given = self.inputs.get((id(b), port))
+        if given is not None and not given.held:
+            value = self._moved(given, value)
+        super()._output(b, port, slot, value)
+        if given is not None and given.held:
+            self.signals[id(slot)] = self._moved(given, value)
+
+    def _moved(self, given: Input, value: Any) -> Any:
+        found = [self.number_of(given, ("value",), k) for k in range(given.value.size)]
+        self._numbered[given.signal.key] = self.always[-given.value.size :] if found else []
+        number = symbols(found).reshape(given.shape) if given.shape else found[0]
+        return number if given.held else value + number
+
+
+def _translated(diagram: Diagram, inputs: list[Input]) -> tuple[Program, dict[tuple[int, int], list[int]]]:
+    """Return the program of a diagram with inputs, and where in p the numbers of each stand."""
+    try:
+        assembly = _AssembledWithInputs(diagram, inputs)
+        return assembly.program(), assembly.places_of
+    except NotAssembled:
+        translation = _TranslatedWithInputs(diagram, inputs)
+        return translation.program(), translation.places_of
 
 
 def _entries(inputs: list[Input]) -> dict[tuple[int, int], EnteringSlot]:
@@ -164,14 +226,14 @@ class Model:
     """A translated diagram: its derivatives are exact, but for what `differenced` names."""
 
     def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> None:
-        translation = _WithInputs(diagram, inputs)
-        self.diagram, self.program = diagram, translation.program()
+        self.diagram = diagram
+        self.program, places = _translated(diagram, inputs)
         tangents = tangent_program(self.program, block_places(diagram, self.program), compiled=False)
         self.function = plain_function(self.program, tangents)
         self.differenced = list(dict.fromkeys(tangents.differenced))
         self.exact = True
         self._held = {i.signal.key for i in inputs if i.held}
-        self._places = [k for i in inputs for k in translation.places[i.signal.key]]
+        self._places = [k for i in inputs for k in places[i.signal.key]]
         self._columns = _columns(self.program, outputs)
         self._z = np.zeros(self.program.sampled_size)
         fill_samples(self._z, self.program, diagram)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.simulation.compiled.assembly import MachineFunction
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.tangents import TangentProgram
 from cstormpy.simulation.tableaus import Tableau
@@ -114,10 +115,17 @@ class Steps:
         at[rungekutta.EARLIEST], at[rungekutta.LATEST] = self.bounds
         states, dstates, signals, dsignals = kept
         _, taken = propagate.load()(
-            self.function, self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w, self.dw, self.out,
-            self.dout, self.K, self.dK, self.guards, sides, columns, states, dstates, signals, dsignals,
+            self._address(), self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w, self.dw,
+            self.out, self.dout, self.K, self.dK, self.guards, sides, columns, states, dstates, signals, dsignals,
         )  # fmt: skip
         return int(taken)
+
+    def _address(self) -> Any:
+        from cstormpy.kernels.compiling import address_of, address_of_c
+        from cstormpy.kernels.entries_tangent import TANGENT
+
+        graph = isinstance(self.function, MachineFunction)
+        return address_of_c(self.function) if graph else address_of(self.function, TANGENT)
 
     def _plain_steps(
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.simulation.analysis.choices import deciding_in_graph
+from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.program import Program
 
 __all__ = ["deciding"]
@@ -25,6 +27,8 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     Comparisons that only bend a value, as those of a limit or of a ramp, and those that end in a failure do not count,
     nor do those of blocks whose jumps are `known` as events.
     """
+    if isinstance(program, GraphProgram):
+        return deciding_in_graph(program, known)
     return _deciding(program.source, tuple("" if name in known else name for name in program.line_owners))
 
 

@@ -13,7 +13,7 @@ import functools
 import hashlib
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,11 +23,12 @@ from cstormpy.control.own import OwnLaw
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
+from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.external import external
 from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import alive, where
+from cstormpy.graph.nodes import INPUT, TABLE, alive, where
 from cstormpy.graph.printing import equations
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import WIDEST
@@ -36,7 +37,7 @@ from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.opaque_laws import _asked as _asked_law
 from cstormpy.simulation.compiled.opaque_laws import _fails, _fails_with_torques, laws_of
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.python_calls import PythonCall
+from cstormpy.simulation.compiled.python_calls import PythonCall, change_of
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, untraceable
@@ -53,11 +54,16 @@ from cstormpy.simulation.compiled.twins import (
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 from cstormpy.simulation.diagram import Diagram
 
-__all__ = ["GraphProgram", "NotAssembled", "assemble"]
+__all__ = ["Assembly", "GraphProgram", "MachineFunction", "NotAssembled", "assemble"]
 
 Array = NDArray[np.float64]
 #: The arguments of the routine, behind the time.
 _GIVEN, _FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
+_ORDER = ("t", *_GIVEN, *_FILLED)
+#: And of that which computes its change, behind these.
+_CHANGES = ("dt", "dx", "dz", "dp", "dw", "dout", "dxd")
+#: So many machines are kept ready.
+_MACHINES = 64
 #: Beyond so many operations the routine is not built.
 _MOST_OPERATIONS = 60_000
 
@@ -75,10 +81,16 @@ class GraphProgram(Program):
     text : str
         The routine, as LLVM reads it.
     routine : Routine
+    differenced : list of (str, str)
+        Of which block what has derivatives by differences only.
+    owned : list of (int, str)
+        Up to which node of its graph those of a block stand.
     """
 
     text: str = ""
     routine: Any = None
+    differenced: list[tuple[str, str]] = field(default_factory=list)
+    owned: list[tuple[int, str]] = field(default_factory=list)
 
     _machines: ClassVar[dict[str, Machine]] = {}
 
@@ -89,7 +101,7 @@ class GraphProgram(Program):
 
     def printed(self) -> str:
         """Return its equations, as Python, with a line for each block before them."""
-        self.source = self.source or equations("rate", self.routine, ("t", *_GIVEN, *_FILLED))
+        self.source = self.source or equations("rate", self.routine, _ORDER)
         return super().printed()
 
     def is_kept(self) -> bool:
@@ -97,33 +109,72 @@ class GraphProgram(Program):
         digest = self.fingerprint[0]
         return digest in self._machines or is_kept("diagram", digest.encode())
 
-    @functools.cached_property
-    def machine(self) -> Machine:
-        """Its machine code."""
-        digest = self.fingerprint[0]
-        if digest not in self._machines:
-            while len(self._machines) >= 64:
-                self._machines.pop(next(iter(self._machines)))
-            self._machines[digest] = machine_for("diagram", digest.encode(), lambda: self.text)
-        return self._machines[digest]
-
-    def function(self) -> Callable[..., int]:
+    def function(self) -> MachineFunction:
         """Return the routine as a function that Python calls, with arrays."""
-        return _Callable(self.machine)
+        return MachineFunction(self._machine("diagram", self.fingerprint[0], self.text), "rate_one", _ORDER)
+
+    def change(self) -> MachineFunction:
+        """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``."""
+        if self._change is None:
+            text = text_for_one(_change_of(self.routine))
+            machine = self._machine("diagram_change", hashlib.sha256(text.encode()).hexdigest(), text)
+            self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *_CHANGES))
+        return self._change
+
+    _change: MachineFunction | None = None
+
+    @classmethod
+    def _machine(cls, name: str, digest: str, text: str) -> Machine:
+        if digest not in cls._machines:
+            while len(cls._machines) >= _MACHINES:
+                cls._machines.pop(next(iter(cls._machines)))
+            cls._machines[digest] = machine_for(name, digest.encode(), lambda: text)
+        return cls._machines[digest]
 
 
-class _Callable:
-    """A routine of machine code that Python calls, and that steps call by its address."""
+def _change_of(routine: Routine) -> Routine:
+    """Return the routine that computes a diagram's function, and its derivatives along a direction."""
+    values = [*routine.outputs["out"], *routine.outputs["xd"]]
+    directions: dict[Node, Any] = {}
+    for node in alive(values):
+        if node.primitive is INPUT:
+            directions[node] = node.graph.input(f"d{node.data[0]}", node.data[1])
+        elif node.primitive is TABLE:
+            directions[node] = node.graph.make(TABLE, (), (f"d{node.data[0]}", *node.data[1:]))
+    changes = tangents(values, directions)
+    count = len(routine.outputs["out"])
+    return Routine(
+        "tangent",
+        dict.fromkeys((*_GIVEN, "dx", "dz", "dp", "dw"), 0),
+        {},
+        {**routine.outputs, "dout": changes[:count], "dxd": changes[count:]},
+        routine.status,
+        scalars=("t", "dt"),
+        order=(*_ORDER, *_CHANGES),
+    )
 
-    _kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double, *[ctypes.c_void_p] * (len(_GIVEN) + len(_FILLED)))
 
-    def __init__(self, machine: Machine) -> None:
+class MachineFunction:
+    """A routine of machine code that Python calls, and that steps call by its address.
+
+    Parameters
+    ----------
+    machine : Machine
+    name : str
+    arguments : sequence of str
+        What it takes: ``t`` and ``dt`` are numbers, all others arrays.
+    """
+
+    def __init__(self, machine: Machine, name: str, arguments: Sequence[str]) -> None:
         self._machine = machine
-        self.address = machine.address("rate_one")
-        self._function = self._kind(self.address)
+        self.address = machine.address(name)
+        kinds = [ctypes.c_double if a in ("t", "dt") else ctypes.c_void_p for a in arguments]
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.address)
 
-    def __call__(self, t: float, *arrays: NDArray[Any]) -> int:
-        return int(self._function(t, *[a.__array_interface__["data"][0] for a in arrays]))
+    def __call__(self, *arguments: Any) -> int:
+        """Return its status."""
+        given = [a if isinstance(a, float) else a.__array_interface__["data"][0] for a in arguments]
+        return int(self._function(*given))
 
 
 def assemble(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> GraphProgram:
@@ -133,13 +184,21 @@ def assemble(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -
     ------
     NotAssembled
     """
-    return _Assembly(diagram, detectors or []).program()
+    return Assembly(diagram, detectors or []).program()
 
 
 Signal = Any  # a node, a float, or an array of them
 
 
-class _Assembly:
+class Assembly:
+    """What goes through the blocks of a diagram and collects what they write down.
+
+    Parameters
+    ----------
+    diagram : Diagram
+    detectors : list
+    """
+
     def __init__(self, diagram: Diagram, detectors: list[tuple[Any, Any]]) -> None:
         self.diagram, self.detectors = diagram, detectors
         self.graph = Graph()
@@ -157,15 +216,23 @@ class _Assembly:
         self.ways: list[tuple[str, str]] = []
         self.numbers = Numbers()
         self.places = _Places()
+        #: Places that are read whether a node needs them or not, and where in p each of those that are read begins.
+        self.always: list[int] = []
+        self.begins: dict[int, int] = {}
         self.twins: dict[int, Twins] = {}
         self.calls: list[PythonCall] = []
         self.opaque: set[int] = set()
         self.pending: list[Callable[[], bool]] = []
         #: The number of the block that is gone through, from 1 on, and of those that may fail, with when they do.
         self.failure = 0
+        #: The name of that block; what of which block is differenced; and up to which node the graph is of which block.
+        self.name = ""
+        self.differenced: list[tuple[str, str]] = []
+        self.owned: list[tuple[int, str]] = []
         self.failing: list[tuple[int, Any]] = []
 
     def program(self) -> GraphProgram:
+        """Return the program of all blocks."""
         self._name_states()
         for k, (b, *_) in enumerate(self.diagram.order):
             self.failure = k + 1
@@ -217,6 +284,8 @@ class _Assembly:
             ways=self.ways,
             text=text,
             routine=routine,
+            differenced=self.differenced,
+            owned=self.owned,
         )
 
     def _name_states(self) -> None:
@@ -252,14 +321,16 @@ class _Assembly:
         found = [slot.value for slot in b._outport_slots]
         values = self._as_held(b, self._asked(b, "output", self._inputs(b), x, found))
         for port, (slot, value) in enumerate(zip(b._outport_slots, values, strict=True)):
-            shape = np.shape(value)
-            if np.size(value) > WIDEST:
-                raise NotAssembled(f"{b.name} has a signal of {np.size(value)} numbers")
-            self.signals[id(slot)] = value
-            first = len(self.out)
-            self.columns[id(b), port] = (first, shape)
-            self.out.extend(_output(item) for item in np.asarray(symbols(value)).ravel())
-            self.legend.append(f"out[{first}] to out[{len(self.out) - 1}]: {b.name!r} output {port}")
+            self._output(b, port, slot, value)
+
+    def _output(self, b: Any, port: int, slot: Any, value: Signal) -> None:
+        if np.size(value) > WIDEST:
+            raise NotAssembled(f"{b.name} has a signal of {np.size(value)} numbers")
+        self.signals[id(slot)] = value
+        first = len(self.out)
+        self.columns[id(b), port] = (first, np.shape(value))
+        self.out.extend(_output(item) for item in np.asarray(symbols(value)).ravel())
+        self.legend.append(f"out[{first}] to out[{len(self.out) - 1}]: {b.name!r} output {port}")
 
     def _as_held(self, b: Any, values: list[Signal]) -> list[Signal]:
         """Return outputs as they are between ticks too, if the block holds them."""
@@ -326,7 +397,9 @@ class _Assembly:
             return symbolic(twin, self.time, inputs, None if x is None else x.copy(), *more)
 
         required = len(self.graph.required)
+        self.name = str(b.name)
         result, again = _run(ask), _run(ask)
+        self.owned.append((len(self.graph.nodes), self.name))
         self.failing += [(self.failure, _truth(number)) for number in self.graph.required[required:]]
         try:
             twins.refuse_changes()
@@ -380,14 +453,14 @@ class _Assembly:
 
     def _law_in_python(self, law: Any) -> Callable[..., Any]:
         """Return what stands for the call of a law in the trace: a call of the law itself while the diagram runs."""
-        count = len(law.motors)
+        count, what = len(law.motors), f"law {type(law).__name__}"
 
         def ask(t: float, values: list[Any]) -> list[Any]:
             return [law(t, values[0], values[1], tuple(values[2:]) or None)]
 
         def torque(twin: Any, t: Any, q: Any, qd: Any, reference: Any = None, *_: Any) -> Any:
             given = [q, qd, *(reference or ())]
-            return self._python_call(ask, given, [np.zeros(np.shape(v)) for v in given], [np.zeros(count)])[0]
+            return self._python_call(ask, given, [np.zeros(np.shape(v)) for v in given], [np.zeros(count)], what)[0]
 
         return torque
 
@@ -407,26 +480,46 @@ class _Assembly:
             return [np.asarray(result)] if whole else list(result)
 
         given = [*(v for v in u if v is not None), *([] if x is None else [x])]
-        return self._python_call(ask, given, samples, found)
+        return self._python_call(ask, given, samples, found, f"method {method.__name__}")
 
     def _python_call(
-        self, ask: Callable[[float, list[Any]], Any], given: list[Signal], samples: list[Any], found: list[Any]
+        self,
+        ask: Callable[[float, list[Any]], Any],
+        given: list[Signal],
+        samples: list[Any],
+        found: list[Any],
+        what: str,
     ) -> list[Signal]:
-        """Return what a function of Python finds, which is called with the time and some signals while it runs."""
+        """Return what a function of Python finds, which is called with the time and some signals while it runs.
+
+        `what` names it where its derivative, which is differenced, is spoken of.
+        """
         call = PythonCall(ask, samples, found)
         self.calls.append(call)
         numbers = [self.time]
         for value in given:
             numbers += [_output(item) for item in np.asarray(symbols(value)).ravel()]
-        place = self.numbers.whole.size
-        self.numbers.whole.keep([call.address], lambda: [call.address], _integers)
-        parts = external(self.graph, place, self.failure, numbers, call.sizes[1])
+        change, failure = change_of(ask, samples, found), self.failure
+        self.calls.append(change)
+        place = self._address(change)
+
+        def along(values: Sequence[Any], rates: Sequence[Any]) -> list[Node]:
+            return external(self.graph, place, failure, [*values, *rates], change.sizes[1])
+
+        self.differenced.append((self.name, what))
+        parts = external(self.graph, self._address(call), failure, numbers, call.sizes[1], along)
         values, k = [], 0
         for sample in found:
             size = np.size(sample)
             values.append(_shaped(parts[k : k + size], np.shape(sample)))
             k += size
         return values
+
+    def _address(self, call: PythonCall) -> int:
+        """Return where in n the address of a call stands."""
+        place = self.numbers.whole.size
+        self.numbers.whole.keep([call.address], lambda: [call.address], _integers)
+        return place
 
     # what detectors look at, and what clocks do
 
@@ -472,14 +565,21 @@ class _Assembly:
 
     # numbers
 
+    def number_of(self, owner: Any, path: tuple[str, ...], index: int) -> Node:
+        """Return the symbol of a number of some object, which stands in p, see `begins`, even if nothing needs it."""
+        self.places.owner = owner
+        self.places.append(Place(path, index))
+        self.always.append(len(self.places) - 1)
+        return self.graph.input("all", self.always[-1])
+
     def _read_numbers(self) -> None:
         """Give the numbers of blocks that are read their places in p."""
         conditions = [condition for _, condition in self.failing]
         nodes = alive([*self.out, *self.rates, *conditions])
         groups: dict[int, list[int]] = {}
-        for k in numbers_used(nodes):
+        for k in sorted({*numbers_used(nodes), *self.always}):
             groups.setdefault(id(self.places.owners[k]), []).append(k)
-        begins, count = dict[int, int](), 0
+        begins, count = self.begins, 0
         for mine in groups.values():
             for k in mine:
                 begins[k] = count

@@ -1,4 +1,4 @@
-"""Emitter of bdsim's FUNCTION and of the functions that STOP takes, and what tells two user's functions apart."""
+"""User's functions compiled by numba, where they cannot be traced, and what tells two of them apart."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
-from cstormpy.simulation.compiled.registry import Value, emits, emits_guard
+from cstormpy.simulation.compiled.registry import Value, emits_guard
 
-__all__ = ["fingerprint", "user_call"]
+__all__ = ["fingerprint", "function_by_numba", "user_call"]
 
 Values = list[Value]
 
 
-@emits("bdsim.blocks.functions.Function")
-def _function(e: Emitter, block: Any, u: Values, x: Any) -> Values:
+def function_by_numba(e: Emitter, block: Any, u: Values) -> Values:
+    """Return the outputs of FUNCTION by its function, compiled by numba."""
     if block.userdata is not None:
         raise Untranslatable("keeps data between its calls (persistent=True)")
     signals = [slot.value for slot in block._inport_slots]
@@ -52,11 +52,6 @@ def _called(e: Emitter, block: Any, func: Any, u: Values, signals: list[Any], wh
     given = further()
     numbers = [number(k) for k in range(len(given))]
     return user_call(e, func, [*u, *numbers], [*signals, *given], whole)
-
-
-@emits_guard("bdsim.blocks.sinks.Event")
-def _event(e: Emitter, block: Any, u: Values, detector: Any) -> Value:
-    return u[0]
 
 
 @emits_guard("bdsim.blocks.sinks.Stop")

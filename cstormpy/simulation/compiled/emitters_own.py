@@ -9,8 +9,9 @@ import numpy as np
 
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
-from cstormpy.simulation.compiled.equations import Rule, equations_of
-from cstormpy.simulation.compiled.load_signals import keep_loads
+from cstormpy.simulation.compiled.emitters_functions import function_by_numba
+from cstormpy.simulation.compiled.equations import Rule, equations_of, passed_on
+from cstormpy.simulation.compiled.load_signals import carry_loads, keep_loads
 from cstormpy.simulation.compiled.opaque_laws import OpaqueLaws, laws_of, unready, untraced
 from cstormpy.simulation.compiled.registry import Value
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
@@ -20,12 +21,21 @@ from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 __all__ = ["own_guard", "own_next", "own_outputs", "own_rates"]
 
 Values = list[Value]
+_FUNCTION = "bdsim.blocks.functions.Function"
 
 
 def own_outputs(e: Emitter, block: Any, u: Values, x: Value | None) -> Values:
     """Return the outputs of a block by what `equations_of` has as ``output(t, u, x)``."""
+    passed = passed_on(block)
+    if passed is not None:
+        e.depends(lambda: [getattr(block, name) for name in passed])
+        return list(block.output(0.0, u, x))
+    if any(isinstance(value, dict) for value in u):
+        raise Untranslatable("is given a dict")
     found = [slot.value for slot in block._outport_slots]
-    return _by_method(e, block, "output", u, x, found)
+    values = _by_method(e, block, "output", u, x, found)
+    carry_loads(e, block, u)
+    return values
 
 
 def own_rates(e: Emitter, block: Any, u: Values, x: Value) -> Value:
@@ -73,7 +83,16 @@ def _by_method(
             failed = _traced(e, block, lambda *given: [fails(*given)], fails, _Call(u, x, False), numbers, OpaqueLaws())
             e.fail_if(f"{failed[0].item()} != 0.0")
     except Untraceable as error:
-        e.told(f"{name}: asked in Python, as it cannot be traced: {error}")
+        reason = str(error)
+        if name_of(kind) == _FUNCTION:
+            try:
+                values = function_by_numba(e, block, u)
+            except Untranslatable as refused:
+                reason += f"; numba: {refused}"
+            else:
+                e.told(f"{name}: compiled by numba, as it cannot be traced: {reason}")
+                return values
+        e.told(f"{name}: asked in Python, as it cannot be traced: {reason}")
         signals = [slot.value for slot, known in zip(block._inport_slots, call.known, strict=True) if known]
         samples = signals if x is None else [*signals, np.zeros(x.shape)]
         return e.ask_python(lambda t, values: call(own, block, t, *values), call.given, samples, found)

@@ -18,7 +18,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Equations", "deriv", "equations_of", "fails", "guard", "next_state", "output", "own_method"]
+__all__ = [
+    "Equations",
+    "Rule",
+    "deriv",
+    "equations_of",
+    "fails",
+    "guard",
+    "next_state",
+    "output",
+    "own_method",
+    "passed_on",
+    "passes_on",
+]
 
 #: A function of (twin, t, u, x); of a guard (twin, t, u, x, detector).
 Rule = Callable[..., Any]
@@ -54,6 +66,7 @@ class Equations:
 
 _rules: dict[str, dict[str, Rule]] = {name: {} for name in ("output", "deriv", "next", "guard", "fails")}
 _numbers: dict[str, dict[str, Reader]] = {}
+_passing: dict[str, tuple[str, ...]] = {}
 
 
 def output(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
@@ -96,6 +109,23 @@ def own_method(*classes: str, numbers: Iterable[str] = (), **readers: Reader) ->
         _numbers.setdefault(name, {}).update({key: _attribute(key) for key in numbers} | readers)
 
 
+def passes_on(name: str, *attributes: str) -> None:
+    """Say that the method ``output`` of a class hands on what it is given, whatever stands for a signal.
+
+    Parameters
+    ----------
+    name : str
+    *attributes : str
+        What it depends on.
+    """
+    _passing[name] = attributes
+
+
+def passed_on(block: Any) -> tuple[str, ...] | None:
+    """Return on which attributes a block depends that hands on what it is given; None for one that computes."""
+    return _passing.get(_name(type(block)))
+
+
 def _into(
     method: str, classes: tuple[str, ...], numbers: Iterable[str], readers: dict[str, Reader]
 ) -> Callable[[Rule], Rule]:
@@ -113,20 +143,21 @@ def _attribute(name: str) -> Reader:
 
 
 def equations_of(block: Any) -> Equations | None:
-    """Return what a block computes; None for one that has neither outputs nor states.
+    """Return what a block computes; None for one that has neither outputs, states nor guards.
 
     A function that is registered holds for the class and those derived from it, unless these compute anew by a method
     of their own.
     """
     kind = type(block)
     found = {name: _rule(kind, name) for name in ("output", "deriv", "next")}
-    if not any(found.values()):
+    watched = _rules["guard"].get(_name(kind))
+    if watched is None and not any(found.values()):
         return None
     numbers = {}
     for base in reversed(kind.__mro__):
         numbers.update(_numbers.get(_name(base), {}))
     failing = _rule(kind, "fails", computes="output")
-    return Equations(**found, guard=_rules["guard"].get(_name(kind), _quantity), fails=failing, numbers=numbers)
+    return Equations(**found, guard=watched or _quantity, fails=failing, numbers=numbers)
 
 
 def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:

@@ -14,7 +14,7 @@ from cstormpy.dynamics.loads import Wrenches
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
 from cstormpy.simulation.compiled.registry import Value
 
-__all__ = ["add_loads", "keep_loads", "loads_at", "pass_loads", "scale_loads"]
+__all__ = ["carry_loads", "keep_loads", "loads_at"]
 
 
 def keep_loads(e: Emitter, block: Any, rows: Value) -> None:
@@ -31,6 +31,19 @@ def loads_at(e: Emitter, block: Any, port: int) -> Value | None:
             "is given a load in the base's axes by way of a block that is neither SUM, GAIN nor FLATTEN"
         )
     return rows
+
+
+def carry_loads(e: Emitter, block: Any, u: list[Value]) -> None:
+    """Keep at the output of SUM, GAIN and FLATTEN what the wrenches at their inputs carry, if they carry anything."""
+    if not any(("loads", id(slot)) in e.shared for slot in block._inport_slots):
+        return
+    kind = type(block).__name__
+    if kind == "Sum" and block.mode is None:
+        add_loads(e, block, e.depends(lambda: block.signs), u)
+    elif kind == "Gain":
+        scale_loads(e, block, e.number(lambda: block.K))
+    elif kind == "Flatten" and e.depends(lambda: block.order) == "C":
+        pass_loads(e, block)
 
 
 def add_loads(e: Emitter, block: Any, signs: str, u: list[Value]) -> None:

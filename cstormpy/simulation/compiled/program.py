@@ -17,17 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
-    emitters_bdsim,
+    bdsim_equations,
+    bdsim_equations_curves,
+    bdsim_equations_states,
     emitters_functions,
     emitters_kinematics,
-    emitters_linalg,
     emitters_mechanisms,
-    emitters_sources,
-    emitters_states,
+    function_equations,
 )
 from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable, named
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.emitters_own import own_guard, own_next, own_outputs, own_rates
+from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.python_calls import PythonCall
 from cstormpy.simulation.compiled.registry import (
@@ -333,13 +334,9 @@ class _Translation:
         for k, (detector, b) in enumerate(self.detectors):
             self.e.block = len(self.diagram.order) + len(self.diagram.continuous) + k
             owner = getattr(detector, "block", b)
-            emit = guard_of(owner)
             functions, pending = len(self.e.functions), len(self.e.pending)
             try:
-                if emit is None:
-                    value = own_guard(self.e, owner, self._inputs(owner), self.states.get(owner), detector)
-                else:
-                    value = named(self._emitted(emit, owner, self._inputs(owner), detector))
+                value = self._guard(owner, detector)
             except (Untranslatable, Untraceable):
                 return None
             self.e.owners.update(dict.fromkeys(list(self.e.functions)[functions:], str(b.name)))
@@ -350,6 +347,20 @@ class _Translation:
             found.append((self.width, float(getattr(detector, "direction", 0.0)), whole))
             self.width += 1
         return found
+
+    def _guard(self, owner: Any, detector: Any) -> Value:
+        """Return what a detector of a block watches: by the equation of its class, or by its emitter."""
+        u, emit, equations = self._inputs(owner), guard_of(owner), equations_of(owner)
+        if equations is not None and equations.guard is not None:
+            self.e.foreign = False
+            try:
+                return own_guard(self.e, owner, u, self.states.get(owner), detector)
+            except Untraceable:
+                if emit is None:
+                    raise
+        if emit is None:
+            raise Untranslatable("its detectors are not said as an equation")
+        return named(self._emitted(emit, owner, u, detector))
 
     # what clocks do
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["PythonCall", "way_back"]
+from cstormpy.simulation.compiled.differences import differenced_function
+
+__all__ = ["PythonCall", "change_of", "way_back"]
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
 
@@ -63,18 +65,41 @@ class PythonCall:
             raise interrupt
 
 
+def change_of(ask: Callable[[float, list[Any]], Any], given: list[Any], found: list[Any]) -> PythonCall:
+    """Return what calls the derivative of a function along a direction, by differences.
+
+    It is given what the function takes, then the rates of the time and of all of that.
+    """
+
+    def change(t: float, values: list[Any]) -> list[Any]:
+        count = len(given)
+        rates = [np.asarray(rate, dtype=float)[..., None] for rate in values[count:]]
+        _, slopes = differenced_function(
+            lambda t, *signals: list(ask(float(t), list(signals))), (t, *values[:count]), tuple(rates)
+        )
+        return [np.asarray(slope)[..., 0] for slope in slopes]
+
+    samples = [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in given]
+    return PythonCall(change, [*given, 0.0, *samples], [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in found])
+
+
 def _places(values: list[Any], first: int) -> tuple[list[tuple[int, int, tuple[int, ...], Callable[[Any], Any]]], int]:
     """Return where each of some signals stands, its shape, what makes it of its numbers; and where they end."""
     places = []
     for value in values:
         last = first + np.size(value)
-        places.append((first, last, np.shape(value), way_back(value) or _as_array(np.shape(value))))
+        back = way_back(value) or (_as_truths if np.asarray(value).dtype.kind == "b" else _as_array)(np.shape(value))
+        places.append((first, last, np.shape(value), back))
         first = last
     return places, first
 
 
 def _as_array(shape: tuple[int, ...]) -> Callable[[Any], Any]:
     return lambda part: part.reshape(shape).copy()
+
+
+def _as_truths(shape: tuple[int, ...]) -> Callable[[Any], Any]:
+    return lambda part: (part != 0.0).reshape(shape)
 
 
 def way_back(value: Any) -> Callable[[Any], Any] | None:

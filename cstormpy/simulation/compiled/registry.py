@@ -201,3 +201,15 @@ def _own(method: Callable[..., Any]) -> Emit:
 
 def _name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+silent_sink(
+    "bdsim.blocks.sinks.Null", "bdsim.blocks.sinks.Watch", "bdsim.blocks.sinks.Stop", "bdsim.blocks.sinks.Event"
+)
+silent_sink(
+    "bdsim.blocks.displays.Scope",
+    "bdsim.blocks.displays.ScopeXY",
+    "bdsim.blocks.displays.ScopeXY1",
+    when=lambda block: not getattr(block, "_enabled", True),
+)
+silent_sink("cstormpy.blocks.live.LiveScope", "cstormpy.blocks.live.LiveXY", "cstormpy.blocks.live.MechanismView")

@@ -12,6 +12,7 @@ import ast
 import re
 from dataclasses import dataclass, field
 
+from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.emitter import Untranslatable
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.registry import NotTranslated
@@ -60,6 +61,8 @@ def tangent_program(program: Program, names: dict[int, str], compiled: bool) -> 
     NotTranslated
         Something is called that has no rule.
     """
+    if isinstance(program, GraphProgram):
+        return TangentProgram("", (), 0, list(program.differenced))
     body = ast.parse(program.source).body[0]
     assert isinstance(body, ast.FunctionDef)
     active: set[str] = set()

@@ -1,22 +1,21 @@
 """Which blocks the compiled engine does not translate, and why; a diagram that has one runs interpreted.
 
-All other blocks of bdsim and of cstormpy are translated, IKINE so that compiled code asks it in Python, and blocks and
-laws of one's own in one of the three ways of `traced`. Subsystems, DERIV, PID and PID_S among them, are translated by
-their parts; sinks compute nothing, and those that print or draw are called at each point of a run.
+All other blocks are translated by their equations (`equations`), in one of the three ways of `traced`: what cannot be
+written down is compiled by numba, if it is a FUNCTION, or asked in Python from inside of the compiled function, as
+IKINE, POW of a matrix with an exponent that is no whole number, NORM over several axes, singular values of a matrix of
+more than four columns, and FUNCTION with ``persistent=True``. Subsystems, DERIV, PID and PID_S among them, are
+translated by their parts; sinks compute nothing, and those that print or draw are called at each point of a run.
 
 Of blocks that are translated, these forms are not:
 
 - a signal of more than 64 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
-- FUNCTION with ``persistent=True``, with a method or an object that can be called, with arguments by keyword only, or
-  where numba does not compile the function (the message names the line);
-- POW of a matrix with an exponent that is no whole number; NORM over several axes;
-- INTEGRATOR_S with ``enable=``, but for that of PID_S;
-- CONTROLLER along a reference that is no spline and no plain function;
+- FUNCTION that cannot be traced and that numba does not compile (the message names the line);
 - PUSH with more than 64 pulses.
 
 What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as
-at ``math.sqrt(-1.0)`` or ``math.exp(1000.0)``, these give nan or inf, which shorten a trial step and end a run where
-they stay; and ``int(nan)`` is some number. Division by zero in a function is an error in both.
+at ``math.sqrt(-1.0)``, ``math.exp(1000.0)`` or ``1.0 / 0.0``, these give nan or inf, which shorten a trial step and end
+a run where they stay; and ``int(nan)`` is some number. In a function that numba compiles division by zero is an error
+in both engines.
 """
 
 from __future__ import annotations

@@ -112,7 +112,10 @@ def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> 
         wanted = [joints] if isinstance(joints, str) else joints
         if not isinstance(wanted, (list, tuple)) or not wanted:
             raise InvalidType("joints: expected a list of names, at least one")
-        chosen = [mech.joint_index(name) for name in wanted]
+        chosen = []
+        for name in wanted:
+            own = mech.joint_indices(name)
+            chosen += [k for k in own if k in limited] or own
         for k in chosen:
             if k not in limited:
                 raise InvalidValue(f"joint {mech.names[k]!r}: has no position limits, so that there is no stop")

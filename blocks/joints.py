@@ -293,12 +293,13 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
     wanted = [joints] if isinstance(joints, (str, int)) else joints
     if not isinstance(wanted, (list, tuple)) or not wanted:
         raise InvalidType("joints: expected a list of names or of indices, at least one")
-    chosen = []
+    chosen: list[int] = []
     for joint in wanted:
         if isinstance(joint, str):
             if mech is None:
                 raise InvalidValue(f"joints: {joint!r} is a name, which needs the mechanism; give it, or an index")
-            chosen.append(mech.joint_index(joint))
+            own = mech.joint_indices(joint)
+            chosen += [k for k in own if mech.freedoms[k].winds] or own
         else:
             chosen.append(whole_number(joint, "joints", 0))
         if mech is not None and chosen[-1] < mech.n and not mech.freedoms[chosen[-1]].winds:

@@ -17,6 +17,7 @@ from cstormpy.arrays import real_array
 from cstormpy.mechanism import Mechanism
 
 if TYPE_CHECKING:
+    from cstormpy.mechanism.joints import OneDofJoint
     from cstormpy.simulation import Simulation
 
 
@@ -32,7 +33,7 @@ def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None) -> Any:
         Where the sliders stand; at 0, or the end of the joint's range that is nearest to it, unless given.
     """
     bd = sim.blockdiagram(name="posture")
-    ranges = [_range(mech, name) for name in mech.names]
+    ranges = [_range(freedom) for freedom in mech.freedoms]
     start = [min(max(0.0, low), high) for low, high in ranges] if q is None else real_array(q, "q", (mech.n,))
     gathered = bd.MUX(mech.n, name="q")
     for k, (name, ends) in enumerate(zip(mech.names, ranges, strict=True)):
@@ -43,12 +44,10 @@ def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None) -> Any:
     return bd
 
 
-def _range(mech: Mechanism, name: str) -> tuple[float, float]:
-    """Return the range of a joint: its limits, half a turn where an angle has none, a metre where a slide has none."""
-    joint = mech.joint(name)
-    usual = 1.0 if joint.kind == "prismatic" else math.pi
-    limits = getattr(joint, "limits", None)
-    low, high = (limits.position if limits is not None else None) or (-math.inf, math.inf)
+def _range(freedom: OneDofJoint) -> tuple[float, float]:
+    """Return the range of a coordinate: its limits, half a turn where an angle has none, a metre where a slide has."""
+    usual = math.pi if freedom.turns else 1.0
+    low, high = (freedom.limits.position if freedom.limits is not None else None) or (-math.inf, math.inf)
     if math.isinf(low):
         low = -usual if high > -usual else high - 2.0 * usual
     if math.isinf(high):

@@ -164,7 +164,7 @@ def library():
 
 def is_translated(kind):
     """Tell whether outputs and states of a class are said; subsystems are translated by their parts."""
-    if issubclass(kind, (SinkBlock, SubsystemBlock)):
+    if issubclass(kind, (SinkBlock, SubsystemBlock)) or kind.__module__.startswith("cstormpy."):
         return True
     block = object.__new__(kind)
     known = equations.equations_of(block)

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from cstormpy.graph import Graph, SymbolicBranch
+from cstormpy.graph import Graph, SymbolicBranch, sections
 from cstormpy.graph import primitives as p
+from cstormpy.graph import routine as graph_routine
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import UNFIT, batch_caller, caller
 from cstormpy.graph.derivatives import gradient, jacobian, tangents
@@ -243,6 +244,48 @@ def test_the_first_bad_group_of_rows_is_told():
     assert function(given.ctypes.data, out.ctypes.data, 0, 40) == -1
     given[19] = 6.0
     assert function(given.ctypes.data, out.ctypes.data, 0, 40) == 16
+
+
+@pytest.mark.parametrize("section", [1, 3, 10])
+@pytest.mark.parametrize("count", [LANES, 2 * LANES + 3])
+def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, section, count):
+    """Numbers and truths that cross from one to another, what all samples share, constants, and a status."""
+    graph = Graph()
+    x, (s, t) = graph.inputs("x", 5), graph.inputs("s", 2)
+    large = x[0] > s
+    sum_of_squares = sum(a * a for a in x)
+    found = [where(large, a, s * a) * sum_of_squares + np.sin(a) * (s * t) for a in x]
+    found += [where(large & (found[0] > found[1]), np.cos(x[1]), t), 2.5, s, x[3]]
+    status = where(found[2] > 1e3, 4.0, 0.0)
+    routine = Routine(
+        "f", {"s": 2}, {"x": 5}, {"y": found, "z": [x[1]]}, status, watchful=True, late=graph.nodes[-1].index // 2
+    )
+    shared, rows = np.array([0.3, -1.5]), np.random.default_rng(0).normal(size=(count, 5))
+    shapes = {"x": (5,), "y": (9,), "z": (1,)}
+
+    def call():
+        machine = Machine(text_for_rows(routine, shapes))
+        ask, y, z = (
+            batch_caller(machine, "f", [shared], list(shapes.values())),
+            np.zeros((count, 9)),
+            np.zeros((count, 1)),
+        )
+        outcomes = [ask(rows, y, z, 0, count)]
+        for bad in (np.nan, 1e9):
+            broken = rows.copy()
+            broken[count - 1, 2] = bad
+            outcomes.append(ask(broken, y.copy(), z.copy(), 0, count))
+        return y, z, outcomes
+
+    whole = call()
+    monkeypatch.setattr(sections, "SECTION", section)
+    monkeypatch.setattr(graph_routine, "LATE", 0)
+    monkeypatch.setattr(graph_routine, "LONG", 0)
+    assert text_for_rows(routine).count("define internal i1") > 3
+    cut = call()
+    for a, b in zip(whole[:2], cut[:2], strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)
+    assert whole[2] == cut[2] == [-1, count - LANES, count - LANES]
 
 
 def call_of_square():

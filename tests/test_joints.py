@@ -11,6 +11,7 @@ from random_mechanisms import COMPOUND, KINDS, any_tree, random_joint, random_lo
 
 import cstormpy as cs
 from cstormpy import lie, mechanism
+from cstormpy.diagrams import _posture
 from cstormpy.formulations import kim_joints
 from cstormpy.formulations.kim import bracket
 from cstormpy.mechanism import Joint, skeleton
@@ -395,6 +396,20 @@ def test_all_blocks_take_compound_joints():
     np.testing.assert_allclose(torque, again, atol=1e-8)
 
 
+def test_blocks_take_the_name_of_a_joint_for_its_coordinates():
+    """Of a joint that is named as a whole, what has a limit is stopped, and what turns is wrapped."""
+    mech = crane()
+    bd = cs.Simulation(progress=False, graphics=False, live=False).blockdiagram()
+    stop = bd.JOINTLIMIT(mech, joints=["wrist"])
+    torque = stop.test_output(np.array([0, 0, 0, 1.2, 5.0, 0]), np.zeros(6))[0]
+    assert torque[3] < 0
+    np.testing.assert_array_equal(np.delete(torque, 3), 0.0)
+    wrap = bd.ANGLEWRAP(mech, joints=["floor"])
+    np.testing.assert_allclose(wrap.test_output(np.full(6, 7.0))[0], [7, 7, 7 - 2 * np.pi, 7, 7, 7])
+    with pytest.raises(cs.InvalidValue, match="joint 'pin': has no position limits"):
+        bd.JOINTLIMIT(mech, joints=["pin"])
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_moving_base_is_a_joint_of_six_coordinates_without_mass(seed):
     """Kim 2012 and Xiang, Arora and Abdel-Malek 2008, (36): a base whose motion is given, and virtual joints."""
@@ -499,3 +514,34 @@ def test_kims_tables_hold_for_a_joint_whose_subspace_changes_with_q(seed):
         driven = by_ball.with_drive(active=active)
         u, y = (np.where(driven.active_mask, *pair) for pair in ((acceleration, other), (other, acceleration)))
         np.testing.assert_allclose(kim_joints.hybrid_dynamics(driven, at_ball, rate, u), y, atol=1e-9)
+
+
+def test_a_planar_joint_of_a_urdf():
+    """URDF: the plane lies across the axis. A slider moves each coordinate, and a file written cannot hold it."""
+    text = """<robot name="cart"><link name="floor"/>
+    <link name="cart"><inertial><mass value="2"/>
+    <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="wheels" type="planar"><parent link="floor"/><child link="cart"/>
+    <axis xyz="0 1 0"/><dynamics damping="0.5"/></joint></robot>"""
+    mech = cs.Mechanism.from_urdf(text)
+    assert mech.names == ("wheels[0]", "wheels[1]", "wheels[2]")
+    assert [freedom.damping for freedom in mech.freedoms] == [0.5] * 3
+    X = mech.forward_kinematics([0.3, 0.4, np.pi / 2])[mech.link_index("cart")]
+    np.testing.assert_allclose(X[:3, 3], [0.3, 0, -0.4], atol=1e-15)
+    np.testing.assert_allclose(X[:3, :3], [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], atol=1e-15)
+    with pytest.raises(cs.InvalidValue, match="joint 'wheels': is a planar joint"):
+        mech.to_urdf()
+    with pytest.raises(cs.InvalidValue, match="is a planar joint"):
+        cs.Mechanism([cs.Link("cart", None, cs.Planar(), mass=1.0)]).to_dh()
+    bd = _posture.build(cs.Simulation(progress=False, graphics=False, live=False), mech)
+    assert "wheels[2]" in bd.blocknames
+
+
+def test_a_file_holds_a_composite_joint_of_one():
+    """One hinge in a composite is a hinge, for tables of Denavit and Hartenberg and for URDF."""
+    hinge = cs.Composite([cs.Revolute((0, 0, 1), damping=0.1)], name="elbow")
+    mech = cs.Mechanism([cs.Link("arm", None, hinge, mass=1.0, com=(0.5, 0, 0))])
+    again = cs.Mechanism.from_urdf(mech.to_urdf(), gravity=mech.gravity)
+    np.testing.assert_allclose(again.forward_dynamics([0.3], [0.2], [0.1]), mech.forward_dynamics([0.3], [0.2], [0.1]))
+    (row,) = mech.to_dh().rows
+    assert (row["type"], row["damping"], row["joint"]) == ("revolute", 0.1, "elbow")

@@ -92,6 +92,43 @@ def test_a_sample_is_a_row(always, name):
     near(mech.hybrid_dynamics(list(q[5]), qd[5], u[5]).y, many.y[5])
 
 
+def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
+    """A tree of some twenty joints, whose line is cut."""
+    from cstormpy.graph import routine as graph_routine
+    from cstormpy.graph.module import text_for_rows
+
+    monkeypatch.setattr(graph_routine, "LONG", 4000)
+    mech = random_mechanism(np.random.default_rng(5), 28, branching=0.6)
+    tables = tables_of(mech)
+    routine = hybrid_routine(tables.T, tables.N, Question())
+    assert routine.operations > 4000 and "_section2(" in text_for_rows(routine)
+    q, qd, u = random_state(np.random.default_rng(6), mech, SAMPLES)
+    expected = loops(monkeypatch, lambda: mech.hybrid_dynamics(q, qd, u))
+    near(mech.hybrid_dynamics(q, qd, u).y, expected.y)
+
+
+def test_what_can_wait_is_computed_when_it_is_needed():
+    """Of a tree of many branches fewer numbers are alive at once, and each is still computed before it is used."""
+    from cstormpy.graph.nodes import Node, in_late_order
+
+    def most_alive(nodes):
+        computed = {node.index for node in nodes}
+        used = [(a.index, k) for k, node in enumerate(nodes) for a in node.args if isinstance(a, Node)]
+        last = {index: k for index, k in used if index in computed}
+        ends = np.bincount(list(last.values()), minlength=len(nodes))
+        begins = np.array([node.index in last for node in nodes])
+        return (begins.cumsum() - ends.cumsum()).max()
+
+    tables = tables_of(library.tree(4))
+    routine = hybrid_routine(tables.T, tables.N, Question())
+    late = in_late_order(routine.nodes, routine.late)
+    assert sorted(node.index for node in late) == [node.index for node in routine.nodes]
+    place = {node.index: k for k, node in enumerate(late)}
+    assert all(place[a.index] < place[node.index] for node in late for a in node.args if isinstance(a, Node))
+    computed = [[x for x in order if x.args] for order in (late, routine.nodes)]
+    assert most_alive(computed[0]) < 0.8 * most_alive(computed[1])
+
+
 def test_numbers_of_a_mechanism_are_no_part_of_its_line(always):
     """Another mass takes the same code; a mass that is one, and folds, takes another."""
     mech = library.acrobot()

@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from cstormpy import library, live
+from cstormpy import Composite, Link, Mechanism, Planar, Prismatic, Revolute, Translational, Universal, library, live
 from cstormpy.live import Knob, LawChoice, LivePane
 from cstormpy.live.description import described
 from cstormpy.live.ring import RingWriter, SharedMemory, ring_bytes
@@ -553,3 +553,25 @@ def test_nearer_is_larger_in_space():
     camera.spatial, camera.azimuth, camera.elevation = True, 0.0, 0.0
     near, far = (camera.project(np.array([0.5, 0.0, z]))[0] - 50.0 for z in (0.5, -0.5))
     assert near > far > 0.0
+
+
+def test_joints_of_several_coordinates_are_drawn(app):
+    """A cart on a floor with a mast on a universal joint: the view follows the poses, and every mark is drawn."""
+    cart = Link("cart", None, Planar(), mass=1.0, com=(0.1, 0, 0))
+    mast = Link("mast", "cart", Universal(name="foot"), mass=1.0, com=(0, 0, 0.4))
+    ball = Link("ball", "mast", Composite([Prismatic((0, 0, 1)), Revolute((1, 0, 0))]), mass=0.5, com=(0, 0, 0.1))
+    drone = Link("drone", None, Translational(), mass=0.2)
+    mech = Mechanism([cart, mast, ball, drone], gravity=(0, 0, -9.81))
+    simulation = Simulation([LivePane("cart", "mechanism", mech.names, mechanism=mech)], [])
+    window = main_window.MainWindow(simulation)
+    window.show()
+    window.tick()
+    simulation.data = simulation.write(0.0, 4.0, 2001)
+    frame(window)
+    view = tile(window, "cart").view
+    q = simulation.data[1][-1, : mech.n]
+    assert np.allclose(view._poses, mech.forward_kinematics(q), atol=1e-12)
+    image = view.grab().toImage()
+    assert len({image.pixel(x, y) for x in range(0, image.width(), 5) for y in range(0, image.height(), 5)}) > 3
+    window.close()
+    simulation.memory.close()

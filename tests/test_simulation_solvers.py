@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.integrate
 from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
 from scipy.integrate import DOP853, RK23, RK45, solve_ivp
 
@@ -168,6 +169,20 @@ def test_a_step_cut_short_by_a_boundary_is_not_forgotten():
     out = sim.run(bd, 1.0)
     assert out.stats.steps == 1000
     assert out.stats.evaluations < 9 * 1000
+
+
+@pytest.mark.parametrize("name", ["RK45", "RK23", "DOP853"])
+def test_the_adaptive_methods_are_those_of_scipy(name):
+    method, scipys = tableau(name), getattr(scipy.integrate, name)
+    s = scipys.n_stages
+    np.testing.assert_array_equal(method.A, scipys.A[:s, :s])
+    np.testing.assert_array_equal(method.b, scipys.B)
+    np.testing.assert_array_equal(method.c, scipys.C[:s])
+    assert method.error_order == scipys.error_estimator_order
+    if name != "DOP853":
+        np.testing.assert_array_equal(method.E, scipys.E)
+        np.testing.assert_array_equal(method.P, scipys.P)
+        assert method.order == scipys.order
 
 
 def test_tableaus_are_consistent():

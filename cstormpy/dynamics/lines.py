@@ -42,8 +42,8 @@ __all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared", "rows_fill
 #: joints: rough, as they only decide when to begin.
 _BUILDING = 6e-5
 _OPERATIONS = {False: (400, 8), True: (500, 130)}
-#: Seconds by which a line is faster than the loops, for each of its operations and each sample.
-_GAIN = {"one": 3e-11, "rows": 1e-10}
+#: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).
+_GAIN = {("one", False): 3e-11, ("one", True): 3e-11, ("rows", False): 1e-10, ("rows", True): 1.6e-10}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
 _SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
@@ -88,8 +88,8 @@ class Line:
     def _pays(self, kind: str, eager: bool) -> bool:
         each, pair = _OPERATIONS[self._question.sensitivities]
         operations = each * self._n + pair * self._n * self._n
-        cost = _BUILDING * operations
-        if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * _GAIN[kind] > cost:
+        cost, gain = _BUILDING * operations, _GAIN[kind, self._question.sensitivities]
+        if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * gain > cost:
             return True
         if self._asked[kind] >= 2 * self._looked[kind]:  # looking costs more than a few samples
             self._looked[kind] = self._asked[kind]

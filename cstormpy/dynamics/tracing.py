@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.graph import Graph, require_zero
+from cstormpy.graph import Graph, Node, require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout as at
@@ -90,7 +90,18 @@ class Question:
 
 
 class _Scratch(dict[int, Any]):
-    """Scratch memory of symbols, zero where nothing was written."""
+    """Scratch memory of symbols, zero where nothing was written.
+
+    `rows` is how many numbers the rows of nodes take; `outward` counts the nodes of the graph that there were when the
+    first joint was closed, which belong to the recursion's way outwards.
+    """
+
+    rows = outward = 0
+
+    def __setitem__(self, key: int, x: Any) -> None:
+        if key % at.ROW == at.RES and key < self.rows and not self.outward and isinstance(x, Node):
+            self.outward = len(x.graph.nodes)
+        super().__setitem__(key, x)
 
     def __missing__(self, key: int) -> float:
         return 0.0
@@ -112,8 +123,10 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
     if question.moving_base:
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
-    outputs, status = hybrid_values(numbers, N, question, **given)
-    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True)
+    W = _Scratch()
+    outputs, status = hybrid_values(numbers, N, question, **given, W=W)
+    late = 0 if question.sensitivities else W.outward
+    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True, late=late)
 
 
 def hybrid_values(
@@ -125,11 +138,13 @@ def hybrid_values(
     u: Any,
     wrench: Any = None,
     base: Any = None,
+    W: _Scratch | None = None,
 ) -> tuple[dict[str, list[Any]], Any]:
     """Return what answers a question, by the names of the arrays that hold it, and the status; all may be symbols."""
     structure = [int(k) for k in N]
     structure[at.N_DEEP] = 0  # all columns side by side
-    W = _Scratch()
+    W = _Scratch() if W is None else W
+    W.rows = at.ROW * (structure[at.N_COUNT] + 1)
     coordinates = {i: structure[node(i)[0] + at.N_COORDINATE] for i in range(1, structure[at.N_COUNT] + 1)}
     for i, j in coordinates.items():
         W[i * at.ROW + at.Q], W[i * at.ROW + at.QD], W[i * at.ROW + at.U] = q[j], qd[j], u[j]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -288,6 +288,25 @@ def alive(outputs: Iterable[Any]) -> list[Node]:
             found[node.index] = node
             stack.extend(a for a in node.args if isinstance(a, Node) and a.index not in found)
     return [found[k] for k in sorted(found)]
+
+
+def in_late_order(nodes: Sequence[Node], late: int) -> list[Node]:
+    """Return nodes in their order, but for those whose index is less than `late`: these wait until they are needed."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    for root in nodes:
+        stack = [root] if root.index >= late else []
+        while stack:
+            node = stack[-1]
+            wanted = [a for a in node.args if isinstance(a, Node) and a.index not in seen]
+            if wanted and node.index not in seen:
+                stack.append(wanted[0])
+                continue
+            stack.pop()
+            if node.index not in seen:
+                seen.add(node.index)
+                order.append(node)
+    return order
 
 
 _BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}

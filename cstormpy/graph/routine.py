@@ -13,10 +13,16 @@ from typing import Any
 from cstormpy.errors import InvalidType
 from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
-from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
-from cstormpy.graph.transposition import load_rows, store_rows
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, in_late_order
+from cstormpy.graph.sections import LONG, in_sections
+from cstormpy.graph.transposition import load_rows, pieces, store_piece
 
-__all__ = ["Routine"]
+__all__ = ["Places", "Routine"]
+
+#: Operations from which it pays to compute what can wait when it is needed (measured).
+LATE = 1500
+#: Arrays and positions in them, by the indices of nodes; None for what nobody else needs.
+Places = dict[int, "tuple[str, int] | None"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,14 @@ class Routine:
         The arguments in the order in which they are given, where that is another one; without ``NAME_rows``.
     watchful : bool
         Whether a row that holds a number that is not finite is bad, even where no result depends on it.
+    late : int
+        Nodes whose index is less are computed, for rows, when they are needed: of a recursion, those on the way out. A
+        routine that is so long that this pays, or that it pays to cut it into `sections`, has few results (measured).
+
+    Attributes
+    ----------
+    nodes : list of nodes
+        What the outputs and the status need, in the order in which it can be computed.
     """
 
     name: str
@@ -49,10 +63,11 @@ class Routine:
     scalars: Sequence[str] = ()
     watchful: bool = False
     order: Sequence[str] = ()
-    _alive: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
+    late: int = 0
+    nodes: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._alive.extend(alive(self._wanted))
+        self.nodes.extend(alive(self._wanted))
 
     @property
     def _wanted(self) -> list[Any]:
@@ -61,9 +76,10 @@ class Routine:
     @property
     def operations(self) -> int:
         """The number of operations of a sample."""
-        return sum(node.primitive not in (INPUT, TABLE) for node in self._alive)
+        return sum(node.primitive not in (INPUT, TABLE) for node in self.nodes)
 
-    def _pointers(self, kind: str) -> str:
+    def pointers(self, kind: str) -> str:
+        """Return the arguments as LLVM declares them."""
         names = self.order or (*self.scalars, *self.shared, *self.rows, *self.outputs)
         return ", ".join(f"{'double' if name in self.scalars else kind} %{name}" for name in names)
 
@@ -73,8 +89,8 @@ class Routine:
         An array that is filled may be one of those that are given.
         """
         e = Emitter(1, like)
-        values = {n.index: self._input(e, *n.data[:2]) for n in self._alive if n.primitive is INPUT}
-        emit_nodes(e, self._alive, values, self._wanted)
+        values = {n.index: self._input(e, *n.data[:2]) for n in self.nodes if n.primitive is INPUT}
+        emit_nodes(e, self.nodes, values, self._wanted)
         found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled
@@ -86,7 +102,7 @@ class Routine:
         if isinstance(self.status, Node):
             e.lines.extend(["  br label %end", "end:"])
         e.lines.append(f"  ret i64 {status}")
-        return f"define i64 @{self.name}_one({self._pointers('ptr')}) {{\n" + "\n".join(e.lines) + "\n}\n"
+        return f"define i64 @{self.name}_one({self.pointers('ptr')}) {{\n" + "\n".join(e.lines) + "\n}\n"
 
     def _input(self, e: Emitter, name: str, place: int) -> str:
         return f"%{name}" if name in self.scalars else e.load_same(f"%{name}", place)
@@ -98,26 +114,18 @@ class Routine:
         that are done already where it would not be full.
         """
         outer, inner = Emitter(1, like, prefix="u"), Emitter(LANES, like)
-        values = self._shared_values(outer, inner)
-        watched: list[str] = []
-        for name, size in self.rows.items():
-            used = {n.data[1]: n.index for n in self._alive if n.primitive is INPUT and n.data[0] == name}
-            wanted = [self.watchful or k in used for k in range(size)]
-            found = load_rows(inner, self._place(inner, name, size), size, wanted) if any(wanted) else {}
-            values.update((used[k], x) for k, x in found.items() if k in used)
-            watched.extend(found.values())
-        inner.nodes(self._alive, values)
-        for name, out in self.outputs.items():
-            if out:
-                store_rows(inner, self._place(inner, name, len(out)), [inner.value(x, values) for x in out])
-        bad = inner.comparison("une", inner.value(self.status, values), inner.constant(0.0))
-        if self.watchful and watched:
-            bad = inner.logic("or", bad, self._not_finite(inner, watched))
-        bits = inner.new(f"bitcast {inner.truth} {bad} to i{LANES}")
-        good = inner.new(f"icmp eq i{LANES} {bits}, 0")
-        return "\n".join(
+        shared, sections, nodes = self.shared_places(outer), "", self.nodes
+        if self.late and self.operations > LATE:
+            nodes = in_late_order(nodes, self.late)
+        if self.late and self.operations > LONG:
+            sections, calls = in_sections(self, nodes, shared, outer)
+            inner.lines.extend(calls)
+            good = "%sound"
+        else:
+            good = self._in_one(inner, nodes, shared)
+        return sections + "\n".join(
             [
-                f"define i64 @{self.name}_rows({self._pointers('ptr noalias')}, i64 %start, i64 %stop) {{",
+                f"define i64 @{self.name}_rows({self.pointers('ptr noalias')}, i64 %start, i64 %stop) {{",
                 "begin:",
                 *outer.lines,
                 f"  %last = sub i64 %stop, {LANES}",
@@ -140,58 +148,72 @@ class Routine:
             ]
         )
 
-    @staticmethod
-    def _not_finite(e: Emitter, numbers: list[str]) -> str:
-        """Append the truth of a sum being not finite: where a number is not, and perhaps where some are very large."""
-        while len(numbers) > 1:  # by pairs, which do not wait for one another
-            pairs = zip(numbers[::2], numbers[1::2], strict=False)
-            numbers = [e.operation("fadd", a, b) for a, b in pairs] + numbers[len(numbers) & ~1 :]
-        return e.comparison("une", e.operation("fmul", numbers[0], e.constant(0.0)), e.constant(0.0))
+    def _in_one(self, e: Emitter, nodes: list[Node], shared: Places) -> str:
+        """Append all that is done with a group; return the truth of its being sound."""
+        # what was computed before the loop is not computed again in it
+        values = {index: e.load_same(*place) if place else "" for index, place in shared.items()}
+        watched = self.load_rows(e, values)
+        e.nodes(nodes, values)
+        for name, out in self.outputs.items():
+            for first, width in pieces(len(out)):
+                columns = [e.value(x, values) for x in out[first : first + width]]
+                store_piece(e, self.place(e, name, len(out)), len(out), first, columns)
+        return self.soundness(e, values, watched)
+
+    def load_rows(self, e: Emitter, values: dict[int, str]) -> str:
+        """Append the loads of a group's numbers into lanes; return the sum of them all, if that is `watchful`."""
+        watched: list[str] = []
+        for name, size in self.rows.items():
+            used = {n.data[1]: n.index for n in self.nodes if n.primitive is INPUT and n.data[0] == name}
+            wanted = [self.watchful or k in used for k in range(size)]
+            found = load_rows(e, self.place(e, name, size), size, wanted) if any(wanted) else {}
+            values.update((used[k], x) for k, x in found.items() if k in used)
+            watched.extend(found.values())
+        if not (self.watchful and watched):
+            return e.constant(0.0)
+        while len(watched) > 1:  # by pairs, which do not wait for one another
+            pairs = zip(watched[::2], watched[1::2], strict=False)
+            watched = [e.operation("fadd", a, b) for a, b in pairs] + watched[len(watched) & ~1 :]
+        return watched[0]
+
+    def soundness(self, e: Emitter, values: dict[int, str], watched: str) -> str:
+        """Append the truth of a group without a bad row: all have status 0, and what is watched is finite."""
+        bad = e.comparison("une", e.value(self.status, values), e.constant(0.0))
+        if self.watchful:
+            vanishing = e.operation("fmul", watched, e.constant(0.0))
+            bad = e.logic("or", bad, e.comparison("une", vanishing, e.constant(0.0)))
+        bits = e.new(f"bitcast {e.truth} {bad} to i{LANES}")
+        return e.new(f"icmp eq i{LANES} {bits}, 0")
 
     @staticmethod
-    def _place(e: Emitter, name: str, size: int) -> str:
+    def place(e: Emitter, name: str, size: int) -> str:
+        """Append the place of the first row of a group."""
         begin = e.new(f"mul i64 %first, {size}")
         return e.address(f"%{name}", begin)
 
-    def _shared_values(self, outer: Emitter, inner: Emitter) -> dict[int, str]:
-        """Compute before the loop what all samples share; return the lanes of what the others need of it."""
+    def shared_places(self, outer: Emitter) -> Places:
+        """Append what all samples share; return the places in memory of what the others need of it.
+
+        There it waits, from where a machine's instruction takes one number into all lanes.
+        """
         shared: dict[int, str] = {}
-        for node in self._alive:
+        for node in self.nodes:
             if node.primitive is INPUT:
                 if node.data[0] in self.shared:
                     shared[node.index] = outer.load_same(f"%{node.data[0]}", node.data[1])
             elif node.primitive is TABLE:
                 if node.data[0] not in self.shared:
                     raise InvalidType("a table stands among the numbers that all samples share")
+            elif not node.primitive.truth and all(a.index in shared for a in node.args if isinstance(a, Node)):
                 outer.nodes([node], shared)
-            elif all(a.index in shared for a in node.args if isinstance(a, Node)):
-                outer.nodes([node], shared)
-        needed = {
-            a.index: a
-            for node in self._alive
-            if node.index not in shared
-            for a in node.args
-            if isinstance(a, Node) and a.index in shared
-        }
-        for x in self._wanted:
-            if isinstance(x, Node) and x.index in shared:
-                needed[x.index] = x
-        # they wait in memory, from where a machine's instruction takes one number into all lanes
-        kept = [n for n in needed.values() if not n.primitive.truth and n.primitive not in (INPUT, TABLE)]
+        args = [a for node in self.nodes if node.index not in shared for a in node.args]
+        needed = {x.index: x for x in [*args, *self._wanted] if isinstance(x, Node) and x.index in shared}
+        kept = [node for node in needed.values() if node.primitive is not INPUT]
         outer.lines.append(f"  %kept = alloca double, i64 {len(kept) + 1}, align 64")
-        places = {node.index: ("%kept", k) for k, node in enumerate(kept)}
-        for node in kept:
-            place = outer.address(*places[node.index])
-            outer.lines.append(f"  store double {shared[node.index]}, ptr {place}, align 8")
-        values = {}
-        for index, node in needed.items():
-            if node.primitive is TABLE:
-                values[index] = shared[index]
-            elif node.primitive.truth:
-                values[index] = inner.splat(shared[index], "i1")
-            elif node.primitive is INPUT:
-                values[index] = inner.load_same(f"%{node.data[0]}", node.data[1])
-            else:
-                values[index] = inner.load_same(*places[index])
-        # what was computed before the loop is not computed again in it
-        return {**{index: "" for index in shared}, **values}
+        places: Places = dict.fromkeys(shared)
+        for node in needed.values():
+            places[node.index] = (f"%{node.data[0]}", node.data[1]) if node.primitive is INPUT else None
+        for k, node in enumerate(kept):
+            places[node.index] = "%kept", k
+            outer.lines.append(f"  store double {shared[node.index]}, ptr {outer.address('%kept', k)}, align 8")
+        return places

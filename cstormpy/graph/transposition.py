@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from cstormpy.graph.emission import LANES, Emitter
 
-__all__ = ["load_rows", "store_rows"]
+__all__ = ["load_rows", "pieces", "store_piece"]
 
 
-def _chunks(size: int) -> list[tuple[int, int]]:
+def pieces(size: int) -> list[tuple[int, int]]:
     """Return (first, width) of pieces of a row, whose widths are powers of two up to the number of lanes."""
-    pieces, first = [], 0
+    found, first = [], 0
     while first < size:
         width = LANES
         while width > size - first:
             width //= 2
-        pieces.append((first, width))
+        found.append((first, width))
         first += width
-    return pieces
+    return found
 
 
 def _shuffle(e: Emitter, a: str, b: str, kind: str, mask: Sequence[int]) -> str:
@@ -54,7 +54,7 @@ def load_rows(e: Emitter, base: str, size: int, wanted: Sequence[bool]) -> dict[
             return {0: x}
         return {j: _shuffle(e, x, "poison", whole, range(j, LANES * size, size)) for j in range(size) if wanted[j]}
     columns: dict[int, str] = {}
-    for first, width in _chunks(size):
+    for first, width in pieces(size):
         if not any(wanted[first : first + width]):
             continue
         if width == 1:
@@ -65,40 +65,39 @@ def load_rows(e: Emitter, base: str, size: int, wanted: Sequence[bool]) -> dict[
             columns[first] = x
             continue
         kind = f"<{width} x double>"
-        pieces = [e.new(f"load {kind}, ptr {e.address(base, s * size + first)}, align 8") for s in range(LANES)]
-        full = [_joined(e, pieces[r::width], width) for r in range(width)]
+        parts = [e.new(f"load {kind}, ptr {e.address(base, s * size + first)}, align 8") for s in range(LANES)]
+        full = [_joined(e, parts[r::width], width) for r in range(width)]
         columns.update((first + j, x) for j, x in enumerate(_exchange(e, full)) if wanted[first + j])
     return columns
 
 
-def _joined(e: Emitter, pieces: list[str], width: int) -> str:
+def _joined(e: Emitter, parts: list[str], width: int) -> str:
     """Return vectors of some width one after the other in one vector."""
-    while len(pieces) > 1:
+    while len(parts) > 1:
         kind = f"<{width} x double>"
-        pairs = zip(pieces[::2], pieces[1::2], strict=True)
-        pieces = [_shuffle(e, a, b, kind, range(2 * width)) for a, b in pairs]
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        parts = [_shuffle(e, a, b, kind, range(2 * width)) for a, b in pairs]
         width *= 2
-    return pieces[0]
+    return parts[0]
 
 
-def store_rows(e: Emitter, base: str, columns: Sequence[str]) -> None:
-    """Append stores of the lanes of each column into `LANES` rows of as many numbers as there are columns."""
-    size = len(columns)
-    if size == 2:
+def store_piece(e: Emitter, base: str, size: int, first: int, columns: Sequence[str]) -> None:
+    """Append stores of the lanes of some of `pieces`, columns from `first` on, into `LANES` rows of `size` numbers."""
+    width = len(columns)
+    if size == width == 2:
         order = [k for s in range(LANES) for k in (s, LANES + s)]
         x = _shuffle(e, columns[0], columns[1], e.number, order)
         e.lines.append(f"  store <{2 * LANES} x double> {x}, ptr {base}, align 8")
         return
-    for first, width in _chunks(size):
-        kind = f"<{width} x double>"
-        rows = _exchange(e, list(columns[first : first + width])) if width > 1 else [columns[first]]
-        for s in range(LANES):
-            place = e.address(base, s * size + first)
-            if width == 1:
-                x = e.new(f"extractelement {e.number} {rows[0]}, i32 {s}")
-                e.lines.append(f"  store double {x}, ptr {place}, align 8")
-                continue
-            x, begin = rows[s % width], s // width * width
-            if width < LANES:
-                x = _shuffle(e, x, "poison", e.number, range(begin, begin + width))
-            e.lines.append(f"  store {kind} {x}, ptr {place}, align 8")
+    kind = f"<{width} x double>"
+    rows = _exchange(e, list(columns)) if width > 1 else [columns[0]]
+    for s in range(LANES):
+        place = e.address(base, s * size + first)
+        if width == 1:
+            x = e.new(f"extractelement {e.number} {rows[0]}, i32 {s}")
+            e.lines.append(f"  store double {x}, ptr {place}, align 8")
+            continue
+        x, begin = rows[s % width], s // width * width
+        if width < LANES:
+            x = _shuffle(e, x, "poison", e.number, range(begin, begin + width))
+        e.lines.append(f"  store {kind} {x}, ptr {place}, align 8")

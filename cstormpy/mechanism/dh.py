@@ -21,7 +21,7 @@ of Craig and of Khalil and Kleinfinger, whose alpha and a bear the index k - 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import entries, option
 from cstormpy.errors import CstormError, ShapeError, unknown_name
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Prismatic, Revolute
+from cstormpy.mechanism.joints import JOINT_TYPES, Joint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.rotations import cos_sin
@@ -45,7 +45,7 @@ CONVENTIONS = ("standard", "modified")
 _PARAMETERS = ("theta", "d", "a", "alpha")
 """Columns of a table, in the order of the standard product and of Xiang's Table 2."""
 
-_TYPES = {"revolute": Revolute, "prismatic": Prismatic}
+_TYPES = ("revolute", "prismatic")
 _LINK = ("mass", "com", "inertia", "allow_impossible")
 _JOINT = ("damping", "friction", "friction_velocity", "armature", "stiffness", "rest", "limits")
 _KEYS = (*_PARAMETERS, "type", "name", "joint", *_LINK, *_JOINT)
@@ -96,7 +96,7 @@ def _read_row(row: Any, where: str) -> dict[str, Any]:
                 f"{where}: expected (theta, d, a, alpha), perhaps a joint's type, got {len(values)} entries"
             )
         given = dict(zip((*_PARAMETERS, "type"), values, strict=False))
-    given["type"] = option(given.get("type", "revolute"), f"{where}: type", tuple(_TYPES))
+    given["type"] = option(given.get("type", "revolute"), f"{where}: type", _TYPES)
     for key in _PARAMETERS:
         given[key] = checks.real(given.get(key, 0.0), f"{where}: {key}")
     return given
@@ -111,7 +111,8 @@ def _link(row: Mapping[str, Any], k: int, parent: str | None, before: Array, con
     else:
         options["axis"] = (0.0, 0.0, 1.0)
     name = row.get("name", f"link{k}")
-    joint = _TYPES[row["type"]](**options, name=row.get("joint", None if "name" in row else f"joint{k}"))
+    make: Callable[..., Joint] = JOINT_TYPES[row["type"]]
+    joint = make(**options, name=row.get("joint", None if "name" in row else f"joint{k}"))
     pose = before @ transform(theta, d, a, alpha, convention)
     return Link(name, parent, joint, pose, **{key: row[key] for key in _LINK if key in row})
 

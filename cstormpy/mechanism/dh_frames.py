@@ -27,7 +27,6 @@ __all__ = ["to_dh"]
 
 Array = NDArray[np.float64]
 
-_KINDS = ("revolute", "prismatic")
 
 PARALLEL_TOLERANCE = 1e-10
 """Sine of the angle between two axes, or their distance in units of the arm's size, below which it is nothing."""
@@ -66,12 +65,12 @@ def to_dh(mech: Mechanism, convention: str = "standard") -> DHTable:
 def _refuse_others(mech: Mechanism) -> None:
     """Refuse what a table cannot tell of, by its name."""
     for k, (link, parent) in enumerate(zip(mech.links, mech.parents, strict=True)):
-        if link.joint.kind == "fixed":
+        if not link.joint.dof:
             raise InvalidValue(
                 f"joint {link.joint_name!r}: is fixed, and a table of Denavit and Hartenberg has a row for each joint "
                 "that moves; mech.without_fixed() makes what is welded one link"
             )
-        if link.joint.kind not in _KINDS:
+        if link.joint.dof > 1 or _joint(link).turns == bool(_joint(link).slide):
             raise InvalidValue(
                 f"joint {link.joint_name!r}: is a {link.joint.kind} joint; a table of Denavit and Hartenberg has "
                 "revolute and prismatic ones"
@@ -85,8 +84,8 @@ def _refuse_others(mech: Mechanism) -> None:
 
 
 def _joint(link: Link) -> OneDofJoint:
-    assert isinstance(link.joint, OneDofJoint)
-    return link.joint
+    (joint,) = link.joint.freedoms
+    return joint
 
 
 def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -> dict[str, Any]:
@@ -94,8 +93,8 @@ def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -
     joint = _joint(link)
     theta, d, a, alpha = parameters(_inverse(before) @ frame, convention)
     row: dict[str, Any] = {"type": joint.kind, "theta": theta, "d": d, "a": a, "alpha": alpha, "name": link.name}
-    if joint.name is not None:
-        row["joint"] = joint.name
+    if link.joint.name is not None:
+        row["joint"] = link.joint.name
     com, inertia = link.com, link.inertia
     if not np.array_equal(own, frame):
         X = _inverse(frame) @ own
@@ -130,7 +129,7 @@ def _misfit(links: tuple[Link, ...], G: Array, z: Array, p: Array, convention: s
         off = np.abs(pose - transform(*parameters(pose, convention), convention)).max()
         turned = np.abs(carrier[:3, 2] - z[k]).max()
         arm = carrier[:3, 3] - p[k]
-        beside = np.abs(arm - (arm @ z[k]) * z[k]).max() if link.joint.kind == "revolute" else 0.0
+        beside = np.abs(arm - (arm @ z[k]) * z[k]).max() if _joint(link).turns else 0.0
         if not max(off, turned, beside) <= slack:
             return link
     return None
@@ -145,12 +144,12 @@ def _own(links: tuple[Link, ...], F: Array, z: Array, p: Array, convention: str)
             G[0] = G[1]
         return G
     on_axis = np.abs(z[0] - (0.0, 0.0, 1.0)).max() <= FRAME_TOLERANCE and (
-        links[0].joint.kind == "prismatic" or np.abs(p[0, :2]).max() <= FRAME_TOLERANCE * (1.0 + np.abs(p[0]).max())
+        not _joint(links[0]).turns or np.abs(p[0, :2]).max() <= FRAME_TOLERANCE * (1.0 + np.abs(p[0]).max())
     )
     if not on_axis:  # frame 0 on the axis of joint 1, with theta = d = 0: x as frame 1 has it
         joint = _joint(links[0])
         alpha = float(np.arctan2(joint.axis[1], joint.axis[2]))
-        a = 0.0 if joint.kind == "prismatic" else -float(joint.point[0])
+        a = -float(joint.point[0]) if joint.turns else 0.0
         G[0] = F[0] @ _inverse(transform(0.0, 0.0, a, alpha))
     return G
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
@@ -106,17 +106,19 @@ class Mechanism(Questions, Formats, Value):
         links = check_links(links)
         link_index = index_names("link", (link.name for link in links))
         link_of_joint = index_names("joint", (link.joint_name for link in links))
-        moved = [i for i, link in enumerate(links) for _ in range(link.joint.dof)]
-        names = tuple(label for link in links for label in link.joint.labels(link.joint_name) if link.joint.dof)
-        starts = np.cumsum([0, *(link.joint.dof for link in links)]).tolist()
-        welds = [link.joint_name for link in links if not link.joint.dof]
-        index_names("joint", (*names, *welds))
+        freedoms = [link.joint.freedoms for link in links]
+        moved = [i for i, own in enumerate(freedoms) for _ in own]
+        labels = [link.joint.labels(link.joint_name) for link in links]
+        names = tuple(label for each in labels for label in each)
+        starts = [0, *accumulate(map(len, freedoms))]
+        if any(len(own) > 1 for own in freedoms):  # names of coordinates beside those of joints
+            index_names("joint", (*names, *(link.joint_name for link in links if not link.joint.dof)))
         self._set(
             links=links,
             gravity=checks.array(gravity, (3,), "gravity"),
             n=len(moved),
             names=names,
-            freedoms=_freedoms(links),
+            freedoms=tuple(freedom for own in freedoms for freedom in own),
             parents=frozen(np.array(parent_indices(links, link_index), dtype=np.int64)),
             joint_links=frozen(np.array(moved, dtype=np.int64)),
             _link_index=MappingProxyType(link_index),
@@ -163,6 +165,18 @@ class Mechanism(Questions, Formats, Value):
                 f"joint {name!r}: has {len(coordinates)} coordinates, {', '.join(coordinates)}; name one"
             )
         return _look_up("joint", name, self._joint_index)
+
+    def joint_indices(self, name: str) -> list[int]:
+        """Return the positions in q of a joint's coordinates, or of one of them; a weld is refused.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.acrobot().joint_indices("elbow")
+        [1]
+        """
+        at = self.coordinates(name)
+        return list(range(at.start, at.stop)) or [self.joint_index(name)]  # which says that it is fixed
 
     def coordinates(self, name: str) -> slice:
         """Return the range of q that belongs to a joint, or to one of its coordinates.

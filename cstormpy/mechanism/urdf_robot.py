@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
-from cstormpy.mechanism.joints import Fixed, Joint, Limits, Prismatic, Revolute
+from cstormpy.mechanism.joints import Fixed, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
@@ -144,7 +144,7 @@ class Robot:
         while name in self._joints:
             name += "_"
         if floating:
-            return _with_many_freedoms("floating", name, "floating=True: ")
+            return _free(name, "floating=True: ")
         return Fixed(name=None if name == self._root else name)
 
     def _link(self, name: str, parent: str | None, joint: Joint, pose: Array) -> Link:
@@ -203,14 +203,16 @@ class Robot:
             self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
         if kind == "fixed":
             return _made(where, lambda: Fixed(name=name))
-        if kind in ("floating", "planar"):
-            return _with_many_freedoms(kind, name, where)
+        if kind == "floating":
+            return _free(name, where)
         options: dict[str, Any] = {"name": name, "limits": self._limits(name, kind, element)}
         dynamics = self._only(element, "dynamics", whose)
         if dynamics is not None:
             options.update((key, dynamics.number(key, whose, 0.0)) for key in ("damping", "friction"))
         axis = self._only(element, "axis", whose)
         direction = (1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", whose, (1.0, 0.0, 0.0))
+        if kind == "planar":
+            return _made(where, lambda: Planar.across(direction, **{**options, "limits": None}))
         maker = Prismatic if kind == "prismatic" else Revolute
         return _made(where, lambda: maker(direction, **options))
 
@@ -242,9 +244,9 @@ class Robot:
         )
 
 
-def _with_many_freedoms(kind: str, name: str, where: str) -> Joint:
-    """Return a joint of several coordinates: here they come in, once there are such joints."""
-    raise FileFormatError(f"{where}joint {name!r}: is a {kind} joint, of which this version knows none")
+def _free(name: str, where: str) -> Joint:
+    """Return a joint with all six freedoms: here it comes in, once there is one."""
+    raise FileFormatError(f"{where}joint {name!r}: is a floating joint, of which this version knows none")
 
 
 def _refuse_others(root: Element) -> None:

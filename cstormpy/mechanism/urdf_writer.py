@@ -72,16 +72,19 @@ class _Names:
 def _root(mech: Mechanism) -> Link | None:
     """Return the link that a reader welds to the base where it stands; None if the base must be a link of the file."""
     roots = [link for link in mech.links if link.parent is None]
-    fits = len(roots) == 1 and roots[0].joint.kind == "fixed" and np.array_equal(roots[0].pose, np.eye(4))
+    fits = len(roots) == 1 and not roots[0].joint.dof and np.array_equal(roots[0].pose, np.eye(4))
     return roots[0] if fits and (roots[0].name != WORLD or roots[0].mass or roots[0].inertia.any()) else None
 
 
 def _refuse_others(joint: Joint, name: str) -> None:
     """Refuse by its name what a URDF does not have."""
-    if joint.kind not in _KINDS:
+    if joint.dof > 1 or any(freedom.turns and freedom.slide for freedom in joint.freedoms):
         raise InvalidValue(f"joint {name!r}: is a {joint.kind} joint; a URDF has {', '.join(_KINDS)} ones")
-    if not isinstance(joint, OneDofJoint):
-        return
+    for freedom in joint.freedoms:
+        _refuse_terms(freedom, name)
+
+
+def _refuse_terms(joint: OneDofJoint, name: str) -> None:
     for key in ("armature", "stiffness"):
         if getattr(joint, key):
             raise InvalidValue(
@@ -114,10 +117,11 @@ def _link(link: Link) -> list[str]:
 
 def _joint(link: Link, parent: str, names: _Names) -> list[str]:
     """Return the joint of a link, with a carrier between where its axis misses the origin of the link's frame."""
-    joint, pose = link.joint, link.pose
-    if not isinstance(joint, OneDofJoint):
+    pose = link.pose
+    if not link.joint.dof:
         return _connection(link.joint_name, "fixed", parent, link.name, pose, [])
-    kind = "prismatic" if joint.kind == "prismatic" else "revolute"
+    (joint,) = link.joint.freedoms
+    kind = "revolute" if joint.turns else "prismatic"
     inner = [f'    <axis xyz="{_numbers(joint.axis)}"/>']
     if joint.damping or joint.friction:
         inner.append(f'    <dynamics damping="{joint.damping!r}" friction="{joint.friction!r}"/>')

@@ -28,10 +28,10 @@ def mask_of(mech: Mechanism, joints: Any, what: str) -> Array:
         joints = [joints]
     if isinstance(joints, Mapping):
         for name, value in joints.items():
-            weights[coordinates_of(mech, name)] = checks.nonnegative(value, f"{what}, weight of joint {name!r}")
+            weights[mech.joint_indices(name)] = checks.nonnegative(value, f"{what}, weight of joint {name!r}")
     elif isinstance(joints, Iterable):
         for name in joints:
-            weights[coordinates_of(mech, name)] = 1.0
+            weights[mech.joint_indices(name)] = 1.0
     else:
         raise InvalidType(f"{what}: expected names of joints, or weights by name, got a {type(joints).__name__}")
     return weights
@@ -47,7 +47,7 @@ def targets_of(mech: Mechanism, value: Any, what: str) -> Array:
     found = np.full(mech.n, np.nan)
     if isinstance(value, Mapping):
         for name, number in value.items():
-            found[coordinates_of(mech, name)] = _numbers_of(mech, name, number, what)
+            found[mech.joint_indices(name)] = _numbers_of(mech, name, number, what)
         return found
     if is_single(value) and not isinstance(value, (str, bytes)):
         found[:] = checks.real(value, what)
@@ -59,18 +59,12 @@ def targets_of(mech: Mechanism, value: Any, what: str) -> Array:
     return found
 
 
-def coordinates_of(mech: Mechanism, name: Any) -> slice:
-    """Return the range of q that belongs to a joint that moves, or to one of its coordinates."""
-    at = mech.coordinates(name)
-    return at if at.stop > at.start else slice(mech.joint_index(name), None)  # which refuses a weld
-
-
 def _numbers_of(mech: Mechanism, name: str, value: Any, what: str) -> Any:
     """Return the number of a coordinate, or one for each of a joint's."""
-    at = mech.coordinates(name)
-    if at.stop - at.start == 1 or is_single(value):
+    count = len(mech.joint_indices(name))
+    if count == 1 or is_single(value):
         return checks.real(value, f"{what}, joint {name!r}")
-    return checks.array(value, (at.stop - at.start,), f"{what}, joint {name!r}")
+    return checks.array(value, (count,), f"{what}, joint {name!r}")
 
 
 def bounds_of(mech: Mechanism, value: Any, what: str) -> tuple[Array, Array]:
@@ -88,7 +82,7 @@ def bounds_of(mech: Mechanism, value: Any, what: str) -> tuple[Array, Array]:
     given = value if isinstance(value, Mapping) else dict.fromkeys(mech.names, value)
     low, high = np.full(mech.n, -np.inf), np.full(mech.n, np.inf)
     for name, limit in given.items():
-        k = coordinates_of(mech, name)
+        k = mech.joint_indices(name)
         if limit is not None:
             try:
                 pair = Limits(velocity=limit).velocity  # a symmetric bound or a pair, like that of a joint

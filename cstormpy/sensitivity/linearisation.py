@@ -174,13 +174,12 @@ def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
 
 
 def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
-    held = set()
+    held: set[str] = set()
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
-            at = mech.coordinates(name)
+            held.update(mech.names[k] for k in mech.joint_indices(name))
         except UnknownName as error:
             raise UnknownName(f"hold: {error}") from None
-        held.update(mech.names[at] or [mech.names[mech.joint_index(name)]])  # a weld has no index, and is refused
     return held
 
 

@@ -2,10 +2,13 @@
 
 import warnings
 
-with warnings.catch_warnings():
+from cstormpy.simulation.deferred_imports import deferred
+
+with warnings.catch_warnings(), deferred():
     # bdsim loads spatialmath, in whose docstrings Python 3.12 and later find escapes to warn of, when they compile it.
     warnings.filterwarnings("ignore", message=".*invalid escape sequence")
-    import bdsim  # noqa: F401
+    import bdsim
+    import bdsim.blocks  # noqa: F401
 
 from cstormpy.simulation.simulation import Simulation
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bdsim import BlockDiagram
@@ -19,6 +19,7 @@ from bdsim.connect import EndPlug, Plug, StartPlug, Wire
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
+from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.wiring import describe, remember_subsystems, subsystems, written
 
@@ -33,22 +34,22 @@ class WiredDiagram(BlockDiagram):
     name : str
     runtime : Simulation
         What runs it.
-    kinds : mapping
-        For each kind of block, as "GAIN", what its method says of itself.
+    kinds : iterable of str
+        Of blocks, as "GAIN".
     resolve : callable
         Returns the class of a kind of block.
     """
 
-    def __init__(self, name: str, runtime: Any, kinds: Mapping[str, Any], resolve: Callable[[str], Any]) -> None:
+    def __init__(self, name: str, runtime: Any, kinds: Iterable[str], resolve: Callable[[str], Any]) -> None:
         super().__init__(name=name)
         self.runtime = runtime
-        for kind, info in kinds.items():
-            setattr(self, kind, self._maker(kind, info.get("doc"), resolve))
-        for kind in {kind for kind in dir(BlockDiagram) if kind.isupper()} - kinds.keys():
+        for kind in kinds:
+            setattr(self, kind, self._maker(kind, resolve))
+        for kind in {kind for kind in dir(BlockDiagram) if kind.isupper()} - set(kinds):
             setattr(self, kind, functools.partial(_missing, kind))
 
-    def _maker(self, kind: str, doc: str | None, resolve: Callable[[str], Any]) -> Callable[..., Any]:
-        """Return the method that makes one kind of block, whose errors are the block's own and say where."""
+    def _maker(self, kind: str, resolve: Callable[[str], Any]) -> Callable[..., Any]:
+        """Return what makes one kind of block, whose errors are the block's own and say where."""
 
         def make(*args: Any, **kwargs: Any) -> Any:
             blocks, wires = len(self.blocklist), len(self.wirelist)
@@ -64,8 +65,7 @@ class WiredDiagram(BlockDiagram):
                 self._forget(blocks, wires)
                 raise not_made(kind, error) from error
 
-        make.__name__, make.__doc__ = kind, doc
-        return make
+        return BlockMaker(kind, make, resolve)
 
     def _forget(self, blocks: int, wires: int) -> None:
         """Take out what bdsim has entered of a block that then could not be made."""
@@ -84,6 +84,11 @@ class WiredDiagram(BlockDiagram):
             raise UnknownAttribute(f"block {name!r} does not exist; did you mean {name.upper()!r}?")
         wrong = unknown_name("block", name, kinds, UnknownAttribute)
         raise UnknownAttribute(f"{wrong} (a block of your own class is made as MyBlock(..., bd=bd))")
+
+    def __dir__(self) -> list[str]:
+        """Return what can be asked for: of the kinds of blocks, those that can be made."""
+        makers = [name for name, value in self.__dict__.items() if isinstance(value, BlockMaker)]
+        return sorted({*makers, *(name for name in super().__dir__() if not name.isupper())})
 
     def __getitem__(self, name: int | str) -> Any:
         """Return a block by its name, or by the number that bdsim gave it."""

@@ -83,6 +83,10 @@ class Result(BDStruct):
             raise UnknownAttribute(f"{name}: no signals were watched; name them, as in sim.run(bd, watch=['plant.q'])")
         raise unknown_name("result", name, [key.lstrip(".") for key in self.data], UnknownAttribute)
 
+    def __dir__(self) -> list[str]:
+        """Return the parts of the result beside its methods."""
+        return sorted({*super().__dir__(), *(key.lstrip(".") for key in self.data if not key.startswith("._"))})
+
     def signal(self, name: Any) -> Array:
         """Return the samples (N, ...) of a watched signal or state, as in ``out.signal("plant.q")``.
 

@@ -59,9 +59,8 @@ class Settings:
         if isinstance(solver, str) and solver.lower() in ("solve_ivp", "solver_ivp"):
             solver = "RK45"
         T = positive(T, "T")
-        fixed = isinstance(solver, str) and not next(
-            (m.adaptive for name, m in EXPLICIT.items() if name.lower() == solver.lower()), True
-        )
+        name = next((known for known in EXPLICIT if known.lower() == str(solver).lower()), "")
+        fixed = bool(name) and not EXPLICIT[name].adaptive
         if fixed and dt is None and max_step is None:
             raise InvalidValue(f"solver {solver!r}: takes steps of one length; give it, as in run(..., dt=0.001)")
         rtol = positive(arguments.pop("rtol", RTOL) if rtol is None else rtol, "rtol")

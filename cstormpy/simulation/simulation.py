@@ -10,7 +10,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bdsim import BDSim
 
@@ -40,6 +40,9 @@ from cstormpy.simulation.starting import failures_named, schedule, start_blocks,
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.unread import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
+
+if TYPE_CHECKING:
+    from cstormpy.simulation.diagram_kinds import BlockDiagram
 
 __all__ = ["Simulation"]
 
@@ -111,9 +114,10 @@ class Simulation(Analysis, Sweeping, BDSim):
         weakref.finalize(self, self._unread.write)
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
-    def blockdiagram(self, name: str = "main") -> Any:
+    def blockdiagram(self, name: str = "main") -> BlockDiagram:
         """Return a new, empty diagram, with one method for each kind of block, as in ``bd.GAIN(2)``."""
-        return WiredDiagram(name, self, self._blocklibrary or {}, self._resolve_block_class)
+        made = WiredDiagram(name, self, self._blocklibrary or {}, self._resolve_block_class)
+        return cast("BlockDiagram", made)  # whose kinds of blocks are attributes of the instance, told by a stub
 
     def load(self, path: str | os.PathLike[str], trust: bool = False) -> Any:
         """Return a diagram from a .bd file of bdedit.

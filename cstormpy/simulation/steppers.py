@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import BDF, LSODA, OdeSolver, Radau
+from scipy import integrate
 
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.simulation.settings import Settings
@@ -35,8 +35,8 @@ __all__ = [
 Array = NDArray[np.float64]
 Derivative = Callable[[float, Array], Array]
 
-#: The implicit methods of scipy by name.
-IMPLICIT: dict[str, type[OdeSolver]] = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+#: The implicit methods, which scipy has by these names.
+IMPLICIT = ("Radau", "BDF", "LSODA")
 SOLVERS = (*EXPLICIT, *IMPLICIT)
 
 
@@ -273,7 +273,13 @@ class ScipyStepper:
     """A solver of scipy, begun anew wherever the derivative changes."""
 
     def __init__(
-        self, f: Derivative, solver: type[OdeSolver], rtol: float, atol: float, max_step: float, **options: Any
+        self,
+        f: Derivative,
+        solver: type[integrate.OdeSolver],
+        rtol: float,
+        atol: float,
+        max_step: float,
+        **options: Any,
     ) -> None:
         self.f, self.solver = f, solver
         self.options = {"rtol": rtol, "atol": atol, "max_step": max_step, **options}
@@ -343,21 +349,21 @@ def make_stepper(
     f: Derivative, solver: Any, rtol: float, atol: float, max_step: float, step: float | None, options: dict[str, Any]
 ) -> Stepper:
     """Return the stepper for a solver given by name, or as a subclass of scipy's OdeSolver."""
-    if isinstance(solver, type) and issubclass(solver, OdeSolver):
+    if isinstance(solver, type) and issubclass(solver, integrate.OdeSolver):
         return _of_scipy(f, solver, rtol, atol, max_step, options)
     by_name = {name.lower(): name for name in SOLVERS}
     name = by_name.get(str(solver).lower())
     if name is None:
         raise unknown_name("solver", solver, SOLVERS)
     if name in IMPLICIT:
-        return _of_scipy(f, IMPLICIT[name], rtol, atol, max_step, options)
+        return _of_scipy(f, getattr(integrate, name), rtol, atol, max_step, options)
     if options:
         raise InvalidValue(f"solver {name!r}: takes no further options, got {', '.join(map(repr, options))}")
     return ExplicitStepper(f, EXPLICIT[name], rtol, atol, max_step, step)
 
 
 def _of_scipy(
-    f: Derivative, solver: type[OdeSolver], rtol: float, atol: float, max_step: float, options: dict[str, Any]
+    f: Derivative, solver: type[integrate.OdeSolver], rtol: float, atol: float, max_step: float, options: dict[str, Any]
 ) -> Stepper:
     known = [name for name in inspect.signature(solver).parameters if name not in ("fun", "t0", "y0", "t_bound")]
     for option in options:  # scipy itself would only warn, at every new beginning

@@ -43,7 +43,7 @@ TWO_THREADS = (
 )
 LASTING = 0.03  # seconds of one thread
 WARM = "samples, and seconds, until the code is in use that the batches below are timed with (none is kept on disk)"
-WARMING = 5.0
+WARMING = 20.0
 TABLE = "time per evaluation [us] and its ratio to Pinocchio's (goal)"
 
 

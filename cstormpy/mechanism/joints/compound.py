@@ -285,6 +285,18 @@ class Planar(_Axes):
     _count = 3
     _given = frozen(np.eye(3)[:2])
 
+    @classmethod
+    def across(cls, normal: ArrayLike, **options: Any) -> Planar:
+        """Return the joint that moves in the plane across a normal, its first direction near to x, or else to y.
+
+        >>> Planar.across((0, 0, 2)) == Planar()
+        True
+        """
+        n = checks.unit_vector(normal, "normal")
+        first = np.eye(3)[int(np.argmin(np.abs(n)))]
+        first = first - (first @ n) * n
+        return cls([first, np.cross(n, first)], **options)
+
     @property
     def direction(self) -> NDArray[np.float64]:
         """The normal of the plane."""

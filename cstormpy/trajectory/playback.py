@@ -42,8 +42,8 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
 
     Examples
     --------
-    >>> place(2.5, 1.0, 2.0, "hold"), place(2.5, 1.0, 2.0, "repeat"), place(0.75, 1.0, 2.0, "repeat")
-    ((2.0, True), (1.5, False), (1.75, False))
+    >>> place(2.5, 1.0, 2.0, "hold"), [float(place(t, 1.0, 2.0, "repeat")[0]) for t in (2.5, 0.75)]
+    ((2.0, True), [1.5, 1.75])
     """
     within = (t >= start) & (t < end)
     if ends == "repeat":

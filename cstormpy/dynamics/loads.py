@@ -130,7 +130,7 @@ def pulse(t: float, begin: float, end: float, smooth: bool) -> float:
 
     >>> [pulse(t, 1.0, 2.0, False) for t in (0.9, 1.0, 1.5, 2.0)]
     [0.0, 1.0, 1.0, 0.0]
-    >>> round(pulse(1.25, 1.0, 2.0, True), 12)
+    >>> round(float(pulse(1.25, 1.0, 2.0, True)), 12)
     0.5
     """
     height = np.sin(math.pi * (t - begin) / (end - begin)) ** 2 if smooth else 1.0

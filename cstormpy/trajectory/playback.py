@@ -6,6 +6,7 @@ A jump of a record stands in it as two samples of one time; at that time the lat
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,14 @@ _SNAP = 2.0**-50
 """A time this share of itself before the next repetition belongs to it: some units in the last place."""
 
 
-def place(t: float, start: float, end: float, ends: str) -> tuple[float, bool]:
+def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     """Return the time within [start, end] that a time stands for, and whether the motion is held there.
 
     Parameters
     ----------
-    t : float
+    t : float or symbol
         Time [s].
-    start, end : float
+    start, end : float or symbol
         When the motion begins and ends [s]. From the end on it is held, or begun anew.
     ends : {"hold", "repeat", "error"}
 
@@ -41,8 +42,8 @@ def place(t: float, start: float, end: float, ends: str) -> tuple[float, bool]:
 
     Examples
     --------
-    >>> place(2.5, 1.0, 2.0, "hold"), place(2.5, 1.0, 2.0, "repeat"), place(0.75, 1.0, 2.0, "repeat")
-    ((2.0, True), (1.5, False), (1.75, False))
+    >>> place(2.5, 1.0, 2.0, "hold"), [float(place(t, 1.0, 2.0, "repeat")[0]) for t in (2.5, 0.75)]
+    ((2.0, True), [1.5, 1.75])
     """
     within = (t >= start) & (t < end)
     if ends == "repeat":

@@ -83,7 +83,8 @@ def traced(
     trace = _Trace(read(), method, [v.shape for v in given], readers)
     if not _is_of_bdsim(function) and _Trace(read(), method, [v.shape for v in given], readers).text != trace.text:
         raise Untraceable("it gives something else each time that it is asked")
-    e.depends(lambda: (_form(read(), trace.reads, readers), _described(function)))
+    form = Form(read, trace.reads, readers)
+    e.depends(lambda: (form(), _described(function)))
     addresses = e.integers(lambda: trace.addresses)
     numbers = e.numbers(lambda: _numbers(read(), trace.used, readers))
     stored = e.store(list(given), e.scratch(trace.size))
@@ -163,14 +164,16 @@ class _Trace:
         self.text = text_for_one(value)
         self._change = text_for_one(change)
         self._machines: list[Any] = []
+        self._addresses: list[int] = []
 
     @property
     def addresses(self) -> list[int]:
         """Where the code for the values, and that for their change along a direction, stand."""
-        if not self._machines:
+        if not self._addresses:
             for name, text in (("value", self.text), ("change", self._change)):
                 self._machines.append(machine_for(f"block_{name}", text.encode(), partial(str, text)))
-        return [m.address(f"{n}_one") for m, n in zip(self._machines, ("value", "change"), strict=True)]
+                self._addresses.append(self._machines[-1].address(f"{name}_one"))
+        return self._addresses
 
 
 def _run(ask: Callable[[], Any]) -> Any:
@@ -366,6 +369,86 @@ def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]], readers: Rea
         held = vars(holder := _at(owner, path, _NO_READERS))
         parts.append((path, name, _described(held[name] if name in held else _of_class(type(holder), name))))
     return tuple(parts)
+
+
+class Form:
+    """What a trace depends on beside numbers, read anew: the tuple of before, where at a glance nothing has changed.
+
+    Parameters
+    ----------
+    read : function without arguments
+        Gives the owner as it is now.
+    reads : sequence of (path, name)
+        The attributes that the trace looks at.
+    readers : mapping
+        Those of its numbers.
+    """
+
+    def __init__(
+        self, read: Callable[[], Any], reads: Sequence[tuple[tuple[str, ...], str]], readers: Readers = _NO_READERS
+    ) -> None:
+        self._read, self._reads, self._readers = read, reads, readers
+        self._known: Any = None
+        self._before: list[tuple[tuple[str, ...], str, Any]] | None = None
+
+    def __call__(self) -> Any:
+        """Return the form, by which a trace is known."""
+        owner = self._read()
+        if self._before is None or not self._is_as_before(owner):
+            self._known = _form(owner, self._reads, self._readers)
+            self._before = self._glance(owner)
+        return self._known
+
+    def _glance(self, owner: Any) -> list[tuple[tuple[str, ...], str, Any]] | None:
+        """Return what is to be looked at again; None where a glance would not tell, as of lists and own functions."""
+        if isinstance(owner, types.FunctionType):
+            return None
+        found: list[tuple[tuple[str, ...], str, Any]] = [((), "__class__", type(owner))]
+        for path, name in self._reads:
+            value = self._now(owner, path, name)
+            if value is _OF_ITS_CLASS:
+                held = _of_class(type(_at(owner, path, _NO_READERS)), name)
+                if not (name.startswith("__") or _is_of_library(held)):
+                    return None
+            elif not (_is_plain(value) or _is_numbers(value) or (path == () and name in self._readers)):
+                return None
+            found.append((path, name, value))
+        return found
+
+    def _now(self, owner: Any, path: tuple[str, ...], name: str) -> Any:
+        if path == () and name in self._readers:
+            return _as_parameter(self._readers[name](owner))
+        held = vars(owner if path == () else _at(owner, path, _NO_READERS))
+        return held.get(name, _OF_ITS_CLASS)
+
+    def _is_as_before(self, owner: Any) -> bool:
+        assert self._before is not None
+        if type(owner) is not self._before[0][2]:
+            return False
+        for path, name, before in self._before[1:]:
+            now = self._now(owner, path, name)
+            if now is before or (type(now) is float and type(before) is float):
+                continue
+            if not (type(now) is type(before) is np.ndarray and now.shape == before.shape and _is_numbers(now, True)):
+                return False
+        return True
+
+
+#: Stands for an attribute that an object does not have by itself.
+_OF_ITS_CLASS = object()
+
+
+def _is_plain(value: Any) -> bool:
+    """Tell whether a value is one that never changes."""
+    return type(value) in (bool, int, float, str, bytes, type(None))
+
+
+def _is_of_library(value: Any) -> bool:
+    """Tell whether what a class holds is a function of a library, or a plain value."""
+    function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    if isinstance(function, types.FunctionType):
+        return str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}
+    return _is_plain(value)
 
 
 def _of_class(kind: type, name: str) -> Any:

@@ -77,9 +77,15 @@ def _folded(angle: Any) -> Any:
     return np.where(n % 2.0 == 0.0, angle - n * math.pi, (n + 1.0) * math.pi - angle)
 
 
-@output("bdsim.blocks.functions.Sum")
+def _kind_of_inputs(b: Any) -> str:
+    """Return "truths" of a SUM whose first two signals are NumPy's truth values."""
+    first = [slot.value for slot in b._inport_slots[:2]]
+    return "truths" if len(first) > 1 and all(map(_is_numpy_truth, first)) else ""
+
+
+@output("bdsim.blocks.functions.Sum", kind_of_inputs=_kind_of_inputs)
 def _sum(b: Any, t: Any, u: Signals, x: Any) -> Signals:
-    if len(u) > 1 and all(_is_numpy_truth(slot.value) for slot in b._inport_slots[:2]):
+    if b.kind_of_inputs == "truths":
         raise Untraceable("it adds truth values, of which NumPy makes one and not a number")
     total = -u[0] if b.signs[0] == "-" else u[0]
     for sign, value in zip(b.signs[1:], u[1:], strict=True):

@@ -29,7 +29,7 @@ from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import Emitter, named
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, described, form, moved, numbers, numbers_used
+from cstormpy.simulation.compiled.twins import Changed, Readers, Structure, Twins, moved, numbers, numbers_used
 
 __all__ = ["Untraceable", "traced", "untraceable"]
 
@@ -77,7 +77,7 @@ def traced(
     again = trace if _is_of_bdsim(function) else _Trace(read(), method, shapes, readers or {}, instead or {})
     if again.text != trace.text:
         raise Untraceable("it gives something else each time that it is asked")
-    e.depends(lambda: (form(read(), trace.reads, readers), trace.twins.fits(read()), described(function)))
+    e.depends(Structure(read(), trace.twins, readers, [function]).holds)
     addresses = e.integers(lambda: trace.addresses)
     table = e.numbers(lambda: numbers(read(), trace.used, readers))
     stored = e.store(list(given), e.scratch(trace.size))
@@ -176,14 +176,16 @@ class _Trace:
         self.text = text_for_one(value)
         self._change = text_for_one(change)
         self._machines: list[Any] = []
+        self._addresses: list[int] = []
 
     @property
     def addresses(self) -> list[int]:
         """Where the code for the values, and that for their change along a direction, stand."""
-        if not self._machines:
+        if not self._addresses:
             for name, text in (("value", self.text), ("change", self._change)):
                 self._machines.append(machine_for(f"block_{name}", text.encode(), partial(str, text)))
-        return [m.address(f"{n}_one") for m, n in zip(self._machines, ("value", "change"), strict=True)]
+                self._addresses.append(self._machines[-1].address(f"{name}_one"))
+        return self._addresses
 
 
 def _run(ask: Callable[[], Any]) -> Any:

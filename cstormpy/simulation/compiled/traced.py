@@ -371,6 +371,13 @@ def _form(owner: Any, reads: Sequence[tuple[tuple[str, ...], str]], readers: Rea
     return tuple(parts)
 
 
+def _held(value: Any) -> Any:
+    """Return what is in a list: its numbers are no parameters, and count by what they are."""
+    if _is_number(value):
+        return repr(value)
+    return (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else _described(value)
+
+
 class Form:
     """What a trace depends on beside numbers, read anew: the tuple of before, where at a glance nothing has changed.
 
@@ -463,11 +470,13 @@ def _described(value: Any) -> Any:
         return value.shape
     if isinstance(value, (list, tuple, dict)):
         items = value.items() if isinstance(value, dict) else value
-        return type(value), tuple(repr(item) if _is_number(item) else _described(item) for item in items)
+        return type(value), tuple(_held(item) for item in items)
     if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
         return repr(value)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
+    if isinstance(value, functools.partial):
+        return _described(value.func), _described(value.args), _described(value.keywords)
     function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     if isinstance(function, types.FunctionType):
         library = str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}

@@ -4,11 +4,12 @@ Each float of a twin, and each array of floats, is a symbol, and so are the mass
 that the object holds, and the whole numbers by which its class says that it chooses (`cstormpy.graph.choices`): they
 stay inputs of what is written down, and `numbers` reads them anew. A large array is a table (`cstormpy.graph.tables`),
 whose numbers are symbols once one asks for them. Everything else of the object (other whole numbers, texts, flags, the
-code of its functions) shapes what is written down; `form` tells it apart.
+code of its functions) shapes what is written down; `Structure` tells it apart.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
-__all__ = ["Changed", "Place", "Readers", "Structure", "Twins", "described", "form", "moved", "numbers", "numbers_used"]
+__all__ = ["Changed", "Place", "Readers", "Structure", "Twins", "described", "moved", "numbers", "numbers_used"]
 
 #: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
 _LARGEST = 256
@@ -314,23 +315,6 @@ def moved(nodes: Iterable[Node], begins: Mapping[int, int], name: str) -> dict[N
     return found
 
 
-def form(owner: Any, reads: Sequence[tuple[Path, str]], readers: Readers | None = None) -> Any:
-    """Return what a method depends on beside numbers: its code, and what stands in the attributes that it looks at."""
-    if isinstance(owner, types.FunctionType):
-        return fingerprint([owner])[0]
-    parts: list[Any] = [type(owner)]
-    for path, name in reads:
-        if path == () and readers and name in readers:
-            parts.append((path, name, described(_at(owner, (name,), readers))))
-            continue
-        holder = _at(owner, path, {})
-        held = vars(holder)
-        if name in getattr(type(holder), "choices", ()):
-            continue
-        parts.append((path, name, described(held[name] if name in held else _of_class(type(holder), name))))
-    return tuple(parts)
-
-
 class Structure:
     """What methods of an object depend on beside its numbers: what they look at, as it was when they did.
 
@@ -406,7 +390,7 @@ class _Seen:
 
 def _stays(value: Any) -> bool:
     """Tell whether nothing that is seen of a value can change as long as it is the same object."""
-    if isinstance(value, (list, tuple, dict)):
+    if isinstance(value, (list, tuple, dict, functools.partial)):
         return False
     if isinstance(value, np.ndarray):
         return _is_numbers(value)
@@ -419,6 +403,13 @@ def _of_class(kind: type, name: str) -> Any:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
+def _held(value: Any) -> Any:
+    """Return what is in a list whose numbers are no parameters: they count by what they are."""
+    if _is_number(value):
+        return repr(value)
+    return (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else described(value)
+
+
 def described(value: Any) -> Any:
     """Return what is seen of an attribute beside numbers."""
     if isinstance(value, Mechanism):
@@ -429,12 +420,14 @@ def described(value: Any) -> Any:
         return value.shape
     if isinstance(value, (list, tuple, dict)):
         entries = value.items() if isinstance(value, dict) else enumerate(value)
-        known = not _is_container(value)
-        return type(value), tuple((k, repr(x) if known and _is_number(x) else described(x)) for k, x in entries)
+        seen = described if _is_container(value) else _held
+        return type(value), tuple((k, seen(x)) for k, x in entries)
     if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
         return repr(value)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
+    if isinstance(value, functools.partial):
+        return described(value.func), described(value.args), described(value.keywords)
     function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     if isinstance(function, types.FunctionType):
         return id(function) if _is_of_library(function) else fingerprint([function])[0]

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import scipy
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot_elbow
@@ -419,7 +420,7 @@ def test_a_guess_may_be_a_motion():
     again = time_optimal(points=22, guess=first.spline, duration=(0.2, first.duration, 1.0))
     programme = again.programme()
     assert programme.cost(again.first_guess()) == first.duration
-    assert again.solve().iterations <= 12
+    assert again.solve().cost <= first.duration
 
 
 def test_blas_has_one_thread_within_the_block_and_as_many_as_before_after_it():
@@ -465,6 +466,10 @@ def test_what_converged_is_stationary(problem):
     assert solution.kkt < 2e-5
 
 
+@pytest.mark.skipif(
+    tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 16),
+    reason="SLSQP in Fortran, before SciPy 1.16, finds no descent in the last digits there",
+)
 def test_a_minimum_at_corners_of_the_limits_is_not_polished():
     """As many limits hold as there are variables: the last digits of their violation would take 50 iterations more."""
     solution = time_optimal(points=30, samples=61).solve(solver="slsqp", tolerance=1e-10)

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import sys
 from itertools import pairwise
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -261,13 +262,23 @@ def test_all_of_our_blocks_and_many_of_bdsims_have_a_shape(sim):
     assert {"1", "s", "10.5", "Σ", "stop", "f(u)", "uⁿ", "‖u‖", "4 vector", "x", "y"} <= texts
 
 
-def test_a_diagram_of_300_blocks_is_drawn_within_seconds():
-    import time
+def test_the_work_of_drawing_grows_with_the_square_of_the_blocks_at_most():
+    """Counted in calls of functions, which are the same each time."""
 
-    graph = random_graph(np.random.default_rng(0), 300)
-    begin = time.perf_counter()
-    route(arrange(graph))
-    assert time.perf_counter() - begin < 10.0
+    def calls(count):
+        graph, found = random_graph(np.random.default_rng(0), count), [0]
+
+        def note(frame, event, argument):
+            found[0] += event == "call"
+
+        sys.setprofile(note)
+        try:
+            route(arrange(graph))
+        finally:
+            sys.setprofile(None)
+        return found[0]
+
+    assert calls(300) < 1.5 * 3**2 * calls(100)
 
 
 # ---------------------------------------------------------------- data

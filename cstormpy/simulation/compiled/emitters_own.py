@@ -62,6 +62,8 @@ def _by_method(
     kind = type(block)
     if name_of(kind) in REASONS:
         raise Untranslatable(why(kind))
+    if name_of(kind) == _FUNCTION and block.userdata is not None:
+        raise Untranslatable("keeps data between its calls (persistent=True)")
     equations, call, own = equations_of(block), _Call(u, x, whole), getattr(kind, name)
     rule = getattr(equations, name, None) or own
     numbers = equations.numbers if equations else {}

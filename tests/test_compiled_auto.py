@@ -81,9 +81,10 @@ def test_what_can_not_be_translated_is_said_once(monkeypatch, caplog):
     monkeypatch.setattr(automatic, "_WORTH", 0.0)
     sim = simulation("auto")
     bd = oscillator(sim)
-    odd = bd.FUNCTION(lambda x, memory: x, persistent=True, name="keeps a memory")
+    table = {"k": 2.0}
+    odd = bd.FUNCTION(lambda x: x if x > 0.0 else table["k"] * x, name="branches on a dict")
     bd.connect(bd.blocknames["place"], odd)
     out = sim.run(bd, T=2.0)
     sim.run(bd, T=2.0)
     assert out.status == "finished"
-    assert [("keeps a memory" in text) for text in caplog.messages].count(True) == 1
+    assert [("branches on a dict" in text) for text in caplog.messages].count(True) == 1

@@ -374,6 +374,8 @@ class Assembly:
             if equations and equations.fails and name == "output":
                 self.failing.append((self.failure, _truth(self._traced(b, equations.fails, u, x))))
         except Untraceable as error:
+            if name_of(kind) == "bdsim.blocks.functions.Function":
+                raise NotAssembled(f"{b.name}: {error}; numba may take it") from error
             self.ways.append((str(b.name), f"{name}: asked in Python, as it cannot be traced: {error}"))
             return self._in_python(b, own, u, x, found, whole)
         self.ways.append((str(b.name), f"{name}: traced"))

@@ -66,6 +66,8 @@ def _by_method(
     kind = type(block)
     if name_of(kind) in REASONS:
         raise Untranslatable(why(kind))
+    if name_of(kind) == _FUNCTION and block.userdata is not None:
+        raise Untranslatable("keeps data between its calls (persistent=True)")
     loads = [e.shared.get(("loads", id(slot))) for slot in block._inport_slots]
     equations, call, own = equations_of(block), _Call(u, x, whole, loads), getattr(kind, name)
     rule = getattr(equations, name, None) or own

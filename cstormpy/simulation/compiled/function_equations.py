@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph import Node
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.equations import guard, next_state, output
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import Untraceable
@@ -21,12 +23,25 @@ def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     if b.userdata is not None:
         raise Untraceable("it keeps data between its calls (persistent=True)")
     if not callable(b.func):
-        return [_called(b, each, u) for each in b.func]
-    found = _called(b, b.func, u)
+        return [_smooth(_called(b, each, u)) for each in b.func]
+    found = _smooth(_called(b, b.func, u))
     parts = list(found) if isinstance(found, (list, tuple)) else [found]
     if len(parts) != b.nout:
         raise Untraceable(f"it returns {len(parts)} values for {b.nout} outputs")
     return parts
+
+
+#: What jumps. Derivatives of a run note where a function does, which they find of one that is differenced only.
+_JUMPING = frozenset({"floor", "ceil", "trunc", "round", "sign", "mod", "fmod"})
+
+
+def _smooth(found: Any) -> Any:
+    """Return what a function has given, unless it may jump."""
+    parts = found if isinstance(found, (list, tuple)) else [found]
+    for node in alive([x for part in parts for x in np.asarray(symbols(part)).flat]):
+        if node.primitive.truth or node.primitive.name in _JUMPING:
+            raise Untraceable(f"it may jump, by {node}")
+    return found
 
 
 def _called(b: Any, function: Any, u: Signals) -> Any:

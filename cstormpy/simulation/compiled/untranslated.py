@@ -3,12 +3,13 @@
 All other blocks are translated by their equations (`equations`), in one of the three ways of `traced`: what cannot be
 written down is compiled by numba, if it is a FUNCTION, or asked in Python from inside of the compiled function, as
 IKINE, POW of a matrix with an exponent that is no whole number, NORM over several axes, singular values of a matrix of
-more than four columns, and FUNCTION with ``persistent=True``. Subsystems, DERIV, PID and PID_S among them, are
+more than four columns. Subsystems, DERIV, PID and PID_S among them, are
 translated by their parts; sinks compute nothing, and those that print or draw are called at each point of a run.
 
 Of blocks that are translated, these forms are not:
 
 - a signal of more than 64 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
+- FUNCTION with ``persistent=True``;
 - FUNCTION that cannot be traced and that numba does not compile (the message names the line);
 - PUSH with more than 64 pulses.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +26,6 @@ def deciding_in_graph(program: GraphProgram, known: frozenset[str]) -> frozenset
     """
     outputs = [*program.routine.outputs["out"], *program.routine.outputs["xd"]]
     nodes = alive(outputs)
-    borders = [border for border, _ in program.owned]
     reads: dict[int, frozenset[int]] = {}
     for node in nodes:
         reads[node.index] = frozenset().union(*(reads[a.index] for a in node.args if isinstance(a, Node)))
@@ -39,9 +37,7 @@ def deciding_in_graph(program: GraphProgram, known: frozenset[str]) -> frozenset
     jumping = {node.args[0].index for node in nodes if node.primitive is SELECT and not _only_bends(node, nodes)}
     found: set[int] = set()
     for node in nodes:
-        place = bisect.bisect_right(borders, node.index)
-        owner = program.owned[place][1] if place < len(borders) else ""
-        if owner in known:
+        if program.owner_of.get(node.index, "") in known:
             continue
         if node.primitive is SEARCH or (node.primitive.truth and (node.index in jumping or node.index not in bent)):
             found |= reads[node.index]

@@ -8,6 +8,7 @@ and n holds where functions stand that are no part of it.
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import functools
 import hashlib
@@ -74,14 +75,14 @@ class GraphProgram(Program):
     routine : Routine
     differenced : list of (str, str)
         Of which block what has derivatives by differences only.
-    owned : list of (int, str)
-        Up to which node of its graph those of a block stand.
+    owner_of : dict of int to str
+        The name of the block that has written a node of its graph down first.
     """
 
     text: str = ""
     routine: Any = None
     differenced: list[tuple[str, str]] = field(default_factory=list)
-    owned: list[tuple[int, str]] = field(default_factory=list)
+    owner_of: dict[int, str] = field(default_factory=dict)
 
     _machines: ClassVar[dict[str, Machine]] = {}
 
@@ -222,6 +223,7 @@ class Assembly:
         self.name = ""
         self.differenced: list[tuple[str, str]] = []
         self.owned: list[tuple[int, str]] = []
+        self.owner_of: dict[int, str] = {}
         self.failing: list[tuple[int, Any]] = []
 
     def program(self) -> GraphProgram:
@@ -278,7 +280,7 @@ class Assembly:
             text=text,
             routine=routine,
             differenced=self.differenced,
-            owned=self.owned,
+            owner_of=self.owner_of,
         )
 
     def _name_states(self) -> None:
@@ -367,7 +369,7 @@ class Assembly:
                 result = self._traced(b, rule, u, x)
             if not whole and (not isinstance(result, (list, tuple)) or len(result) != b.nout):
                 raise Untraceable(f"it does not return a list of {b.nout} values")
-            values = [_signal(value) for value in ([result] if whole else result)]
+            values = [_signal(value) for value in ([np.ravel(symbols(result))] if whole else result)]
             shapes = [np.shape(v) for v in values]
             if shapes != [np.shape(v) for v in found]:
                 raise Untraceable(f"it gives the shapes {shapes} for {[np.shape(v) for v in found]}")
@@ -468,7 +470,7 @@ class Assembly:
             given = iter(values)
             signals = [next(given) if k else None for k in known]
             result = method(b, t, signals, next(given) if x is not None else None)
-            return [np.asarray(result)] if whole else list(result)
+            return [np.ravel(result)] if whole else list(result)
 
         given = [*(v for v in u if v is not None), *([] if x is None else [x])]
         return self._python_call(ask, given, samples, found, f"method {method.__name__}")
@@ -582,7 +584,13 @@ class Assembly:
             reader = functools.partial(_array_of, owner, places, equations.numbers if equations else {})
             self.numbers.floats.keep(reader(), reader, np.asarray)
         renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
-        self.out, self.rates, conditions = _renamed([self.out, self.rates, conditions], renamed)
+        made = dict[int, Any](renamed)
+        borders, owners = [border for border, _ in self.owned], [name for _, name in self.owned]
+        self.out, self.rates, conditions = _renamed([self.out, self.rates, conditions], made)
+        for before, node in made.items():
+            place = bisect.bisect_right(borders, before)
+            if isinstance(node, Node) and place < len(owners):
+                self.owner_of[node.index] = owners[place]
         self.failing = [(number, condition) for (number, _), condition in zip(self.failing, conditions, strict=True)]
 
 

@@ -228,8 +228,8 @@ def _output(x: Any) -> Any:
 
 
 def _renamed(lists: list[list[Any]], renamed: dict[int, Node]) -> list[list[Any]]:
-    """Return outputs of which some inputs are others of the same graph."""
-    made: dict[int, Any] = dict(renamed)
+    """Return outputs of which some inputs are others of the same graph; `renamed` gets what all nodes have become."""
+    made = renamed
     for node in alive([x for one in lists for x in one]):
         if node.index not in made:
             args = tuple(made[a.index] if isinstance(a, Node) else a for a in node.args)

@@ -318,14 +318,21 @@ def remember(v, data):
     [
         (lambda bd: Wrong(bd=bd, name="wrong"), r"wrong: output 0 is 1\.0 at the start, but 1\.5 compiled"),
         (lambda bd: bd.FUNCTION(remember, persistent=True, name="memory"), "memory: keeps data between its calls"),
-        (lambda bd: bd.FUNCTION(lambda v: eval("v"), name="dark"), "dark: numba does not compile its function"),
-        (lambda bd: bd.FUNCTION(Scale(2.0).of, name="bound"), "bound: its function is a method, not a plain function"),
     ],
 )
 def test_what_can_not_be_translated_is_named(make, says):
     sim = simulation()
     with pytest.raises(NotTranslated, match=says):
         sim.run(behind_a_state(sim, make), T=0.1)
+
+
+@pytest.mark.parametrize("function", [lambda v: eval("v"), Scale(2.0).of])
+def test_functions_that_numba_does_not_take_are_traced(function):
+    found = []
+    for engine in ("compiled", "interpreted"):
+        sim = simulation(engine)
+        found.append(sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(function)), T=0.1).x[-1])
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-12)
 
 
 def test_all_reasons_are_given():

@@ -36,7 +36,7 @@ from cstormpy.simulation.compiled.emitter import WIDEST
 from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.opaque_laws import _asked as _asked_law
-from cstormpy.simulation.compiled.opaque_laws import _fails, _fails_with_torques, laws_of
+from cstormpy.simulation.compiled.opaque_laws import _fails, _fails_with_torques, is_needed, laws_of
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.python_calls import PythonCall, change_of
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
@@ -413,9 +413,10 @@ class Assembly:
             twins = self.twins[id(b)] = Twins(self.graph)
             twins.places = self.places
             laws = laws_of(b)
-            for law in laws.laws.values() if laws is not None else ():
-                self.numbers.conditions.append((functools.partial(_is_ready, law), law.ready))
-                if not law.ready:  # it finds something first; the run then asks the controller itself
+            for k, law in enumerate(laws.laws.values() if laws is not None else ()):
+                needed = functools.partial(is_needed, laws, k)
+                self.numbers.conditions.append((needed, needed()))
+                if not needed():  # it finds something first; the run then asks the controller itself
                     twins.instead[id(law)] = {"__call__": _fails_with_torques, "left": _fails}
         self.places.owner = b
         return twins
@@ -572,7 +573,10 @@ class Assembly:
         conditions = [condition for _, condition in self.failing]
         nodes = alive([*self.out, *self.rates, *conditions])
         groups: dict[int, list[int]] = {}
-        for k in sorted({*numbers_used(nodes), *self.always}):
+        # all numbers of a mechanism that is asked count as read, even where nothing depends on them, as a planar one
+        # does not on the gravity across its plane
+        asked = (k for k, place in enumerate(self.places) if place.of_mechanism)
+        for k in sorted({*numbers_used(nodes), *self.always, *asked}):
             groups.setdefault(id(self.places.owners[k]), []).append(k)
         begins, count = self.begins, 0
         for mine in groups.values():
@@ -605,10 +609,6 @@ class _Places(list[Place]):
     def append(self, place: Place) -> None:
         super().append(place)
         self.owners.append(self.owner)
-
-
-def _is_ready(law: Any) -> bool:
-    return bool(law.ready)
 
 
 def _array_of(owner: Any, places: list[Place], readers: Any) -> Array:

@@ -20,6 +20,18 @@ __all__: list[str] = []
 
 Signals = list[Any]
 
+# linear algebra ---------------------------------------------------------------------------------------
+
+
+def _order_and_axis(b: Any) -> frozenset[tuple[str, Any]]:
+    return frozenset(b.args.items())
+
+
+@output("bdsim.blocks.linalg.Norm", known=_order_and_axis)
+def _norm(b: Any, t: Any, u: Signals, x: Any) -> Signals:
+    return [np.linalg.norm(u[0], **dict(b.known))]  # which norm it is is no parameter
+
+
 # sources ----------------------------------------------------------------------------------------------
 
 own_method("bdsim.blocks.sources.Constant", numbers=("value",))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from cstormpy.simulation.compiled.emitters_functions import user_call
 from cstormpy.simulation.compiled.registry import Value
 from cstormpy.simulation.compiled.traced import untraceable
 
-__all__ = ["OpaqueLaws", "laws_of", "unready", "untraced"]
+__all__ = ["OpaqueLaws", "is_needed", "laws_of", "unready", "untraced"]
 
 Values = list[Value]
 
@@ -63,10 +64,15 @@ def unready(e: Emitter, block: Any) -> OpaqueLaws:
     made, laws = OpaqueLaws(), laws_of(block)
     if laws is None:
         return made
-    for law in laws.laws.values():
-        if not e.depends(lambda law=law: law.ready):  # type: ignore[misc]
+    for k, law in enumerate(laws.laws.values()):
+        if not e.depends(partial(is_needed, laws, k)):
             made.methods[id(law)] = {"__call__": _fails_with_torques, "left": _fails}
     return made
+
+
+def is_needed(laws: Any, k: int) -> bool:
+    """Tell whether a law is to be written down: it has found what it needs, or is the active one, and finds it now."""
+    return bool(list(laws.laws.values())[k].ready or laws.active == k)
 
 
 def _fails(twin: Any, t: Any, *_: Any, **__: Any) -> float:

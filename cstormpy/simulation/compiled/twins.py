@@ -65,6 +65,11 @@ class Place:
         """How many numbers stand there."""
         return max(1, -self.index)
 
+    @property
+    def of_mechanism(self) -> bool:
+        """Whether it is one of the numbers of a mechanism."""
+        return any(isinstance(step, _Table) for step in self.path)
+
 
 Path = tuple[Any, ...]
 
@@ -427,7 +432,7 @@ def described(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     if isinstance(value, functools.partial):
-        return described(value.func), described(value.args), described(value.keywords)
+        return described(value.func), [*map(_held, value.args)], {k: _held(x) for k, x in value.keywords.items()}
     function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     if isinstance(function, types.FunctionType):
         return id(function) if _is_of_library(function) else fingerprint([function])[0]

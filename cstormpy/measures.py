@@ -221,10 +221,11 @@ def _way(t: ArrayLike, y: ArrayLike, start: float | None, final: float | None) -
     time, value = _samples(t, y)
     begin = float(value[0]) if start is None else real_number(start, "start")
     end = float(value[-1]) if final is None else real_number(final, "final")
-    way = end - begin
-    if not (way and math.isfinite(way)):
+    size = max(float(np.abs(value).max()), abs(begin), abs(end)) or 1.0  # differences of the largest numbers overflow
+    way = end / size - begin / size
+    if not way:
         raise InvalidValue(f"final: a response goes from one value to another, got {begin:g} for both")
-    return time, (value - begin) / way
+    return time, (value / size - begin / size) / way
 
 
 def _first(time: Array, way: Array, level: float) -> float:

@@ -42,7 +42,7 @@ from cstormpy.simulation.compiled.python_calls import PythonCall, change_of
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, untraceable
-from cstormpy.simulation.compiled.twins import Changed, Place, Readers, Structure, Twins, moved, numbers, numbers_used
+from cstormpy.simulation.compiled.twins import Changed, Place, Readers, Reading, Structure, Twins, moved, numbers_used
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 from cstormpy.simulation.diagram import Diagram
 
@@ -585,7 +585,7 @@ class Assembly:
                 count += self.places[k].count
             owner, places = self.places.owners[mine[0]], [self.places[k] for k in mine]
             equations = equations_of(owner)
-            reader = functools.partial(_array_of, owner, places, equations.numbers if equations else {})
+            reader = Reading(owner, places, equations.numbers if equations else {})
             self.numbers.floats.keep(reader(), reader, np.asarray)
         renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
         made = dict[int, Any](renamed)
@@ -609,10 +609,6 @@ class _Places(list[Place]):
     def append(self, place: Place) -> None:
         super().append(place)
         self.owners.append(self.owner)
-
-
-def _array_of(owner: Any, places: list[Place], readers: Any) -> Array:
-    return np.array(numbers(owner, places, readers))
 
 
 def _truth(value: Any) -> Any:

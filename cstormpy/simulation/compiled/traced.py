@@ -29,7 +29,7 @@ from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import Emitter, named
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.twins import Changed, Readers, Structure, Twins, moved, numbers, numbers_used
+from cstormpy.simulation.compiled.twins import Changed, Readers, Reading, Structure, Twins, moved, numbers_used
 
 __all__ = ["Untraceable", "traced", "untraceable"]
 
@@ -79,7 +79,7 @@ def traced(
         raise Untraceable("it gives something else each time that it is asked")
     e.depends(Structure(read(), trace.twins, readers, [function]).holds)
     addresses = e.integers(lambda: trace.addresses)
-    table = e.numbers(lambda: numbers(read(), trace.used, readers))
+    table = e.numbers(Reading(read(), trace.used, readers))
     stored = e.store(list(given), e.scratch(trace.size))
     out = e.scratch(trace.count)
     filled = f"w[{out}:{out + trace.count}]"

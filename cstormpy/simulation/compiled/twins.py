@@ -10,6 +10,7 @@ code of its functions) shapes what is written down; `Structure` tells it apart.
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
@@ -29,7 +31,7 @@ from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.emitters_functions import fingerprint
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
-__all__ = ["Changed", "Place", "Readers", "Structure", "Twins", "described", "moved", "numbers", "numbers_used"]
+__all__ = ["Changed", "Place", "Readers", "Reading", "Structure", "Twins", "described", "moved", "numbers_used"]
 
 #: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
 _LARGEST = 256
@@ -167,6 +169,11 @@ class Twins:
         self.places.append(Place(path, index))
         return self.graph.input("all", len(self.places) - 1, ordinary=ordinary)
 
+    @property
+    def mechanisms(self) -> list[Path]:
+        """The paths to the mechanisms that were asked."""
+        return [path for path, _ in self._forms]
+
     def fits(self, owner: Any) -> bool:
         """Tell whether what was written down holds for an object too, with other numbers."""
         return all(form.fits(_at(owner, path, {})) for path, form in self._forms)
@@ -274,17 +281,55 @@ def _at(owner: Any, path: Path, readers: Readers) -> Any:
     return owner
 
 
-def numbers(owner: Any, places: Sequence[Place], readers: Readers | None = None) -> list[float]:
-    """Return the numbers of an object as they are now."""
-    found: list[float] = []
-    for path, group in groupby(places, lambda place: place.path):
-        value = np.ravel(_at(owner, path, readers or {}))
-        for place in group:
-            if place.index < 0:
-                found += value.tolist()
+class Reading:
+    """The numbers of an object, read anew each time that it is called.
+
+    Parameters
+    ----------
+    owner : object
+    places : sequence of Place
+    readers : mapping, optional
+    """
+
+    def __init__(self, owner: Any, places: Sequence[Place], readers: Readers | None = None) -> None:
+        self._owner, self._readers = owner, dict(readers or {})
+        self._groups = [(path, [p.index for p in group]) for path, group in groupby(places, lambda p: p.path)]
+        self._plan()
+
+    def _plan(self) -> None:
+        """Note where the numbers are held now."""
+        plain = [path for path, _ in self._groups if not (len(path) == 1 and path[0] in self._readers)]
+        tables = {path for path in plain if isinstance(path[-1], _Table)}
+        self._links = _Links(self._owner, {path[:-1] for path in plain})
+        self._steps: list[tuple[Any, Any, list[int]]] = []
+        for path, indices in self._groups:
+            holder = _at(self._owner, path[:-1], {})
+            if path in tables:
+                self._steps.append((holder, path[-1], indices))
+            elif path not in plain:
+                self._steps.append((self._readers[path[0]], None, indices))
             else:
-                found.append(float(value[place.index]))
-    return found
+                inside = holder if isinstance(holder, (list, tuple, dict)) else vars(holder)
+                self._steps.append((inside, path[-1], indices))
+
+    def __call__(self) -> NDArray[np.float64]:
+        """Return them as an array."""
+        if not self._links.hold():
+            self._plan()
+        found: list[float] = []
+        for holder, step, indices in self._steps:
+            if step is None:
+                value = _as_parameter(holder(self._owner))
+            elif step.__class__ is _Table:
+                value = getattr(tables_of(holder), step.name)
+            else:
+                value = holder[step]
+            if value.__class__ is float:
+                found.append(value)
+                continue
+            flat = np.ravel(value)
+            found += flat.tolist() if indices[0] < 0 else flat[indices].tolist()
+        return np.array(found, dtype=np.float64)
 
 
 def numbers_used(nodes: Iterable[Node]) -> list[int]:
@@ -348,16 +393,54 @@ class Structure:
             if path != () or name not in self._readers:
                 groups.setdefault(path, []).append(name)
         self._groups = [_Seen(path, _at(owner, path, {}), names) for path, names in groups.items()]
+        self._mechanisms = twins.mechanisms
+        self._look_closely()
 
     def holds(self) -> bool:
-        """Tell whether all of that is still as it was."""
-        owner = self._owner
-        return (
-            all(group.holds(_at(owner, group.path, {})) for group in self._groups)
-            and all(described(_at(owner, (k,), self._readers)) == seen for k, seen in self._read.items())
-            and all(described(rule) == seen for rule, seen in self._rules)
-            and self._fits(owner)
+        """Tell whether all of that is still as it was: at a glance, or else by looking closely."""
+        if not (self._links.hold() and all(glance.holds() for glance in self._glances)):
+            owner = self._owner
+            if not (all(group.holds(_at(owner, group.path, {})) for group in self._groups) and self._fits(owner)):
+                return False
+            self._look_closely()
+        return all(described(_at(self._owner, (k,), self._readers)) == seen for k, seen in self._read.items()) and all(
+            described(rule) == seen for rule, seen in self._rules
         )
+
+    def _look_closely(self) -> None:
+        """Note what is to be the same object as now for nothing to have changed."""
+        owner = self._owner
+        self._links = _Links(owner, [*(group.path for group in self._groups), *self._mechanisms])
+        self._glances = [_Glance(_at(owner, group.path, {}), group) for group in self._groups]
+
+
+class _Links:
+    """The steps of some paths from an object, each with what stands at its end.
+
+    Attributes
+    ----------
+    ends : dict of path to (mapping or sequence, key)
+        What holds the last step of each path.
+    """
+
+    def __init__(self, owner: Any, paths: Iterable[Path]) -> None:
+        self._links: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        self.ends: dict[Path, tuple[Any, Any]] = {}
+        for path in paths:
+            value = owner
+            for step in path:
+                holder = value if isinstance(value, (list, tuple, dict)) else vars(value)
+                value = holder[step]
+                self._links[id(holder), step] = (holder, step, value)
+                self.ends[path] = holder, step
+        self._all = list(self._links.values())
+
+    def hold(self) -> bool:
+        """Tell whether the same objects stand there."""
+        try:
+            return all(holder[step] is value for holder, step, value in self._all)
+        except LookupError:
+            return False
 
 
 _NOWHERE = object()
@@ -367,34 +450,88 @@ class _Seen:
     """Some attributes of one object, as they were."""
 
     def __init__(self, path: Path, holder: Any, names: Iterable[str]) -> None:
-        self.path, self._kind, held = path, type(holder), vars(holder)
-        names = [name for name in names if name not in getattr(self._kind, "choices", ())]
-        #: Name, value, whether the value being the same says all, and what is seen of it.
-        own = [(name, held[name]) for name in names if name in held]
-        self._own = [(name, value, _stays(value), described(value)) for name, value in own]
-        found = [(name, _of_class(self._kind, name)) for name in names if name not in held]
-        self._of_class = [(name, value, _stays(value), described(value)) for name, value in found]
+        self.path, self.kind, held = path, type(holder), vars(holder)
+        unseen = {"__class__", "__dict__", *getattr(self.kind, "choices", ())}
+        names = [name for name in names if name not in unseen]
+        #: Name and what is seen of it.
+        self.own = [(name, described(held[name])) for name in names if name in held]
+        self.of_class = [(name, described(_of_class(self.kind, name))) for name in names if name not in held]
 
     def holds(self, holder: Any) -> bool:
-        kind = self._kind
-        if type(holder) is not kind:
+        """Tell whether they are as they were."""
+        if type(holder) is not self.kind:
             return False
         held = vars(holder)
-        for name, was, stays, seen in self._own:
-            now = held.get(name, _NOWHERE)
-            if not (stays and now is was) and (now is _NOWHERE or described(now) != seen):
+        if any(name not in held or described(held[name]) != seen for name, seen in self.own):
+            return False
+        return all(name not in held and described(_of_class(self.kind, name)) == seen for name, seen in self.of_class)
+
+
+class _Glance:
+    """Attributes of one object, of which most are as they were if they are the same objects."""
+
+    def __init__(self, holder: Any, seen: _Seen) -> None:
+        self._holder, self._kind, self._held = holder, type(holder), vars(holder)
+        held = self._held
+        names = [name for name, _ in seen.own if type(held[name]) is not float]
+        self._same = [(name, held[name]) for name in names if _stays(held[name])]
+        self._floats = [name for name, _ in seen.own if type(held[name]) is float]
+        loose = [(name, held[name], what) for name, what in seen.own if not _stays(held[name])]
+        #: Lists and mappings with what they hold, and what has to be described.
+        self._lists = [(name, value, _entries_of(value)) for name, value, _ in loose if _holds_what_stays(value)]
+        self._loose = [(name, what) for name, value, what in loose if not _holds_what_stays(value)]
+        kind = self._kind
+        of_class = [(name, getattr(kind, name, None), what) for name, what in seen.of_class]
+        same = {name for name, value, _ in of_class if _stays(value) and getattr(kind, name, None) is value}
+        self._class = [(name, value) for name, value, _ in of_class if name in same]
+        self._loose_of_class = [(name, what) for name, _, what in of_class if name not in same]
+
+    def holds(self) -> bool:
+        """Tell whether a glance says that nothing has changed."""
+        held, kind = self._held, self._kind
+        if type(self._holder) is not kind or vars(self._holder) is not held:
+            return False
+        for name, value in self._same:
+            if held.get(name, _NOWHERE) is not value:
                 return False
-        for name, was, stays, seen in self._of_class:
-            if name in held:
+        for name in self._floats:
+            if type(held.get(name)) is not float:
                 return False
-            now = _of_class(kind, name)
-            if not (stays and now is was) and described(now) != seen:
+        for name, value in self._class:
+            if name in held or getattr(kind, name, None) is not value:
                 return False
-        return True
+        for name, value, entries in self._lists:
+            if held.get(name) is not value or not _are_same(_entries_of(value), entries):
+                return False
+        for name, what in self._loose:
+            if name not in held or described(held[name]) != what:
+                return False
+        return all(name not in held and described(_of_class(kind, name)) == what for name, what in self._loose_of_class)
+
+
+def _entries_of(value: Any) -> list[Any]:
+    """Return all that lists and mappings hold, those in one another too, with how much each holds."""
+    found: list[Any] = []
+    for entry in [*value, *value.values()] if isinstance(value, dict) else value:
+        if type(entry) in (list, tuple, dict):
+            found += [type(entry), len(entry), *_entries_of(entry)]
+        else:
+            found.append(entry)
+    return found
+
+
+def _are_same(now: list[Any], before: list[Any]) -> bool:
+    return len(now) == len(before) and all(map(operator.is_, now, before))
+
+
+def _holds_what_stays(value: Any) -> bool:
+    return type(value) in (list, tuple, dict) and all(map(_stays, _entries_of(value)))
 
 
 def _stays(value: Any) -> bool:
     """Tell whether nothing that is seen of a value can change as long as it is the same object."""
+    if type(value) is tuple:
+        return all(map(_stays, value))
     if isinstance(value, (list, tuple, dict, functools.partial)):
         return False
     if isinstance(value, np.ndarray):

@@ -12,7 +12,7 @@ from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
 from cstormpy.mechanism import library
 from cstormpy.simulation.compiled.equations import equations_of
-from cstormpy.simulation.compiled.twins import Twins, numbers
+from cstormpy.simulation.compiled.twins import Reading, Twins
 from cstormpy.trajectory import BSpline
 
 ACROBOT = library.acrobot().with_parameters({"forearm.mass": 1.3, "elbow.damping": 0.1})
@@ -133,7 +133,7 @@ def written(block, method, t, u, x):
     assert twins.fits(block)
     values["all"] = []
     for k, place in enumerate(twins.places):
-        now = numbers(block, [place])
+        now = Reading(block, [place])().tolist()
         values["all"].append(now[0])
         values[f"all[{k}]"] = now
     return found, values

@@ -41,7 +41,7 @@ from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.mechanism import library
 from cstormpy.simulation.compiled.traced import _renamed
-from cstormpy.simulation.compiled.twins import Twins, moved, numbers, numbers_used
+from cstormpy.simulation.compiled.twins import Reading, Twins, moved, numbers_used
 from cstormpy.trajectory import BSpline
 
 ACROBOT, ARM = library.acrobot(), library.planar_2r()
@@ -134,7 +134,7 @@ class Written:
         self.function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)(self.machine.address("w_one"))
 
     def __call__(self, owner, x, dx=None, dp=None):
-        p = np.array(numbers(owner, self.places))
+        p = Reading(owner, self.places)()
         arrays = [p, np.zeros_like(p) if dp is None else dp, x, np.zeros(5) if dx is None else dx]
         arrays += [np.zeros(self.count), np.zeros(self.count)]
         status = self.function(*(np.ascontiguousarray(a).ctypes.data for a in arrays))

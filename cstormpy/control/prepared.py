@@ -55,7 +55,7 @@ class HybridDynamics:
     >>> from cstormpy.mechanism import library
     >>> ask = HybridDynamics(library.acrobot(), ("elbow",))
     >>> ask(np.array([-1.5, 0.0]), np.zeros(2), np.array([0.0, 50.0])).round(3).tolist()
-    [-29.592, 36.918]
+    [-25.356, 8.115]
     """
 
     def __init__(self, mech: Mechanism, active: tuple[str, ...]) -> None:

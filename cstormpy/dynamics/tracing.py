@@ -43,10 +43,14 @@ class TooLarge(InvalidValue):
     """A mechanism has so many joints that writing down what it computes would take seconds."""
 
     @classmethod
-    def refuse(cls, N: NDArray[np.int64], sensitivities: bool = False) -> None:
-        """Raise it for a mechanism that has more joints than a straight line of one sample pays for."""
-        joints, most = int(N[at.N_COUNT]), LARGEST["one", sensitivities]
-        if joints > most:
+    def refuse(cls, tables: Tables, sensitivities: bool = False) -> None:
+        """Raise it for a mechanism that has more joints than a straight line of one sample pays for.
+
+        Only where its numbers are symbols, as in what is traced of a diagram: who asks a mechanism of numbers is given
+        what it takes.
+        """
+        joints, most = int(tables.N[at.N_COUNT]), LARGEST["one", sensitivities]
+        if joints > most and tables.T.dtype == object:
             what = "its sensitivities are" if sensitivities else "it is"
             raise cls(f"mechanism: has {joints} joints, and {what} written down for at most {most}")
 
@@ -175,7 +179,7 @@ def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs
     ------
     TooLarge
     """
-    TooLarge.refuse(tables.N, question.sensitivities)
+    TooLarge.refuse(tables, question.sensitivities)
     given = {name: row[0] for name, row in zip(("q", "qd", "u"), samples.rows.values(), strict=True)}
     if len(samples.wrench):
         given["wrench"] = samples.wrench[0]
@@ -194,7 +198,7 @@ def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> 
     ------
     TooLarge
     """
-    TooLarge.refuse(tables.N)
+    TooLarge.refuse(tables)
     entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
 
 

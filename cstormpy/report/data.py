@@ -260,7 +260,8 @@ def _quaternions(R: Array) -> Array:
     """Return unit quaternions (w, x, y, z) of rotations (N, 3, 3), each on the side of the one before it."""
     from scipy.spatial.transform import Rotation
 
-    q = np.roll(Rotation.from_matrix(R).as_quat(), 1, axis=1)
+    # a copy, as old versions of SciPy take no array that cannot be written to
+    q = np.roll(Rotation.from_matrix(np.array(R)).as_quat(), 1, axis=1)
     flips = np.einsum("ij,ij->i", q[1:], q[:-1]) < 0.0
     q[1:] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
     return np.asarray(q)

@@ -146,7 +146,8 @@ def test_log_finds_axis_and_angle(phi):
 @pytest.mark.parametrize("axis", AXES + [-axis for axis in AXES])
 def test_log_so3_of_half_a_turn(axis):
     got = lie.log_so3(lie.nearest_rotation(2 * np.outer(axis, axis) - np.eye(3)))
-    assert got[np.abs(got).argmax()] > 0
+    largest = np.abs(got) >= np.abs(got).max() * (1 - 8 * EPS)  # of entries alike to rounding any may be the largest
+    assert got[largest].max() > 0
     assert np.abs(got - np.sign(got @ axis) * np.pi * axis).max() <= 4 * np.pi * EPS
 
 

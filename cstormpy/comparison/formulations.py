@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.comparison import formulation_figure, formulation_table
+from cstormpy.dynamics.tracing import of_any_size
 from cstormpy.errors import InvalidValue
 from cstormpy.formulations.counting import counted
 from cstormpy.formulations.registry import METHODS, PROBLEMS, Method
@@ -337,7 +338,8 @@ def line_operations(mech: Mechanism, problem: str) -> dict[str, int]:
     """Return how many operations the kernels write down for a problem, the numbers of the mechanism being constants."""
     nodes = Graph().inputs("x", mech.n * len(arguments(problem, 1)))
     state = [symbols(nodes[k : k + mech.n]) for k in range(0, len(nodes), mech.n)]
-    answer = kernels(mech, problem)(*state)
+    with of_any_size():
+        answer = kernels(mech, problem)(*state)
     parts = answer if isinstance(answer, tuple) else (answer,)
     done = [node.primitive.name for node in alive(x for part in parts for x in np.ravel(np.asarray(part)))]
     return {

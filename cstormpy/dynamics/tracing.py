@@ -6,7 +6,9 @@ stay inputs, so that another mass or length needs no new code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +34,33 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.mechanism.tables import Tables
 
-__all__ = ["LARGEST", "Question", "TooLarge", "answer_symbols", "hybrid_routine", "hybrid_values", "run_on_symbols"]
+__all__ = [
+    "LARGEST",
+    "Question",
+    "TooLarge",
+    "answer_symbols",
+    "hybrid_routine",
+    "hybrid_values",
+    "of_any_size",
+    "run_on_symbols",
+]
 
 #: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
 #: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
 LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
+
+
+_any_size: ContextVar[bool] = ContextVar("_any_size", default=False)
+
+
+@contextmanager
+def of_any_size() -> Iterator[None]:
+    """Have mechanisms of any size written down within the ``with`` block, however long that takes."""
+    before = _any_size.set(True)
+    try:
+        yield
+    finally:
+        _any_size.reset(before)
 
 
 class TooLarge(InvalidValue):
@@ -44,13 +68,9 @@ class TooLarge(InvalidValue):
 
     @classmethod
     def refuse(cls, tables: Tables, sensitivities: bool = False) -> None:
-        """Raise it for a mechanism that has more joints than a straight line of one sample pays for.
-
-        Only where its numbers are symbols, as in what is traced of a diagram: who asks a mechanism of numbers is given
-        what it takes.
-        """
+        """Raise it for a mechanism that has more joints than a straight line of one sample pays for."""
         joints, most = int(tables.N[at.N_COUNT]), LARGEST["one", sensitivities]
-        if joints > most and tables.T.dtype == object:
+        if joints > most and not _any_size.get():
             what = "its sensitivities are" if sensitivities else "it is"
             raise cls(f"mechanism: has {joints} joints, and {what} written down for at most {most}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cstormpy.errors import InvalidType
 from cstormpy.graph.nodes import Graph, Node
 from cstormpy.graph.primitives import Primitive
 
@@ -36,12 +37,12 @@ def external(
     count : int
         How many numbers it finds.
     along : function, optional
-        Its derivatives; without them it has none, and to ask for them is an error.
+        Its derivatives along a direction; of a function that is such a derivative itself there are none.
     """
 
     def code(e: Any, *values: str) -> str:
         if e.lanes != 1:
-            raise NotImplementedError("a call has no form for lanes")
+            raise InvalidType("a function that is called finds the numbers of one sample, not of lanes")
         room = e.new(f"alloca double, i64 {len(given) + count}, align 8")
         for k, value in enumerate(values):
             e.lines.append(f"  store double {value}, ptr {e.address(room, k)}, align 8")
@@ -62,7 +63,7 @@ def external(
         if all(not isinstance(r, Node) and r == 0.0 for r in rates):
             return [0.0] * count
         if along is None:
-            raise NotImplementedError("a call without a derivative")
+            raise InvalidType("a derivative that is found by a call has no further derivative")
         return along(node.args, rates)
 
     call = Primitive(f"call {place} {failure}", len(given), _unknown, text, code, _unknown, along=changes)

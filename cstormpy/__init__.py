@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import library as library
     from cstormpy.simulation import Simulation as Simulation
     from cstormpy.simulation.sweep import Sweep as Sweep
+    from cstormpy.simulation.tableaus import Tableau as Tableau
     from cstormpy.trajectory import BSpline as BSpline
     from cstormpy.trajectory import ControlPointMap as ControlPointMap
     from cstormpy.trajectory import EndConditions as EndConditions
@@ -88,6 +89,7 @@ _HOMES = {
     "FileReadError": "errors",
     "FileWriteError": "errors",
     "Fixed": "mechanism",
+    "Free": "mechanism",
     "InvalidType": "errors",
     "InvalidValue": "errors",
     "Joint": "mechanism",
@@ -103,9 +105,9 @@ _HOMES = {
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",
-    "Sweep": "simulation.sweep",
-    "Free": "mechanism",
     "Spherical": "mechanism",
+    "Sweep": "simulation.sweep",
+    "Tableau": "simulation.tableaus",
     "Translational": "mechanism",
     "Universal": "mechanism",
     "UnknownName": "errors",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from bdsim.components import Block
 
 __all__ = ["Crossing", "can_locate"]
@@ -35,6 +36,9 @@ class Crossing:
         Whether the quantity needs the signals of the diagram; evaluating them costs as much as a stage of a step.
     direction : {-1, 0, 1}
         Which crossings count: those that fall, all, or those that rise.
+    of_states : bool
+        Whether the quantity is one of the time and the block's continuous states, quantity(t, x); the action too, and
+        what it does to the array x is the new state.
     asked : callable, optional
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
@@ -46,25 +50,31 @@ class Crossing:
         self,
         block: Block,
         simstate: Any,
-        quantity: Callable[[float, Sequence[Any]], float],
-        action: Callable[[float], None] | None = None,
+        quantity: Callable[[float, Any], float],
+        action: Callable[..., None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
         asked: Callable[[], bool] | None = None,
+        of_states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction = direction
-        self.quantity, self.asked = quantity, asked
+        self.quantity, self.asked, self.of_states = quantity, asked, of_states
         self._simstate, self._action, self._signals = simstate, action, signals
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
         """Return the quantity at a point of the run."""
+        if self.of_states:
+            part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
+            return float(self.quantity(t, np.asarray(y[part])))
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
         return float(self.quantity(t, self.block.inport_values))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""
-        if self._action is not None:
+        if self.of_states and self._action is not None:
+            self._action(t, state_map[self.block])
+        elif self._action is not None:
             self._action(t)

@@ -120,8 +120,10 @@ class Spherical(Joint):
         J = _right_jacobian_rate(np.asarray(q)[..., -3:], np.asarray(qd)[..., -3:])
         return np.concatenate([J, _cross(self.point) @ J], axis=-2)
 
-    def recentred(self, q: ArrayLike, qd: ArrayLike) -> tuple[Array, Array]:
-        """Return q and q̇ (dof,) of the same motion whose rotation vector is at most π long.
+    def recentred(self, q: ArrayLike, qd: ArrayLike, longest: float = np.pi) -> tuple[Array, Array]:
+        """Return q and q̇ (dof,) of the same motion, where the rotation vector is longer than π, by a shorter one.
+
+        With another bound than π a vector about as long is exchanged for its opposite number, too.
 
         >>> q, qd = Spherical().recentred([0.0, 0.0, 4.0], [0.0, 0.0, 1.0])
         >>> q.round(4).tolist(), qd.round(12).tolist()
@@ -129,8 +131,8 @@ class Spherical(Joint):
         """
         q, qd = np.array(q, dtype=np.float64), np.array(qd, dtype=np.float64)
         phi, angle = q[-3:], float(np.linalg.norm(q[-3:]))
-        if angle > np.pi:
-            short = phi * (1.0 - 2.0 * np.pi * np.ceil((angle - np.pi) / (2.0 * np.pi)) / angle)
+        if angle > longest:
+            short = phi * (1.0 - 2.0 * np.pi * np.ceil((angle - longest) / (2.0 * np.pi)) / angle)
             qd[-3:] = np.linalg.solve(_right_jacobian(short), _right_jacobian(phi) @ qd[-3:])
             q[-3:] = short
         return q, qd

@@ -392,6 +392,44 @@ class Questions:
 
         return hybrid_sensitivity(self._self, q, qd, tau, wrench, base, threads, to_base, drive="forward", name="tau")
 
+    def regressor(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseLike = None, threads: int | None = 1
+    ) -> Array:
+        """Return the inertial regressor Y, (n, 10 n_links) or (N, n, 10 n_links), of a motion of all joints.
+
+        The inverse dynamics is linear in the inertial numbers π of the links: without armature, damping, friction,
+        springs and wrenches it is Y π, with π = `inertial_numbers`. The ten columns of a link, in the order of
+        `links`, belong to its mass m; its first moments m c (x, y, z); and its inertia I about the *origin of the
+        link's frame* (xx, xy, xz, yy, yz, zz), all in the axes of that frame, where I = `inertia` + m (c·c 1 − c cᵀ).
+
+        Parameters
+        ----------
+        q, qd, qdd : array_like, (n,) or (N, n)
+            Position, rate and acceleration of every joint, whatever the drive.
+        base, threads
+            See `Questions`.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.planar_2r()
+        >>> Y = mech.regressor([0.3, 1.2], [0.5, -1.0], [2.0, 0.1])
+        >>> Y.shape
+        (2, 20)
+        >>> np.allclose(Y @ mech.inertial_numbers, mech.inverse_dynamics([0.3, 1.2], [0.5, -1.0], [2.0, 0.1]))
+        True
+        """
+        from cstormpy.dynamics.regressor import regressor
+
+        return regressor(self._self, q, qd, qdd, base, threads)
+
+    @property
+    def inertial_numbers(self) -> Array:
+        """The inertial numbers π of all links, (10 n_links,), in the order of the columns of `regressor`."""
+        from cstormpy.dynamics.regressor import inertial_numbers
+
+        return inertial_numbers(self._self)
+
     def bias(
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:

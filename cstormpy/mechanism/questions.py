@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism.mechanism import Mechanism
     from cstormpy.sensitivity import HybridSensitivity
     from cstormpy.sensitivity.linearisation import Equilibrium, Linearization
+    from cstormpy.sensitivity.parameters import ParameterSensitivity
 
 Array = NDArray[np.float64]
 
@@ -209,6 +210,86 @@ class Questions:
         else:
             self._cache["sensitivity"] = _for_rows(hybrid_sensitivity, self._self, self._prepared_sensitivity)
         return cast("Callable[..., HybridSensitivity]", self._cache["sensitivity"])
+
+    def parameter_sensitivity(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        parameters: Sequence[str] | str,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> ParameterSensitivity:
+        """Return what `hybrid_dynamics` returns, and its exact derivatives to numbers of the mechanism.
+
+        Parameters
+        ----------
+        q, qd, u, wrench, base, threads
+            As for `hybrid_dynamics`.
+        parameters : list of str
+            Names as `with_parameters` has them, "gravity", and "<link>.wrench"; or components of these:
+            "<link>.com[0]"; "<link>.inertia.xx", ".xy", ".xz", ".yy", ".yz", ".zz" (about the centre of mass; xy stands
+            for both of its entries); "<link>.pose.rx", ".ry", ".rz", ".x", ".y", ".z", rotations about and shifts along
+            the link's own axes; "<joint>.axis[2]", "<joint>.point[0]", "gravity[1]"; "<joint>.damping[1]" and
+            "<joint>.axes[0,2]" of a joint of several coordinates. The derivative to an axis is that to the vector
+            before it is normalised. A "wrench" acts beside whatever acts on the link, in its frame.
+
+        Returns
+        -------
+        ParameterSensitivity
+            With `dy_dp`, (n, k) or (N, n, k), and `components`, the names of its columns, beside `y`, `qdd` and `tau`;
+            ``d["forearm.com"]`` are the columns of one parameter.
+
+        Raises
+        ------
+        UnknownName
+            With the nearest spelling.
+        InvalidValue
+            For what the dynamics does not depend on, and for a name that is given twice.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.acrobot(parameters="rods").with_drive(active=["elbow"])
+        >>> d = mech.parameter_sensitivity([0.0, 0.0], [0.0, 0.0], [0.0, 0.0], ["forearm.mass", "elbow.damping"])
+        >>> d.components, d.dy_dp.shape, d["forearm.mass"].round(3)
+        (('forearm.mass', 'elbow.damping'), (2, 2), array([ 0.69 , -0.038]))
+        """
+        from cstormpy.sensitivity.parameters import parameter_sensitivity
+
+        return parameter_sensitivity(self._self, q, qd, u, parameters, wrench, base, threads)
+
+    def parameter_jvp(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        direction: Mapping[str, ArrayLike],
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> tuple[Array, Array]:
+        """Return y and its derivative along a change of parameters, given by the names of `parameter_sensitivity`."""
+        from cstormpy.sensitivity.parameters import parameter_jvp
+
+        return parameter_jvp(self._self, q, qd, u, direction, wrench, base, threads)
+
+    def parameter_vjp(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        gy: ArrayLike,
+        parameters: Sequence[str] | str,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> tuple[Array, Array]:
+        """Return y and the gradient to parameters of gy · y, (k,) or (N, k): see `parameter_sensitivity`."""
+        from cstormpy.sensitivity.parameters import parameter_vjp
+
+        return parameter_vjp(self._self, q, qd, u, gy, parameters, wrench, base, threads)
 
     def trim(
         self,

@@ -412,7 +412,7 @@ def test_blocks_take_the_name_of_a_joint_for_its_coordinates():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_moving_base_is_a_joint_of_six_coordinates_without_mass(seed):
-    """Kim 2012 and Xiang, Arora and Abdel-Malek 2008, (36): a base whose motion is given, and virtual joints."""
+    """Kim 2012 and Xiang et al. 2008, (36): a base whose motion is given, and virtual joints."""
     rng = np.random.default_rng(seed)
     mech = random_mechanism(rng, 5, EVERY, shuffled=False)
     slides = [cs.Prismatic(axis) for axis in np.eye(3)]

@@ -1,4 +1,4 @@
-"""What a mechanism can be asked: its dynamics, sensitivities and kinematics, as methods.
+"""Dynamics, sensitivities and kinematics of a mechanism, as its methods.
 
 Each method takes one sample, arrays of shape (n,), or a batch, (N, n), and answers in kind. The functions
 behind them, in `cstormpy.dynamics` and `cstormpy.sensitivity`, are imported at the first question, so that
@@ -623,7 +623,7 @@ class Questions:
             Whether the position limits of the joints bind; if so, `q` never leaves them.
         path : bool
             Whether each target starts from the answer of the one before it; otherwise each is found for itself. With
-            `starts=1` a path can not jump to another branch.
+            `starts=1` a path cannot jump to another branch.
         starts : int
             The most starts that are tried for a target, q0 included. Of several that are successful at the same time
             the one nearest to q0 is returned.

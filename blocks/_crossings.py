@@ -38,6 +38,10 @@ class Crossing:
     asked : callable, optional
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
+    decided : bool
+        Whether the action decides the side, so that the quantity counts at once behind it; else that is looked at later.
+    reset : callable, optional
+        reset(t, x): writes new values into the continuous states of the block.
     """
 
     terminal = True
@@ -51,11 +55,13 @@ class Crossing:
         signals: bool = True,
         direction: float = -1.0,
         asked: Callable[[], bool] | None = None,
+        decided: bool = False,
+        reset: Callable[[float, Any], None] | None = None,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction = direction
-        self.quantity, self.asked = quantity, asked
-        self._simstate, self._action, self._signals = simstate, action, signals
+        self.quantity, self.asked, self.decided = quantity, asked, decided
+        self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
@@ -68,3 +74,5 @@ class Crossing:
         """Act, between two steps."""
         if self._action is not None:
             self._action(t)
+        if self._reset is not None and state_map is not None:
+            self._reset(t, state_map[self.block])

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import library as library
     from cstormpy.simulation import Simulation as Simulation
     from cstormpy.simulation.sweep import Sweep as Sweep
+    from cstormpy.simulation.tableaus import Tableau as Tableau
     from cstormpy.trajectory import BSpline as BSpline
     from cstormpy.trajectory import ControlPointMap as ControlPointMap
     from cstormpy.trajectory import EndConditions as EndConditions
@@ -102,6 +103,7 @@ _HOMES = {
     "Simulation": "simulation",
     "SingularInertia": "errors",
     "Sweep": "simulation.sweep",
+    "Tableau": "simulation.tableaus",
     "Translational": "mechanism",
     "Universal": "mechanism",
     "UnknownName": "errors",

@@ -167,9 +167,9 @@ class Simulation(Analysis, Sweeping, BDSim):
             accepted step. With one of fixed steps (RK4, Euler): the length of the step.
         max_step : float, optional
             No step is longer; T/100 unless said.
-        solver : str or class
-            RK45, DOP853, RK23; Radau, BDF, LSODA for stiff diagrams; RK4, Euler with steps of length dt; or a subclass
-            of `scipy.integrate.OdeSolver`.
+        solver : str, Tableau or class
+            RK45, DOP853, RK23; Radau, BDF, LSODA for stiff diagrams; RK4, Euler with steps of length dt; an explicit
+            method of your own as `cstormpy.Tableau`; or a subclass of `scipy.integrate.OdeSolver`.
         solver_args : dict, optional
             More for the solver; rtol, atol, max_step and method may stand here too, as in bdsim.
         debug, minstepsize, threaded

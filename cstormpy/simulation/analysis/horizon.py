@@ -28,7 +28,7 @@ from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.tableaus import tableau
+from cstormpy.simulation.tableaus import explicit_method
 
 __all__ = ["follow"]
 
@@ -173,7 +173,8 @@ class _TangentRun(Run):
                 )
 
     def _make(self, dp: Array) -> None:
-        places, method = block_places(self.diagram, self.program), tableau(str(self.settings.solver))
+        places, method = block_places(self.diagram, self.program), explicit_method(self.settings.solver)
+        assert method is not None, "others are refused where options are read"
         tangents = _with_tangents(self.program, places, True)
         compiled = self._pays(tangents, method.stages)
         if not compiled:

@@ -132,7 +132,7 @@ class Prepared:
 
     def slices(self, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> Slices:
         """Return room for the steps of a method that records some signals."""
-        way = (method.name, tuple(keys), finite)
+        way = (method, tuple(keys), finite)
         found = self._slices.get(way)
         if found is None:
             while len(self._slices) >= _WAYS:

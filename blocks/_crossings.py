@@ -37,11 +37,14 @@ class Crossing:
     direction : {-1, 0, 1}
         Which crossings count: those that fall, all, or those that rise.
     of_states : bool
-        Whether the quantity is one of the time and the block's continuous states, quantity(t, x); the action too, and
-        what it does to the array x is the new state.
+        Whether the quantity is one of the time and the block's continuous states, quantity(t, x).
     asked : callable, optional
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
+    decided : bool
+        Whether the action decides the side, so that the quantity counts at once behind it; else that is looked at later.
+    reset : callable, optional
+        reset(t, x): writes new values into the continuous states of the block.
     """
 
     terminal = True
@@ -51,16 +54,18 @@ class Crossing:
         block: Block,
         simstate: Any,
         quantity: Callable[[float, Any], float],
-        action: Callable[..., None] | None = None,
+        action: Callable[[float], None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
         asked: Callable[[], bool] | None = None,
+        decided: bool = False,
+        reset: Callable[[float, Any], None] | None = None,
         of_states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction = direction
-        self.quantity, self.asked, self.of_states = quantity, asked, of_states
-        self._simstate, self._action, self._signals = simstate, action, signals
+        self.quantity, self.asked, self.decided, self.of_states = quantity, asked, decided, of_states
+        self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
@@ -74,7 +79,7 @@ class Crossing:
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""
-        if self.of_states and self._action is not None:
-            self._action(t, state_map[self.block])
-        elif self._action is not None:
+        if self._action is not None:
             self._action(t)
+        if self._reset is not None and state_map is not None:
+            self._reset(t, state_map[self.block])

@@ -194,7 +194,7 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         super().start(simstate)
         self.release()
         if self._mech.ball_starts and can_locate(self, simstate):
-            Crossing(self, simstate, self._half_turn_left, self._recentre, of_states=True)
+            Crossing(self, simstate, self._half_turn_left, of_states=True, reset=self._recentre)
 
     def _half_turn_left(self, t: float, x: Array) -> Any:
         """Return by how much the longest rotation vector is shorter than π, as the difference of the squares."""

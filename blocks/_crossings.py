@@ -42,7 +42,7 @@ class Crossing:
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
     decided : bool
-        Whether the action decides the side, so that the quantity counts at once behind it; else that is looked at later.
+        Whether the action decides the side, so that the quantity counts at once behind it.
     reset : callable, optional
         reset(t, x): writes new values into the continuous states of the block.
     """

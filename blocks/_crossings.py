@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from bdsim.components import Block
@@ -39,7 +39,9 @@ class Crossing:
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
     decided : bool
-        Whether the action decides the side, so that the quantity counts at once behind it; else that is looked at later.
+        Whether the action decides the side, so that the quantity counts at once behind it; else it is looked at later.
+    states : bool
+        Whether the quantity is a function of the states of the block too: quantity(t, u, x).
     reset : callable, optional
         reset(t, x): writes new values into the continuous states of the block.
     """
@@ -50,16 +52,17 @@ class Crossing:
         self,
         block: Block,
         simstate: Any,
-        quantity: Callable[[float, Sequence[Any]], float],
+        quantity: Callable[..., float],
         action: Callable[[float], None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
         asked: Callable[[], bool] | None = None,
         decided: bool = False,
         reset: Callable[[float, Any], None] | None = None,
+        states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
-        self.direction = direction
+        self.direction, self.states = direction, states
         self.quantity, self.asked, self.decided = quantity, asked, decided
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
@@ -68,7 +71,8 @@ class Crossing:
         """Return the quantity at a point of the run."""
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
-        return float(self.quantity(t, self.block.inport_values))
+        own = [self.block.bd.state_map(y, self._simstate)[self.block]] if self.states else []
+        return float(self.quantity(t, self.block.inport_values, *own))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""

@@ -1,4 +1,4 @@
-"""What our blocks have beside bdsim's base classes: ports that know their side, a mechanism that can be exchanged."""
+"""Base classes of our blocks, beside bdsim's: ports that know their side, a mechanism that can be exchanged."""
 
 from __future__ import annotations
 

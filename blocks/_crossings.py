@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from bdsim.components import Block
 
 __all__ = ["Crossing", "can_locate"]
@@ -40,8 +41,8 @@ class Crossing:
         steps that the quantity does not show.
     decided : bool
         Whether the action decides the side, so that the quantity counts at once behind it; else it is looked at later.
-    states : bool
-        Whether the quantity is a function of the states of the block too: quantity(t, u, x).
+    of_states : bool
+        Whether the quantity is a function of the block's continuous states too: quantity(t, u, x).
     reset : callable, optional
         reset(t, x): writes new values into the continuous states of the block.
     """
@@ -59,10 +60,10 @@ class Crossing:
         asked: Callable[[], bool] | None = None,
         decided: bool = False,
         reset: Callable[[float, Any], None] | None = None,
-        states: bool = False,
+        of_states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
-        self.direction, self.states = direction, states
+        self.direction, self.of_states = direction, of_states
         self.quantity, self.asked, self.decided = quantity, asked, decided
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
@@ -71,7 +72,10 @@ class Crossing:
         """Return the quantity at a point of the run."""
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
-        own = [self.block.bd.state_map(y, self._simstate)[self.block]] if self.states else []
+        own = []
+        if self.of_states:
+            part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
+            own = [np.asarray(y[part])]
         return float(self.quantity(t, self.block.inport_values, *own))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:

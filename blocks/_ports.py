@@ -1,4 +1,4 @@
-"""What the blocks share at their ports: signals as arrays, the ports that drive a mechanism, options of bdsim."""
+"""Ports of the blocks: signals as arrays, the ports that drive a mechanism, options of bdsim."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Bending(Ported):
         """Begin a run: let it look for the kinks."""
         super().start(simstate)  # type: ignore[misc]
         if self._locate and hasattr(simstate, "declare_crossing_event"):
-            Crossing(self, simstate, self._border, direction=0.0, states=self._by_states)  # type: ignore[arg-type]
+            Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states)  # type: ignore[arg-type]
 
     def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
         """Return a number that changes its sign at a kink, of the time, the inputs and, if it needs them, states."""

@@ -252,7 +252,7 @@ class Run:
         self._look_at_repeats(self.t, self.x, remembering=short)
         if short:
             self._looked = None
-            with contextlib.suppress(CstormError):  # what a block can not be asked ahead of time ends no run
+            with contextlib.suppress(CstormError):  # what a block cannot be asked ahead of time ends no run
                 why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)
                 notice(f"steps of {length:.2g} s since t = {since:.6g}: {why}")
             self.diagram.forget()

@@ -49,7 +49,7 @@ class Equations:
     guard : function of (twin, t, u, x, detector)
         The number whose sign a zero-crossing detector of the block watches: what is registered, or else the method of
         the block that the detector has as its `quantity`, a function of (t, u), or of (t, u, x) where it says
-        `states`.
+        `of_states`.
     fails : function of (twin, t, u, x), or None
         Where it holds, the block's own method raises, and is to be asked so that it does.
     numbers : mapping of str to function of the block
@@ -163,7 +163,7 @@ def equations_of(block: Any) -> Equations | None:
 
 def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
     """Return what a detector watches by a method of its block that it names."""
-    own = [x] if getattr(detector, "states", False) else []
+    own = [x] if getattr(detector, "of_states", False) else []
     return getattr(twin, detector.quantity.__name__)(t, u, *own)
 
 

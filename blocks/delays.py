@@ -51,11 +51,11 @@ class Delay(bases.Ported, SampledBlock):
 
         y_k = u_{k-n} \qquad \text{or} \qquad y(t) = p(t - \tau), \quad p(jT) = u(jT)
 
-    By ``samples`` it is the n-th sample before, for blocks of the same clock; between ticks it shows what these
-    will see at the next one, as all sampled blocks do. By ``time`` it is a transport delay at any time t: p is a polynomial
+    By ``samples`` it is the n-th sample before, for blocks of its clock; between ticks it shows what they will
+    see at the next one, as all sampled blocks do. By ``time`` it is a transport delay at any time t: p is a polynomial
     of the given order through the samples about t - τ, exact on polynomials up to that order, with an error of the
-    order ``order`` + 1 in the period of the clock elsewhere. Before there is anything to show it is ``x0``; where
-    the signal first arrives is a declared jump. A delay shorter than the period cannot be made of samples, and an order
+    order ``order`` + 1 in the period of the clock elsewhere. Before there is anything to show it is ``x0``; where the
+    signal first arrives is a declared jump. A delay shorter than the period cannot be made of samples, and an order
     needs as many periods: sample faster.
 
     Examples::

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.kinematics import carrier, jacobian_column, place_all, pose_of_link
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes

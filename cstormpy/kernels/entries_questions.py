@@ -6,7 +6,7 @@ The numbers stand side by side in one array g. Compiled once, and linked to the 
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_mechanisms import bring, take
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base

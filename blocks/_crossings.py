@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from bdsim.components import Block
 
 __all__ = ["Crossing", "can_locate"]
@@ -35,9 +36,15 @@ class Crossing:
         Whether the quantity needs the signals of the diagram; evaluating them costs as much as a stage of a step.
     direction : {-1, 0, 1}
         Which crossings count: those that fall, all, or those that rise.
+    of_states : bool
+        Whether the quantity is one of the time and the block's continuous states, quantity(t, x).
     asked : callable, optional
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
+    decided : bool
+        Whether the action decides the side, so that the quantity counts at once behind it; else that is looked at later.
+    reset : callable, optional
+        reset(t, x): writes new values into the continuous states of the block.
     """
 
     terminal = True
@@ -46,20 +53,26 @@ class Crossing:
         self,
         block: Block,
         simstate: Any,
-        quantity: Callable[[float, Sequence[Any]], float],
+        quantity: Callable[[float, Any], float],
         action: Callable[[float], None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
         asked: Callable[[], bool] | None = None,
+        decided: bool = False,
+        reset: Callable[[float, Any], None] | None = None,
+        of_states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction = direction
-        self.quantity, self.asked = quantity, asked
-        self._simstate, self._action, self._signals = simstate, action, signals
+        self.quantity, self.asked, self.decided, self.of_states = quantity, asked, decided, of_states
+        self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
         """Return the quantity at a point of the run."""
+        if self.of_states:
+            part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
+            return float(self.quantity(t, np.asarray(y[part])))
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
         return float(self.quantity(t, self.block.inport_values))
@@ -68,3 +81,5 @@ class Crossing:
         """Act, between two steps."""
         if self._action is not None:
             self._action(t)
+        if self._reset is not None and state_map is not None:
+            self._reset(t, state_map[self.block])

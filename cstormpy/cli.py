@@ -308,7 +308,7 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def _target(given: str | None, name: str, what: str = "report") -> Path:
-    """Return where the report, or another file, goes; what can not be written there is said before anything runs."""
+    """Return where the report, or another file, goes; what cannot be written there is said before anything runs."""
     target = Path(f"{name}.html") if given is None else file_path(given, f"--{what}")
     if not target.name or (os.path.exists(target) and not os.path.isfile(target)):
         raise FileFormatError(f"--{what}: expected the name of a file, which {str(target)!r} is not")
@@ -323,7 +323,7 @@ def _target(given: str | None, name: str, what: str = "report") -> Path:
 
 
 def _live(bd: Any, unwanted: bool) -> bool | str:
-    """Return whether to show a live window; one that can not be shown is a line, and no figures beside the report."""
+    """Return whether to show a live window; one that cannot be shown is a line, and no figures beside the report."""
     from cstormpy import live
     from cstormpy.simulation.showing import is_off, wants_window
 

@@ -259,6 +259,8 @@ VALID = {
 def valid(cls):
     """Return arguments that will do."""
     parameters = inspect.signature(cls).parameters
+    if "clock" in parameters:
+        return {"clock": PLAIN.blockdiagram().clock(0.1), **VALID.get(cls.__name__, {})}
     return VALID.get(cls.__name__, {"mech": "acrobot"} if "mech" in parameters else {})
 
 

@@ -424,7 +424,7 @@ class Assembly:
         return twins
 
     def _leave_out_laws(self, b: Any) -> bool:
-        """Have the laws of a controller that can not be traced by themselves asked in Python; tell if there are any."""
+        """Have the laws of a controller that cannot be traced by themselves asked in Python; tell if there are any."""
         laws = laws_of(b)
         if laws is None or id(b) in self.opaque:
             return False

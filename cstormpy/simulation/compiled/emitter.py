@@ -24,7 +24,7 @@ _IDENTIFIER = re.compile(r"[a-z]+[0-9]*")
 
 
 class Untranslatable(Exception):
-    """What an emitter raises where its block can not be translated; the text says why."""
+    """What an emitter raises where its block cannot be translated; the text says why."""
 
 
 def named(value: Any) -> Value:
@@ -226,7 +226,7 @@ class Emitter:
         That takes as long as it does in any engine. In derivatives it is differenced.
         """
         if block.blockclass in ("continuous", "sampled"):
-            raise Untranslatable("has states, and can not be asked in Python")
+            raise Untranslatable("has states, and cannot be asked in Python")
         given, found = ([slot.value for slot in slots] for slots in (block._inport_slots, block._outport_slots))
         return self.ask_python(lambda t, u: block.output(t, u, None), inputs, given, found)
 

@@ -2,7 +2,7 @@
 
 It stands with the diagram, and holds as long as that is wired in the same way, of blocks of the same classes with as
 many states, and its zero crossings are declared by the same blocks. Numbers are read anew at the start of each run; a
-number or a condition that can not be read anew has the diagram translated again.
+number or a condition that cannot be read anew has the diagram translated again.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ _above: dict[str, int] = {}
 
 
 class NotTranslated(DiagramError):
-    """A diagram that can not be compiled: which blocks are the cause, and why.
+    """A diagram that cannot be compiled: which blocks are the cause, and why.
 
     Attributes
     ----------

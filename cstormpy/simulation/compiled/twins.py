@@ -273,7 +273,7 @@ def _at(owner: Any, path: Path, readers: Readers) -> Any:
         return _as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, _Table):
-            owner = getattr(tables_of(owner), step.name)
+            owner = getattr(tables_of(owner.tree), step.name)
         elif isinstance(owner, (list, tuple, dict)):
             owner = owner[step]
         else:
@@ -321,7 +321,7 @@ class Reading:
             if step is None:
                 value = _as_parameter(holder(self._owner))
             elif step.__class__ is _Table:
-                value = getattr(tables_of(holder), step.name)
+                value = getattr(tables_of(holder.tree), step.name)
             else:
                 value = holder[step]
             if value.__class__ is float:

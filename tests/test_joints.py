@@ -188,7 +188,7 @@ def drives(rng, mech):
     return [mech.with_drive(active=active) for active in ([], joints, joints[::2], joints[1::2], some)]
 
 
-@any_tree(examples=12, links=10)
+@any_tree(examples=6, links=10)
 def test_dynamics_are_those_of_kims_tables(seed, links):
     """Kim's Tables 2 and 4 with true S(q), Ṡ(q, q̇) and block pivots agree, whatever is driven."""
     rng, mech = some_tree(seed, links)
@@ -204,7 +204,7 @@ def test_dynamics_are_those_of_kims_tables(seed, links):
         assert_close(back.hybrid_dynamics(q, qd, r.y).y, u, 100 * tol)
 
 
-@any_tree(examples=8, links=7)
+@any_tree(examples=4, links=7)
 def test_sensitivities_are_those_of_kims_tables(seed, links):
     """Kim's tables take complex numbers, so that their derivatives are exact."""
     rng, mech = some_tree(seed, links)

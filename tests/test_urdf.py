@@ -330,6 +330,7 @@ class TestRefusals:
         with pytest.raises(FileFormatError, match="line 1: is not XML: undefined entity"):
             Mechanism.from_urdf('<robot name="&x;"/>')
 
+    @pytest.mark.slow
     def test_sizes(self):
         began = time.monotonic()
         with pytest.raises(FileFormatError, match="nested more than 100 deep"):
@@ -347,6 +348,7 @@ class TestRefusals:
         with pytest.raises(FileFormatError, match=r"large\.urdf: has more than 16777216 bytes"):
             Mechanism.from_urdf(path)
 
+    @pytest.mark.slow
     def test_long_rows_and_deep_trees_are_read(self):
         links = "".join(f'<link name="l{k}">{BODY}</link>' for k in range(2000))
         joints = "".join(f'<joint name="j{k}" type="continuous"><parent link="l{k}"/><child link="l{k + 1}"/></joint>'

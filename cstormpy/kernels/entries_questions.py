@@ -5,7 +5,8 @@ The numbers stand side by side in one array g. Compiled once, and linked to the 
 
 from __future__ import annotations
 
-from cstormpy.kernels.charts import chart_of, enter_charts, jacobian_times, phi_of, pull_back_screws, unit
+from cstormpy.kernels.chart_derivatives import pull_back_screws
+from cstormpy.kernels.charts import chart_of, enter_charts, jacobian_times, phi_of, unit
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_mechanisms import bring, take

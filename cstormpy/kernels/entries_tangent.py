@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 
-from cstormpy.kernels.charts import answer_at, push_motions
+from cstormpy.kernels.chart_derivatives import push_motions
+from cstormpy.kernels.charts import answer_at
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
 from cstormpy.kernels.compiling import caller_at
 from cstormpy.kernels.diagram_rate import RATE
@@ -161,7 +162,7 @@ def loaded_motion_tangent(T, N, W, g, wrench, dT, dg, dwrench):
     return status
 
 
-energy_of = step(energies._function)
+energy_of = step(energies.function)
 
 
 @step

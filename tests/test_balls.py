@@ -353,3 +353,19 @@ def test_floating_joints_inside_a_tree():
     assert mech.joint("shoulder") == cs.Free(name="shoulder")
     with pytest.raises(cs.InvalidValue, match="joint 'shoulder': is a free joint"):
         mech.to_urdf()
+
+
+def test_loads_and_a_moving_base_act_through_balls():
+    """A dead load, which does not turn with its link, and the base's motion, with their shares in all derivatives."""
+    rng = np.random.default_rng(8)
+    mech = tower(rng, ("link0",), [cs.Spherical(point=(0.1, 0.2, 0.3)), cs.Revolute((1, 2, 0)), cs.Spherical()])
+    q, qd, u = random_state(rng, mech)
+    motion = rng.uniform(-2, 2, 12)
+    loads = [cs.Load("link2", force=(1, 2, 3), point=(0.1, 0.2, 0.3))]
+
+    def y(q, motion):
+        return mech.hybrid_dynamics(q, qd, u, wrench=loads, base=(motion[:6], motion[6:])).y
+
+    d = mech.hybrid_sensitivity(q, qd, u, wrench=loads, base=(motion[:6], motion[6:]), to_base=True)
+    assert_close(d.dy_dq, central_difference(lambda x: y(x, motion), q, 1e-3), 1e-8)
+    assert_close(d.dy_dbase, central_difference(lambda x: y(q, x), motion, 1e-3), 1e-8)

@@ -42,11 +42,13 @@ from cstormpy.reporting import notice_once
 
 __all__ = [
     "Entry",
+    "EntryOfC",
+    "address_in_c",
     "address_of",
-    "address_of_c",
     "caller_at",
     "can_keep",
     "entry",
+    "entry_of_c",
     "is_kept",
     "machine_form",
     "ready",
@@ -107,10 +109,10 @@ def _among_compiled(function):
 
 
 def caller_at(signature):
-    """Return ``call(address, *arguments)``, which calls the function that stands where `address_of` says.
+    """Return ``call(address, *arguments)``, which calls the function of C that stands where `address_of` says.
 
-    A function that is handed to a kernel as itself costs 60 us a call, whatever the kernel does with it. Machine code
-    of a graph takes numbers and the places of arrays, as a function of C does; see `address_of_c`.
+    It takes numbers and, of arrays, where their data stand. A function that is handed to a kernel as itself would cost
+    60 us a call, whatever the kernel does with it.
     """
     if numba.config.DISABLE_JIT:
         return lambda function, *arguments: function(*arguments)
@@ -120,22 +122,9 @@ def caller_at(signature):
     def call(typing_context, address, *given):
         def generate(context, builder, signature, values):
             address, values = values[0], cgutils.unpack_tuple(builder, values[1])
-            found = cgutils.alloca_once(builder, context.get_value_type(result))
-            one = address.type(1)
-            plain = builder.icmp_unsigned("==", builder.and_(address, one), one)
-            with builder.if_else(plain) as (of_graph, of_numba):
-                with of_graph:
-                    given = [_as_in_c(context, builder, a, v) for a, v in zip(arguments, values, strict=True)]
-                    kind = ir.FunctionType(context.get_value_type(result), [v.type for v in given]).as_pointer()
-                    builder.store(builder.call(builder.inttoptr(builder.sub(address, one), kind), given), found)
-                with of_numba:
-                    kind = context.call_conv.get_function_type(result, arguments).as_pointer()
-                    function = builder.inttoptr(address, kind)
-                    status, value = context.call_conv.call_function(builder, function, result, arguments, values)
-                    with cgutils.if_unlikely(builder, status.is_error):
-                        context.call_conv.return_status_propagate(builder, status)
-                    builder.store(value, found)
-            return builder.load(found)
+            given = [_as_in_c(context, builder, a, v) for a, v in zip(arguments, values, strict=True)]
+            kind = ir.FunctionType(context.get_value_type(result), [v.type for v in given]).as_pointer()
+            return builder.call(builder.inttoptr(address, kind), given)
 
         return result(types.intp, types.Tuple(arguments)), generate
 
@@ -147,18 +136,19 @@ def _as_in_c(context, builder, kind, value):
     return context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
 
 
-def address_of_c(function):
-    """Return the `address` of a function of C as `caller_at` knows it: odd, for code begins at even ones."""
-    return function if numba.config.DISABLE_JIT else function.address + 1
+def address_of(function):
+    """Return where a function of C begins, as `caller_at` wants it: an integer, which its `address` is."""
+    return function if numba.config.DISABLE_JIT else function.address
 
 
-def address_of(dispatcher, signature):
-    """Return where the code of a compiled function stands: an integer, which holds as long as the function lives."""
-    if numba.config.DISABLE_JIT:
-        return dispatcher
+def address_in_c(dispatcher, signature):
+    """Return where the form of a compiled function begins that C calls; it holds as long as the function lives.
+
+    `signature` has numbers and pointers only.
+    """
     arguments, result = sigutils.normalize_signature(signature)
     found = dispatcher.get_compile_result(result(*arguments))
-    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
 
 def entry(signature, *, nogil=False, exact=False):
@@ -178,8 +168,22 @@ def entry(signature, *, nogil=False, exact=False):
     return decorate
 
 
+def entry_of_c(signature):
+    """Make a function that machine code calls by its `address`: it takes numbers and pointers."""
+
+    def decorate(function):
+        made = EntryOfC(function, signature, True, _OPTIONS)
+        _entries.append(made)
+        return made
+
+    return decorate
+
+
 class Entry:
     """A kernel that Python calls: `load` returns it ready to run."""
+
+    #: Whether references to arrays are counted.
+    _counts = False
 
     def __init__(self, function, signature, nogil, options):
         self.name = function.__name__
@@ -207,12 +211,35 @@ class Entry:
         if numba.config.DISABLE_JIT:
             return _strict(self._function, self._signature)
         import_module("cstormpy.kernels.lanes_compiled")
-        dispatcher = numba.njit(**self._options, _nrt=False)(_among_compiled(self._function))
+        dispatcher = numba.njit(**self._options, _nrt=self._counts)(_among_compiled(self._function))
         with _Kept(self.kept_as) as kept:
             dispatcher._cache = kept
             dispatcher.compile(self._signature)
         dispatcher.disable_compile()
         return dispatcher
+
+
+class EntryOfC(Entry):
+    """A kernel that machine code calls as a function of C."""
+
+    _counts = True  # numba makes arrays of pointers in no other way
+
+    def is_ready(self):
+        """Tell whether it runs without being compiled: it is here, or on disk."""
+        return self._ready is not None or is_kept(self.kept_as)
+
+    def address(self):
+        """Return where it begins, ready to run."""
+        return self.load() if numba.config.DISABLE_JIT else address_in_c(self.load(), self._signature)
+
+    def _compile(self):
+        if not numba.config.DISABLE_JIT:
+            return super()._compile()
+        arguments, _ = sigutils.normalize_signature(self._signature)
+        kinds = {types.float64: ctypes.c_double, types.int64: ctypes.c_int64}
+        pointers = [ctypes.POINTER(kinds[kind.dtype]) for kind in arguments]
+        self._callback = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers)(self._function)
+        return ctypes.cast(self._callback, ctypes.c_void_p).value
 
 
 def _strict(function, signature):

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.reporting import notice
-from cstormpy.simulation.compiled.assembly import GraphProgram
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.registry import NotTranslated, is_silent
+from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.tableaus import Tableau
 
@@ -95,20 +95,18 @@ class Prepared:
 
     def refresh(self, diagram: Diagram) -> bool:
         """Read all numbers anew; return False where the diagram is to be translated anew instead."""
-        program = self.program
-        if program.functions and program.fingerprint != fingerprint([f for f, _ in program.functions.values()]):
-            return False
-        program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
-        return program.refresh()
+        self.program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
+        return self.program.refresh()
 
     def ready(self) -> Compiled:
         """Return the function, compiled or read from disk where that has not been done yet."""
         program = self.program
-        if not Compiled.is_ready(program) and not self._is_kept():
+        if not program.is_here() and not self._is_kept():
             from cstormpy.kernels.beside import compile_beside
 
-            compile_beside((_ADVANCE,))
-            if not isinstance(program, GraphProgram):
+            kernels = [function.kept_as for function in program.called if hasattr(function, "kept_as")]
+            compile_beside((_ADVANCE,), tuple(kernels))
+            if any(isinstance(f, UserFunction) and not f.is_ready() for f in program.called):
                 notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
         if self.compiled is None:
             self.compiled = Compiled(program, program.nstates)
@@ -118,17 +116,12 @@ class Prepared:
 
     def at_hand(self) -> bool:
         """Tell whether the function is there without compiling: in this process, or on disk and numba loaded."""
-        return Compiled.is_ready(self.program) or ("numba" in sys.modules and self._is_kept())
+        return self.program.is_here() or ("numba" in sys.modules and self._is_kept())
 
     def _is_kept(self) -> bool:
         from cstormpy.kernels.compiling import is_kept
-        from cstormpy.kernels.steppers_generated import kept_as
 
-        digest, lasting = self.program.fingerprint
-        if isinstance(self.program, GraphProgram):
-            return self.program.is_kept() and all(map(is_kept, (_ADVANCE, "entries_stepping.trial")))
-        names = (kept_as(self.program.source, digest), _ADVANCE, "entries_stepping.trial")
-        return lasting and all(map(is_kept, names))
+        return self.program.is_kept() and all(map(is_kept, (_ADVANCE, "entries_stepping.trial")))
 
     def slices(self, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> Slices:
         """Return room for the steps of a method that records some signals."""

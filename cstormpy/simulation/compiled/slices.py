@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.refusals import told
-from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
@@ -20,15 +16,10 @@ __all__ = ["Compiled", "Slices", "Taken", "fill_samples"]
 Array = NDArray[np.float64]
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
-#: Programs whose functions are kept ready.
-_KEPT = 64
 
 
 class Compiled:
     """A diagram's function of one sample: `rate` fills `xd` and `out`."""
-
-    #: Functions that are ready, by what tells their programs apart: of this process, whatever the diagram.
-    _functions: ClassVar[dict[tuple[str, str], Callable[..., int]]] = {}
 
     def __init__(self, program: Program, nstates: int) -> None:
         self.z = np.zeros(program.sampled_size)
@@ -36,39 +27,12 @@ class Compiled:
         self.w = self.out = np.zeros(0)
         self.update(program)
 
-    @classmethod
-    def is_ready(cls, program: Program) -> bool:
-        """Tell whether the function of a program stands ready in this process."""
-        return program.key in cls._functions
-
-    @classmethod
-    def _ready(cls, program: Program) -> Callable[..., int]:
-        from cstormpy.kernels.steppers_generated import Refused, compiled
-
-        function = cls._functions.get(program.key)
-        if function is None and isinstance(program, GraphProgram):
-            function = cls._functions[program.key] = program.function()
-        if function is None:
-            digest, lasting = program.fingerprint
-            try:
-                function = compiled(program.source, program.calls, program.functions, digest if lasting else None)
-            except Refused as refused:
-                raise NotTranslated([_refusal(program, refused)]) from refused
-            while len(cls._functions) >= _KEPT:
-                cls._functions.pop(next(iter(cls._functions)))
-            cls._functions[program.key] = function
-        return function
-
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
-        from cstormpy.kernels.compiling import address_of, address_of_c
-        from cstormpy.kernels.diagram_rate import RATE
+        from cstormpy.kernels.compiling import address_of
 
-        self.function = self._ready(program)
-        if isinstance(program, GraphProgram):
-            self.address = address_of_c(self.function)
-        else:
-            self.address = address_of(self.function, RATE)
+        self.function = program.function()
+        self.address = address_of(self.function)
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
@@ -286,13 +250,3 @@ def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:
     dense[rows.D_TIMES, :3] = extra["c"]
     dense[rows.D_PARTS :] = extra["D"]
     return table, dense, rows.SEVENTH
-
-
-def _refusal(program: Program, refused: Any) -> tuple[str, str]:
-    """Return the block of which numba refuses something, and what it says."""
-    if refused.name:
-        function, _ = program.functions[refused.name]
-        return program.owners[refused.name], f"numba does not compile its function: {told(function, str(refused))}"
-    lines = program.line_owners
-    name = lines[refused.line - 2] if 2 <= refused.line <= len(lines) + 1 else "the diagram"
-    return name, f"numba does not compile what its emitter gives: {refused}"

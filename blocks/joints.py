@@ -1,4 +1,4 @@
-"""What belongs to joints: angles within one turn, and stops at the limits."""
+"""Joint blocks: angles within one turn, and stops at the limits."""
 
 from __future__ import annotations
 

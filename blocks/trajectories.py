@@ -335,7 +335,7 @@ def _load(path: str | os.PathLike[str]) -> BSpline:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InvalidValue(f"curve: the file {os.fsdecode(path)!r} can not be read: {reason}") from error
+        raise InvalidValue(f"curve: the file {os.fsdecode(path)!r} cannot be read: {reason}") from error
 
 
 def _columns(curve: BSpline, joints: Any) -> BSpline:

@@ -36,4 +36,4 @@ def say_not_kept(error: OSError) -> None:
         reason += "; or set CSTORMPY_CACHE_DIR to a folder of your own"
     elif error.errno is not None:
         reason = f"{root()}: {error.strerror or error}; set CSTORMPY_CACHE_DIR to a folder that can be written"
-    notice_once(f"compiling kernels (some seconds each) that can not be kept: {reason}")
+    notice_once(f"compiling kernels (some seconds each) that cannot be kept: {reason}")

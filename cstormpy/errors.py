@@ -34,7 +34,7 @@ class CstormError(Exception):
 
 
 class InvalidValue(CstormError, ValueError):
-    """A value that can not be: a negative mass, a zero axis, a cycle of links."""
+    """A value that cannot be: a negative mass, a zero axis, a cycle of links."""
 
 
 class ShapeError(InvalidValue):
@@ -62,7 +62,7 @@ class FileWriteError(FileFormatError, OSError):
 
 
 class InvalidType(CstormError, TypeError):
-    """A value of a type that can not serve here."""
+    """A value of a type that cannot serve here."""
 
 
 class UnknownName(CstormError, LookupError):
@@ -78,7 +78,7 @@ class SingularInertia(CstormError, ArithmeticError):
 
 
 class DiagramError(CstormError, RuntimeError):
-    """A diagram that can not run as it is wired: an open port, an algebraic loop, widths that do not fit."""
+    """A diagram that cannot run as it is wired: an open port, an algebraic loop, widths that do not fit."""
 
 
 class BlockError(CstormError, RuntimeError):

@@ -1,4 +1,4 @@
-"""What the library says to its user: one line at a time, through the logger named ``cstormpy``."""
+"""Messages of the library to its user: one line at a time, through the logger named ``cstormpy``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ready diagrams share: options checked by name, scopes, and the view of the mechanism."""
+"""Common parts of the ready diagrams: options checked by name, scopes, and the view of the mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a diagram is to reach."""
+"""The goal of a diagram."""
 
 from __future__ import annotations
 

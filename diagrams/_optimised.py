@@ -1,4 +1,4 @@
-"""What the diagrams share that find a motion first, and then replay it."""
+"""Common parts of the diagrams that find a motion first, and then replay it."""
 
 from __future__ import annotations
 

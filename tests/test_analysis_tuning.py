@@ -202,7 +202,7 @@ def test_a_cost_that_does_not_follow_its_gradient_is_told_in_our_words(sim):
     tuned = sim.tune(lag(sim), rounded, ["gain.K"], **RUN)
     assert not tuned.success and "abnormal" not in tuned.message.lower()
     assert (
-        tuned.message == "the cost can not be lowered along its gradient: it is not smooth there, or rounding hides it"
+        tuned.message == "the cost cannot be lowered along its gradient: it is not smooth there, or rounding hides it"
     )
 
 

@@ -1,4 +1,4 @@
-"""The compiled diagram computes what the blocks compute, and says what it can not translate."""
+"""The compiled diagram computes what the blocks compute, and says what it cannot translate."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def test_functions_are_told_apart_by_what_they_hold():
     assert fingerprint([make(table)])[0] != before
 
 
-# What can not be translated ---------------------------------------------------------------------------
+# What cannot be translated ---------------------------------------------------------------------------
 
 
 class Odd(FunctionBlock):

@@ -1,4 +1,4 @@
-"""What the compiled engine says where it can not go on: the block, the time, and what to do."""
+"""What the compiled engine says where it cannot go on: the block, the time, and what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE = [
 ]
 
 
-# what can not be translated ---------------------------------------------------------------------------
+# what cannot be translated ---------------------------------------------------------------------------
 
 
 def law_that_opens_a_file(v):

@@ -167,7 +167,7 @@ def test_classes_and_defaults_are_told_apart_by_what_they_hold():
     assert digest_of(fields("a", "b")) != digest_of(fields("b", "a"))
 
 
-# what it reads and compiled code can not ----------------------------------------------------------------
+# what it reads and compiled code cannot ----------------------------------------------------------------
 
 LIST, TABLE = [1.0, 2.0], {"k": 2.0}
 LISTS = types.ModuleType("lists")
@@ -208,7 +208,7 @@ def test_a_random_generator_is_refused_by_name(generator):
 
 def test_a_fault_of_numba_without_a_known_cause_bears_no_address():
     fault = "<numba.core.base.OverloadSelector object at 0x7fee12>, (Odd,), in the function at line 3 of laws.py"
-    assert told(halved, fault) == "it reads what compiled code can not hold; in the function at line 3 of laws.py"
+    assert told(halved, fault) == "it reads what compiled code cannot hold; in the function at line 3 of laws.py"
     assert told(lambda x, v=LIST: v[0] * x, fault).startswith("it reads 'v', a list; make it a tuple or an array; in ")
     assert told(halved, "no <Thing object at 0x7fee12> here") == "no <Thing object> here"
 

@@ -64,7 +64,7 @@ def assert_same_ticks(run):
             np.testing.assert_allclose(clocks[clock], wanted, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
 @given(steps=STEPS)
 def test_random_diagrams(steps):
     compare(steps, observer=lambda t, x: None)

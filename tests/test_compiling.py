@@ -141,8 +141,8 @@ def test_only_the_signatures_types_are_taken(folder):
 def test_load_gives_the_same_every_time_and_from_every_thread(folder, monkeypatch):
     entry = fresh()
     compiles, begin, found = [], threading.Barrier(6), []
-    original = Entry._compile
-    monkeypatch.setattr(Entry, "_compile", lambda self: compiles.append(self) or original(self))
+    original = compiling.compiled_entry
+    monkeypatch.setattr(compiling, "compiled_entry", lambda made: compiles.append(made) or original(made))
 
     def load():
         begin.wait()
@@ -239,7 +239,7 @@ print(tiny.double.load()(3.0))
 """
     out, err = start(script, tmp_path / "cache", python=tmp_path / "site")
     assert out == "6.0\n"
-    assert "can not be kept: their sources have changed since they were imported" in err
+    assert "cannot be kept: their sources have changed since they were imported" in err
     assert not (tmp_path / "cache").exists()
 
 
@@ -288,7 +288,7 @@ def test_a_folder_in_place_of_the_file_is_survived(folder, said):
     kept.unlink()
     kept.mkdir()
     assert fresh().load()(2.0) == 4.0
-    assert "can not be kept" in said[-1]
+    assert "cannot be kept" in said[-1]
     assert not drafts()
 
 
@@ -300,7 +300,7 @@ def test_a_file_where_the_folder_should_be(tmp_path, monkeypatch, said, below):
     assert fresh().load()(2.0) == 4.0
     assert fresh(triple).load()(2.0) == 6.0
     assert said[0] == said[1]  # so that it is said once
-    assert "can not be kept" in said[0]
+    assert "cannot be kept" in said[0]
     assert "set CSTORMPY_CACHE_DIR to a folder that can be written" in said[0]
     assert str(tmp_path / "file") in said[0]
     assert (tmp_path / "file").read_text() == "mine"

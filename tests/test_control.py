@@ -1,4 +1,4 @@
-"""Control laws, evaluated: the notes' formulas, gains, limits, references, copies, and what a law can not serve."""
+"""Control laws, evaluated: the notes' formulas, gains, limits, references, copies, and what a law cannot serve."""
 
 from __future__ import annotations
 

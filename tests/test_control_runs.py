@@ -1,4 +1,4 @@
-"""Control laws, run: what they are for happens, and what they can not do does not."""
+"""Control laws, run: what they are for happens, and what they cannot do does not."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_at_rest_below_the_goal_a_pump_is_silent(name):
 
 
 def test_what_slips_is_swung_up_again():
-    """A push that the regulator can not hold: it lets go, and catches again later."""
+    """A push that the regulator cannot hold: it lets go, and catches again later."""
     law = control.law("energy", library.acrobot())
     states, phases = run(law.mech, law, [*UPRIGHT, 0, 0], 11.0, push=lambda t: 60.0 if 0.5 < t < 0.8 else 0.0)
     assert phases[0] == 1
@@ -303,7 +303,7 @@ def test_a_torque_along_the_motion_may_be_given(falling):
     [
         (
             {"motion": BSpline.clamped([[0.0, 0.0], [1.0, 0], [1, 1], [2, 2]], 1.0)},
-            "can not do this motion: at .*'shoul",
+            "cannot do this motion: at .*'shoul",
         ),
         ({"motion": BSpline.clamped([[0.0], [1.0], [1], [2]], 1.0)}, "motion: expected 2 joints"),
         ({"motion": 3}, "BSpline or a function"),

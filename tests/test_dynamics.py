@@ -89,7 +89,7 @@ def test_inverse_and_forward_dynamics_whatever_the_drive(seed, links):
     tol = tolerance(mech, q, drive="forward")
     free = mech.with_drive(active=[])
     assert_close(mech.forward_dynamics(q, qd, u, **loads), sb.hybrid_dynamics(free, q, qd, u, **loads), tol)
-    # Pinocchio's own articulated body algorithm, which can not move the base
+    # Pinocchio's own articulated body algorithm, which cannot move the base
     del loads["base"]
     want = Oracle(mech).forward_dynamics(q, qd, u, **loads)
     assert_close(mech.forward_dynamics(q, qd, u, **loads), want, tol)

@@ -246,7 +246,7 @@ def test_start_outside_of_the_limits():
 
 @pytest.mark.parametrize("away", [1.0 + 1e-9, 1.001, 2.0, 1e3])
 def test_out_of_reach_is_the_nearest_pose(away):
-    """A planar arm stretches towards what it can not reach."""
+    """A planar arm stretches towards what it cannot reach."""
     mech = library.planar_2r()
     target = np.eye(4)
     target[:2, 3] = away * np.array([0.6, 0.8])

@@ -248,7 +248,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, cap
     monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "file" / "code"))
     for _ in range(2):
         assert kept.machine_for("g", b"key", lambda: "define i64 @g() {\n  ret i64 7\n}\n").address("g")
-    assert capsys.readouterr().err.count("can not be kept") <= 1
+    assert capsys.readouterr().err.count("cannot be kept") <= 1
 
 
 ASKED = {

@@ -445,7 +445,7 @@ def test_a_display_that_dies_in_between_is_one_line(monkeypatch, caplog):
     ("error", "mend"),
     [
         ("libEGL.so.1: cannot open shared object file: No such file", "Qt needs libEGL.so.1; apt install libegl1"),
-        ("DLL load failed", "Qt can not be loaded: DLL load failed"),
+        ("DLL load failed", "Qt cannot be loaded: DLL load failed"),
     ],
 )
 def test_a_library_that_is_missing_is_named_by_its_package(monkeypatch, caplog, tmp_path, error, mend):

@@ -79,7 +79,7 @@ def crossings(solution, joint):
     return signs[5], at.t[1:][np.diff(signs) != 0.0]
 
 
-# ---------------------------------------------------------------- papers/004
+# ---------------------------------------------------------------- Xiang et al. 2008
 
 
 def test_time_optimal_arm_with_limits_at_the_papers_samples():
@@ -149,7 +149,7 @@ def test_lifting_from_many_starts():
     np.testing.assert_allclose(costs, 0.84496, atol=2e-5)
 
 
-# ---------------------------------------------------------------- papers/000
+# ---------------------------------------------------------------- Sohl and Bobrow 2001
 
 
 def test_swing_of_the_planar_arm_from_the_papers_cost_to_the_papers_cost():

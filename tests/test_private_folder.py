@@ -86,7 +86,7 @@ def test_a_file_planted_in_a_shared_folder_is_not_run(tmp_path, monkeypatch, sai
     assert fresh()(4.0) == 8.0
     assert not marker.exists()
     assert said == [
-        f"compiling kernels (some seconds each) that can not be kept: {folder}: others may write to it; have "
+        f"compiling kernels (some seconds each) that cannot be kept: {folder}: others may write to it; have "
         "'chmod go-w' take that away; or set CSTORMPY_CACHE_DIR to a folder of your own"
     ]
     assert planted.read_bytes() == before and list(cache_folder().iterdir()) == [planted]

@@ -562,7 +562,7 @@ def test_short_steps_that_were_asked_for_are_no_reason_to_say_anything(sim, capl
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_what_fails_just_ahead_of_the_last_step_keeps_what_was_simulated(engine):
-    """A state that runs away until its rate can not be computed: the run says so, and returns how it came there."""
+    """A state that runs away until its rate cannot be computed: the run says so, and returns how it came there."""
     sim = cs.Simulation(engine=engine)
     bd = sim.blockdiagram()
     state, rate = bd.INTEGRATOR(x0=0.0, name="state"), bd.FUNCTION(lambda x: math.exp(10.0 * x * x), name="rate")

@@ -86,13 +86,13 @@ def test_what_can_not_be_copied_or_written_is_said(tmp_path, caplog):
 
     out = sim.run(remembering(sim, locked), T=0.1)
     assert out.status == "finished" and out.state.memory == {}
-    assert "block 'peak' remembers what can not be copied" in caplog.text
+    assert "block 'peak' remembers what cannot be copied" in caplog.text
 
     def odd(u, memory):
         memory["key"] = {1, 2}
         return u
 
-    with pytest.raises(FileFormatError, match=r"what block 'peak' remembers can not be written: a set"):
+    with pytest.raises(FileFormatError, match=r"what block 'peak' remembers cannot be written: a set"):
         sim.run(remembering(sim, odd), T=0.1).state.save(tmp_path / "state.json")
     assert not (tmp_path / "state.json").exists()
 

@@ -11,10 +11,11 @@ from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
 from scipy.integrate import DOP853, RK23, RK45, solve_ivp
 
 import cstormpy as cs
+from cstormpy.simulation.order_conditions import order_defect
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.step_control import first_step
 from cstormpy.simulation.steppers import SOLVERS
-from cstormpy.simulation.tableaus import EXPLICIT, Tableau, tableau
+from cstormpy.simulation.tableaus import EXPLICIT, tableau
 
 ORDERS = {"Euler": 1, "RK23": 3, "RK4": 4, "RK45": 5, "DOP853": 8, "Radau": 5}
 STEPS = {"Euler": (512, 1024), "RK23": (64, 128), "DOP853": (5, 10)}
@@ -175,7 +176,8 @@ def test_a_step_cut_short_by_a_boundary_is_not_forgotten():
 def test_the_adaptive_methods_are_those_of_scipy(name):
     method, scipys = tableau(name), getattr(scipy.integrate, name)
     s = scipys.n_stages
-    np.testing.assert_array_equal(method.A, scipys.A[:s, :s])
+    scipys_A = scipys.A[:s, :s]
+    np.testing.assert_array_equal(method.A[:, : scipys_A.shape[1]], scipys_A)
     np.testing.assert_array_equal(method.b, scipys.B)
     np.testing.assert_array_equal(method.c, scipys.C[:s])
     assert method.error_order == scipys.error_estimator_order
@@ -185,18 +187,88 @@ def test_the_adaptive_methods_are_those_of_scipy(name):
         assert method.order == scipys.order
 
 
-def test_tableaus_are_consistent():
-    for method in EXPLICIT.values():
-        assert method.b.sum() == pytest.approx(1.0)
-        # the conditions of order two, and that of the error estimate: it vanishes for a constant rate
-        if method.order >= 2:
-            assert method.b @ method.c == pytest.approx(0.5)
-        if method.E is not None:
-            assert method.E.sum() == pytest.approx(0.0, abs=1e-13)
-    with pytest.raises(AssertionError, match="not consistent"):
-        Tableau("wrong", np.zeros((1, 1)), np.array([0.9]), np.zeros(1), 1)
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_tableau_is_of_the_order_that_it_says_and_of_no_higher(name):
+    method = EXPLICIT[name]
+    assert order_defect(method.A, method.b, method.order) < 1e-13
+    assert order_defect(method.A, method.b, method.order + 1) > 1e-6
+    if method.adaptive:
+        embedded = method.b - method.E[:-1] if method.E[-1] == 0 else None
+        if embedded is not None and name != "DOP853":
+            assert order_defect(method.A, embedded, method.error_order) < 1e-13
+
+
+def kutta(**changed):
+    """Return Kutta's method of order 3, with Heun's of order 2 inside for an estimate."""
+    given = {
+        "A": [[0, 0, 0], [0.5, 0, 0], [-1, 2, 0]],
+        "b": [1 / 6, 2 / 3, 1 / 6],
+        "order": 3,
+        "E": [1 / 6, -1 / 3, 1 / 6],
+        **changed,
+    }
+    return cs.Tableau("Kutta", **given)
+
+
+def pendulum_run(solver, engine, **options):
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.acrobot(), q0=[1.0, 0.5], name="plant")
+    bd.connect(bd.CONSTANT(0.0), plant.tau)
+    return sim.run(bd, 1.0, solver=solver, **options)
+
+
+def test_a_method_of_ones_own_runs_in_both_engines():
+    adaptive, fixed = kutta(), kutta(E=None)
+    for solver, options in ((adaptive, {"rtol": 1e-7}), (fixed, {"dt": 1e-3})):
+        plain, compiled = (pendulum_run(solver, engine, **options) for engine in ("interpreted", "compiled"))
+        np.testing.assert_allclose(plain.t, compiled.t, atol=1e-9)
+        np.testing.assert_allclose(plain.x, compiled.x, atol=1e-8)
+    exact = pendulum_run("DOP853", "compiled", rtol=1e-11, atol=1e-12).x[-1]
+    errors = [np.abs(pendulum_run(fixed, "compiled", dt=1.0 / n).x[-1] - exact).max() for n in (200, 400)]
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(3, abs=0.2)
+
+
+def test_two_methods_of_one_name_are_two():
+    heun = {"A": [[0, 0], [1, 0]], "b": [0.5, 0.5], "order": 2}
+    midpoint = {"A": [[0, 0], [0.5, 0]], "b": [0, 1], "order": 2}
+    ends = [pendulum_run(cs.Tableau("mine", **given), "compiled", dt=0.05).x[-1] for given in (heun, midpoint)]
+    assert np.abs(ends[0] - ends[1]).max() > 1e-6
+
+
+def test_a_gradient_goes_through_a_method_of_ones_own():
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-0.5, name="rate")
+    bd.connect(x, gain)
+    bd.connect(gain, x)
+    found = sim.gradient(bd, "x[0]", ["rate.K"], T=1.0, solver=kutta(E=None), dt=0.01)
+    assert float(np.squeeze(found.gradient)) == pytest.approx(math.exp(-0.5), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changed, error, message",
+    [
+        ({"b": [1 / 6, 2 / 3]}, cs.ShapeError, "A"),
+        ({"b": [0.2, 0.6, 0.2]}, cs.InvalidValue, "misses a condition of order 3"),
+        ({"order": 4}, cs.InvalidValue, "misses a condition of order 4"),
+        ({"order": 2.0}, cs.InvalidValue, "order: expected 1 to 10"),
+        ({"A": np.eye(3)}, cs.InvalidValue, "zeros on and above the diagonal"),
+        ({"c": [0, 0.5, 0.9]}, cs.InvalidValue, "sums of the rows"),
+        ({"E": [1, 0, 0]}, cs.InvalidValue, "sum to zero"),
+        ({"E": [np.nan, 0, 0]}, cs.NonFinite, "E"),
+    ],
+)
+def test_coefficients_that_are_no_method_are_refused(changed, error, message):
+    with pytest.raises(error, match=message):
+        kutta(**changed)
+
+
+def test_an_unknown_method_is_named():
     with pytest.raises(cs.UnknownName, match="did you mean 'RK45'"):
         tableau("RK_45")
+    with pytest.raises(cs.InvalidValue, match="solver 'Kutta': takes steps of one length"):
+        pendulum_run(kutta(E=None), "compiled")
 
 
 def test_first_step_is_that_of_scipy():

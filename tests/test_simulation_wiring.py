@@ -1,4 +1,4 @@
-"""Diagrams that can not run say why, port by port; our blocks are found in every way; bdsim is left as it was."""
+"""Diagrams that cannot run say why, port by port; our blocks are found in every way; bdsim is left as it was."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_functions_are_options_too(sim, tmp_path):
     np.testing.assert_allclose(found.value, np.exp([-1.0, -2.0])[:, None] * [1.0, 2.0], rtol=1e-8)
     twice = sim.sweep(build, samples={"law": laws * 20}, measure=final, T=1.0, rtol=1e-9, workers=2)
     np.testing.assert_array_equal(twice.value, list(found.value[:, 0]) * 20)
-    with pytest.raises(cs.InvalidType, match="'law': a function can not be written to the file of a sweep"):
+    with pytest.raises(cs.InvalidType, match="'law': a function cannot be written to the file of a sweep"):
         sim.sweep(build, {"law": laws}, final, T=1.0, resume=tmp_path / "sweep")
 
 

@@ -176,7 +176,7 @@ def test_other_files_are_not_overwritten(sim, tmp_path):
     assert path.read_text() == "mine\n"
     with pytest.raises(cs.FileFormatError, match="cannot be written"):
         sim.sweep(decay, GRID, final, T=1.0, resume=tmp_path / "missing" / "sweep")
-    with pytest.raises(cs.InvalidType, match="'mech': a Mechanism can not be written"):
+    with pytest.raises(cs.InvalidType, match="'mech': a Mechanism cannot be written"):
         sim.sweep(lambda sim, mech: decay(sim), {"mech": [cs.library.acrobot()]}, final, T=1.0, resume=tmp_path / "new")
 
 

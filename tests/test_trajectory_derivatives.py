@@ -186,7 +186,7 @@ def test_the_derivative_jumps_at_its_knot_and_is_taken_from_the_right():
 
 
 def test_grouped_moves_equal_knots_together():
-    """All four knots at the start of a clamped curve, which can not move one by one in both directions."""
+    """All four knots at the start of a clamped curve, which cannot move one by one in both directions."""
     curve = make("clamped", 3)
     times = off_knots(curve)
     h = STEP * np.diff(curve.breaks).min() / 12

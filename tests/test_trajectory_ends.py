@@ -171,11 +171,11 @@ SIX = BSpline.clamped(np.zeros((6, 2)), 1.0)
         ),
         (
             lambda: BSpline.clamped(np.zeros((2, 1)), 1.0, degree=1).fix_ends(EndConditions(qd0=0.0, qd1=0.0)),
-            "rate at the end can not be chosen freely beside rate at the start.*too few control points",
+            "rate at the end cannot be chosen freely beside rate at the start.*too few control points",
         ),
         (
             lambda: BSpline.uniform(np.zeros((4, 1)), 1.0).fix_ends(EndConditions(qddd0=1.0, qddd1=2.0)),
-            "jerk at the end can not be chosen freely",
+            "jerk at the end cannot be chosen freely",
         ),
         (
             lambda: BSpline.clamped(np.zeros((9, 1)), 1.0, degree=2).fix_ends(EndConditions(qddd1=0.0)),

@@ -160,7 +160,7 @@ def _check_options(make: Build, names: list[str]) -> None:
 def _wire(
     make: Build, sim: Simulation, options: dict[str, Any], varied: dict[str, Any], goal: Any
 ) -> tuple[Entry, _Probe | CstormError]:
-    """Build a diagram and add what measures it; the error of one that can not be stands in its place."""
+    """Build a diagram and add what measures it; the error of one that cannot be stands in its place."""
     try:
         bd = _built(make, sim, options)
         probe = _probe(bd)

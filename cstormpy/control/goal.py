@@ -1,4 +1,4 @@
-"""Where a law is to bring a mechanism, if it is not told: upright."""
+"""The default goal of a law: upright."""
 
 from __future__ import annotations
 

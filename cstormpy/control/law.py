@@ -194,7 +194,7 @@ class Law:
         setattr(self, whole, changed)
 
     def _check_gain(self, name: str, value: float) -> None:
-        """Refuse a number that a gain of this name can not have."""
+        """Refuse a number that a gain of this name cannot have."""
 
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         """Return the joints that a gain of several numbers belongs to."""
@@ -264,7 +264,7 @@ class Law:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Make what is asked at every evaluation and can not be copied."""
+        """Make what is asked at every evaluation and cannot be copied."""
 
     def __repr__(self) -> str:
         shown = [f"{name}={value:g}" for name, value in self.gains.items()]

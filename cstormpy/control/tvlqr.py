@@ -74,7 +74,7 @@ class TVLQR(Law):
     Raises
     ------
     InvalidValue
-        If the mechanism can not do the motion, or the steps are so few that the gains overflow.
+        If the mechanism cannot do the motion, or the steps are so few that the gains overflow.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class TVLQR(Law):
         if self.residual > ROUNDING + misfit * float(np.abs(load).max(initial=0.0)):
             k, j = np.unravel_index(np.argmax(np.abs(load * ~motors)), load.shape)
             raise InvalidValue(
-                f"TVLQR: the mechanism can not do this motion: at {times[k]:.4g} s it asks {load[k, j]:.3g} N m (or N) "
+                f"TVLQR: the mechanism cannot do this motion: at {times[k]:.4g} s it asks {load[k, j]:.3g} N m (or N) "
                 f"of joint {self.mech.names[j]!r}, which has no motor; misfit= says how much is to be allowed"
             )
         if tau is None:

@@ -50,7 +50,7 @@ def answer(tables: Tables, question: Question, samples: Samples, outputs: tuple[
 
 
 def run(kernel: str, tables: Tables, arguments: tuple[Any, ...]) -> bool:
-    """Fill the arrays among the arguments of a kernel of rows, see `tracing.run_on_symbols`; False where it can not."""
+    """Fill the arrays among the arguments of a kernel of rows, see `tracing.run_on_symbols`; False where it cannot."""
     n, links = int(tables.N[at.N_COUNT]), int(tables.N[at.N_LINKS])
     rows = [a[0] for a in arguments if isinstance(a, np.ndarray) and len(a)]
     given = [*rows[0]] if kernel == "pose_lanes" else [*rows[0], *rows[1]]
@@ -94,7 +94,7 @@ class _Call:
 
     @classmethod
     def of(cls, tables: Tables, given: Sequence[Number]) -> _Call | None:
-        """Return one for a mechanism, or None where it can not be called."""
+        """Return one for a mechanism, or None where it cannot be called."""
         graph = next((x.graph for x in (*given, *tables.T.tolist()) if isinstance(x, Node)), None)
         table = None if graph is None or graph.linkage is None else _table(graph, tables.T.tolist())
         return None if graph is None or table is None else cls(tables, graph, graph.linkage, table)

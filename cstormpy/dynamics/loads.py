@@ -1,4 +1,4 @@
-"""What acts on a mechanism beside its motors: wrenches on links, pulses, stops, wrapped angles.
+"""Loads beside the motors of a mechanism: wrenches on links, pulses, stops, wrapped angles.
 
 Pure functions of arrays and numbers, which a compiler can take as they are, and wrenches as a signal.
 """

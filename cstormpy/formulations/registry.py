@@ -32,7 +32,7 @@ from cstormpy.formulations.reading import bodies, by_link, read_tree, turned
 __all__ = ["METHODS", "PROBLEMS", "Method"]
 
 PROBLEMS = ("inverse dynamics", "forward dynamics", "mass matrix", "inverse sensitivity")
-"""What is asked: τ of (q, q̇, q̈); q̈ of (q, q̇, τ); M of q; the derivatives of τ to q, q̇ and q̈."""
+"""The tasks: τ of (q, q̇, q̈); q̈ of (q, q̇, τ); M of q; the derivatives of τ to q, q̇ and q̈."""
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class PythonCall:
                 out[first:last] = np.ravel(value)
         except Exception:
             return 1
-        except BaseException as interrupt:  # compiled code can not carry it
+        except BaseException as interrupt:  # compiled code cannot carry it
             self._interrupt = interrupt
             return 1
         return 0

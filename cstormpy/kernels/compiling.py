@@ -17,7 +17,6 @@ import pickle
 import platform
 import re
 import shutil
-import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -37,18 +36,18 @@ from numba.np.numpy_support import as_dtype
 
 from cstormpy.cache_folder import root, say_not_kept
 from cstormpy.file_writer import write_bytes
+from cstormpy.kernels.entries import Entry, all_entries, entry
 from cstormpy.private_folder import FILE_MODE, check_private, make_private, read_private
 from cstormpy.reporting import notice_once
 
 __all__ = [
     "Entry",
-    "EntryOfC",
     "address_in_c",
     "address_of",
     "caller_at",
     "can_keep",
+    "compiled_entry",
     "entry",
-    "entry_of_c",
     "is_kept",
     "machine_form",
     "ready",
@@ -64,8 +63,6 @@ _EXACT = {"error_model": "numpy", "boundscheck": False}
 
 #: References to arrays are counted: otherwise numba lets no step return an array.
 _PIECE_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
-
-_entries: list[Entry] = []
 
 
 def machine_form(function):
@@ -103,6 +100,8 @@ def _among_compiled(function):
         for name, value in names.items():
             if hasattr(value, "_step"):
                 space[name] = machine_form(value)
+            elif hasattr(value, "_at_address"):
+                space[name] = caller_at(value._at_address)
     copy = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
     copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
     return copy
@@ -151,95 +150,28 @@ def address_in_c(dispatcher, signature):
     return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
 
-def entry(signature, *, nogil=False, exact=False):
-    """Make a function of one signature that is compiled at first use, or read from disk if it is there.
-
-    ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
-    interpreter lock is held throughout the call. ``exact`` is that of `steps.exact_step`. Arrays come from outside
-    and none is returned: an entry does not count who refers to them, which would cost a call from Python 0.03 us for
-    each.
-    """
-
-    def decorate(function):
-        made = Entry(function, signature, nogil, _EXACT if exact else _OPTIONS)
-        _entries.append(made)
-        return made
-
-    return decorate
+def compiled_entry(made):
+    """Return the compiled function of an entry, read from disk if it is there; of one of C that is its address."""
+    if numba.config.DISABLE_JIT:
+        return _callback(made) if made.of_c else _strict(made.function, made.signature)
+    import_module("cstormpy.kernels.lanes_compiled")
+    options = {**(_EXACT if made.exact else _OPTIONS), "nogil": made.nogil}
+    # numba makes arrays of pointers only where it counts references
+    dispatcher = numba.njit(**options, _nrt=made.of_c)(_among_compiled(made.function))
+    with _Kept(made.kept_as) as kept:
+        dispatcher._cache = kept
+        dispatcher.compile(made.signature)
+    dispatcher.disable_compile()
+    return (dispatcher, address_in_c(dispatcher, made.signature)) if made.of_c else dispatcher
 
 
-def entry_of_c(signature):
-    """Make a function that machine code calls by its `address`: it takes numbers and pointers."""
-
-    def decorate(function):
-        made = EntryOfC(function, signature, True, _OPTIONS)
-        _entries.append(made)
-        return made
-
-    return decorate
-
-
-class Entry:
-    """A kernel that Python calls: `load` returns it ready to run."""
-
-    #: Whether references to arrays are counted.
-    _counts = False
-
-    def __init__(self, function, signature, nogil, options):
-        self.name = function.__name__
-        self.kept_as = f"{function.__module__.rpartition('.')[2]}.{self.name}"
-        self._function = function
-        self._signature = signature
-        self._options = {**options, "nogil": nogil}
-        self._ready = None
-        self._compiling = threading.Lock()
-
-    @property
-    def function(self):
-        """What is compiled, as plain Python."""
-        return self._function
-
-    def load(self):
-        """Return the compiled function; compile it, or read it from disk, the first time."""
-        if self._ready is None:
-            with self._compiling:
-                if self._ready is None:
-                    self._ready = self._compile()
-        return self._ready
-
-    def _compile(self):
-        if numba.config.DISABLE_JIT:
-            return _strict(self._function, self._signature)
-        import_module("cstormpy.kernels.lanes_compiled")
-        dispatcher = numba.njit(**self._options, _nrt=self._counts)(_among_compiled(self._function))
-        with _Kept(self.kept_as) as kept:
-            dispatcher._cache = kept
-            dispatcher.compile(self._signature)
-        dispatcher.disable_compile()
-        return dispatcher
-
-
-class EntryOfC(Entry):
-    """A kernel that machine code calls as a function of C."""
-
-    _counts = True  # numba makes arrays of pointers in no other way
-
-    def is_ready(self):
-        """Tell whether it runs without being compiled: it is here, or on disk."""
-        return self._ready is not None or is_kept(self.kept_as)
-
-    def address(self):
-        """Return where it begins, ready to run."""
-        return self.load() if numba.config.DISABLE_JIT else address_in_c(self.load(), self._signature)
-
-    def _compile(self):
-        if not numba.config.DISABLE_JIT:
-            return super()._compile()
-        arguments, _ = sigutils.normalize_signature(self._signature)
-        kinds = {types.float64: ctypes.c_double, types.int64: ctypes.c_int64}
-        pointers = [ctypes.POINTER(kinds[kind.dtype]) for kind in arguments]
-        self._callback = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers)(self._function)
-        return ctypes.cast(self._callback, ctypes.c_void_p).value
+def _callback(made):
+    """Return a function of C that calls the function of an entry as it is, and where that begins."""
+    arguments, _ = sigutils.normalize_signature(made.signature)
+    kinds = {types.float64: ctypes.c_double, types.int64: ctypes.c_int64}
+    pointers = [ctypes.POINTER(kinds[kind.dtype]) for kind in arguments]
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers)(made.function)
+    return callback, ctypes.cast(callback, ctypes.c_void_p).value
 
 
 def _strict(function, signature):
@@ -272,11 +204,12 @@ def warmup(report=None):
     for module in iter_modules([os.path.dirname(__file__)]):
         if module.name.startswith("entries_"):
             import_module(f"{__package__}.{module.name}")
-    names, others = [made.kept_as for made in _entries], min(processors(), 4) - 1
+    entries = all_entries()
+    names, others = [made.kept_as for made in entries], min(processors(), 4) - 1
     # each begins elsewhere, and finds on disk what the others have done by the time it comes there
     starts = [len(names) * (k + 1) // (others + 1) for k in range(others)]
     compile_beside(*((*names[first:], *names[:first]) for first in starts))
-    for made in _entries:
+    for made in entries:
         made.load()
         if report is not None:
             report(made.name)

@@ -11,13 +11,14 @@ import math
 
 from numba import carray
 
+from cstormpy.kernels.charts import answer_at
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry_of_c
 from cstormpy.kernels.directional import along_direction
+from cstormpy.kernels.entries import entry_of_c
 from cstormpy.kernels.entries_kinematics import bring_moving, bring_still, put_inertial, put_jacobian, put_poses
 from cstormpy.kernels.entries_sensitivity import answer_one
 from cstormpy.kernels.hybrid import hybrid, node, place_base
-from cstormpy.kernels.layout import C_DQ, C_DQD, C_DU, N_COORDINATE, N_COUNT, N_LINKS, ROW, T_NODES, Y
+from cstormpy.kernels.layout import C_DQ, C_DQD, C_DU, N_COORDINATE, N_COUNT, N_LINKS, T_NODES
 from cstormpy.kernels.samples import bring_in_one, bring_loads_one, take_out_one
 from cstormpy.kernels.steps import step
 
@@ -135,7 +136,7 @@ def motion_along_called(N, W, T, dT, given, found):
                 status = max(status, abs(hybrid(moved, structure, scratch, loaded, False, 0.0)))
                 for i in range(1, n + 1):
                     k, _ = node(i)
-                    dy[structure[k + N_COORDINATE]] += 0.5 / signed * scratch[i * ROW + Y]
+                    dy[structure[k + N_COORDINATE]] += 0.5 / signed * scratch[answer_at(structure, i)]
     return status
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.charts import enter_charts
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,
@@ -13,6 +14,7 @@ from cstormpy.kernels.layout import (
     N_SLIDES,
     N_TURNS,
     OMEGA,
+    QD,
     ROW,
     T_ARMATURE,
     T_COM,
@@ -42,10 +44,13 @@ def energies(T, N, W, g):
     gravity = load3(T, T_GRAVITY, 0.0)
     kinetic, potential = 0.0, 0.0
     for i in range(1, n + 1):
+        k, _ = node(i)
+        W[i * ROW + Q], W[i * ROW + QD] = g[N[k + N_COORDINATE]], g[n + N[k + N_COORDINATE]]
+    enter_charts(N, W, 0.0)
+    for i in range(1, n + 1):
         k, t = node(i)
         row, parent = i * ROW, N[k + N_PARENT] * ROW
-        q, qd = g[N[k + N_COORDINATE]], g[n + N[k + N_COORDINATE]]
-        W[row + Q] = q
+        q, qd = W[row + Q], W[row + QD]
         axes, d = place(T, N, W, i, 0.0)
         omega = load3(W, parent + OMEGA, 0.0)
         v = add(load3(W, parent + ALPHA, 0.0), cross(omega, d))

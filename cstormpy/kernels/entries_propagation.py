@@ -5,17 +5,24 @@ Beside a value stands its tangent, the derivative along one direction, named as 
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import caller_at, entry
+from cstormpy.graph.loops import at_address
 from cstormpy.kernels.diagram_rate import RATE
-from cstormpy.kernels.entries_stepping import LOOK, WENT
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.locating import crossed
 from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
+from cstormpy.kernels.stepping import LOOK, WENT
 from cstormpy.kernels.steps import step
 
 #: The function of a diagram with tangents: t, x, z, p, n, w, out, xd, then dt and the tangents of all but n.
 TANGENT = f"{RATE[:-1]}, f8, {', '.join(['f8[::1]'] * 6)})"
-#: ``evaluate_along(f, t, …)``, f being the address of such a function.
-evaluate_along = caller_at(TANGENT)
+
+
+def evaluate_along(f, t, x, z, p, n, w, out, xd, dt, dx, dz, dp, dw, dout, dxd):
+    """Evaluate such a function; f is its address, or in plain Python the function itself."""
+    return f(t, x, z, p, n, w, out, xd, dt, dx, dz, dp, dw, dout, dxd)
+
+
+at_address(evaluate_along, TANGENT)
 
 
 @step

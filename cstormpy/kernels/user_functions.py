@@ -137,7 +137,7 @@ def _types(function, arguments):
 
 
 def _explained(error, function):
-    """Return what numba says of a function, and the line that it can not take."""
+    """Return what numba says of a function, and the line that it cannot take."""
     path = function.__code__.co_filename
     name, number = os.path.basename(path), _line_of(error, os.path.basename(path))
     if not number:

@@ -1,4 +1,4 @@
-"""Reads arguments, which are batches, and refuses by name what can not be taken."""
+"""Reads arguments, which are batches, and refuses by name what cannot be taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether live windows can be shown here, found out without loading Qt."""
+"""Availability of live windows, found out without loading Qt."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OFF_SCREEN = ("offscreen", "minimal", "vnc", "linuxfb", "eglfs")
 def available(environment: Mapping[str, str] | None = None) -> str | None:
     """Return None where live windows can be shown, or else in one line why not, and what mends it.
 
-    It takes some milliseconds and loads nothing. What it can not see, the window's own process finds out.
+    It takes some milliseconds and loads nothing. What it cannot see, the window's own process finds out.
     """
     env = os.environ if environment is None else environment
     return _without_python() or _without_packages() or _without_display(env) or _without_libraries(env)
@@ -86,7 +86,7 @@ def _without_display(env: Mapping[str, str]) -> str | None:
 
 
 def _answers(display: str) -> bool:
-    """Return whether an X server listens; True where that can not be told."""
+    """Return whether an X server listens; True where that cannot be told."""
     host, _, number = display.rpartition(":")
     digits = number.split(".")[0]
     if not digits.isdigit():

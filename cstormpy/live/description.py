@@ -1,4 +1,4 @@
-"""What is shown and what can be turned: plain data that goes to the window as JSON."""
+"""Description of a live window: what is shown and what can be set, plain data that goes to it as JSON."""
 
 from __future__ import annotations
 

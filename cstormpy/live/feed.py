@@ -49,7 +49,7 @@ class LiveFeed:
     """A live window, as the simulation sees it.
 
     Make it before anything slow: its process starts meanwhile. Nothing that it does raises because of the window: one
-    that can not be shown, or that is gone, takes samples like any other, and `alive` is False.
+    that cannot be shown, or that is gone, takes samples like any other, and `alive` is False.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class LiveFeed:
             )
         except OSError as error:
             self._memory.close()
-            self.reason = f"its process can not be started: {error.strerror or error}"
+            self.reason = f"its process cannot be started: {error.strerror or error}"
             self._gone.set()
             notice_once(f"no live window: {self.reason}")
             return

@@ -83,5 +83,5 @@ def name(value: object, what: str) -> str:
     if len(value) > MAX_NAME:
         raise InvalidValue(f"{what}: {value[:20] + '…'!r} has {len(value)} characters, at most {MAX_NAME} are allowed")
     if not value.isprintable() or value != value.strip():
-        raise InvalidValue(f"{what}: {value!r} has blanks around it or characters that can not be printed")
+        raise InvalidValue(f"{what}: {value!r} has blanks around it or characters that cannot be printed")
     return str(value)

@@ -91,7 +91,7 @@ def select_names(
         if not isinstance(name, str):
             raise InvalidType(f"{option}: expected joint names, got a {type(name).__name__}")
         if name not in coordinates and not joints.get(name, (name,)):
-            raise InvalidValue(f"{option}: joint {name!r} is fixed and can not be driven")
+            raise InvalidValue(f"{option}: joint {name!r} is fixed and cannot be driven")
         if name not in coordinates and name not in joints:
             raise UnknownName(f"{option}: {unknown_name('joint', name, joints)}")
         meant = (name,) if name in coordinates else joints[name]

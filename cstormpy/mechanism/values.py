@@ -20,7 +20,7 @@ class FrozenError(CstormError, AttributeError):
 
 
 def frozen(array: NDArray[S]) -> NDArray[S]:
-    """Return a contiguous copy that can not be made writable again, because it lies in a `bytes` object.
+    """Return a contiguous copy that cannot be made writable again, because it lies in a `bytes` object.
 
     Negative zeros become zeros, so that equal arrays have equal bytes.
 
@@ -40,10 +40,10 @@ class Value:
         self.__dict__.update(attributes)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise FrozenError(f"{type(self).__name__} is immutable, {name!r} can not be set; derive a new one instead")
+        raise FrozenError(f"{type(self).__name__} is immutable, {name!r} cannot be set; derive a new one instead")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise FrozenError(f"{type(self).__name__} is immutable, {name!r} can not be deleted")
+        raise FrozenError(f"{type(self).__name__} is immutable, {name!r} cannot be deleted")
 
     def _as_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._fields}

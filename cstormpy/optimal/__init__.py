@@ -1,4 +1,4 @@
-"""Optimal control: motions of least cost, by exact gradients through the hybrid dynamics (papers/000, 004)."""
+"""Optimal control: motions of least cost, by exact gradients (Sohl and Bobrow 2001; Xiang et al. 2008)."""
 
 from __future__ import annotations
 

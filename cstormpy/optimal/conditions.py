@@ -1,4 +1,4 @@
-"""What is asked of a motion at its ends: states as users give them, split by joints on splines and the others."""
+"""End conditions of a motion: states as users give them, split by joints on splines and the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a search begins: a cubic from end to end, a motion that is given, and waves added to it."""
+"""Initial guesses of a search: a cubic from end to end, a motion that is given, and waves added to it."""
 
 from __future__ import annotations
 

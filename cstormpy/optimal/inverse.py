@@ -1,4 +1,4 @@
-"""The inverse transcription: every joint on a spline, torques by inverse dynamics (papers/004, section 5).
+"""The inverse transcription: every joint on a spline, torques by inverse dynamics (Xiang et al. 2008, section 5).
 
 Limits hold at an even grid of phases, integrals are Gauss sums in each segment of the splines, and the torque of a
 joint without motor, which must be zero, is an equation at some phases of its own.

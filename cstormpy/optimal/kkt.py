@@ -1,4 +1,4 @@
-"""How far a point is from the conditions of Karush, Kuhn and Tucker, whatever solver found it."""
+"""Residual of the conditions of Karush, Kuhn and Tucker at a point, whatever solver found it."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class Problem:
 
     Examples
     --------
-    The arm of papers/004 from rest to rest as fast as its motors can:
+    The arm of Xiang et al. 2008 from rest to rest as fast as its motors can:
 
     >>> from cstormpy.mechanism import library
     >>> from cstormpy.optimal import Problem, Time

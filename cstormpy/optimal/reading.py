@@ -1,4 +1,4 @@
-"""What a problem is told, as users tell it: durations, knots, limits, and the bounds that follow for the variables."""
+"""Arguments of a problem, read and checked: durations, knots, limits, and the bounds that follow for the variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What terms and constraints see of a motion: its values at some samples, and the derivatives they answer with.
+"""Samples of a motion, as terms and constraints see them: its values, and the derivatives they answer with.
 
 Values stand in *channels*: q, qd, qdd, tau, qddd (N, n), t (N,) and the duration. A derivative is a mapping from the
 channels that it touches to arrays of one more dimension in front of theirs where several numbers are derived; that to

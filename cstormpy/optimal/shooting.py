@@ -1,4 +1,4 @@
-"""The shooting transcription: some joints on splines, the others integrated (papers/000, section 5).
+"""The shooting transcription: some joints on splines, the others integrated (Sohl and Bobrow 2001, section 5).
 
 The joints on splines are those whose motion is prescribed (active joints) and, on a spline of torque, those with a
 motor that are not active. All others move as the hybrid dynamics say, by steps of the classical Runge-Kutta method;

@@ -1,4 +1,4 @@
-"""What a search found: the motion, why it ended there, and how far it keeps to what was asked."""
+"""The solution of a search: the motion, why it ended there, and how far it keeps to what was asked."""
 
 from __future__ import annotations
 

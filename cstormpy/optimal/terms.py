@@ -151,7 +151,7 @@ class _Square(Term):
 
 
 class Effort(_Square):
-    """½ ∫ ‖τ‖² dt, papers/000, (82).
+    """½ ∫ ‖τ‖² dt, Sohl and Bobrow 2001, (82).
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class EnergySpent(Term):
 
 
 class Terminal(Term):
-    """Σ (q_j(T) − q*_j)² + Σ (q̇_j(T) − q̇*_j)², the penalty of papers/000, (83).
+    """Σ (q_j(T) − q*_j)² + Σ (q̇_j(T) − q̇*_j)², the penalty of Sohl and Bobrow 2001, (83).
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class Terminal(Term):
 
 
 def Mixed(u: float) -> Objective:
-    """Return ∫ (1 − u) + u ‖τ‖² dt, the mixed cost of papers/004, (67).
+    """Return ∫ (1 − u) + u ‖τ‖² dt, the mixed cost of Xiang et al. 2008, (67).
 
     >>> Mixed(0.01)
     0.99 Time() + 0.02 Effort()

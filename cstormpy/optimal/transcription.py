@@ -1,4 +1,4 @@
-"""What both transcriptions share: the variables, the samples, and how derivatives of samples become those of variables.
+"""The base of both transcriptions: variables, samples, and how derivatives of samples become those of variables.
 
 The variables x are the free control points of the joints on splines, in the order of `ControlPointMap`, and behind
 them the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of order r to time is

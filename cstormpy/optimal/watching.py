@@ -1,4 +1,4 @@
-"""What shows a search while it goes on: what it is told, and where the window comes from."""
+"""The live display of a search: what it is told, and where the window comes from."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What was recorded, made small: extremes kept, times and values as 32-bit floats.
+"""Recorded data, compressed: extremes kept, times and values as 32-bit floats.
 
 A trace of N samples is cut into equal spans of time, and of each the least and the greatest value stay, at their own
 times: however a plot is drawn, its outline is that of all samples. Each array is stored as the difference from its
-first value, so that 32 bits (a ten-millionth of its range) are enough; one whose range a 32-bit float can not hold is
+first value, so that 32 bits (a ten-millionth of its range) are enough; one whose range a 32-bit float cannot hold is
 divided by a power of two.
 """
 

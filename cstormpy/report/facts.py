@@ -1,4 +1,4 @@
-"""What the report says in words and numbers: how the run ended, the controllers, the blocks, the versions."""
+"""The report's words and numbers: how the run ended, the controllers, the blocks, the versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the blocks stand: columns of boxes, ordered so that few wires cross and placed so that most run straight.
+"""Layout of a diagram: columns of boxes, ordered so that few wires cross and placed so that most run straight.
 
 Sugiyama's method: wires that span several columns pass through points ("dummies") in each; the columns are ordered by
 the median of their neighbours, then the heights are found by isotonic regression: the places nearest to where the

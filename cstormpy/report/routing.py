@@ -1,4 +1,4 @@
-"""Where the wires run: at right angles, in the channels between the columns; backwards below the blocks.
+"""Routes of the wires: at right angles, in the channels between the columns; backwards below the blocks.
 
 Each net has at most one vertical track in the channel behind its source, and one in each channel where it comes back.
 Tracks are ordered so that few wires cross and none lie upon each other; what runs backwards gets a lane below the

@@ -1,4 +1,4 @@
-"""What a diagram wants to show: its scopes, XY plots and mechanisms, gathered from the sink blocks.
+"""Panes of a diagram: its scopes, XY plots and mechanisms, gathered from the sink blocks.
 
 bdsim's SCOPE, SCOPEXY and SCOPEXY1 serve as they are; our live blocks describe themselves. Every run records what its
 panes show, whether or not anything is drawn.

@@ -1,4 +1,4 @@
-"""What a run returns: times, states and signals by name, with their units, and how it ended."""
+"""The result of a run: times, states and signals by name, with their units, and how it ended."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class Run:
         self._look_at_repeats(self.t, self.x, remembering=short)
         if short:
             self._looked = None
-            with contextlib.suppress(CstormError):  # what a block can not be asked ahead of time ends no run
+            with contextlib.suppress(CstormError):  # what a block cannot be asked ahead of time ends no run
                 why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)
                 notice(f"steps of {length:.2g} s since t = {since:.6g}: {why}")
             self.diagram.forget()
@@ -398,8 +398,11 @@ class Run:
         if since > 0.0:
             self.stepper.h = min(self.stepper.h, since)
         self._begin_segment(jumped)
-        self.crossings.rearm(self.t, self.x, fired)
-        self._observe(at_boundary=True)
+        further = self.crossings.rearm(self.t, self.x, fired)
+        if further:  # as where one switch works another
+            self._event(self.t, self.x, further, jumped)
+        else:
+            self._observe(at_boundary=True)
 
     def _arrived(self, x: Array, fired: list[int]) -> Array:
         """Return a state in which those that have just reached a bound stand exactly there."""

@@ -60,7 +60,7 @@ class SavedState:
                 json.dumps(memory, default=_plain)
             except (TypeError, ValueError) as error:
                 raise FileFormatError(
-                    f"{path}: what block {name!r} remembers can not be written: {error}; keep numbers, texts, lists"
+                    f"{path}: what block {name!r} remembers cannot be written: {error}; keep numbers, texts, lists"
                 ) from error
         text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain)
         write_text(path, text)
@@ -154,7 +154,7 @@ def _memory(b: Any) -> dict[str, Any]:
     try:
         return copy.deepcopy(dict(b.userdata))
     except Exception as error:
-        notice_once(f"block {b.name!r} remembers what can not be copied; a run that goes on begins without: {error}")
+        notice_once(f"block {b.name!r} remembers what cannot be copied; a run that goes on begins without: {error}")
         return {}
 
 

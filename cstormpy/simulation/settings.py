@@ -9,7 +9,7 @@ from typing import Any
 from cstormpy.arguments import mapping, one_of, positive
 from cstormpy.errors import InvalidValue, shown
 from cstormpy.simulation.step_control import ATOL, RTOL
-from cstormpy.simulation.tableaus import EXPLICIT
+from cstormpy.simulation.tableaus import explicit_method
 
 __all__ = ["Settings"]
 
@@ -59,10 +59,10 @@ class Settings:
         if isinstance(solver, str) and solver.lower() in ("solve_ivp", "solver_ivp"):
             solver = "RK45"
         T = positive(T, "T")
-        name = next((known for known in EXPLICIT if known.lower() == str(solver).lower()), "")
-        fixed = bool(name) and not EXPLICIT[name].adaptive
+        method = explicit_method(solver)
+        fixed = method is not None and not method.adaptive
         if fixed and dt is None and max_step is None:
-            raise InvalidValue(f"solver {solver!r}: takes steps of one length; give it, as in run(..., dt=0.001)")
+            raise InvalidValue(f"solver {str(solver)!r}: takes steps of one length; give it, as in run(..., dt=0.001)")
         rtol = positive(arguments.pop("rtol", RTOL) if rtol is None else rtol, "rtol")
         atol = positive(arguments.pop("atol", ATOL) if atol is None else atol, "atol")
         max_step = arguments.pop("max_step", None) if max_step is None else max_step

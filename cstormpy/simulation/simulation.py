@@ -68,7 +68,7 @@ class Simulation(Analysis, Sweeping, BDSim):
     engine : {"auto", "interpreted", "compiled"}
         How the diagram is evaluated: block by block, or as one compiled function, for which the first run of a diagram
         of new wiring waits some seconds; other numbers need no other code, and it is kept on disk. "auto" takes the
-        function where it is at hand, and else compiles a run that turns out long on its way; a diagram that can not be
+        function where it is at hand, and else compiles a run that turns out long on its way; a diagram that cannot be
         compiled it runs block by block, and says so once.
     live : {"auto", True, False}
         Whether to show runs in a live window: "auto" for diagrams with live blocks (LIVESCOPE, LIVEXY, MECHANISMVIEW).
@@ -167,9 +167,9 @@ class Simulation(Analysis, Sweeping, BDSim):
             accepted step. With one of fixed steps (RK4, Euler): the length of the step.
         max_step : float, optional
             No step is longer; T/100 unless said.
-        solver : str or class
-            RK45, DOP853, RK23; Radau, BDF, LSODA for stiff diagrams; RK4, Euler with steps of length dt; or a subclass
-            of `scipy.integrate.OdeSolver`.
+        solver : str, Tableau or class
+            RK45, DOP853, RK23; Radau, BDF, LSODA for stiff diagrams; RK4, Euler with steps of length dt; an explicit
+            method of your own as `cstormpy.Tableau`; or a subclass of `scipy.integrate.OdeSolver`.
         solver_args : dict, optional
             More for the solver; rtol, atol, max_step and method may stand here too, as in bdsim.
         debug, minstepsize, threaded
@@ -215,7 +215,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         Raises
         ------
         DiagramError
-            The diagram can not run as it is wired.
+            The diagram cannot run as it is wired.
         BlockError
             A block failed before the first sample.
         """
@@ -282,14 +282,14 @@ class Simulation(Analysis, Sweeping, BDSim):
         DiagramError
             Nothing has been run yet.
         FileFormatError
-            The file can not be written.
+            The file cannot be written.
         """
         if self._last is None:
             raise DiagramError("report: nothing has been run yet; call sim.run(bd, T=10) first")
         return report.write(path, *self._last, title=title)
 
     def _report(self, path: str | os.PathLike[str], out: Result) -> None:
-        """Write the report on a run whose data is not lost if that can not be done."""
+        """Write the report on a run whose data is not lost if that cannot be done."""
         try:
             self.report(path)
         except CstormError as error:
@@ -367,7 +367,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         Raises
         ------
         NotTranslated
-            Naming the blocks that it can not translate, and why.
+            Naming the blocks that it cannot translate, and why.
         """
         from cstormpy.simulation.compiled import source_of
 
@@ -382,7 +382,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         Raises
         ------
         NotTranslated
-            Naming the blocks that it can not translate, and why.
+            Naming the blocks that it cannot translate, and why.
         """
         from cstormpy.simulation.compiled import explanation_of
 

@@ -1,4 +1,4 @@
-"""Starts the blocks of a diagram for a run, and stands in for bdsim's own blocks where their start is wrong."""
+"""Start of a run: begins the blocks of a diagram, and stands in for bdsim's own where their start is wrong."""
 
 from __future__ import annotations
 

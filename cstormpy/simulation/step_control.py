@@ -1,4 +1,4 @@
-"""How long the next step is: the rules that both engines share, those of scipy's Runge-Kutta methods.
+"""Step size control: the rules that both engines share, those of scipy's Runge-Kutta methods.
 
 Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.4.
 """

@@ -19,7 +19,7 @@ from scipy import integrate
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import first_step, norm, shortest_step, shrink, stretch
-from cstormpy.simulation.tableaus import EXPLICIT, Tableau
+from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
 
 __all__ = [
     "SOLVERS",
@@ -348,18 +348,18 @@ def check_solver(settings: Settings) -> None:
 def make_stepper(
     f: Derivative, solver: Any, rtol: float, atol: float, max_step: float, step: float | None, options: dict[str, Any]
 ) -> Stepper:
-    """Return the stepper for a solver given by name, or as a subclass of scipy's OdeSolver."""
+    """Return the stepper for a solver: a name, a `Tableau`, or a subclass of scipy's OdeSolver."""
     if isinstance(solver, type) and issubclass(solver, integrate.OdeSolver):
         return _of_scipy(f, solver, rtol, atol, max_step, options)
-    by_name = {name.lower(): name for name in SOLVERS}
-    name = by_name.get(str(solver).lower())
-    if name is None:
-        raise unknown_name("solver", solver, SOLVERS)
-    if name in IMPLICIT:
+    method = explicit_method(solver)
+    if method is None:
+        name = next((known for known in IMPLICIT if known.lower() == str(solver).lower()), None)
+        if name is None:
+            raise unknown_name("solver", solver, SOLVERS)
         return _of_scipy(f, getattr(integrate, name), rtol, atol, max_step, options)
     if options:
-        raise InvalidValue(f"solver {name!r}: takes no further options, got {', '.join(map(repr, options))}")
-    return ExplicitStepper(f, EXPLICIT[name], rtol, atol, max_step, step)
+        raise InvalidValue(f"solver {method.name!r}: takes no further options, got {', '.join(map(repr, options))}")
+    return ExplicitStepper(f, method, rtol, atol, max_step, step)
 
 
 def _of_scipy(

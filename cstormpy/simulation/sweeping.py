@@ -97,7 +97,7 @@ class Sweeping:
         InvalidValue
             Where an axis of the grid has a value twice, or no memory would hold the results of so many runs.
         DiagramError
-            Where a diagram can not be copied for several workers; a builder can make one for each.
+            Where a diagram cannot be copied for several workers; a builder can make one for each.
         FileFormatError
             Where the file of `resume` belongs to another sweep: of other axes, options or settings, another measure, or
             a diagram of other numbers.

@@ -10,43 +10,77 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import unknown_name
+from cstormpy.arrays import describe, real_array
+from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.simulation.order_conditions import order_defect
 
-__all__ = ["EXPLICIT", "Tableau", "tableau"]
+__all__ = ["EXPLICIT", "Tableau", "explicit_method", "tableau"]
 
 Array = NDArray[np.float64]
 
+HIGHEST_ORDER = 10
+"""Up to which the conditions of an order are looked at."""
 
-@dataclass(frozen=True, eq=False)
+SAME = 1e-12
+"""By how much a condition of the order may be missed: rounding."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Tableau:
-    """An explicit Runge-Kutta method.
+    """An explicit Runge-Kutta method, as `Simulation.run` takes it for `solver` (Butcher 1964).
 
-    Attributes
+    A step of length h from (t, x) has the stages kᵢ = f(t + cᵢ h, x + h Σⱼ Aᵢⱼ kⱼ) and ends at x + h Σᵢ bᵢ kᵢ. A method
+    with an estimate of its error, h Σᵢ Eᵢ kᵢ, chooses the lengths of its steps.
+
+    Parameters
     ----------
-    A, b, c
-        Weights of the stages (s, s), of the result (s,), and times (s,).
-    E
-        Weights of the error estimate (s + 1,), None for a method of fixed steps.
-    E3
-        A second estimate, for DOP853 only.
-    P
-        Coefficients of the dense output (s + 1, k), None where a cubic through both ends serves.
-    order
-        Of the result.
-    error_order
-        Of the error estimate.
+    name : str
+        What messages call it.
+    A, b : array_like
+        Weights of the stages, strictly lower triangular (s, s), where the last column may be left out, and of the
+        result (s,).
+    c : array_like, optional
+        Times of the stages (s,): the sums of the rows of A.
+    order : int
+        Of the result; at most `HIGHEST_ORDER`.
+    E : array_like, optional
+        Weights of the error estimate, b - b̂, over the stages (s,), or also the derivative at the end of the step
+        (s + 1,). Without them steps have one length, ``run(..., dt=)``.
+    E3 : array_like, optional
+        A second estimate, as DOP853 has it.
+    P : array_like, optional
+        Coefficients of the dense output (s + 1, k); without them a cubic through both ends serves.
+    error_order : int
+        Of the error estimate; one less than `order` unless given.
+    extra : dict
+        What only DOP853 has.
+
+    Raises
+    ------
+    InvalidValue
+        Where arrays do not fit together, or the coefficients are not of the order that they are said to be of.
+
+    Examples
+    --------
+    >>> import cstormpy as cs
+    >>> ralston = cs.Tableau("Ralston", A=[[0, 0], [2 / 3, 0]], b=[1 / 4, 3 / 4], order=2)
+    >>> sim = cs.Simulation(graphics=False, progress=False)
+    >>> bd = sim.blockdiagram()
+    >>> bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(name="ramp"))
+    >>> sim.run(bd, T=1.0, solver=ralston, dt=0.1).x[-1]
+    array([1.])
     """
 
     name: str
     A: Array
     b: Array
-    c: Array
-    order: int
+    c: Array = None  # type: ignore[assignment]
+    order: int = 1
     E: Array | None = None
     E3: Array | None = None
     P: Array | None = None
@@ -54,10 +88,44 @@ class Tableau:
     extra: dict[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse coefficients that are no method: the rows of A sum to c, the weights to one."""
-        sums = self.A.sum(axis=1)
-        if not (np.allclose(sums, self.c, atol=1e-12) and np.isclose(self.b.sum(), 1.0)):
-            raise AssertionError(f"the tableau of {self.name} is not consistent")
+        """Read the arrays, and refuse coefficients that are no method, or not of that order."""
+        if not isinstance(self.name, str) or not self.name:
+            raise InvalidType(f"Tableau: name: expected a text, got {describe(self.name)}")
+        what = f"Tableau {self.name!r}"
+        if isinstance(self.order, bool) or not isinstance(self.order, int) or not 1 <= self.order <= HIGHEST_ORDER:
+            raise InvalidValue(f"{what}: order: expected 1 to {HIGHEST_ORDER}, got {describe(self.order)}")
+        b = real_array(self.b, f"{what}: b", ("s",))
+        s = len(b)
+        A = real_array(self.A, f"{what}: A", (s, s), (s, s - 1))
+        A = np.hstack([A, np.zeros((s, s - A.shape[1]))])
+        if np.triu(A).any():
+            raise InvalidValue(f"{what}: A: an explicit method has zeros on and above the diagonal")
+        c = A.sum(axis=1) if self.c is None else real_array(self.c, f"{what}: c", (s,))
+        if not np.allclose(A.sum(axis=1), c, atol=1e-12):
+            raise InvalidValue(f"{what}: c: is not the sums of the rows of A")
+        defect = order_defect(A, b, self.order)
+        if defect > SAME:
+            raise InvalidValue(
+                f"{what}: misses a condition of order {self.order} by {defect:.1e}; look at A, b and order"
+            )
+        values: dict[str, Any] = {"A": A, "b": b, "c": c}
+        for name in ("E", "E3"):
+            if getattr(self, name) is not None:
+                E = real_array(getattr(self, name), f"{what}: {name}", (s,), (s + 1,))
+                if abs(E.sum()) > SAME:
+                    raise InvalidValue(f"{what}: {name}: the weights of an error sum to zero, here to {E.sum():.1e}")
+                values[name] = np.append(E, np.zeros(s + 1 - len(E)))
+        if self.P is not None:
+            values["P"] = real_array(self.P, f"{what}: P", (s + 1, "k"))
+        values["error_order"] = self.error_order or max(self.order - 1, 1)
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"Tableau({self.name!r}, order={self.order}, stages={self.stages})"
+
+    def __str__(self) -> str:
+        return self.name
 
     @property
     def stages(self) -> int:
@@ -160,3 +228,11 @@ def tableau(name: str) -> Tableau:
     if name not in EXPLICIT:
         raise unknown_name("solver", name, EXPLICIT)
     return EXPLICIT[name]
+
+
+def explicit_method(solver: Any) -> Tableau | None:
+    """Return the explicit method that a user asked for, by its name in any case or itself; None for another."""
+    if isinstance(solver, Tableau):
+        return solver
+    name = next((known for known in EXPLICIT if known.lower() == str(solver).lower()), None)
+    return None if name is None else EXPLICIT[name]

@@ -1,7 +1,7 @@
 """Motions of a set of joints: B-spline curves, their end conditions, and motions from point to point.
 
 Value, rate, acceleration and jerk of a `BSpline` come from one call; its derivatives to control points, knots and
-duration are sparse matrices (papers/004, section 5); `EndConditions` are met by fixing control points.
+duration are sparse matrices (Xiang et al. 2008, section 5); `EndConditions` are met by fixing control points.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """B-spline basis functions, by the recursion of Cox and de Boor.
 
-Reference: L. Piegl, W. Tiller, The NURBS Book, 2nd ed., chapters 2 and 3; papers/004, (39), (40).
+Reference: L. Piegl, W. Tiller, The NURBS Book, 2nd ed., chapters 2 and 3; Xiang et al. 2008, (39), (40).
 
 ======================  =====================================================================
 p                       degree

@@ -1,4 +1,4 @@
-"""B-spline curves for a set of joints: papers/004, (39), (40), for any degree and any knots."""
+"""B-spline curves for a set of joints: Xiang et al. 2008, (39), (40), for any degree and any knots."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class BSpline(Curve):
         names: Iterable[str] | None = None,
         outside: str = "hold",
     ) -> BSpline:
-        """Return the curve on evenly spaced knots, papers/004, (40); it starts near P_0, not at it.
+        """Return the curve on evenly spaced knots, Xiang et al. 2008, (40); it starts near P_0, not at it.
 
         >>> BSpline.uniform(np.zeros((22, 2)), duration=0.39).segments
         19
@@ -273,7 +273,7 @@ class BSpline(Curve):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BSpline:
-        """Read a curve from a JSON file; FileFormatError if it does not hold one, OSError if it can not be opened."""
+        """Read a curve from a JSON file; FileFormatError if it does not hold one, OSError if it cannot be opened."""
         return files.load(cls, path)
 
 

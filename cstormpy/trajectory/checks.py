@@ -1,4 +1,4 @@
-"""What the trajectories accept: real, finite arrays of the shape named, refused in one voice."""
+"""Arguments of trajectories, checked: real, finite arrays of the shape named, refused in one voice."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Curve(Value):
 
     @property
     def breaks(self) -> Floats:
-        """The distinct knots from t0 to t1, (segments + 1,): the {t_0 … t_s} of papers/004 [s]."""
+        """The distinct knots from t0 to t1, (segments + 1,): the {t_0 … t_s} of Xiang et al. 2008 [s]."""
         return np.unique(self.knots[self.degree : self.knots.size - self.degree])
 
     @property

@@ -59,7 +59,7 @@ def _independent_columns(scaled: Floats, names: Sequence[str]) -> NDArray[np.int
         column = int(np.abs(left[k]).argmax())
         if abs(left[k, column]) < DEPENDENT:
             raise InvalidValue(
-                f"end conditions: the {names[k]} can not be chosen freely beside {', '.join(names[:k])}; "
+                f"end conditions: the {names[k]} cannot be chosen freely beside {', '.join(names[:k])}; "
                 "there are too few control points between the ends"
             )
         columns.append(column)

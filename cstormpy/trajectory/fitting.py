@@ -79,7 +79,7 @@ def _extra_conditions(ends: EndConditions, n: int, degree: int) -> tuple[tuple[l
                 continue
             name = f"q{'d' * order}{end}"
             if order == 0:
-                raise InvalidValue(f"{name}: the data give the position at the ends, it can not be prescribed as well")
+                raise InvalidValue(f"{name}: the data give the position at the ends, it cannot be prescribed as well")
             if missing.any():
                 raise InvalidValue(f"{name}: interpolation needs the {ORDERS[order]} of all joints or of none")
             if order > degree:

@@ -1,4 +1,4 @@
-"""The derivative of a B-spline curve with respect to its knots: ∂q/∂t_j of papers/004, (42), and of its rates.
+"""The derivative of a B-spline curve with respect to its knots: ∂q/∂t_j of Xiang et al. 2008, (42), and of its rates.
 
 Reference: L. Piegl, W. Tiller, Computing the derivative of NURBS with respect to a knot, CAGD 15 (1998) 925-934.
 

@@ -1,6 +1,7 @@
 """Knot vectors: uniform and clamped, checked, refined, and inserted into without changing the curve.
 
-References: papers/004, (40); L. Piegl, W. Tiller, The NURBS Book, 2nd ed., section 5.2 (insertion, W. Boehm 1980).
+References: Xiang et al. 2008, (40); L. Piegl, W. Tiller, The NURBS Book, 2nd ed., section 5.2 (insertion, W. Boehm
+1980).
 The letters are those of `cstormpy.trajectory.basis`.
 """
 
@@ -37,7 +38,7 @@ EQUAL_LENGTHS = 1e-9
 
 
 def uniform_knots(count: int, degree: int, interval: tuple[float, float] = (0.0, 1.0)) -> Floats:
-    """Return the evenly spaced knots of papers/004, (40), that carry `count` control points.
+    """Return the evenly spaced knots of Xiang et al. 2008, (40), that carry `count` control points.
 
     The interval has s = count − degree segments of length T/s; degree knots continue the same spacing on either side.
 

@@ -16,7 +16,7 @@ from cstormpy.optimal.ipopt import has_ipopt
 from cstormpy.optimal.slsqp import solve_slsqp
 
 PAPER = 1.07
-"""Seconds of CPU that papers/004 needed for its first example, on 1.4 GHz."""
+"""Seconds of CPU that Xiang et al. 2008 needed for its first example, on 1.4 GHz."""
 
 
 def time_optimal(points, samples):
@@ -145,7 +145,7 @@ def spent_on(run):
 
 
 def casadi_time_optimal(casadi, points, samples):
-    """The arm of papers/004 in closed form, (69), (70), on the same splines with the same limits, by Ipopt."""
+    """The arm of Xiang et al. 2008 in closed form, (69), (70), on the same splines with the same limits, by Ipopt."""
     from cstormpy.trajectory import BSpline, EndConditions
 
     curve = BSpline.clamped(np.zeros((points, 2)), 1.0)

@@ -19,7 +19,7 @@ def main() -> int:
 
         from cstormpy.live.window.application import run
     except ImportError as error:
-        channel.send(say="failed", reason=missing_library(str(error)) or f"Qt can not be loaded: {error}")
+        channel.send(say="failed", reason=missing_library(str(error)) or f"Qt cannot be loaded: {error}")
         channel.flush()
         return 3
     return run(channel, *sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What was shown, kept in bounded memory: all samples at first, later the extremes within ever longer cells of time.
+"""History of a signal in bounded memory: all samples at first, later the extremes within ever longer cells of time.
 
 A cell keeps, of each column, the row where it is lowest and the row where it is highest. So every point that is drawn
 is a sample as it was logged, no peak is lost, and where samples are sparse none of them is.

@@ -23,7 +23,7 @@ from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.tableaus import EXPLICIT
+from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Gradient", "Problem", "gradient"]
@@ -222,9 +222,8 @@ def _ports(signals: list[Signal]) -> list[Any]:
 def _settings(options: dict[str, Any], what: str) -> Settings:
     given = {"T": 5.0, "dt": None, "max_step": None, "solver": "RK45", "rtol": None, "atol": None}
     given |= {"first_tick": 0, **options}
-    name = str(given["solver"])
-    if name.lower() not in (known.lower() for known in EXPLICIT):
-        asked = name if isinstance(given["solver"], str) else shown(given["solver"])
+    if explicit_method(given["solver"]) is None:
+        asked = given["solver"] if isinstance(given["solver"], str) else shown(given["solver"])
         raise DiagramError(f"{what}: goes through the steps of {', '.join(EXPLICIT)}, not of {asked}")
     return Settings.checked(
         given["T"], given["dt"], given["max_step"], given["solver"], None, given["rtol"], given["atol"], None,

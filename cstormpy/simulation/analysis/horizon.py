@@ -27,7 +27,7 @@ from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.tableaus import tableau
+from cstormpy.simulation.tableaus import explicit_method
 
 __all__ = ["follow"]
 
@@ -100,7 +100,7 @@ class _TangentRun(Run):
             self.program = program_of(self.diagram, self.simstate.crossing_detectors)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
-            raise DiagramError(f"gradient: the zero crossings of {names} can not be translated")
+            raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
         self.kept = Kept()
         self.notes: list[str] = []
         self._salt: tuple[Array, Array, Array, str] | None = None
@@ -149,7 +149,7 @@ class _TangentRun(Run):
         for entry, row in zip(self.parameters.entries, slopes, strict=True):
             if not row.any() and getattr(entry.block, "blockclass", "") != "sampled":
                 raise InvalidValue(
-                    f"gradient: nothing in the compiled diagram reads {entry.name}, so it can not be tuned; is it a "
+                    f"gradient: nothing in the compiled diagram reads {entry.name}, so it cannot be tuned; is it a "
                     "parameter that a block only looks at when it is made?"
                 )
 
@@ -163,7 +163,8 @@ class _TangentRun(Run):
                 )
 
     def _make(self, dp: Array) -> None:
-        method, compiled = tableau(str(self.settings.solver)), self._engine != "interpreted"
+        method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
+        assert method is not None, "others are refused where options are read"
         function = self.program.change() if compiled else along_many(self.program)
         self.steps_of = Steps(self.program, function, compiled, method, dp, self.diagram.nstates)
         spans = [columns_of(self.program, s) for s in self.signals]
@@ -231,7 +232,7 @@ class _TangentRun(Run):
     # events
 
     def _cross(self, end: float, sides: Array) -> None:
-        """Go to the first zero crossing within a step that was not taken, or say why it can not be taken."""
+        """Go to the first zero crossing within a step that was not taken, or say why it cannot be taken."""
         t, x, dx = self.t, self.x.copy(), self.dx.copy()
         reached = self._partial(end, x, dx)
         crossed = self.steps_of.crossed(sides) if reached else np.zeros(0, dtype=bool)
@@ -240,7 +241,7 @@ class _TangentRun(Run):
             self.diagram.at(t, self.x)
             self._check_finite()
             raise DiagramError(
-                f"gradient: the run can not go on at t = {t:.9g}: a signal is not finite; take shorter steps"
+                f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
             )
         low, high = t, end
         while high - low > 4.0 * np.spacing(high):
@@ -401,7 +402,7 @@ class _TangentRun(Run):
         if status or not np.isfinite(self.steps_of.out).all():
             self.diagram.at(self.t, self.x)
             self._check_finite()
-            raise DiagramError(f"gradient: the run can not go on at t = {self.t:.9g}")
+            raise DiagramError(f"gradient: the run cannot go on at t = {self.t:.9g}")
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))
         signals = s.out[c].copy()

@@ -193,7 +193,7 @@ def linearize(
         model = make_model(diagram, given, watched)
         if not model.exact:
             reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
-            notice(f"linearize: by differences of fourth order, as the diagram can not be translated: {reasons}")
+            notice(f"linearize: by differences of fourth order, as the diagram cannot be translated: {reasons}")
         values = np.concatenate([*(i.value for i in given), np.zeros(0)])
         j = checked(model, model.jacobians(t, state, values), t, state, values, "linearize")
         columns = slice(sum(i.value.size for i in moved))

@@ -1,4 +1,4 @@
-"""What `Simulation` offers for analysis: operating points, linear models, gradients and tuning, imported where used."""
+"""Methods of `Simulation` for analysis: operating points, linear models, gradients and tuning, imported where used."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class Model:
 
 
 class DifferencedModel:
-    """A diagram that can not be translated: its derivatives are differences of fourth order."""
+    """A diagram that cannot be translated: its derivatives are differences of fourth order."""
 
     exact = False
 
@@ -299,7 +299,7 @@ def _columns(program: Program, outputs: list[Signal]) -> Any:
 
 
 def make_model(diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> Model | DifferencedModel:
-    """Return a diagram with exact derivatives, or with differences where it can not be translated."""
+    """Return a diagram with exact derivatives, or with differences where it cannot be translated."""
     try:
         return Model(diagram, inputs, outputs)
     except NotTranslated as why:

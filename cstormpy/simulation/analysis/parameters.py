@@ -156,7 +156,7 @@ class Parameters:
         return np.array(out)
 
     def set(self, values: Array) -> None:
-        """Set the numbers of the blocks; a block refuses what it can not take."""
+        """Set the numbers of the blocks; a block refuses what it cannot take."""
         values = np.asarray(values, dtype=float)
         if not np.isfinite(values).all():
             bad = [name for name, value in zip(self.names, values, strict=True) if not np.isfinite(value)]
@@ -362,6 +362,6 @@ def _refuse_clocks(block: Any, attribute: str, name: str) -> None:
 
 def _owned_by(clock: Any, name: str) -> InvalidValue:
     return InvalidValue(
-        f"parameters: {name!r}: period and offset are the clock's ({clock.name}) and can not be tuned, as with others "
+        f"parameters: {name!r}: period and offset are the clock's ({clock.name}) and cannot be tuned, as with others "
         "other steps are taken; sweep over an option of a function that builds the diagram"
     )

@@ -145,7 +145,7 @@ class Search:
         if answer.status == 1:
             raise self._exhausted()
         if answer.status == 2:
-            return False, "the cost can not be lowered along its gradient: it is not smooth there, or rounding hides it"
+            return False, "the cost cannot be lowered along its gradient: it is not smooth there, or rounding hides it"
         return True, self._vanished() if "GRADIENT" in str(answer.message).upper() else _NO_GAIN
 
     def _squares(self, tol: float) -> tuple[bool, str]:

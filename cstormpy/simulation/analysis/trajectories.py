@@ -1,4 +1,4 @@
-"""What a run with derivatives records, and what it returns."""
+"""Trajectory of a run with derivatives: what it records and returns."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ def trim(
         model = make_model(diagram, given, named_once(watched, "trim: outputs"))
         if not model.exact:
             notice(
-                f"trim: by differences, as {model.differenced[0][0]} can not be translated: {model.differenced[0][1]}"
+                f"trim: by differences, as {model.differenced[0][0]} cannot be translated: {model.differenced[0][1]}"
             )
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))

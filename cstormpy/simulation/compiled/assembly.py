@@ -295,7 +295,7 @@ class Assembly:
         return twins
 
     def _leave_out_laws(self, b: Any) -> bool:
-        """Have calls stand for those laws of a controller that can not be traced; tell if there are any."""
+        """Have calls stand for those laws of a controller that cannot be traced; tell if there are any."""
         if laws_of(b) is None or id(b) in self._opaque:
             return False
         self._opaque.add(id(b))

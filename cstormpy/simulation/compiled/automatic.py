@@ -24,7 +24,7 @@ class AutomaticRun(CompiledRun):
     """A run that is compiled from its start where the diagram's function is at hand, in this process or on disk.
 
     Else it begins interpreted. If it turns out long, it is compiled, which is said in one line, and goes on from where
-    it stands. What can not be translated goes on interpreted, and that is said once.
+    it stands. What cannot be translated goes on interpreted, and that is said once.
     """
 
     strict = False

@@ -14,8 +14,10 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
+from cstormpy.simulation.compiled.readings import Reading
 from cstormpy.simulation.compiled.signals import Signal, renamed
-from cstormpy.simulation.compiled.twins import Place, Readers, Reading, Structure, Twins, moved, numbers_used
+from cstormpy.simulation.compiled.structures import Structure
+from cstormpy.simulation.compiled.twins import Place, Readers, Twins, moved, numbers_used
 from cstormpy.simulation.compiled.untranslated import Refused
 
 __all__ = ["BlockNumbers"]

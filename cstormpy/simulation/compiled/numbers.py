@@ -88,7 +88,7 @@ class Numbers:
     conditions : list of (function, value)
         What the form of the source depends on: its reader, and what it gave.
     baked : bool
-        Whether numbers stand in it that may change and can not be read anew.
+        Whether numbers stand in it that may change and cannot be read anew.
     """
 
     def __init__(self) -> None:

@@ -44,7 +44,7 @@ def unready(laws: LawSet, depends: Callable[..., Any]) -> dict[int, Methods]:
 
 
 def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, Methods]:
-    """Return what stands for the laws of a controller that can not be traced by themselves, by their `id`.
+    """Return what stands for the laws of a controller that cannot be traced by themselves, by their `id`.
 
     Parameters
     ----------

@@ -2,17 +2,17 @@
 
 It stands with the diagram, and holds as long as that is wired in the same way, of blocks of the same classes with as
 many states, and its zero crossings are declared by the same blocks. Numbers are read anew at the start of each run; a
-number or a condition that can not be read anew has the diagram translated again.
+number or a condition that cannot be read anew has the diagram translated again.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.kernels.entries import EntryOfC
 from cstormpy.reporting import notice
 from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.program import Program
@@ -31,8 +31,6 @@ Detectors = list[tuple[Any, Any]]
 _SAME = 1e-9
 #: Where a diagram keeps it.
 _NAME = "_compiled_form"
-#: The steps themselves, as `is_kept` knows them.
-_ADVANCE = "entries_stepping.advance"
 #: For so many ways to run it, room for steps is kept.
 _WAYS = 4
 
@@ -101,12 +99,12 @@ class Prepared:
     def ready(self) -> Compiled:
         """Return the function, compiled or read from disk where that has not been done yet."""
         program = self.program
-        if not program.is_here() and not self._is_kept():
+        called = [function for function in program.called if not function.is_ready()]
+        if called:
             from cstormpy.kernels.beside import compile_beside
 
-            kernels = [function.kept_as for function in program.called if hasattr(function, "kept_as")]
-            compile_beside((_ADVANCE,), tuple(kernels))
-            if any(isinstance(f, UserFunction) and not f.is_ready() for f in program.called):
+            compile_beside(tuple(function.kept_as for function in called if isinstance(function, EntryOfC)))
+            if any(isinstance(function, UserFunction) for function in called):
                 notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
         if self.compiled is None:
             self.compiled = Compiled(program, program.nstates)
@@ -115,17 +113,14 @@ class Prepared:
         return self.compiled
 
     def at_hand(self) -> bool:
-        """Tell whether the function is there without compiling: in this process, or on disk and numba loaded."""
-        return self.program.is_here() or ("numba" in sys.modules and self._is_kept())
+        """Tell whether the function is there without compiling: in this process, or on disk."""
+        from cstormpy.kernels.stepping_code import steps_are_kept
 
-    def _is_kept(self) -> bool:
-        from cstormpy.kernels.compiling import is_kept
-
-        return self.program.is_kept() and all(map(is_kept, (_ADVANCE, "entries_stepping.trial")))
+        return self.program.is_kept() and steps_are_kept()
 
     def slices(self, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> Slices:
         """Return room for the steps of a method that records some signals."""
-        way = (method.name, tuple(keys), finite)
+        way = (method, tuple(keys), finite)
         found = self._slices.get(way)
         if found is None:
             while len(self._slices) >= _WAYS:

@@ -1,4 +1,4 @@
-"""What a user is told of a function that numba refuses: what it reads that compiled code can not, and the remedy."""
+"""What a user is told of a function that numba refuses: what it reads that compiled code cannot, and the remedy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def told(function: types.FunctionType, said: str) -> str:
     reasons = [f"it reads {name!r}, {what}" for name, what in unfit.items()]
     rest = _ADDRESS.sub("", _FAULT.sub("", said)).removeprefix(", ")
     if not reasons and _FAULT.match(said):
-        reasons = ["it reads what compiled code can not hold"]
+        reasons = ["it reads what compiled code cannot hold"]
     if any(f"{name!r}" in _WHERE.sub("", rest) for name in unfit):  # said already, and with the remedy
         where = _WHERE.search(rest)
         rest = where[0] if where else ""
@@ -66,7 +66,7 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _unfit(value: Any) -> str | None:
-    """Return what a value is that compiled code can not read, with the remedy; None where it may."""
+    """Return what a value is that compiled code cannot read, with the remedy; None where it may."""
     if isinstance(value, list):
         return "a list; make it a tuple or an array"
     if isinstance(value, (dict, set)):

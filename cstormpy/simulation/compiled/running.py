@@ -37,7 +37,7 @@ class CompiledRun(Run):
     Attributes
     ----------
     strict : bool
-        Whether a diagram that can not be translated is an error; else it is run by its blocks, and that is said once.
+        Whether a diagram that cannot be translated is an error; else it is run by its blocks, and that is said once.
         What becomes so within a run, as a plant that is pushed, is run by its blocks for so long.
     program : Program or None
         What the diagram was translated into.
@@ -340,7 +340,7 @@ class CompiledRun(Run):
 
 
 def _ways_back(diagram: Diagram, program: Program) -> list[tuple[Any, int, int, Callable[[Any], Any]]] | None:
-    """Return how each signal gets from `out` into its slot, as what stands there now; None where one can not.
+    """Return how each signal gets from `out` into its slot, as what stands there now; None where one cannot.
 
     That is so of a diagram whose blocks count their evaluations, and of signals that are no numbers.
     """

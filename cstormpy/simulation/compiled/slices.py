@@ -29,10 +29,8 @@ class Compiled:
 
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
-        from cstormpy.kernels.compiling import address_of
-
         self.function = program.function()
-        self.address = address_of(self.function)
+        self.address = self.function.address
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
@@ -99,11 +97,12 @@ class Slices:
     """
 
     def __init__(self, compiled: Compiled, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> None:
-        from cstormpy.kernels import dense, entries_stepping, rungekutta
+        from cstormpy.kernels import dense, rungekutta, stepping
+        from cstormpy.kernels.stepping_code import Steps
 
         self.compiled, self.method, self.keys, self._at = compiled, method, keys, rungekutta
-        self._advance, self._trial = entries_stepping.advance.load(), entries_stepping.trial.load()
-        self._look, self._crossed = entries_stepping.LOOK, entries_stepping.CROSSED
+        self._advance, self._trial = Steps("advance"), Steps("trial")
+        self._look, self._crossed = stepping.LOOK, stepping.CROSSED
         at, n = self._at, compiled.nstates
         self.table, self.dense, kind = _tables(method, dense)
         self.K = np.zeros((method.stages + dense.K_ROWS, n))
@@ -120,7 +119,7 @@ class Slices:
 
     def arrange(self) -> None:
         """Look up where signals, guards and new states stand, after the program has changed."""
-        from cstormpy.kernels import entries_stepping, locating
+        from cstormpy.kernels import locating, stepping
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
@@ -142,9 +141,9 @@ class Slices:
         clocks = program.clocks
         flags = program.flags
         parts = [(part.start, part.stop - part.start, first, flags.get(clock, -1)) for clock, part, first in clocks]
-        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), entries_stepping.PART)
-        self.clocks = np.zeros((len(clocks), entries_stepping.CLOCK))
-        widest = int(self.parts[:, entries_stepping.Z_COUNT].max()) if clocks else 0
+        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), stepping.PART)
+        self.clocks = np.zeros((len(clocks), stepping.CLOCK))
+        widest = int(self.parts[:, stepping.Z_COUNT].max()) if clocks else 0
         self.ticked = np.zeros((_ROOM if clocks else 0, 2 + 2 * widest))
 
     # what the run says before it has steps taken
@@ -200,7 +199,7 @@ class Slices:
         row[at.TIME], row[at.LENGTH], row[at.EARLIEST], row[at.LATEST] = t, h, earliest, latest
         self.x[:], self.K[0] = x, fx
         args = c.address, self.table, self.how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K
-        if self._trial(*args):
+        if self._trial(*args)[0]:
             p.raise_interrupt()
             return None
         return self.K[self._result].copy()

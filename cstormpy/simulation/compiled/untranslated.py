@@ -40,7 +40,7 @@ REASONS = {f"bdsim.blocks.spatial.{name}": _POSE for name in _POSES}
 
 
 class NotTranslated(DiagramError):
-    """A diagram that can not be compiled: which blocks are the cause, and why.
+    """A diagram that cannot be compiled: which blocks are the cause, and why.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a sweep varies: named axes with their values, as a grid or as samples."""
+"""Axes of a sweep: named with their values, as a grid or as samples."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def header(axes: Axes, about: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     InvalidType
-        Where an axis holds what can not be written.
+        Where an axis holds what cannot be written.
     """
     values = {name: [_plain(name, v) for v in one] for name, one in zip(axes.names, axes.values, strict=True)}
     return {"format": _FORMAT, "kind": "grid" if axes.grid else "samples", "axes": values, **about}
@@ -53,7 +53,7 @@ def _plain(name: str, value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise InvalidType(
-            f"{name!r}: a {type(value).__name__} can not be written to the file of a sweep; let the axis hold numbers "
+            f"{name!r}: a {type(value).__name__} cannot be written to the file of a sweep; let the axis hold numbers "
             "or names, and have the builder make the rest of them"
         )
     return array.tolist()

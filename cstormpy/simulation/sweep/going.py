@@ -48,7 +48,7 @@ def check_executor(executor: Any) -> None:
 
 
 def check_pickling(job: Job, axes: Axes, executor: Executor | None) -> None:
-    """Refuse what can not be sent to other processes, where it is known that the executor pickles it."""
+    """Refuse what cannot be sent to other processes, where it is known that the executor pickles it."""
     if executor is None or not type(executor).__module__.startswith("concurrent.futures.process"):
         return
     for what, value in (

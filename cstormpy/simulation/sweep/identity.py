@@ -1,4 +1,4 @@
-"""What tells one diagram from another, so that results are not taken for those of a diagram of other numbers.
+"""Identity of a diagram: a fingerprint of it, so that results are not taken for those of a diagram of other numbers.
 
 All that blocks were given counts: numbers, texts, arrays, functions, mechanisms, laws, clocks. The same diagram built
 again, also by another process, is told in the same words, and so is one that has been run: what is assigned to by the
@@ -142,7 +142,7 @@ class _Teller:
             return name
         try:
             made = value.__reduce_ex__(2)
-        except Exception:  # what can not be copied is told by its class
+        except Exception:  # what cannot be copied is told by its class
             return name
         if isinstance(made, str):
             return [name, made]

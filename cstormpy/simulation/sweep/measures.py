@@ -1,4 +1,4 @@
-"""What is kept of a run: what a function of the user says, or the final values of signals and states."""
+"""Measures of a run that a sweep keeps: what a function of the user says, or the final values of signals and states."""
 
 from __future__ import annotations
 

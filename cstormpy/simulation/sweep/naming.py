@@ -1,4 +1,4 @@
-"""What the names of a sweep's axes mean."""
+"""Meaning of the names of a sweep's axes: parameters, starts, options of a run or a builder."""
 
 from __future__ import annotations
 

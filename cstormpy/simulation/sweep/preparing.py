@@ -76,7 +76,7 @@ def _simulation(kind: type[Any], setparam: tuple[str, ...]) -> Any:
 def _diagrams(job: Job, diagram: Any, count: int, how: How) -> Iterator[int]:
     """Provide each worker with a diagram; yield how many workers there can be.
 
-    A diagram that can not be copied is run by one worker, unless more were asked for; it is left as it was.
+    A diagram that cannot be copied is run by one worker, unless more were asked for; it is left as it was.
     """
     if job.build is not None:
         yield count

@@ -1,4 +1,4 @@
-"""What a sweep returns: arrays over its axes, which runs failed and why, a figure, and its file."""
+"""The result of a sweep: arrays over its axes, which runs failed and why, a figure, and its file."""
 
 from __future__ import annotations
 

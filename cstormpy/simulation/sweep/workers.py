@@ -133,7 +133,7 @@ class Worker:
             return Record({}, str(error))
 
     def _simulate(self, bd: Any, states: Mapping[str, Any]) -> Any:
-        """Run a diagram; what can not be translated is run by its blocks, unless it must not."""
+        """Run a diagram; what cannot be translated is run by its blocks, unless it must not."""
         start = initial(bd, states) if states else None
         by_blocks = self.job.engine == "interpreted" or id(bd) in self._interpreted
         self.sim.engine = "interpreted" if by_blocks else "compiled"

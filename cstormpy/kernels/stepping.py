@@ -5,8 +5,7 @@ A step ends where a guard crosses zero, which is for Python to handle. One at wh
 the run stands before it, and Python takes it again.
 
 The diagram is one function ``f(t, x, z, p, n, w, out, xd)``, which returns 0, or a positive number where it failed. It
-is given by the address of its code, as what numba does to hand over a function takes longer than many steps. Whatever
-the diagram, this file is compiled once.
+is given by the address of its code. Whatever the diagram, this file is compiled once.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import math
 
 import numpy as np
 
-from cstormpy.kernels.compiling import entry
 from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.locating import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
@@ -241,23 +239,13 @@ def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out
     return True
 
 
-@entry(
-    "i8(i8, f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[:, ::1])",
-    nogil=True,
-    exact=True,
-)
+@exact_step
 def trial(f, table, how, at, x, z, p, n, w, out, K):
     """Try a step of the length `LENGTH` from x, whose derivative is K[0]; return 0 or what the diagram returned."""
     return attempt(f, table, how, at, at[LENGTH], x, z, p, n, w, out, K)
 
 
-@entry(
-    "UniTuple(i8, 2)(i8, f8[:, ::1], f8[:, ::1], i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8[::1], "
-    "f8[::1], f8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8[::1], f8[:, ::1], i8[:, ::1], f8[::1], f8[:, ::1], f8[::1], "
-    "f8[:, ::1], f8[:, ::1])",
-    nogil=True,
-    exact=True,
-)
+@exact_step
 def advance(
     f, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
     states, signals,

@@ -1,0 +1,48 @@
+"""The recipes of CONTRIBUTING.md are followed to the letter, and its map names what is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cstormpy.mechanism.joints import JOINT_TYPES
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "CONTRIBUTING.md"
+
+pytestmark = pytest.mark.skipif(not PAGE.is_file(), reason="looks at the documents of a checkout")
+
+
+def recipes():
+    """Return the code of each recipe by its title."""
+    if not PAGE.is_file():
+        return {}
+    sections = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    blocks = {s.partition("\n")[0]: re.findall(r"^```python\n(.*?)^```$", s, flags=re.M | re.S) for s in sections}
+    return {title: code for title, code in blocks.items() if code}
+
+
+RECIPES = recipes()
+
+
+def test_there_is_a_recipe_for_each():
+    assert list(RECIPES) == ["Add a law", "Add a block", "Add a joint", "Add an integration method"]
+
+
+@pytest.mark.parametrize("title", RECIPES)
+def test_a_recipe_works_as_written(title, monkeypatch):
+    for key in JOINT_TYPES:
+        monkeypatch.setitem(JOINT_TYPES, key, JOINT_TYPES[key])
+    monkeypatch.setitem(JOINT_TYPES, "cylindrical", None)
+    space = {"__name__": "recipe"}
+    exec("import numpy as np\nimport cstormpy as cs", space)
+    for code in RECIPES[title]:
+        exec(compile(code, f"CONTRIBUTING.md, {title}", "exec"), space)
+
+
+def test_the_map_names_files_that_exist():
+    text = PAGE.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text):
+        assert any((ROOT / base / path).exists() for base in ("", "cstormpy", "cstormpy/simulation")), path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -62,7 +63,6 @@ class Compiled:
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
         function: Any = self._ready(program)
-        self.function: Callable[..., int] = function
         if isinstance(program, GraphProgram):
             self.address: int = function.address
         else:
@@ -75,23 +75,30 @@ class Compiled:
             self.w = np.zeros(program.scratch)
         if self.out.size != program.width:
             self.out = np.zeros(program.width)
+        self.xd, self._x = np.zeros(self.nstates), np.zeros(self.nstates)
+        given = self._x, self.z, program.p, program.n, self.w, self.out, self.xd
+        self._bound = function.bound(*given) if isinstance(program, GraphProgram) else partial(_asked, function, given)
 
     def sample(self, diagram: Any) -> None:
         """Take over the states of the sampled blocks, and what they hold."""
         fill_samples(self.z, self.program, diagram)
 
-    def rate(self, t: float, x: Array, xd: Array) -> int:
-        """Fill the rates and the signals at a time and a state; return 0, or the number of the block that failed."""
-        p = self.program
-        failed = int(self.function(t, x, self.z, p.p, p.n, self.w, self.out, xd))
+    def rate(self, t: float, x: Array) -> int:
+        """Fill the rates `xd` and the signals `out` at a time and a state; return 0, or which block has failed."""
+        self._x[:] = x
+        failed = self._bound(t)
         if failed:
-            p.raise_interrupt()
+            self.program.raise_interrupt()
         return failed
 
     def signal(self, key: tuple[int, int]) -> Array:
         """Return the values of an output after `rate`."""
         first, shape = self.program.columns[key]
         return self.out[first : first + int(np.prod(shape))].reshape(shape)
+
+
+def _asked(function: Callable[..., int], given: tuple[Any, ...], t: float) -> int:
+    return int(function(t, *given))
 
 
 def fill_samples(z: Array, program: Program, diagram: Any) -> None:

@@ -36,13 +36,13 @@ class Crossing:
         Whether the quantity needs the signals of the diagram; evaluating them costs as much as a stage of a step.
     direction : {-1, 0, 1}
         Which crossings count: those that fall, all, or those that rise.
-    of_states : bool
-        Whether the quantity is one of the time and the block's continuous states, quantity(t, x).
     asked : callable, optional
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
     decided : bool
-        Whether the action decides the side, so that the quantity counts at once behind it; else that is looked at later.
+        Whether the action decides the side, so that the quantity counts at once behind it; else it is looked at later.
+    of_states : bool
+        Whether the quantity is a function of the block's continuous states too: quantity(t, u, x).
     reset : callable, optional
         reset(t, x): writes new values into the continuous states of the block.
     """
@@ -53,7 +53,7 @@ class Crossing:
         self,
         block: Block,
         simstate: Any,
-        quantity: Callable[[float, Any], float],
+        quantity: Callable[..., float],
         action: Callable[[float], None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
@@ -63,19 +63,20 @@ class Crossing:
         of_states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
-        self.direction = direction
-        self.quantity, self.asked, self.decided, self.of_states = quantity, asked, decided, of_states
+        self.direction, self.of_states = direction, of_states
+        self.quantity, self.asked, self.decided = quantity, asked, decided
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
         """Return the quantity at a point of the run."""
-        if self.of_states:
-            part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
-            return float(self.quantity(t, np.asarray(y[part])))
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
-        return float(self.quantity(t, self.block.inport_values))
+        own = []
+        if self.of_states:
+            part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
+            own = [np.asarray(y[part])]
+        return float(self.quantity(t, self.block.inport_values, *own))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""

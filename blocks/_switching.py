@@ -19,15 +19,17 @@ class Bending(Ported):
     """A block whose output has a kink where its input passes a border: a step of an integration ends there."""
 
     _locate = True
+    #: Whether the border is a function of the states of the block too.
+    _by_states = False
 
     def start(self, simstate: Any) -> None:
         """Begin a run: let it look for the kinks."""
         super().start(simstate)  # type: ignore[misc]
         if self._locate and hasattr(simstate, "declare_crossing_event"):
-            Crossing(self, simstate, self._border, direction=0.0)  # type: ignore[arg-type]
+            Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states)  # type: ignore[arg-type]
 
-    def _border(self, t: float, u: Sequence[Any]) -> Any:
-        """Return a number that changes its sign at a kink."""
+    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
+        """Return a number that changes its sign at a kink, of the time, the inputs and, if it needs them, states."""
         raise NotImplementedError
 
 

@@ -194,9 +194,9 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         super().start(simstate)
         self.release()
         if self._mech.ball_starts and can_locate(self, simstate):
-            Crossing(self, simstate, self._half_turn_left, of_states=True, reset=self._recentre)
+            Crossing(self, simstate, self._half_turn_left, signals=False, of_states=True, reset=self._recentre)
 
-    def _half_turn_left(self, t: float, x: Array) -> Any:
+    def _half_turn_left(self, t: float, u: Any, x: Array) -> Any:
         """Return by how much the longest rotation vector is shorter than π, as the difference of the squares."""
         squares = [x[k] * x[k] + x[k + 1] * x[k + 1] + x[k + 2] * x[k + 2] for k in self._mech.ball_starts]
         longest = squares[0]

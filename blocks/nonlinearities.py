@@ -91,7 +91,7 @@ class Saturation(bases.Signals, Bending, FunctionBlock):
         """Return the signal within its limits."""
         return [saturated(ports.signal(self, 0, u[0]), self.low, self.high)]
 
-    def _border(self, t: float, u: Sequence[Any]) -> Any:
+    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
         return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
 
@@ -160,7 +160,7 @@ class DeadZone(bases.Signals, Bending, FunctionBlock):
         """Return what is beyond the zone."""
         return [dead_zone(ports.signal(self, 0, u[0]), self.low, self.high)]
 
-    def _border(self, t: float, u: Sequence[Any]) -> Any:
+    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
         return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
 

@@ -63,6 +63,7 @@ print(*map(bool, checks))
 )
 
 
+@pytest.mark.slow
 def test_what_is_touched_is_what_it_always_was():
     assert said(TOUCHED) == ["True"] * 7
 

@@ -109,4 +109,4 @@ def _places(parts: Iterable[Iterable[int]]) -> Indices:
 
 
 def _numbers_of(mech: Any, name: str) -> Callable[[], Any]:
-    return lambda: getattr(tables_of(mech), name)
+    return lambda: getattr(tables_of(mech.tree), name)

@@ -161,7 +161,7 @@ def loaded_motion_tangent(T, N, W, g, wrench, dT, dg, dwrench):
     return status
 
 
-energy_of = step(energies._function)
+energy_of = step(energies.function)
 
 
 @step

@@ -46,7 +46,8 @@ def prepared(diagram: Diagram, detectors: Detectors) -> Prepared:
         With every block that stands in the way.
     """
     kept = diagram.bd.__dict__.get(_NAME)
-    if isinstance(kept, Prepared) and kept.serves(diagram, detectors) and kept.refresh(diagram):
+    if isinstance(kept, Prepared) and kept.serves(diagram, detectors) and kept.refresh():
+        kept.program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
         return kept
     made = Prepared(diagram, detectors)
     diagram.bd.__dict__[_NAME] = made
@@ -91,9 +92,8 @@ class Prepared:
             if (id(b), port) in columns
         )
 
-    def refresh(self, diagram: Diagram) -> bool:
+    def refresh(self) -> bool:
         """Read all numbers anew; return False where the diagram is to be translated anew instead."""
-        self.program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
         return self.program.refresh()
 
     def ready(self) -> Compiled:
@@ -134,8 +134,8 @@ class Prepared:
             return
         c = self.ready()
         c.sample(diagram)
-        compiled, interpreted = np.zeros(diagram.nstates), diagram.derivative(t, x)
-        failed = c.rate(t, np.ascontiguousarray(x, dtype=float), compiled)
+        interpreted = diagram.derivative(t, x)
+        failed, compiled = c.rate(t, x), c.xd
         if failed:
             raise NotTranslated([(self.named(failed), "its compiled form fails at the start")])
         for b, _, _, outs, _, _ in diagram.order:

@@ -234,3 +234,12 @@ class MachineFunction:
         """Return its status."""
         given = [a if isinstance(a, float) else a.__array_interface__["data"][0] for a in arguments]
         return int(self._function(*given))
+
+    def bound(self, *arrays: NDArray[Any]) -> Callable[[float], int]:
+        """Return it as a function of the time alone, of arrays that stay where they are as long as it is called."""
+        function, places = self._function, [a.ctypes.data for a in arrays]
+
+        def call(t: float, _arrays: Any = arrays) -> int:
+            return int(function(t, *places))
+
+        return call

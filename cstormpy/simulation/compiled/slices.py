@@ -29,24 +29,27 @@ class Compiled:
 
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
-        self.function = program.function()
-        self.address = self.function.address
+        function = program.function()
+        self.address = function.address
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
         if self.out.size != program.width:
             self.out = np.zeros(program.width)
+        self.xd, self._x = np.zeros(self.nstates), np.zeros(self.nstates)
+        given = self._x, self.z, program.p, program.n, self.w, self.out, self.xd
+        self._bound = function.bound(*given)
 
     def sample(self, diagram: Any) -> None:
         """Take over the states of the sampled blocks, and what they hold."""
         fill_samples(self.z, self.program, diagram)
 
-    def rate(self, t: float, x: Array, xd: Array) -> int:
-        """Fill the rates and the signals at a time and a state; return 0, or the number of the block that failed."""
-        p = self.program
-        failed = int(self.function(t, x, self.z, p.p, p.n, self.w, self.out, xd))
+    def rate(self, t: float, x: Array) -> int:
+        """Fill the rates `xd` and the signals `out` at a time and a state; return 0, or which block has failed."""
+        self._x[:] = x
+        failed = self._bound(t)
         if failed:
-            p.raise_interrupt()
+            self.program.raise_interrupt()
         return failed
 
     def signal(self, key: tuple[int, int]) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cstormpy.kernels.charts import enter_charts, pull_back_screws
+from cstormpy.kernels.chart_derivatives import pull_back_screws
+from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base

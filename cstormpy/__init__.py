@@ -49,15 +49,18 @@ if TYPE_CHECKING:
     from cstormpy.loading import load as load
     from cstormpy.mechanism import Composite as Composite
     from cstormpy.mechanism import Fixed as Fixed
+    from cstormpy.mechanism import Free as Free
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits
     from cstormpy.mechanism import Link as Link
     from cstormpy.mechanism import Load as Load
+    from cstormpy.mechanism import Loop as Loop
     from cstormpy.mechanism import Mechanism as Mechanism
     from cstormpy.mechanism import Planar as Planar
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import Spherical as Spherical
     from cstormpy.mechanism import Translational as Translational
     from cstormpy.mechanism import Universal as Universal
     from cstormpy.mechanism import library as library
@@ -90,13 +93,18 @@ _HOMES = {
     "FileReadError": "errors",
     "FileWriteError": "errors",
     "Fixed": "mechanism",
+<<<<<<< HEAD
     "Identification": "identification",
+=======
+    "Free": "mechanism",
+>>>>>>> main
     "InvalidType": "errors",
     "InvalidValue": "errors",
     "Joint": "mechanism",
     "Limits": "mechanism",
     "Link": "mechanism",
     "Load": "mechanism",
+    "Loop": "mechanism",
     "Mechanism": "mechanism",
     "NonFinite": "errors",
     "Planar": "mechanism",
@@ -106,6 +114,7 @@ _HOMES = {
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",
+    "Spherical": "mechanism",
     "Sweep": "simulation.sweep",
     "Tableau": "simulation.tableaus",
     "Translational": "mechanism",

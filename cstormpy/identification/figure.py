@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,8 @@ def draw(found: Identification) -> Figure:
     n = found.torques.shape[1]
     height = max(HEIGHT * n + ABOVE, ROW * len(found.base) + ABOVE, HEIGHT * LEAST_ROWS)
     figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
-    left, right = np.ravel(figure.subfigures(1, 2, width_ratios=(3, 2)))
+    halves: Any = figure.subfigures(1, 2, width_ratios=(3, 2))
+    left, right = halves
     plots = left.subplots(n, sharex=True, squeeze=False)[:, 0]
     order = np.argsort(found.t, kind="stable")
     t = found.t[order]
@@ -46,7 +47,7 @@ def draw(found: Identification) -> Figure:
     return figure
 
 
-def _draw_confidence(axes, found: Identification) -> None:  # type: ignore[no-untyped-def]
+def _draw_confidence(axes: Any, found: Identification) -> None:
     told = np.isfinite(found.standard_errors)
     rows = np.arange(len(found.base))[::-1]
     half = CONFIDENCE * found.standard_errors

@@ -6,34 +6,40 @@ from cstormpy.mechanism import library
 from cstormpy.mechanism.joints import (
     Composite,
     Fixed,
+    Free,
     Joint,
     Limits,
     Planar,
     Prismatic,
     Revolute,
     Screw,
+    Spherical,
     Translational,
     Universal,
 )
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.loads import Load
 from cstormpy.mechanism.lookup import as_mechanism
+from cstormpy.mechanism.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Composite",
     "Fixed",
+    "Free",
     "Joint",
     "Limits",
     "Link",
     "Load",
+    "Loop",
     "Mechanism",
     "Planar",
     "Prismatic",
     "Revolute",
     "Screw",
     "Skeleton",
+    "Spherical",
     "Translational",
     "Universal",
     "as_mechanism",

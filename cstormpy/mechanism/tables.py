@@ -8,10 +8,12 @@ node, node of a link) is part of the arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.errors import InvalidValue
 from cstormpy.kernels import layout as at
 from cstormpy.mechanism.joints import OneDofJoint
 from cstormpy.mechanism.mechanism import Mechanism
@@ -41,6 +43,7 @@ class _Node:
     joint: OneDofJoint
     parent: int
     pose: Array  # of the node's frame at q = 0 in its parent node's
+    ball: int = 0  # 1, 2, 3 for those of a ball joint
     mass: float = 0.0
     moment: Array = field(default_factory=lambda: np.zeros(3))  # Σ m c
     second: Array = field(default_factory=lambda: np.zeros((3, 3)))  # inertia about the node's origin
@@ -76,7 +79,7 @@ class Form:
     (False, True)
     """
 
-    names: tuple[tuple[str, ...], ...]
+    names: tuple[tuple[Any, ...], ...]
     N: NDArray[np.int64]
     T: Array
     base_inertia: Array
@@ -84,12 +87,12 @@ class Form:
     @classmethod
     def of(cls, mech: Mechanism) -> Form:
         """Return the form of a mechanism; numbers that do not fold are NaN in it."""
-        tables = tables_of(mech)
+        tables = tables_of(mech.tree)
         return cls(_names_of(mech), tables.N, folded(tables.T), folded(tables.base_inertia))
 
     def fits(self, mech: Mechanism) -> bool:
         """Tell whether what was written down holds for a mechanism too: with other numbers where they do not fold."""
-        tables = tables_of(mech)
+        tables = tables_of(mech.tree)
         if self.names != _names_of(mech) or self.N.shape != tables.N.shape:
             return False
         here, there = self.N.copy(), tables.N.copy()
@@ -103,12 +106,12 @@ class Form:
         return np.array_equal(here, there) and all(same)
 
 
-def _names_of(mech: Mechanism) -> tuple[tuple[str, ...], ...]:
-    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active
+def _names_of(mech: Mechanism) -> tuple[tuple[Any, ...], ...]:
+    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active, mech.loops
 
 
 def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
-    """Return the tables of a mechanism, made at their first use.
+    """Return the tables of a mechanism, made at their first use; who knows of loops asks those of its `tree`.
 
     Parameters
     ----------
@@ -119,6 +122,11 @@ def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
     """
     made: Tables | None = mech._cache.get(("tables", drive))
     if made is None:
+        if mech.loops:
+            raise InvalidValue(
+                f"loop {mech.loops[0].name!r}: what is asked here does not know of loops yet; "
+                "mech.without_loops() is the mechanism with all loops open"
+            )
         if drive == "own":
             nodes, node_of_link, pose_in_node = _nodes(mech)
             welded = [i for i, node in enumerate(node_of_link) if node == 0]
@@ -172,8 +180,11 @@ def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
         pose = (pose_in_node[parent] if parent >= 0 else np.eye(4)) @ link.pose
         coordinate = mech.coordinates(link.joint_name).start
         for k, freedom in enumerate(link.joint.freedoms):  # but for the last, without mass
-            axis_frame = _axis_frame(freedom.axis, freedom.point)
-            nodes.append(_Node(coordinate + k, freedom, carrier, pose @ axis_frame))
+            ball = link.joint.balls[k]
+            axis_frame = _ball_frame(ball, freedom.point) if ball else _axis_frame(freedom.axis, freedom.point)
+            # the rotation of a ball comes before the axes of its first node
+            at_home = pose @ _shift(freedom.point) if ball == 1 else pose @ axis_frame
+            nodes.append(_Node(coordinate + k, freedom, carrier, at_home, ball=ball))
             carrier, pose = len(nodes), _inverse(axis_frame)
         node_of_link[i], pose_in_node[i] = carrier, pose
         if node_of_link[i]:
@@ -191,6 +202,19 @@ def _axis_frame(axis: Array, point: Array) -> Array:
     frame = np.eye(4)
     frame[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
     frame[:3, 3] = point
+    return frame
+
+
+def _shift(point: Array) -> Array:
+    pose = np.eye(4)
+    pose[:3, 3] = point
+    return pose
+
+
+def _ball_frame(ball: int, point: Array) -> Array:
+    """Return the frame of a ball's node: its z axis is that of the link's axes that the node turns about."""
+    frame = _shift(point)
+    frame[:3, :3] = np.roll(np.eye(3), -ball, axis=1)
     return frame
 
 
@@ -273,6 +297,9 @@ def _structure(mech: Mechanism, nodes: list[_Node], node_of_link: list[int]) -> 
         row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)
         row[at.N_END] = k + 2
         row[at.N_TILTED] = not np.array_equal(node.pose[:3, :3], np.eye(3))
+        row[at.N_BALL] = node.ball
+        row[at.N_CHART] = sum(other.ball == 3 for other in nodes[:k]) if node.ball else 0
+    N[at.N_BALLS] = sum(node.ball == 1 for node in nodes)
     _set_passive_depth(N, rows)
     for k in range(len(nodes) - 1, -1, -1):
         parent = nodes[k].parent

@@ -80,6 +80,11 @@ class Joint(Value):
         return len(self.freedoms)
 
     @property
+    def balls(self) -> tuple[int, ...]:
+        """Of each freedom its place 1, 2, 3 in a rotation vector that turns the link as a whole, or 0."""
+        return (0,) * self.dof
+
+    @property
     def parts(self) -> tuple[OneDofJoint, ...]:
         """The joints whose fields are this joint's parameters, one for each coordinate; none unless it holds some."""
         return ()

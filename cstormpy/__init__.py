@@ -93,11 +93,8 @@ _HOMES = {
     "FileReadError": "errors",
     "FileWriteError": "errors",
     "Fixed": "mechanism",
-<<<<<<< HEAD
-    "Identification": "identification",
-=======
     "Free": "mechanism",
->>>>>>> main
+    "Identification": "identification",
     "InvalidType": "errors",
     "InvalidValue": "errors",
     "Joint": "mechanism",

@@ -57,6 +57,7 @@ def _draw_confidence(axes: Any, found: Identification) -> None:
     labels = [p.names[0] + (" + …" if len(p.names) > 1 else "") for p in found.base.parameters]
     axes.set_yticks(rows, labels, fontsize="x-small")
     largest = float(np.abs(found.base_values).max(initial=1e-12))
-    axes.set_xscale("symlog", linthresh=10.0 ** np.floor(np.log10(1e-3 * largest)))
+    axes.set_xscale("symlog", linthresh=10.0 ** np.floor(np.log10(1e-2 * largest)))
+    axes.set_ylim(-1.0, len(found.base))
     axes.set_title("Base parameters, 95 % confidence", fontsize="medium", loc="left")
     axes.grid(alpha=0.3)

@@ -32,6 +32,7 @@ class Analysis:
         inputs: Any = (),
         outputs: Any = (),
         opened: Any = (),
+        dt: float | None = None,
     ) -> LinearModel:
         """Return the linear model of a diagram about a point.
 
@@ -54,6 +55,9 @@ class Analysis:
         inputs, outputs, opened : list
             Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. Inputs and
             what is opened may be input ports too, by name.
+        dt : float, optional
+            Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
+            sampled blocks among its own, and inputs that are held over a period. Outputs are those at the tick.
 
         Returns
         -------
@@ -83,7 +87,7 @@ class Analysis:
         """
         from cstormpy.simulation.analysis.linear import linearize
 
-        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened)
+        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
 
     def trim(
         self,

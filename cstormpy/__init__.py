@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Limits as Limits
     from cstormpy.mechanism import Link as Link
     from cstormpy.mechanism import Load as Load
+    from cstormpy.mechanism import Loop as Loop
     from cstormpy.mechanism import Mechanism as Mechanism
     from cstormpy.mechanism import Planar as Planar
     from cstormpy.mechanism import Prismatic as Prismatic
@@ -96,6 +97,7 @@ _HOMES = {
     "Limits": "mechanism",
     "Link": "mechanism",
     "Load": "mechanism",
+    "Loop": "mechanism",
     "Mechanism": "mechanism",
     "NonFinite": "errors",
     "Planar": "mechanism",

@@ -197,3 +197,159 @@ def test_a_whole_turn_is_refused_by_the_joints_name(ask):
     mech = cs.Mechanism([cs.Link("top", None, cs.Spherical(name="tip"), mass=1.0, inertia=np.eye(3))])
     with pytest.raises(cs.InvalidValue, match=r"joint 'tip': its rotation vector is 6\.5 rad long"):
         ask(mech, np.array([0.0, 0.0, 6.5]))
+
+
+# Runs -----------------------------------------------------------------------------------------------------
+
+ENGINES = ("interpreted", "compiled")
+
+
+def quiet(engine="compiled"):
+    return cs.Simulation(engine=engine, live=False, graphics=False, progress=False)
+
+
+def spinning_body():
+    """Return a body in space whose mass centre is off its frame, with three different principal inertias."""
+    joint = cs.Free(name="body")
+    body = cs.Link("body", None, joint, mass=2.0, com=(0.1, 0.2, 0.0), inertia=np.diag([1.0, 2.0, 3.0]))
+    return cs.Mechanism([body], gravity=(0, 0, 0), actuated=[])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tumbling_body_keeps_momentum_and_energy(engine):
+    """It turns over about its intermediate axis, through re-centrings that leave pose and twist as they are."""
+    mech, sim = spinning_body(), quiet(engine)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(mech, q0=[0, 0, 0, 0.1, 0.2, 0.3], qd0=[0.1, 0, 0, 1e-3, 3, 1e-3], name="plant")
+    out = sim.run(bd, T=100, solver="DOP853", rtol=1e-12, atol=1e-12)
+    q, qd = out.x[:, :6], out.x[:, 6:]
+    found = mech.inertial(q, qd)
+    np.testing.assert_allclose(found.kinetic, found.kinetic[0], rtol=1e-9)
+    np.testing.assert_allclose(found.momentum, found.momentum[[0]] * np.ones((len(q), 1)), atol=1e-9)
+    assert len(out.events) > 20
+    assert {name for _, name in out.events} == {"plant"}
+    assert np.linalg.norm(q[:, 3:], axis=1).max() < np.pi + 1e-9
+    X = mech.forward_kinematics(q)[:, 0, :3, :3]
+    assert X[:, 1, 1].min() < -0.9  # it has turned over
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_begins_with_short_rotation_vectors(engine):
+    """A vector beyond π at the start would never cross it, and run into the whole turn."""
+    mech, sim = spinning_body(), quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0, 0, 0, 0, 0, 6.0], qd0=[0, 0, 0, 0, 0, 1.0], name="plant")
+    np.testing.assert_allclose(plant.q0[3:], [0, 0, 6.0])
+    out = sim.run(bd, T=4.0, solver="DOP853", rtol=1e-10)
+    np.testing.assert_allclose(out.x[0, 5], 6.0 - 2 * np.pi)
+    turned = mech.forward_kinematics(out.x[-1, :6])[0, :3, :3]
+    np.testing.assert_allclose(turned, lie.exp_so3([0, 0, 10.0]), atol=1e-6)
+
+
+def two_balls():
+    """Return a pendulum of two balls, the upper one driven along a motion."""
+    links = [
+        cs.Link("arm", None, cs.Spherical(name="shoulder"), mass=1.0, com=(0, -0.5, 0), inertia=0.1 * np.eye(3)),
+        cs.Link(
+            "fore", "arm", cs.Spherical(name="elbow"), lie.make_pose(np.eye(3), [0, -1, 0]), 0.5, (0.1, -0.4, 0),
+            np.diag([0.1, 0.05, 0.12]),
+        ),
+    ]  # fmt: skip
+    return cs.Mechanism(links, active=["shoulder"])
+
+
+def test_blocks_take_balls_in_both_engines():
+    """What the blocks around a plant say is what the mechanism says of its state, across re-centrings."""
+    mech, runs = two_balls(), []
+    for engine in ENGINES:
+        sim = quiet(engine)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.2, 0.3, 1, 0, 2], qd0=[1, 0, 2, 4, 1, 3], name="plant")
+        drive = bd.CONSTANT([0.5, 0.2, 0.1], name="drive")
+        load = bd.CONSTANT([0.1, 0.0, -0.1], name="load")
+        effort = bd.JOINTEFFORT(mech, name="effort")
+        energy, pose = bd.ENERGY(mech, name="energy"), bd.KINEMATICS(mech, "fore", name="pose")
+        mass, hanging = bd.MASSMATRIX(mech, name="mass"), bd.GRAVITYLOAD(mech, name="hanging")
+        slopes = bd.SENSITIVITY(mech, name="slopes")
+        bd.connect(load, plant.tau, effort.tau, slopes.tau)
+        bd.connect(drive, plant.acc, effort.acc, slopes.acc)
+        for block in (effort, energy, pose, slopes):
+            bd.connect(plant.q, block.q)
+            bd.connect(plant.qd, block.qd)
+        bd.connect(plant.q, mass, hanging)
+        watch = [effort[0], effort[1], energy[2], pose[0], mass, hanging, slopes[0]]
+        runs.append(sim.run(bd, T=2.0, watch=watch, solver="DOP853", rtol=1e-10, atol=1e-10))
+    one, other = runs
+    assert len(one.events) > 0
+    np.testing.assert_allclose(one.x[-1], other.x[-1], atol=1e-7)
+    for run in runs:
+        q, qd = run.x[-1, :6], run.x[-1, 6:]
+        u = np.array([0.5, 0.2, 0.1, 0.1, 0.0, -0.1])
+        r = mech.hybrid_dynamics(q, qd, u)
+        expected = [
+            r.qdd, r.tau, sum(mech.energy(q, qd)), mech.forward_kinematics(q)[1], mech.mass_matrix(q),
+            mech.gravity_load(q), mech.hybrid_sensitivity(q, qd, u).dy_dq,
+        ]  # fmt: skip
+        for found, want in zip(run.data[".ywatch"], expected, strict=True):
+            np.testing.assert_allclose(np.ravel(np.asarray(found)[-1]), np.ravel(want), atol=1e-9, rtol=1e-9)
+
+
+def test_linear_models_are_those_of_the_mechanism():
+    mech, sim = two_balls().with_drive(active=[]), quiet()
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.2, 0.3, 1, 0, 2], qd0=[1, 0, 2, 4, 1, 3], name="plant")
+    bd.connect(bd.CONSTANT(np.zeros(6), name="tau"), plant)
+    A = mech.linearize(plant.q0, plant.qd0).A
+    np.testing.assert_allclose(sim.linearize(bd, inputs=["tau"], outputs=["plant.q"]).A, A, atol=1e-8)
+
+
+def test_what_is_carried_along_a_run_refuses_balls():
+    """Where the plant takes another vector, a variation of the old one and a gradient would silently be wrong."""
+    mech, sim = spinning_body(), quiet()
+    bd = sim.blockdiagram()
+    with pytest.raises(cs.InvalidValue, match="joint 'body': its rotation vector is re-centred"):
+        bd.VARIATION(mech)
+    bd.HYBRIDDYNAMICS(mech, qd0=[0, 0, 0, 0.1, 3, 0.2], name="plant")
+    with pytest.raises(cs.CstormError, match=r"plant.*state"):
+        sim.gradient(bd, "plant.body[0].q", ["plant.qd0"], T=3.0, solver="DOP853")
+
+
+def test_inverse_kinematics_through_balls():
+    rng = np.random.default_rng(0)
+    for joints in (None, [cs.Spherical(), cs.Revolute((0, 0, 1)), cs.Spherical()], [cs.Free()]):
+        mech = tower(rng, joints=joints)
+        targets = mech.forward_kinematics(rng.uniform(-1.8, 1.8, (50, mech.n)))[:, -1]
+        found = mech.inverse_kinematics(len(mech.links) - 1, targets)
+        assert found.reached.all()
+        np.testing.assert_allclose(mech.forward_kinematics(found.q)[:, -1], targets, atol=1e-8)
+
+
+FLYING = """<robot name="drone"><link name="hull"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+<inertia ixx="0.2" iyy="0.3" izz="0.4" ixy="0.01" ixz="0" iyz="0"/></inertial></link>
+<link name="arm"><inertial><origin xyz="0 0 0.3"/><mass value="0.5"/>
+<inertia ixx="0.02" iyy="0.03" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="{kind}"><parent link="hull"/><child link="arm"/>
+<origin xyz="0.2 0.1 0" rpy="0.3 0.2 0.1"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def test_a_robot_on_a_free_base_is_pinocchios():
+    """`floating=True` puts the root link on a free joint, which Pinocchio calls a free flyer."""
+    pin = pytest.importorskip("pinocchio")
+    text = FLYING.format(kind="prismatic").replace(
+        "</joint>", '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    )
+    mech = cs.Mechanism.from_urdf(text, floating=True)
+    assert mech.names == (*(f"hull[{k}]" for k in range(6)), "shoulder")
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+    data, rng = model.createData(), np.random.default_rng(4)
+    q, qd, qdd = random_state(rng, mech)
+    x = np.array([*q[:3], *pin.Quaternion(mech.joint("hull").motion(q[:6])[:3, :3].copy()).coeffs(), q[6]])
+    v, a, E, _ = in_body_axes(mech, q, qd, qdd)
+    assert_close(mech.inverse_dynamics(q, qd, qdd), E.T @ pin.rnea(model, data, x, v, a), 1e-10)
+
+
+def test_floating_joints_inside_a_tree():
+    mech = cs.Mechanism.from_urdf(FLYING.format(kind="floating"))
+    assert mech.joint("shoulder") == cs.Free(name="shoulder")
+    with pytest.raises(cs.InvalidValue, match="joint 'shoulder': is a free joint"):
+        mech.to_urdf()

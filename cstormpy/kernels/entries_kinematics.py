@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cstormpy.kernels.charts import enter_charts, pull_back_screws
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.kinematics import carrier, jacobian_column, place_all, pose_of_link
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes

@@ -6,7 +6,7 @@ Compiled once, and linked to the function of each diagram; what else a diagram a
 from __future__ import annotations
 
 from cstormpy.kernels.charts import answer_at, enter_charts, given_at
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import hybrid, node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,

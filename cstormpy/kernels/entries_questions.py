@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cstormpy.kernels.charts import chart_of, enter_charts, jacobian_times, phi_of, pull_back_screws, unit
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_mechanisms import bring, take
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base

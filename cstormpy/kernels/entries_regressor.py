@@ -15,7 +15,7 @@ and a joint on the way to it, whose twist (s, l) stands at the link's origin in 
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import move, node, place
 from cstormpy.kernels.kinematics import carrier
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes

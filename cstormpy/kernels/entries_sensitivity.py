@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cstormpy.kernels.charts import charts_place
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.factorisation import column_count, columns_place, matrix_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes

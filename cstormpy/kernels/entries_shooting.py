@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cstormpy.kernels.charts import answer_at, rate_at
 from cstormpy.kernels.closed_forms import closed_forms, form_base
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.layout import N_ACTIVE, N_COORDINATE, N_COUNT, N_DEEP, QD, ROW, Q, U

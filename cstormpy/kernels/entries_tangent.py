@@ -11,11 +11,11 @@ import math
 
 from cstormpy.kernels.charts import answer_at, push_motions
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
-from cstormpy.kernels.compiling import caller_at, entry
+from cstormpy.kernels.compiling import caller_at
 from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.directional import along_direction
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_mechanisms import bring, energies, take
-from cstormpy.kernels.entries_stepping import LOOK, WENT
 from cstormpy.kernels.hybrid import hybrid, node
 from cstormpy.kernels.layout import (
     ALPHA,
@@ -51,6 +51,7 @@ from cstormpy.kernels.layout import (
 from cstormpy.kernels.locating import crossed
 from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
 from cstormpy.kernels.samples import bring_loads_one
+from cstormpy.kernels.stepping import LOOK, WENT
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import (
     add,

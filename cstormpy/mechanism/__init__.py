@@ -20,6 +20,7 @@ from cstormpy.mechanism.joints import (
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.loads import Load
 from cstormpy.mechanism.lookup import as_mechanism
+from cstormpy.mechanism.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
@@ -31,6 +32,7 @@ __all__ = [
     "Limits",
     "Link",
     "Load",
+    "Loop",
     "Mechanism",
     "Planar",
     "Prismatic",

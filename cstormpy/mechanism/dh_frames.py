@@ -41,6 +41,8 @@ REBUILT_TOLERANCE = 1e-9
 def to_dh(mech: Mechanism, convention: str = "standard") -> DHTable:
     """Return a serial arm as a table; `Mechanism.to_dh` tells of it."""
     convention = option(convention, "convention", CONVENTIONS)
+    if mech.loops:
+        raise InvalidValue(f"loop {mech.loops[0].name!r}: a table has no loops; ask mech.without_loops()")
     _refuse_others(mech)
     links = mech.links
     F = np.array(links[0].pose)[None]

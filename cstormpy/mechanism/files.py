@@ -1,9 +1,10 @@
 """Mechanisms as dictionaries and as JSON files.
 
 A file is an object with "format", "version", "links" and, where they differ from what a Mechanism has unless said,
-"gravity", "actuated" and "active". A link is an object with the names of Link's arguments as keys, its joint one with a
-"type" and the names of the joint's arguments: lists where there is an entry for each coordinate. What is missing has
-the default of the constructor. Numbers are written with as many digits as bring back the same float.
+"gravity", "actuated", "active" and "loops". A link is an object with the names of Link's arguments as keys, so is a
+loop, a link's joint one with a "type" and the names of the joint's arguments: lists where there is an entry for each
+coordinate. What is missing has the default of the constructor. Numbers are written with as many digits as bring back
+the same float.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ from cstormpy.errors import CstormError, FileFormatError, unknown_name
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
 from cstormpy.mechanism.joints import JOINT_TYPES, Joint, Limits
 from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["FORMAT", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
 
 FORMAT = "cstormpy mechanism"
 VERSION = 1
+_KEYS = ("format", "version", "gravity", "actuated", "active", "links", "loops")
 _SHAPES = {"com": (3,), "pose": (4, 4), "inertia": (3, 3)}
 _TEXTS = ("name", "parent")
 _LIMITS = ("position", "velocity", "torque")
@@ -39,6 +42,8 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
     if mechanism.active:
         content["active"] = _driven(mechanism, mechanism.active_mask)
     content["links"] = [_link_dict(link) for link in mechanism.links]
+    if mechanism.loops:
+        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops]
     return content
 
 
@@ -56,7 +61,7 @@ def from_dict(content: Mapping[str, Any]) -> Mechanism:
     version = content.get("version")
     if not equals(version, VERSION):
         raise FileFormatError(f"version: expected {VERSION}, got {brief(version)}; another cstormpy may read it")
-    _check_keys(content, "", ("format", "version", "gravity", "actuated", "active", "links"), ("links",))
+    _check_keys(content, "", _KEYS, ("links",))
     options: dict[str, Any] = {}
     if "gravity" in content:
         options["gravity"] = _numbers(content["gravity"], "gravity", (3,))
@@ -64,6 +69,10 @@ def from_dict(content: Mapping[str, Any]) -> Mechanism:
         if drive in content:
             options[drive] = [_text(n, f"{drive}[{k}]") for k, n in enumerate(list_of(content[drive], drive))]
     links = [_read_link(entry, f"links[{k}]") for k, entry in enumerate(list_of(content["links"], "links"))]
+    if "loops" in content:
+        options["loops"] = [
+            _read_loop(entry, f"loops[{k}]") for k, entry in enumerate(list_of(content["loops"], "loops"))
+        ]
     return _made("", lambda: Mechanism(links, **options))
 
 
@@ -94,6 +103,28 @@ def _link_dict(link: Link) -> dict[str, Any]:
     if link.allow_impossible:
         content["allow_impossible"] = True
     return content
+
+
+def _loop_dict(loop: Loop) -> dict[str, Any]:
+    content: dict[str, Any] = {"name": loop.name, "link_a": loop.link_a, "link_b": loop.link_b}
+    for key, pose in (("pose_a", loop.pose_a), ("pose_b", loop.pose_b)):
+        if not np.array_equal(pose, np.eye(4)):
+            content[key] = pose.tolist()
+    return {**content, "directions": loop.kind or list(loop.directions)}
+
+
+def _read_loop(content: object, place: str) -> Loop:
+    entry = _check_keys(content, place, Loop._fields, ("link_a", "link_b"))
+    options: dict[str, Any] = {}
+    for key, value in entry.items():
+        where = f"{place}.{key}"
+        if key in ("pose_a", "pose_b"):
+            options[key] = _numbers(value, where, (4, 4))
+        elif key == "directions" and not isinstance(value, str):
+            options[key] = list_of(value, where)
+        else:
+            options[key] = None if value is None and key != "name" else _text(value, where)
+    return _made(place, lambda: Loop(**options))
 
 
 def _driven(mechanism: Mechanism, mask: NDArray[np.bool_]) -> list[str]:

@@ -10,7 +10,7 @@ from cstormpy.mechanism import checks
 from cstormpy.mechanism.joints import Fixed, Joint
 from cstormpy.mechanism.values import Value, frozen
 
-__all__ = ["INERTIA_TOLERANCE", "POSE_TOLERANCE", "Link"]
+__all__ = ["INERTIA_TOLERANCE", "POSE_TOLERANCE", "Link", "rigid_pose"]
 
 INERTIA_TOLERANCE = 1e-9
 """By how much of its trace an inertia may be unsymmetric, indefinite or against the triangle inequality."""
@@ -94,7 +94,7 @@ class Link(Value):
             name=named,
             parent=None if parent is None else checks.name(parent, f"{where}: parent"),
             joint=Fixed() if joint is None else joint,
-            pose=_pose(np.eye(4) if pose is None else pose, f"{where}: pose"),
+            pose=rigid_pose(np.eye(4) if pose is None else pose, f"{where}: pose"),
             mass=checks.nonnegative(mass, f"{where}: mass"),
             com=checks.array(com, (3,), f"{where}: com"),
             inertia=_inertia(np.zeros((3, 3)) if inertia is None else inertia, f"{where}: inertia", allow_impossible),
@@ -133,7 +133,7 @@ class Link(Value):
         return f"Link({', '.join(shown)})"
 
 
-def _pose(value: ArrayLike, what: str) -> NDArray[np.float64]:
+def rigid_pose(value: ArrayLike, what: str) -> NDArray[np.float64]:
     """Return a rigid transform, its rotation mended if it is nearly one."""
     pose = checks.array(value, (4, 4), what)
     if pose[3].tolist() != [0.0, 0.0, 0.0, 1.0]:

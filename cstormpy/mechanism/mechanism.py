@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from cstormpy.mechanism import checks
 from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.loops import Loop, check_loops
 from cstormpy.mechanism.questions import Questions
 from cstormpy.mechanism.topology import check_links, index_names, parent_indices, select_names
 from cstormpy.mechanism.values import Value, frozen
@@ -42,10 +43,15 @@ class Mechanism(Questions, Formats, Value):
     active : iterable of str
         Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
         All others are passive: torque given, acceleration found.
+    loops : iterable of Loop
+        What closes loops of the tree. The coordinates, and what is said of them alone (kinematics, mass matrix,
+        energy, `bias`, `gravity_load`), remain those of the tree; hybrid, inverse and forward dynamics are of the
+        closed mechanism.
 
     Attributes
     ----------
     links : tuple of Link
+    loops : tuple of Loop
     n : int
         Number of coordinates.
     names : tuple of str
@@ -77,10 +83,11 @@ class Mechanism(Questions, Formats, Value):
     <Mechanism of 1 link, n = 1: shoulder>
     """
 
-    _fields = ("links", "gravity", "actuated", "active")
+    _fields = ("links", "gravity", "actuated", "active", "loops")
     #: Whether its numbers are symbols, see `mechanism.symbolic`.
     symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
+    loops: tuple[Loop, ...]
     gravity: NDArray[np.float64]
     n: int
     names: tuple[str, ...]
@@ -105,9 +112,11 @@ class Mechanism(Questions, Formats, Value):
         gravity: ArrayLike = (0.0, -9.81, 0.0),
         actuated: Iterable[str] | None = None,
         active: Iterable[str] = (),
+        loops: Iterable[Loop] = (),
     ) -> None:
         links = check_links(links)
         link_index = index_names("link", (link.name for link in links))
+        loops = check_loops(loops, links, link_index)
         link_of_joint = index_names("joint", (link.joint_name for link in links))
         freedoms = [link.joint.freedoms for link in links]
         moved = [i for i, own in enumerate(freedoms) for _ in own]
@@ -118,6 +127,7 @@ class Mechanism(Questions, Formats, Value):
             index_names("joint", (*names, *(link.joint_name for link in links if not link.joint.dof)))
         self._set(
             links=links,
+            loops=loops,
             gravity=checks.array(gravity, (3,), "gravity"),
             n=len(moved),
             names=names,
@@ -219,6 +229,19 @@ class Mechanism(Questions, Formats, Value):
         derived._drive(self.actuated if actuated is None else actuated, self.active if active is None else active)
         return derived
 
+    def without_loops(self: M) -> M:
+        """Return the mechanism with all loops open: the tree alone."""
+        return cast("M", self.tree)
+
+    @property
+    def tree(self) -> Mechanism:
+        """The mechanism with all loops open, kept; itself where there is none."""
+        if not self.loops:
+            return self
+        if "tree" not in self._cache:
+            self._cache["tree"] = self._derive(loops=())
+        return cast("Mechanism", self._cache["tree"])
+
     def with_gravity(self: M, gravity: ArrayLike) -> M:
         """Return the mechanism under another gravity, (3,) in the base frame [m/s^2]."""
         return self._derive(gravity=checks.array(gravity, (3,), "gravity"))
@@ -279,7 +302,8 @@ class Mechanism(Questions, Formats, Value):
     def __repr__(self) -> str:
         count = f"{len(self.links)} link{'s' if len(self.links) > 1 else ''}"
         shown = ", ".join(self.names[:6]) + (", …" if self.n > 6 else "")
-        return f"<Mechanism of {count}, n = {self.n}{': ' if shown else ''}{shown}>"
+        closed = f", {len(self.loops)} loop{'s' if len(self.loops) > 1 else ''}" if self.loops else ""
+        return f"<Mechanism of {count}{closed}, n = {self.n}{': ' if shown else ''}{shown}>"
 
     def __str__(self) -> str:
         from cstormpy.mechanism.printing import table

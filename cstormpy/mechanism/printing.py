@@ -8,6 +8,7 @@ from cstormpy.mechanism.values import numbers_text
 
 if TYPE_CHECKING:
     from cstormpy.mechanism.links import Link
+    from cstormpy.mechanism.loops import Loop
     from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["MAX_ROWS", "table"]
@@ -42,7 +43,14 @@ def table(mechanism: Mechanism) -> str:
     if omitted > 0:
         lines.insert(1 + MAX_ROWS // 2, f"… {omitted} more links …")
     count = f"{len(mechanism.links)} link{'s' if len(mechanism.links) > 1 else ''}"
-    return "\n".join([f"Mechanism of {count}, n = {mechanism.n}, gravity {numbers_text(mechanism.gravity)}", *lines])
+    title = f"Mechanism of {count}, n = {mechanism.n}, gravity {numbers_text(mechanism.gravity)}"
+    return "\n".join([title, *lines, *(_loop(loop) for loop in mechanism.loops)])
+
+
+def _loop(loop: Loop) -> str:
+    ends = ((loop.link_a, loop.pose_a), (loop.link_b, loop.pose_b))
+    a, b = (f"{link or '(base)'} at {numbers_text(pose[:3, 3], 4)}" for link, pose in ends)
+    return f"loop {loop.name!r}: {a} with {b}, closed in {', '.join(loop.labels)}"
 
 
 def _row(mechanism: Mechanism, link: Link) -> tuple[str, ...]:

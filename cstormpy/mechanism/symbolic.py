@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,7 +43,7 @@ class SymbolicMechanism(Mechanism):
     _make_links: Callable[[], tuple[Link, ...]]
 
     def __init__(self, of: Mechanism, number: Callable[[str, int], Any], links: Callable[[], tuple[Link, ...]]) -> None:
-        tables = tables_of(of)
+        tables = tables_of(of.tree)
         made = {}
         for name in ("T", "base_inertia"):
             array = folded(getattr(tables, name))
@@ -65,6 +65,13 @@ class SymbolicMechanism(Mechanism):
         links: tuple[Link, ...] = self._cache["links"]
         return links
 
+    @property
+    def tree(self) -> Mechanism:
+        """The mechanism with all loops open."""
+        if self.loops and "tree" not in self._cache:
+            self._cache["tree"] = self._of_tables(self._of.tree, self._tables)
+        return cast("Mechanism", self._cache["tree"]) if self.loops else self
+
     def _of_tables(self, of: Mechanism, tables: Tables) -> SymbolicMechanism:
         made: SymbolicMechanism = object.__new__(type(self))
         made._become(of, tables, self._make_links)
@@ -75,7 +82,7 @@ class SymbolicMechanism(Mechanism):
     ) -> SymbolicMechanism:
         """Return the mechanism with other joints active or actuated."""
         of = self._of.with_drive(active=active, actuated=actuated)
-        return self._of_tables(of, replace(self._tables, N=tables_of(of).N))
+        return self._of_tables(of, replace(self._tables, N=tables_of(of.tree).N))
 
     def with_gravity(self, gravity: ArrayLike) -> SymbolicMechanism:
         """Return the mechanism under another gravity, which may be of symbols."""

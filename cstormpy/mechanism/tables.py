@@ -8,10 +8,12 @@ node, node of a link) is part of the arrays.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.errors import InvalidValue
 from cstormpy.kernels import layout as at
 from cstormpy.mechanism.joints import OneDofJoint
 from cstormpy.mechanism.mechanism import Mechanism
@@ -77,7 +79,7 @@ class Form:
     (False, True)
     """
 
-    names: tuple[tuple[str, ...], ...]
+    names: tuple[tuple[Any, ...], ...]
     N: NDArray[np.int64]
     T: Array
     base_inertia: Array
@@ -85,12 +87,12 @@ class Form:
     @classmethod
     def of(cls, mech: Mechanism) -> Form:
         """Return the form of a mechanism; numbers that do not fold are NaN in it."""
-        tables = tables_of(mech)
+        tables = tables_of(mech.tree)
         return cls(_names_of(mech), tables.N, folded(tables.T), folded(tables.base_inertia))
 
     def fits(self, mech: Mechanism) -> bool:
         """Tell whether what was written down holds for a mechanism too: with other numbers where they do not fold."""
-        tables = tables_of(mech)
+        tables = tables_of(mech.tree)
         if self.names != _names_of(mech) or self.N.shape != tables.N.shape:
             return False
         here, there = self.N.copy(), tables.N.copy()
@@ -104,12 +106,12 @@ class Form:
         return np.array_equal(here, there) and all(same)
 
 
-def _names_of(mech: Mechanism) -> tuple[tuple[str, ...], ...]:
-    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active
+def _names_of(mech: Mechanism) -> tuple[tuple[Any, ...], ...]:
+    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active, mech.loops
 
 
 def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
-    """Return the tables of a mechanism, made at their first use.
+    """Return the tables of a mechanism, made at their first use; who knows of loops asks those of its `tree`.
 
     Parameters
     ----------
@@ -120,6 +122,11 @@ def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
     """
     made: Tables | None = mech._cache.get(("tables", drive))
     if made is None:
+        if mech.loops:
+            raise InvalidValue(
+                f"loop {mech.loops[0].name!r}: what is asked here does not know of loops yet; "
+                "mech.without_loops() is the mechanism with all loops open"
+            )
         if drive == "own":
             nodes, node_of_link, pose_in_node = _nodes(mech)
             welded = [i for i, node in enumerate(node_of_link) if node == 0]

@@ -36,6 +36,10 @@ _KINDS = ("revolute", "prismatic", "fixed")
 def to_urdf(mech: Mechanism, name: str = "robot") -> str:
     """Return the text of a URDF; `Mechanism.to_urdf` tells of it."""
     named = checks.name(name, "name")
+    if mech.loops:
+        raise InvalidValue(
+            f"loop {mech.loops[0].name!r}: a URDF has no loops; write mech.without_loops(), or save to JSON"
+        )
     for link in mech.links:
         _refuse_others(link.joint, link.joint_name)
     names = _Names(mech)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["without_fixed"]
@@ -53,7 +54,20 @@ def without_fixed(mech: Mechanism) -> Mechanism:
         links.append(
             Link(link.name, parent, link.joint, pose, mass, com, inertia, allow_impossible=link.name in impossible)
         )
-    return Mechanism(links, mech.gravity, actuated=mech.actuated, active=mech.active)
+    loops = [_carried(loop, carrier) for loop in mech.loops]
+    return Mechanism(links, mech.gravity, actuated=mech.actuated, active=mech.active, loops=loops)
+
+
+def _carried(loop: Loop, carrier: dict[str, tuple[str | None, Array]]) -> Loop:
+    """Return a loop whose frames lie on the links that carry them."""
+    (a, pose_a), (b, pose_b) = (
+        (body, place @ pose)
+        for (body, place), pose in (
+            (carrier.get(loop.link_a or "", (loop.link_a, np.eye(4))), loop.pose_a),
+            (carrier.get(loop.link_b or "", (loop.link_b, np.eye(4))), loop.pose_b),
+        )
+    )
+    return loop.replace(link_a=a, link_b=b, pose_a=pose_a, pose_b=pose_b)
 
 
 def _place(link: Link, carrier: dict[str, tuple[str | None, Array]]) -> tuple[str | None, Array]:

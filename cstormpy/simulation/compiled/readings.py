@@ -59,7 +59,7 @@ class Reading:
             if isinstance(path[-1], TableStep):
                 self._others.append((_numbers_of(end, path[-1].name), some, part))
                 continue
-            inside = end if isinstance(end, (list, tuple, dict)) else vars(end)
+            inside = end if isinstance(end, (list, tuple, dict)) else self._holders.attributes(end)
             value = inside[path[-1]]
             if type(value) is np.ndarray:
                 _, keys, picked = arrays.setdefault(id(inside), (inside, [], []))
@@ -109,4 +109,4 @@ def _places(parts: Iterable[Iterable[int]]) -> Indices:
 
 
 def _numbers_of(mech: Any, name: str) -> Callable[[], Any]:
-    return lambda: getattr(tables_of(mech), name)
+    return lambda: getattr(tables_of(mech.tree), name)

@@ -111,6 +111,14 @@ class Holders:
         self._entries: dict[int, tuple[Any, dict[Any, Any]]] = {}
         self._gets: list[tuple[Callable[[Any], tuple[Any, ...]], Any]] = []
         self._before: list[Any] = []
+        #: Objects whose attributes are looked at, and the mappings that hold these.
+        self._objects: dict[int, Any] = {}
+        self._helds: list[Any] = []
+
+    def attributes(self, owner: Any) -> dict[str, Any]:
+        """Return the mapping that holds an object's attributes, which is to be the same too."""
+        self._objects[id(owner)] = owner
+        return vars(owner)
 
     def add(self, holder: Any, key: Any, value: Any) -> None:
         """Look at an entry of a list or mapping too, where a value stands now; a tuple keeps its own by itself."""
@@ -120,7 +128,7 @@ class Holders:
     def follow(self, owner: Any, path: Path) -> Any:
         """Look at each step of a path from an object; return what stands at its end."""
         for step in path:
-            holder = owner if isinstance(owner, (list, tuple, dict)) else vars(owner)
+            holder = owner if isinstance(owner, (list, tuple, dict)) else self.attributes(owner)
             owner = holder[step]
             self.add(holder, step, owner)
         return owner
@@ -130,9 +138,12 @@ class Holders:
         self._gets = [(getter([*entries]), holder) for holder, entries in self._entries.values()]
         found = [[*entries.values()] for _, entries in self._entries.values()]
         self._before = [*chain.from_iterable(values if len(values) > 1 else 2 * values for values in found)]
+        self._helds = [vars(each) for each in self._objects.values()]
 
     def hold(self) -> bool:
         """Tell whether the same objects stand there, or other arrays of as many numbers, which are noted."""
+        if not all(map(is_, map(vars, self._objects.values()), self._helds)):
+            return False
         try:
             now = [*chain.from_iterable([get(holder) for get, holder in self._gets])]
         except LookupError:
@@ -170,7 +181,7 @@ class _Glance:
             self._same.follow(owner, path)
         self._objects: list[Any] = [self._same.follow(owner, group.path) for group in groups]
         self._kinds: list[Any] = [*map(type, self._objects)]
-        self._helds: list[dict[str, Any]] = [vars(each) for each in self._objects]
+        self._helds = [self._same.attributes(each) for each in self._objects]
         #: What gives numbers that are to be floats.
         self._floats: list[tuple[Callable[[Any], tuple[Any, ...]], Any]] = []
         #: Lists, and mappings, with what they hold, the keys too.
@@ -231,11 +242,7 @@ class _Glance:
 
     def holds(self) -> bool:
         """Tell whether a glance says that nothing has changed."""
-        if not (
-            self._same.hold()
-            and all(map(is_, map(type, self._objects), self._kinds))
-            and all(map(is_, map(vars, self._objects), self._helds))
-        ):
+        if not (self._same.hold() and all(map(is_, map(type, self._objects), self._kinds))):
             return False
         try:
             for kind, get, before in self._of_class:

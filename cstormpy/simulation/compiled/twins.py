@@ -317,7 +317,7 @@ def value_at(owner: Any, path: Path, readers: Readers) -> Any:
         return as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, TableStep):
-            owner = getattr(tables_of(owner), step.name)
+            owner = getattr(tables_of(owner.tree), step.name)
         elif isinstance(owner, (list, tuple, dict)):
             owner = owner[step]
         else:

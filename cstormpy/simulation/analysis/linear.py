@@ -106,7 +106,7 @@ class LinearModel:
         if self.dt is None:
             return self.poles
         with np.errstate(divide="ignore", invalid="ignore"):
-            found: NDArray[np.complex128] = np.log(self.poles) / self.dt
+            found: NDArray[np.complex128] = np.asarray(np.log(self.poles) / self.dt, dtype=complex)
         return found
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.external import DiagramStepper
     from cstormpy.simulation.analysis.gradients import Gradient
     from cstormpy.simulation.analysis.linear import LinearModel
     from cstormpy.simulation.analysis.trimming import OperatingPoint
@@ -88,6 +89,53 @@ class Analysis:
         from cstormpy.simulation.analysis.linear import linearize
 
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
+
+    def stepper(
+        self,
+        bd: Any,
+        inputs: Any = (),
+        outputs: Any = (),
+        *,
+        x: Any = None,
+        solver: str = "RK4",
+        substeps: int = 1,
+    ) -> DiagramStepper:
+        """Return what steps a diagram from outside, as a loop of your own, or of another tool, asks for it.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            Of continuous blocks, without clocks, located events and declared jumps, which are those of a run.
+        inputs : list
+            Ports as in `linearize`, whose signals are replaced: input ports by name, as ``"plant.tau"``, or outputs.
+        outputs : list
+            Signals as in `run`'s ``watch``.
+        x : array (n,), dict or SavedState, optional
+            States at the start, as in `linearize`.
+        solver : str
+            A method of fixed steps.
+        substeps : int
+            How many steps of it there are in one of yours.
+
+        Returns
+        -------
+        DiagramStepper
+            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> lag = bd.INTEGRATOR(x0=1.0, name="lag")
+        >>> bd.connect(bd.CONSTANT(0.0, name="push"), lag)
+        >>> stepper = sim.stepper(bd, inputs=["push"], outputs=["lag"])
+        >>> stepper.step([2.0], 0.5), stepper.step([-1.0], 0.5), stepper.t
+        (array([2.]), array([1.5]), 1.0)
+        """
+        from cstormpy.simulation.analysis.external import DiagramStepper
+
+        return DiagramStepper(self, bd, inputs, outputs, x, solver, substeps)
 
     def trim(
         self,

@@ -80,7 +80,7 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
     block = np.zeros((n + m, n + m))
     block[:n, :n], block[:n, n:] = model.A, model.B
     over = expm(block * t[1])
-    return _stepped(model, t, over[:n, :n], over[:n, n:])
+    return _stepped(model, np.asarray(t, dtype=np.float64), over[:n, :n], over[:n, n:])
 
 
 def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:

@@ -170,6 +170,15 @@ class MachineFunction:
         given = [a if isinstance(a, float) else a.__array_interface__["data"][0] for a in arguments]
         return int(self._function(*given))
 
+    def bound(self, *arrays: Any) -> Callable[[float], int]:
+        """Return it as a function of the time alone, with the same arrays each time, which are looked up here."""
+        pointers, function = [a.__array_interface__["data"][0] for a in arrays], self._function
+
+        def call(t: float, keep: Any = arrays) -> int:
+            return int(function(t, *pointers))
+
+        return call
+
 
 def assemble(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> GraphProgram:
     """Return the program of a diagram whose signals have just been evaluated, which tells their shapes.

@@ -102,7 +102,7 @@ class DiagramStepper:
             A block that fails, or a state that is not finite; time and state stay as they were.
         """
         p = self._program.p
-        if u.__class__ is not np.ndarray or u.shape != self._u0.shape or u.dtype != np.float64:  # type: ignore[union-attr]
+        if u.__class__ is not np.ndarray or u.shape != self._u0.shape or u.dtype != np.float64:
             u = real_array(u, "step: u", self._u0.shape, *([()] if self._u0.size == 1 else []), finite=False)
         p[self._places] = u
         h = (dt if dt.__class__ is float and dt > 0.0 else positive(dt, "step: dt")) / self._substeps

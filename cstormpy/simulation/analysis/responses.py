@@ -74,13 +74,13 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
         raise InvalidValue(f"step: expected a positive time and two samples or more, got {T} and {samples}")
     n, m = model.B.shape
     if model.dt is not None:
-        t = model.dt * np.arange(min(samples, max(2, round(T / model.dt) + 1)))
+        t: Array = model.dt * np.arange(min(samples, max(2, round(T / model.dt) + 1)), dtype=np.float64)
         return _stepped(model, t, model.A, model.B)
     t = np.linspace(0.0, T, samples)
     block = np.zeros((n + m, n + m))
     block[:n, :n], block[:n, n:] = model.A, model.B
     over = expm(block * t[1])
-    return _stepped(model, np.asarray(t, dtype=np.float64), over[:n, :n], over[:n, n:])
+    return _stepped(model, t, over[:n, :n], over[:n, n:])
 
 
 def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:

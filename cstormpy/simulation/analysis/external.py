@@ -12,7 +12,7 @@ from cstormpy.arguments import positive
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, DiagramError
 from cstormpy.simulation.analysis.model import (
-    _AssembledWithInputs,
+    _AssemblyWithInputs,
     _columns,
     inputs_of,
     labels,
@@ -20,8 +20,8 @@ from cstormpy.simulation.analysis.model import (
 )
 from cstormpy.simulation.analysis.ports import find_ports
 from cstormpy.simulation.analysis.starting import started, state_vector
-from cstormpy.simulation.compiled.assembly import NotAssembled
 from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT
 from cstormpy.trajectory.checks import whole_number
@@ -55,10 +55,10 @@ class DiagramStepper:
             moved = inputs_of(named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs"), True, "stepper")
             watched = find_signals(bd, outputs, "stepper: outputs")
             try:
-                assembly = _AssembledWithInputs(diagram, moved)
+                assembly = _AssemblyWithInputs(diagram, moved)
                 program = assembly.program()
-            except NotAssembled as why:
-                raise DiagramError(f"stepper: the diagram is not compiled whole: {why}") from why
+            except NotTranslated as why:
+                raise DiagramError(f"stepper: {why}") from why
             self._bd, self._first = bd, (t, state.copy())
             self.inputs = tuple(name for i in moved for name in labels(i.signal))
             self.outputs = tuple(name for s in watched for name in labels(s))

@@ -12,12 +12,12 @@ from bdsim.components import Clock
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError
+from cstormpy.graph.python_calls import way_back
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.prepared import Prepared, prepared
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.python_calls import way_back
-from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME, Run
 from cstormpy.simulation.steppers import ExplicitStepper

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.mechanism import Mechanism
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.twins import (
     Path,
     Readers,

@@ -12,7 +12,7 @@ from cstormpy.blocks._stops import Stops
 from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 
-__all__ = ["Mechanical", "Ported"]
+__all__ = ["Mechanical", "Ported", "Signals"]
 
 
 class UnknownPort(UnknownAttribute):
@@ -64,6 +64,23 @@ class Ported:
         if name not in parameters:
             raise unknown_name(f"block {label(self)!r}: parameter", name, parameters)
         parameters[name](self, name, newvalue)
+
+
+class Signals:
+    """What blocks have that take signals of any width."""
+
+    nin: int
+    nout: int
+
+    @property
+    def inwidths(self) -> tuple[Width, ...]:
+        """Widths of the input ports: any."""
+        return (None,) * self.nin
+
+    @property
+    def outwidths(self) -> tuple[Width, ...]:
+        """Widths of the output ports: any."""
+        return (None,) * self.nout
 
 
 class Mechanical(Ported):

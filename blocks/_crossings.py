@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from bdsim.components import Block
 
 __all__ = ["Crossing", "can_locate"]
@@ -38,6 +39,12 @@ class Crossing:
     asked : callable, optional
         asked() -> bool, a method of the block or a plain function: whether somebody has asked for something between two
         steps that the quantity does not show.
+    decided : bool
+        Whether the action decides the side, so that the quantity counts at once behind it; else it is looked at later.
+    of_states : bool
+        Whether the quantity is a function of the block's continuous states too: quantity(t, u, x).
+    reset : callable, optional
+        reset(t, x): writes new values into the continuous states of the block.
     """
 
     terminal = True
@@ -46,25 +53,34 @@ class Crossing:
         self,
         block: Block,
         simstate: Any,
-        quantity: Callable[[float, Sequence[Any]], float],
+        quantity: Callable[..., float],
         action: Callable[[float], None] | None = None,
         signals: bool = True,
         direction: float = -1.0,
         asked: Callable[[], bool] | None = None,
+        decided: bool = False,
+        reset: Callable[[float, Any], None] | None = None,
+        of_states: bool = False,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
-        self.direction = direction
-        self.quantity, self.asked = quantity, asked
-        self._simstate, self._action, self._signals = simstate, action, signals
+        self.direction, self.of_states = direction, of_states
+        self.quantity, self.asked, self.decided = quantity, asked, decided
+        self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
         """Return the quantity at a point of the run."""
         if self._signals:
             self._simstate.ensure_event_probe_evaluated(self.block.bd, t, y)
-        return float(self.quantity(t, self.block.inport_values))
+        own = []
+        if self.of_states:
+            part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
+            own = [np.asarray(y[part])]
+        return float(self.quantity(t, self.block.inport_values, *own))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""
         if self._action is not None:
             self._action(t)
+        if self._reset is not None and state_map is not None:
+            self._reset(t, state_map[self.block])

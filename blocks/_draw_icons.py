@@ -10,6 +10,7 @@ Each function below draws one icon, of the block that it is named after, on axes
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle, FancyArrowPatch, Polygon, Rectangle
+
+from cstormpy.blocks._signal_icons import CROSSED, CURVES, FORMULAS
 
 PIXELS = 250
 THICK, THIN = 7.0, 3.5
@@ -268,6 +271,20 @@ def mechanismview(axes: Axes) -> None:
     disc(axes, 3.2, 3.0, 0.8, filled=False)
     disc(axes, 4.6, 6.6, 0.8, filled=False)
     arrow(axes, (8.0, 4.8), (6.4, 2.6), THIN + 1, bend=-0.4)
+
+
+def curves(axes: Axes, name: str) -> None:
+    """Draw the icon of a block of signals: its curves, over crossed axes where it has them, or its formula."""
+    if name in FORMULAS:
+        formula(axes, *FORMULAS[name])
+        return
+    if name in CROSSED:
+        cross_axes(axes, 5, 5)
+    for points in CROSSED.get(name, []) + CURVES.get(name, []):
+        line(axes, points)
+
+
+ICONS.update({name: functools.partial(curves, name=name) for name in (*CROSSED, *CURVES, *FORMULAS)})
 
 
 def draw_icons(folder: Path) -> list[Path]:

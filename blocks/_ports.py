@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.blockdiagram import BlockDiagram
-from bdsim.components import Block, Plug, SinkBlock, SourceBlock, _fixname
+from bdsim.components import Block, Clock, Plug, SinkBlock, SourceBlock, _fixname
 from numpy.typing import NDArray
 
 from cstormpy import arrays
@@ -34,13 +34,16 @@ __all__ = [
     "Drive",
     "Width",
     "brief",
+    "clock",
     "coordinates",
     "flag",
     "label",
     "matrix",
+    "numbers",
     "options",
     "port_label",
     "refuse_non_finite",
+    "signal",
     "vector",
 ]
 
@@ -99,6 +102,29 @@ def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = (
             "change the signal that is wired to it"
         )
     return array
+
+
+def signal(block: Block, port: int, value: Any) -> Any:
+    """Return the signal at an input port as a number, or as an array of any shape."""
+    if value.__class__ is float:
+        return value
+    array = _numbers(block, port, value)
+    return array if array.ndim else array[()]
+
+
+def numbers(value: Any, what: str, finite: bool = True) -> Any:
+    """Return a number, or a vector of numbers, as floats."""
+    array: Array = real_array(value, what, (), ("any",), finite=finite)
+    if not array.size or np.isnan(array).any():
+        raise InvalidValue(f"{what}: expected a number, or one for each element, got {brief(value)}")
+    return array + 0.0 if array.ndim else float(array)
+
+
+def clock(value: Any, what: str = "clock") -> Any:
+    """Return the clock of a sampled block, or refuse what is none."""
+    if not isinstance(value, Clock):
+        raise InvalidType(f"{what}: expected a clock, as bd.clock(100, 'Hz'), got {brief(value)}")
+    return value
 
 
 def matrix(block: Block, port: int, value: Any, shape: tuple[int, int], what: str, flat: bool = False) -> Array:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
+from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.border import link_index
 from cstormpy.dynamics.loads import link_wrench
@@ -77,6 +78,9 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
     Limits of joints are data: a run goes beyond them, and says so once. ``stops=True`` makes spring-damper stops at
     the position limits of all joints that are not active, with or without motor, by the law of :class:`JointLimit`;
     ``stops={"stiffness": 5e3, "damping": 50, "joints": ["cart"]}`` gives what that block is given.
+
+    Rotation vectors of balls and free bodies are re-centred during a run: where one becomes longer than π, an event,
+    which is logged, takes the shorter one of the same rotation, and its rate, as the new state.
 
     The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
     effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
@@ -186,9 +190,34 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         self._pushed = None
 
     def start(self, simstate: Any) -> None:
-        """Begin a run without a push."""
+        """Begin a run without a push; let it re-centre rotation vectors."""
         super().start(simstate)
         self.release()
+        if self._mech.ball_starts and can_locate(self, simstate):
+            Crossing(self, simstate, self._half_turn_left, signals=False, of_states=True, reset=self._recentre)
+
+    def _half_turn_left(self, t: float, u: Any, x: Array) -> Any:
+        """Return by how much the longest rotation vector is shorter than π, as the difference of the squares."""
+        squares = [x[k] * x[k] + x[k + 1] * x[k + 1] + x[k + 2] * x[k + 2] for k in self._mech.ball_starts]
+        longest = squares[0]
+        for square in squares[1:]:
+            longest = np.maximum(longest, square)
+        return np.pi**2 - longest
+
+    def _recentre(self, t: float, x: Array, longest: float = np.pi * (1.0 - 1e-9)) -> None:
+        """Write the same positions and rates by the other rotation vectors where these have come to π."""
+        n, mech = self._n, self._mech
+        for first in mech.ball_starts:
+            at = mech.coordinates(mech.links[mech.joint_links[first]].joint_name)
+            rates = slice(n + at.start, n + at.stop)
+            x[at], x[rates] = mech.joint(mech.names[first]).recentred(x[at], x[rates], longest)
+
+    def getstate0(self) -> Array:
+        """Return the state at the start, with rotation vectors of at most π."""
+        x: Array = np.array(super().getstate0(), dtype=float)
+        if self._mech.ball_starts:
+            self._recentre(0.0, x, np.pi)
+        return x
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs: the push, as link, point and force, nothing where there is none."""

@@ -241,6 +241,7 @@ class Variation(bases.Mechanical, ContinuousBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
+        _refuse_balls(mechanism)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
         n, k = mechanism.n, len(drive.driven)
         closed, p = ports.flag(feedback, "feedback"), _count(parameters)
@@ -351,3 +352,13 @@ def _matrix(value: Any, shape: tuple[int, int], name: str) -> Array:
     if value is None:
         return np.zeros(shape)
     return real_array(value, name, shape, hint="positions stand before rates")
+
+
+def _refuse_balls(mech: Mechanism) -> None:
+    """Refuse what is exchanged during a run: the variation would still be that of the vector before."""
+    for first in mech.ball_starts:
+        joint = mech.links[mech.joint_links[first]].joint_name
+        raise InvalidValue(
+            f"joint {joint!r}: its rotation vector is re-centred during a run, which no variation follows; take the "
+            "same ball as a Composite of three hinges, or mech.hybrid_sensitivity along the run"
+        )

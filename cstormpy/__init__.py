@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from cstormpy.loading import load as load
     from cstormpy.mechanism import Composite as Composite
     from cstormpy.mechanism import Fixed as Fixed
+    from cstormpy.mechanism import Free as Free
     from cstormpy.mechanism import Joint as Joint
     from cstormpy.mechanism import Limits as Limits
     from cstormpy.mechanism import Link as Link
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import Spherical as Spherical
     from cstormpy.mechanism import Translational as Translational
     from cstormpy.mechanism import Universal as Universal
     from cstormpy.mechanism import library as library
@@ -88,6 +90,7 @@ _HOMES = {
     "FileReadError": "errors",
     "FileWriteError": "errors",
     "Fixed": "mechanism",
+    "Free": "mechanism",
     "InvalidType": "errors",
     "InvalidValue": "errors",
     "Joint": "mechanism",
@@ -104,6 +107,7 @@ _HOMES = {
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",
+    "Spherical": "mechanism",
     "Sweep": "simulation.sweep",
     "Tableau": "simulation.tableaus",
     "Translational": "mechanism",

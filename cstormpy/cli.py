@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cstormpy.completion import SHELLS, may_define, script_for
 from cstormpy.doctor import look, version
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.file_writer import file_path
@@ -37,7 +38,11 @@ _HERE = ("entries_hybrid.hybrid_one", "entries_kinematics.inertial_one", "entrie
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return what the shell is told."""
-    given = _parser().parse_args(arguments)
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    if given.command is None:
+        parser.print_help()
+        return OK
     try:
         status: int = given.command(given)
         sys.stdout.flush()
@@ -80,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="cstorm", description="Block diagrams of branched, underactuated mechanisms.")
     parser.add_argument("--version", action="version", version=f"cstormpy {version()}")
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
-    commands = parser.add_subparsers(required=True, metavar="command")
+    parser.set_defaults(command=None)
+    commands = parser.add_subparsers(metavar="command")
 
     demo = commands.add_parser("demo", help="run a ready diagram and write its report")
     demo.add_argument("name", nargs="?", default="acrobot", help="one of those that 'cstorm list' shows (acrobot)")
@@ -115,6 +121,9 @@ def _parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="look at this machine, and say how to mend what is missing")
     doctor.set_defaults(command=_doctor)
     commands.add_parser("warmup", help="compile all kernels ahead").set_defaults(command=_warmup)
+    completion = commands.add_parser("completion", help="print what completes commands and options in a shell")
+    completion.add_argument("shell", choices=SHELLS, help='as in: eval "$(cstorm completion bash)"')
+    completion.set_defaults(command=_completion)
     for command in commands.choices.values():
         command.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     return parser
@@ -220,12 +229,12 @@ def _run(given: argparse.Namespace) -> int:
         return _simulate(given, path.stem, lambda sim: sim.load(path, trust=given.trust))
     if path.suffix != ".py":
         raise FileFormatError(f"{path}: expected a Python script (.py) or a diagram of bdedit (.bd)")
+    if not may_define(path, "build"):
+        raise _without_build(path)
     with _script(path):
         build = runpy.run_path(str(path), run_name="<run by cstorm>").get("build")
     if not callable(build):
-        raise FileFormatError(
-            f"{path}: has no function build(sim) that returns a diagram; one that runs by itself is started with python"
-        )
+        raise _without_build(path)
     options = _options(given.set)
     _checked(path.name, build, options)
 
@@ -237,6 +246,19 @@ def _run(given: argparse.Namespace) -> int:
         return bd
 
     return _simulate(given, path.stem, made)
+
+
+def _without_build(path: Path) -> FileFormatError:
+    return FileFormatError(
+        f"{path}: has no function build(sim) that returns a diagram; one that runs by itself is started with python"
+    )
+
+
+def _completion(given: argparse.Namespace) -> int:
+    from cstormpy import diagrams
+
+    print(script_for(given.shell, _parser(), diagrams.names()))
+    return OK
 
 
 def _time_in(path: Path) -> float:

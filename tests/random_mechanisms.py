@@ -12,18 +12,22 @@ from hypothesis import strategies as st
 from cstormpy.mechanism import (
     Composite,
     Fixed,
+    Free,
     Link,
     Mechanism,
     Planar,
     Prismatic,
     Revolute,
     Screw,
+    Spherical,
     Translational,
     Universal,
 )
 
 KINDS = ("revolute", "prismatic", "screw", "fixed")
-COMPOUND = ("universal", "planar", "translational", "composite")
+CHAINS = ("universal", "planar", "translational", "composite")
+BALLS = ("spherical", "free")
+COMPOUND = (*CHAINS, *BALLS)
 MOVING = ("revolute", "prismatic", "screw")
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
@@ -80,6 +84,10 @@ def random_joint(rng, kind, terms=True):
         return Planar(random_rotation(rng)[:2], **random_options(rng, terms, 3))
     if kind == "translational":
         return Translational(random_rotation(rng) + 0.2 * rng.normal(size=(3, 3)), **random_options(rng, terms, 3))
+    if kind == "spherical":
+        return Spherical(point=rng.normal(size=3) * 0.2)
+    if kind == "free":
+        return Free(point=rng.normal(size=3) * 0.2)
     if kind == "composite":
         kinds = rng.choice(("revolute", "prismatic", "screw"), size=rng.integers(1, 4))
         return Composite([random_joint(rng, str(one), terms) for one in kinds])

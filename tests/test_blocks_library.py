@@ -252,6 +252,11 @@ def test_a_block_says_the_widths_of_its_ports(cls):
 VALID = {
     "JointLimit": {"mech": library.arm7()},
     "SplineTrajectory": {"curve": [[0.0, 0.0], [0.5, 1.0], [1.0, 0.5], [1.5, 0.0]], "duration": 1.0},
+    "MultiSine": {"frequencies": [1.0, 2.0]},
+    "Lookup1D": {"points": [0.0, 1.0], "values": [0.0, 2.0]},
+    "Lookup2D": {"rows": [0.0, 1.0], "columns": [0.0, 1.0], "values": [[0.0, 2.0], [1.0, 1.0]]},
+    "StateSpace": {"A": [[-1.0]], "B": [[1.0]], "C": [[1.0]]},
+    "DiscreteSS": {"A": [[-1.0]], "B": [[1.0]], "C": [[1.0]]},
     "FromData": {"t": [0.0, 1.0], "y": [0.0, 2.0]},
 }
 
@@ -259,6 +264,8 @@ VALID = {
 def valid(cls):
     """Return arguments that will do."""
     parameters = inspect.signature(cls).parameters
+    if "clock" in parameters:
+        return {"clock": PLAIN.blockdiagram().clock(0.1), **VALID.get(cls.__name__, {})}
     return VALID.get(cls.__name__, {"mech": "acrobot"} if "mech" in parameters else {})
 
 

@@ -12,7 +12,8 @@ from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
 from cstormpy.mechanism import library
 from cstormpy.simulation.compiled.equations import equations_of
-from cstormpy.simulation.compiled.twins import Reading, Twins
+from cstormpy.simulation.compiled.readings import Reading
+from cstormpy.simulation.compiled.twins import Twins
 from cstormpy.trajectory import BSpline
 
 ACROBOT = library.acrobot().with_parameters({"forearm.mass": 1.3, "elbow.damping": 0.1})

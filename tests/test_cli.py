@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,7 +123,6 @@ def test_a_mistake_is_one_line(cstorm, arguments, message):
 
 
 USAGE = [
-    ([], "cstorm: the following arguments are required: command (cstorm --help)"),
     (["dance"], "cstorm: argument command: invalid choice: 'dance'"),
     (["demo", "-T", "long"], "cstorm demo: argument -T/--time: invalid float value: 'long' (cstorm demo --help)"),
     (["demo", "--pace", "0"], "cstorm demo: argument --pace: expected a positive number or max, got '0'"),
@@ -143,6 +143,7 @@ def test_help_and_version(cstorm):
     status, said, _ = cstorm("--help")
     assert status == 0 and all(any(name in line for line in said) for name in ("demo", "doctor", "warmup"))
     assert cstorm("demo", "--help")[0] == 0
+    assert cstorm()[:2] == (0, said)  # without a command too
     assert cstorm("--version")[:2] == (0, [f"cstormpy {cstormpy.__version__}"])
 
 
@@ -227,11 +228,11 @@ BAD_SCRIPTS = [
     ("x = 1", "mine.py: has no function build(sim) that returns a diagram"),
     ("def build(sim):\n    return 3", "mine.py: build(sim) returned int; it is to return the diagram"),
     ("def build(sim):\n    x = 0\n    return 1 / x", "mine.py, line 3: ZeroDivisionError: division by zero"),
-    ("import json\n\njson.loads('{')", "mine.py, line 3: JSONDecodeError: Expecting property name"),
+    ("import json\n\njson.loads('{')\nbuild = 1", "mine.py, line 3: JSONDecodeError: Expecting property name"),
     ("def build(sim)\n    pass", "mine.py, line 1: SyntaxError: "),
     ("x = 1\0", f"cstorm: mine.py: {NULL_BYTE}: source code"),  # Python names neither the file nor the line
-    ("\nx = compile('1 +', '<text>', 'eval')", "mine.py, line 2: SyntaxError: invalid syntax (<text>, line 1)"),
-    ("import no_such_module", "mine.py, line 1: ModuleNotFoundError: No module named 'no_such_module'"),
+    ("\nbuild = compile('1 +', '<text>', 'eval')", "mine.py, line 2: SyntaxError: invalid syntax (<text>, line 1)"),
+    ("from no_such_module import build", "mine.py, line 1: ModuleNotFoundError: No module named 'no_such_module'"),
     (BUILD.replace('kind="GAIN"', 'kind="GIAN"'), "mine.py, line 4: block 'GIAN' does not exist; did you mean 'GAIN'?"),
     (BUILD.replace("x0=1.0, name", "x0=1.0, nam"), "mine.py, line 4: "),
     (
@@ -247,6 +248,41 @@ def test_what_is_wrong_in_a_script_is_one_line_that_says_where(cstorm, text, mes
     status, said, errors = cstorm("run", script(text), "-T", 0.1)
     assert (status, said, len(errors)) == (1, [], 1)
     assert message in errors[0]
+
+
+@pytest.mark.parametrize("end", ["", "from os.path import *\n"])
+def test_a_script_without_build_is_not_run(cstorm, end):
+    """It ran first, for as long as it took; a name may come from elsewhere, so that such a script is run."""
+    script(f"from pathlib import Path\n\nPath('ran.txt').touch()\n{end}")
+    assert "has no function build(sim)" in cstorm("run", "mine.py")[2][0]
+    assert Path("ran.txt").exists() == bool(end)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_options_and_names(cstorm, shell):
+    status, said, _ = cstorm("completion", shell)
+    text = "\n".join(said)
+    assert status == 0
+    for word in ("demo", "doctor", "--controller", "--report", "branched_acrobot", "completion"):
+        assert word in text
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["de"], "demo"),
+        (["demo", "acrobot_"], "acrobot_elbow"),
+        (["run", "--rep"], "--report"),
+        (["completion", "z"], "zsh"),
+    ],
+)
+def test_bash_offers_what_begins_so(cstorm, words, expected):
+    text = "\n".join(cstorm("completion", "bash")[1])
+    line = " ".join(f"'{word}'" for word in ["cstorm", *words])
+    ask = f"{text}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _cstorm; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [expected]
 
 
 def test_a_file_of_another_kind_is_refused(cstorm):

@@ -92,6 +92,7 @@ def test_counts_bear_out_what_the_papers_print(steep_methods):
     assert "well over 100000" in text and "(1.2) over the 4x4 recursion (Silver, 1.4)" in text
 
 
+@pytest.mark.slow
 def test_articulated_body_wins_from_about_where_the_slides_say():
     forward = [method for method in METHODS if method.problem == "forward dynamics"]
     found = compare_formulations((3, 20), forward)
@@ -253,6 +254,7 @@ def test_figure_has_a_line_for_each_formulation(recursions):
     plt.close(figure)
 
 
+@pytest.mark.slow
 def test_command_writes_table_csv_and_figure(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["compare-formulations", "--n", "1:3", "--plot", "lines.png"]) == 0

@@ -70,7 +70,7 @@ def as_plain_python(monkeypatch):
     use_plain_python(monkeypatch)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
 @given(steps=STEPS)
 def test_random_diagrams(as_plain_python, steps):
     compare(steps, observer=lambda t, x: None)

@@ -141,8 +141,8 @@ def test_only_the_signatures_types_are_taken(folder):
 def test_load_gives_the_same_every_time_and_from_every_thread(folder, monkeypatch):
     entry = fresh()
     compiles, begin, found = [], threading.Barrier(6), []
-    original = Entry._compile
-    monkeypatch.setattr(Entry, "_compile", lambda self: compiles.append(self) or original(self))
+    original = compiling.compiled_entry
+    monkeypatch.setattr(compiling, "compiled_entry", lambda made: compiles.append(made) or original(made))
 
     def load():
         begin.wait()

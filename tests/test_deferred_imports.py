@@ -63,6 +63,7 @@ print(*map(bool, checks))
 )
 
 
+@pytest.mark.slow
 def test_what_is_touched_is_what_it_always_was():
     assert said(TOUCHED) == ["True"] * 7
 
@@ -169,3 +170,17 @@ def test_every_module_that_is_deferred_has_the_classes_that_are_stood_in_for():
     for name, classes in DEFERRED.items():
         for known in classes:
             assert hasattr(importlib.import_module(name), known), (name, known)
+
+
+def test_a_compiled_run_loads_no_numba():
+    """The shipped acrobot with all its laws is wired, built and run without numba: LLVM alone makes its code."""
+    script = """
+import sys
+import cstormpy as cs
+from cstormpy.diagrams import acrobot
+sim = cs.Simulation(live=False, engine="compiled", progress=False)
+out = sim.run(acrobot.build(sim), T=1.0)
+assert out.status == "finished" and out[".stats"].evaluations > 100
+print(*sys.modules)
+"""
+    assert "numba" not in said(script)

@@ -243,6 +243,7 @@ def test_computed_torque_follows_the_linear_error_law(sim):
     assert np.abs(e - want).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_of_the_seven_joint_arms_laws_only_computed_torque_follows(sim):
     ends = {}
     for law in ("computed torque", "pd with gravity", "pd"):

@@ -47,6 +47,7 @@ def errors(out):
 # ---------------------------------------------------------------- replayed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARMS)
 def test_the_torques_that_were_found_do_the_motion(sim, name):
     """By RK4 with steps that end at each knot, and by an adaptive solver; to the end at rest."""

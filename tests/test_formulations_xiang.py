@@ -328,7 +328,7 @@ def operations(function, n):
         (xiang.inverse_dynamics, 1),
         (recursive.inverse_sensitivity, 2),
         (xiang_regular.inverse_dynamics, 4),
-        (xiang_regular.inverse_sensitivity, 5),
+        pytest.param(xiang_regular.inverse_sensitivity, 5, marks=pytest.mark.slow),
     ],
     ids=["recursive", "recursive sensitivity", "regular", "regular sensitivity"],
 )

@@ -236,6 +236,7 @@ PACKAGE = Path(cstormpy.__file__).parent
 CONTROL = sorted((PACKAGE / "control").glob("*.py"))
 
 
+@pytest.mark.slow
 def test_the_engine_knows_no_law_by_its_name():
     """No class of a law, nor its module, is named in what runs, compiles or differentiates diagrams."""
     names = {node.name for path in CONTROL for node in ast.walk(ast.parse(path.read_text()))
@@ -261,6 +262,7 @@ def shapes(tree):
             yield ast.unparse(node).replace("self.", "")
 
 
+@pytest.mark.slow
 def test_no_formula_of_a_law_stands_twice():
     """In the laws, in the engine or in the kernels."""
     found = defaultdict(set)

@@ -262,6 +262,7 @@ def test_all_of_our_blocks_and_many_of_bdsims_have_a_shape(sim):
     assert {"1", "s", "10.5", "Σ", "stop", "f(u)", "uⁿ", "‖u‖", "4 vector", "x", "y"} <= texts
 
 
+@pytest.mark.slow
 def test_the_work_of_drawing_grows_with_the_square_of_the_blocks_at_most():
     """Counted in calls of functions, which are the same each time."""
 
@@ -343,6 +344,7 @@ def angle_of(made):
     return (turns + np.pi) % (2 * np.pi) - np.pi
 
 
+@pytest.mark.slow
 def test_a_run_of_60_s_stays_below_5_MB():
     t = np.linspace(0, 60, 120_001)
     rng = np.random.default_rng(0)

@@ -221,6 +221,7 @@ def test_no_sample_of_the_grid_is_lost_at_ticks_jumps_and_events(sim, grid):
     np.testing.assert_allclose(out.x[:, 0], triangle, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_memory_of_a_long_run(sim):
     bd = sim.blockdiagram()
     oscillator(bd)

@@ -161,6 +161,7 @@ def test_a_sweep_goes_on_after_its_diagram_was_run(sim, tmp_path, build):
     assert sweep().status == "finished"
 
 
+@pytest.mark.slow
 def test_another_process_tells_the_same(sim):
     script = (
         f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"

@@ -344,6 +344,7 @@ ODD = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(ODD, ODD, ODD, ODD, ODD)
 @settings(max_examples=300, deadline=None)
 def test_only_our_own_errors_come_out(knots, points, degree, names, times):

@@ -111,6 +111,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.sampled_from(files._KEYS), JSON)
 @settings(max_examples=300, deadline=None)
 def test_only_our_own_errors_come_out(key, value):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.control.inertia_line import inertia_line
 from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
 
 if TYPE_CHECKING:
@@ -99,7 +100,11 @@ class Inertia:
 
     def __init__(self, mech: Mechanism) -> None:
         self.mech = mech
-        self._energy, self._mass_matrix = _energy_evaluator(mech), _mass_evaluator(mech)
+        line = inertia_line(mech)
+        if line is not None:
+            self._energy, self._mass_matrix = _evaluators_by(line, mech.n)
+        else:
+            self._energy, self._mass_matrix = _energy_evaluator(mech), _mass_evaluator(mech)
 
     def energy(self, q: Array, qd: Array) -> float:
         """Return T + V [J], as `Mechanism.energy` does."""
@@ -111,6 +116,25 @@ class Inertia:
     def mass_matrix(self, q: Array, qd: Array) -> Array:
         """Return M, (n, n); it is overwritten by the next question."""
         return self.mech.mass_matrix(q) if isinstance(q, Symbols) else self._mass_matrix(q, qd)
+
+
+def _evaluators_by(line: Callable[..., int], n: int) -> tuple[Callable[..., float], Callable[..., Array]]:
+    """Return what gives energy and mass matrix by straight-line code."""
+    total, mass, rest = np.zeros(1), np.zeros((n, n)), np.zeros(n)
+
+    def ask(q: Array, qd: Array) -> None:
+        if line(q, qd, total, mass) != 0:  # lists, and arrays that are parts of others
+            line(*(np.array(np.broadcast_to(v, (n,)), dtype=float) for v in (q, qd)), total, mass)
+
+    def energy(q: Array, qd: Array) -> float:
+        ask(q, qd)
+        return float(total[0])
+
+    def mass_matrix(q: Array, qd: Array) -> Array:
+        ask(q, rest)
+        return mass
+
+    return energy, mass_matrix
 
 
 def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:

@@ -118,6 +118,21 @@ def refuse_non_finite_samples(mech: Mechanism, samples: Samples) -> None:
 def _refuse_non_finite_coordinates(mech: Mechanism, arrays: Mapping[str, Array]) -> None:
     for name, array in arrays.items():
         refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
+    for first in mech.ball_starts if "q" in arrays else ():
+        _refuse_whole_turn(mech, arrays["q"], first)
+
+
+def _refuse_whole_turn(mech: Mechanism, q: Array, first: int) -> None:
+    """Refuse rotation vectors as long as a whole turn, where their coordinates are singular."""
+    angles = np.atleast_1d(np.sqrt((q[..., first : first + 3] ** 2).sum(axis=-1)))
+    if (angles >= 2.0 * np.pi).any():
+        row = int(np.argmax(angles >= 2.0 * np.pi))
+        where = "" if q.ndim == 1 else f" in row {row}"
+        joint = mech.links[mech.joint_links[first]].joint_name
+        raise InvalidValue(
+            f"q: joint {joint!r}: its rotation vector is {angles[row]:.6g} rad long{where}; a whole turn or more "
+            f"has no rates: give the same rotation by a shorter vector, as mech.joint({joint!r}).recentred does"
+        )
 
 
 def _symbols(mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:

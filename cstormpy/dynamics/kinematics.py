@@ -51,7 +51,8 @@ def jacobian(
 def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
     """Return H with H[..., :, j, k] = ∂J_j/∂q_k, (6, n, n) or (N, 6, n, n).
 
-    In the link's own frame a joint k turns the column of a joint j that carries it: ∂J_j/∂q_k = ad_{J_j} J_k.
+    In the link's own frame a joint k turns the column of a joint j that carries it: ∂J_j/∂q_k = ad_{J_j} J_k. A
+    rotation vector also changes its own columns: what it changes is the rate of J at a unit rate of one component.
     """
     J, _ = jacobian(mech, q, link, None, threads)
     order = _places_on_path(mech, link_index(mech, link))
@@ -60,7 +61,12 @@ def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads:
     turned = np.cross(omega, omega_k, axis=-3)
     shifted = np.cross(omega, v_k, axis=-3) + np.cross(v, omega_k, axis=-3)
     inner = (order[:, None] >= 0) & (order[:, None] < order[None, :])
-    return np.where(inner, np.concatenate([turned, shifted], axis=-3), 0.0)
+    H: Array = np.where(inner, np.concatenate([turned, shifted], axis=-3), 0.0)
+    for k in (first + j for first in mech.ball_starts if order[first] >= 0 for j in range(3)):
+        unit = np.zeros(J[..., 0, :].shape)
+        unit[..., k] = 1.0
+        H[..., k] = jacobian(mech, q, link, unit, threads)[1]
+    return H
 
 
 def coordinates_to(mech: Mechanism, link: int) -> list[int]:

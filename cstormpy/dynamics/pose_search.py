@@ -51,6 +51,8 @@ DAMPING_FLOOR = 1e-12
 """Least λ in units of the trace of AᵀA: rounding then makes less than a thousandth of a step where AᵀA is singular."""
 LONGEST_STEP = 1.0
 """A step turns no joint by more than this [rad], and slides none by more than this times `length`."""
+LONGEST_VECTOR = 4.5
+"""A rotation vector is no longer than this [rad], so that after a step it is shorter than a whole turn."""
 CLAMPINGS = 3
 """How often a step is found anew with those joints put to their limits that would leave them."""
 SLOW, PATIENCE = 0.9, 6
@@ -139,9 +141,18 @@ class Tip:
         return near & (self.distance(e) <= self.tolerance).all(axis=1) if near.any() else near
 
     def clipped(self, q: Array) -> Array:
-        """Return coordinates (..., n) with the joints that move the frame brought inside of their limits."""
+        """Return coordinates (..., n) with the joints that move the frame brought inside of their limits.
+
+        Rotation vectors that come near to a whole turn are exchanged for the shorter ones of the same rotations.
+        """
         q = q.copy()
         q[..., self.moving] = np.clip(q[..., self.moving], self.low, self.high)
+        for first in self.mech.ball_starts:
+            phi = q[..., first : first + 3]
+            angle = np.sqrt((phi * phi).sum(axis=-1, keepdims=True))
+            if (angle > LONGEST_VECTOR).any():
+                turns = np.ceil((angle - np.pi) / (2 * np.pi))
+                phi *= 1.0 - np.where(angle > LONGEST_VECTOR, 2 * np.pi * turns / np.maximum(angle, 1.0), 0.0)
         return q
 
     def unwound(self, q: Array, near: Array) -> Array:

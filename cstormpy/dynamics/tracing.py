@@ -20,6 +20,7 @@ from cstormpy.graph import Graph, Node, require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout as at
+from cstormpy.kernels.charts import answer_at, given_at
 from cstormpy.kernels.closed_forms import closed_forms, form_base
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
@@ -230,7 +231,7 @@ def _numbers(tables: Tables) -> list[Any]:
 def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], answers: str) -> list[Any]:
     """Return y, see `Question`."""
     nodes = sorted(coordinates, key=coordinates.__getitem__)
-    found, given = [W[i * at.ROW + at.Y] for i in nodes], [W[i * at.ROW + at.U] for i in nodes]
+    found, given = [W[answer_at(structure, i)] for i in nodes], [W[given_at(structure, i)] for i in nodes]
     if answers == "found":
         return found
     active = [structure[node(i)[0] + at.N_ACTIVE] != 0 for i in nodes]

@@ -37,7 +37,7 @@ def _library_functions() -> list[tuple[str, int]]:
 
     library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else find_library("m") or None)
     found = []
-    for name in TABLE:
+    for name in (*TABLE, "pow", "nextafter"):
         function = getattr(library, name, None)
         if function is not None and name not in ("abs", "div"):
             found.append((name, ctypes.cast(function, ctypes.c_void_p).value or 0))

@@ -25,6 +25,7 @@ that keeps its direction in space stands in `loads`:
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import charts_place
 from cstormpy.kernels.hybrid import about_origin, node
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
@@ -45,9 +46,10 @@ from cstormpy.kernels.layout import (
     C_WQ,
     C_X,
     CF_ROW,
-    DEAD,
+    CHART,
     DEAD_LOADS,
     N_ACTIVE,
+    N_BALLS,
     N_COUNT,
     N_LINKS,
     N_NODE,
@@ -63,7 +65,6 @@ from cstormpy.kernels.layout import (
     T_MASS,
     T_PITCH,
     UNLOADED,
-    WRENCH,
     D,
     R,
     U,
@@ -93,7 +94,7 @@ from cstormpy.kernels.vector import (
 @step
 def forms_place(N):
     """Return where the rows of the closed forms begin in the scratch memory."""
-    return (N[N_COUNT] + 1) * ROW + (WRENCH + DEAD) * N[N_LINKS]
+    return charts_place(N) + CHART * N[N_BALLS]
 
 
 @step

@@ -17,7 +17,6 @@ import pickle
 import platform
 import re
 import shutil
-import threading
 import time
 from importlib import import_module
 from pathlib import Path
@@ -37,6 +36,7 @@ from numba.np.numpy_support import as_dtype
 
 from cstormpy.cache_folder import root, say_not_kept
 from cstormpy.file_writer import write_bytes
+from cstormpy.kernels.entries import Entry, all_entries, entry
 from cstormpy.private_folder import FILE_MODE, check_private, make_private, read_private
 from cstormpy.reporting import notice_once
 
@@ -46,6 +46,7 @@ __all__ = [
     "address_of_c",
     "caller_at",
     "can_keep",
+    "compiled_entry",
     "entry",
     "is_kept",
     "machine_form",
@@ -62,8 +63,6 @@ _EXACT = {"error_model": "numpy", "boundscheck": False}
 
 #: References to arrays are counted: otherwise numba lets no step return an array.
 _PIECE_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
-
-_entries: list[Entry] = []
 
 
 def machine_form(function):
@@ -101,6 +100,8 @@ def _among_compiled(function):
         for name, value in names.items():
             if hasattr(value, "_step"):
                 space[name] = machine_form(value)
+            elif hasattr(value, "_at_address"):
+                space[name] = caller_at(value._at_address)
     copy = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
     copy.__module__, copy.__qualname__, copy.__doc__ = function.__module__, function.__qualname__, function.__doc__
     return copy
@@ -161,58 +162,18 @@ def address_of(dispatcher, signature):
     return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
 
-def entry(signature, *, nogil=False, exact=False):
-    """Make a function of one signature that is compiled at first use, or read from disk if it is there.
-
-    ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
-    interpreter lock is held throughout the call. ``exact`` is that of `steps.exact_step`. Arrays come from outside
-    and none is returned: an entry does not count who refers to them, which would cost a call from Python 0.03 us for
-    each.
-    """
-
-    def decorate(function):
-        made = Entry(function, signature, nogil, _EXACT if exact else _OPTIONS)
-        _entries.append(made)
-        return made
-
-    return decorate
-
-
-class Entry:
-    """A kernel that Python calls: `load` returns it ready to run."""
-
-    def __init__(self, function, signature, nogil, options):
-        self.name = function.__name__
-        self.kept_as = f"{function.__module__.rpartition('.')[2]}.{self.name}"
-        self._function = function
-        self._signature = signature
-        self._options = {**options, "nogil": nogil}
-        self._ready = None
-        self._compiling = threading.Lock()
-
-    @property
-    def function(self):
-        """What is compiled, as plain Python."""
-        return self._function
-
-    def load(self):
-        """Return the compiled function; compile it, or read it from disk, the first time."""
-        if self._ready is None:
-            with self._compiling:
-                if self._ready is None:
-                    self._ready = self._compile()
-        return self._ready
-
-    def _compile(self):
-        if numba.config.DISABLE_JIT:
-            return _strict(self._function, self._signature)
-        import_module("cstormpy.kernels.lanes_compiled")
-        dispatcher = numba.njit(**self._options, _nrt=False)(_among_compiled(self._function))
-        with _Kept(self.kept_as) as kept:
-            dispatcher._cache = kept
-            dispatcher.compile(self._signature)
-        dispatcher.disable_compile()
-        return dispatcher
+def compiled_entry(made):
+    """Return the compiled function of an entry, read from disk if it is there."""
+    if numba.config.DISABLE_JIT:
+        return _strict(made.function, made.signature)
+    import_module("cstormpy.kernels.lanes_compiled")
+    options = {**(_EXACT if made.exact else _OPTIONS), "nogil": made.nogil}
+    dispatcher = numba.njit(**options, _nrt=False)(_among_compiled(made.function))
+    with _Kept(made.kept_as) as kept:
+        dispatcher._cache = kept
+        dispatcher.compile(made.signature)
+    dispatcher.disable_compile()
+    return dispatcher
 
 
 def _strict(function, signature):
@@ -245,11 +206,12 @@ def warmup(report=None):
     for module in iter_modules([os.path.dirname(__file__)]):
         if module.name.startswith("entries_"):
             import_module(f"{__package__}.{module.name}")
-    names, others = [made.kept_as for made in _entries], min(processors(), 4) - 1
+    entries = all_entries()
+    names, others = [made.kept_as for made in entries], min(processors(), 4) - 1
     # each begins elsewhere, and finds on disk what the others have done by the time it comes there
     starts = [len(names) * (k + 1) // (others + 1) for k in range(others)]
     compile_beside(*((*names[first:], *names[:first]) for first in starts))
-    for made in _entries:
+    for made in entries:
         made.load()
         if report is not None:
             report(made.name)

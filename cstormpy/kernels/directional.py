@@ -6,7 +6,8 @@ place of the matrices, and one more run of the hybrid recursion with the articul
 
 from __future__ import annotations
 
-from cstormpy.kernels.closed_forms import row_of
+from cstormpy.kernels.charts import pull_back_gradient, pull_back_response, push_direction, push_gradient
+from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.hybrid import along, node
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
@@ -28,6 +29,7 @@ from cstormpy.kernels.layout import (
     DEAD_LOADS,
     DI,
     N_ACTIVE,
+    N_BALLS,
     N_COUNT,
     N_PARENT,
     N_SLIDES,
@@ -165,6 +167,8 @@ def clear_sums(N, W, first, like):
 def along_direction(T, N, W, loaded, like):
     """Put ∂y/∂q δq + ∂y/∂q̇ δq̇ + ∂y/∂u δu into the slots Y; the direction stands in the closed forms' rows."""
     n = N[N_COUNT]
+    if N[N_BALLS]:
+        push_direction(N, W, forms_place(N), like)
     clear_sums(N, W, 0, like)
     for i in range(1, n + 1):
         change_outward(T, N, W, i, loaded, like)
@@ -183,6 +187,8 @@ def along_direction(T, N, W, loaded, like):
         k, _ = node(i)
         if N[k + N_ACTIVE]:
             store(W, i * ROW + Y, load(W, i * ROW + Y, like) + load(W, row_of(N, i) + C_DID, like))
+    if N[N_BALLS]:
+        pull_back_response(N, W, like)
 
 
 # A gradient times sensitivities -----------------------------------------------------------------------
@@ -230,6 +236,8 @@ def against_gradient(T, N, W, loaded, like):
     λ solves M_pp λ_p + M_pa ȳ_a = −ȳ_p with λ_a = ȳ_a; then ȳ · ∂y = λ · ∂ID − λ_p · ∂τᵖ + (M λ)_a · ∂q̈ᵃ.
     """
     n = N[N_COUNT]
+    if N[N_BALLS]:
+        push_gradient(N, W, forms_place(N), like)
     for i in range(1, n + 1):
         k, _ = node(i)
         given = load(W, row_of(N, i) + C_DU, like)
@@ -250,3 +258,5 @@ def against_gradient(T, N, W, loaded, like):
     clear_sums(N, W, 0, like)
     for i in range(1, n + 1):
         gradient_outward(T, N, W, i, like)
+    if N[N_BALLS]:
+        pull_back_gradient(N, W, forms_place(N), like)

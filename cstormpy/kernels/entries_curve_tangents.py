@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_curves import span_at
 from cstormpy.kernels.steps import step
 

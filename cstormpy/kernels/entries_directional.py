@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import closed_forms, row_of
-from cstormpy.kernels.compiling import entry
 from cstormpy.kernels.directional import against_gradient, along_direction
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import hybrid, node
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes
 from cstormpy.kernels.layout import C_DQ, C_DQD, C_DU, N_COORDINATE, N_COUNT

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import hybrid, place_base
 from cstormpy.kernels.lanes import width, zero_lanes
 from cstormpy.kernels.layout import N_COUNT, UNLOADED

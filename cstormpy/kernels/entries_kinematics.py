@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import enter_charts, pull_back_screws
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.kinematics import carrier, jacobian_column, place_all, pose_of_link
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes
@@ -14,6 +15,7 @@ from cstormpy.kernels.layout import (
     C_S,
     C_T,
     C_V,
+    N_BALLS,
     N_COORDINATE,
     N_COUNT,
     N_LINKS,
@@ -49,6 +51,8 @@ def bring_still(T, N, W, q, qd, first, last, like):
         store(W, i * ROW + QD, gather(qd, first, last, j, like))
         store(W, i * ROW + U, like)
         store(W, i * ROW + Y, like)
+    if N[N_BALLS]:
+        enter_charts(N, W, like)
     rest = (like, like, like)
     place_base(T, W, rest, rest, rest, like)
     form_base(T, N, W, rest, rest, rest, rest, like)
@@ -89,6 +93,8 @@ def jacobian_lanes(T, N, W, q, qd, link, out, rate, start, stop):
         bring_still(T, N, W, q, qd, first, last, like)
         place_all(T, N, W, like)
         closed_forms(T, N, W, UNLOADED, like)
+        if N[N_BALLS]:
+            pull_back_screws(N, W, forms_place(N), like)
         axes, origin = pose_of_link(T, N, W, link, like)
         j = end
         while j > 0:
@@ -178,6 +184,8 @@ def bring_moving(T, N, W, q, qd, base, first, last, like):
     bring_form_base(T, N, W, base, first, last, like)
     place_all(T, N, W, like)
     closed_forms(T, N, W, UNLOADED, like)
+    if N[N_BALLS]:
+        pull_back_screws(N, W, forms_place(N), like)
 
 
 @step

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.steps import step
 
 #: Sweeps of rotations; three to five do for matrices of this size.

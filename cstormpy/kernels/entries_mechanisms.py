@@ -5,7 +5,8 @@ Compiled once, and linked to the function of each diagram; what else a diagram a
 
 from __future__ import annotations
 
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.charts import answer_at, enter_charts, given_at
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import hybrid, node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,
@@ -30,7 +31,6 @@ from cstormpy.kernels.layout import (
     UNLOADED,
     Q,
     U,
-    Y,
 )
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.steps import step
@@ -57,10 +57,10 @@ def take(N, W, g):
     n = N[N_COUNT]
     for i in range(1, n + 1):
         k, _ = node(i)
-        j, row = N[k + N_COORDINATE], i * ROW
+        j, given, found = N[k + N_COORDINATE], W[given_at(N, i)], W[answer_at(N, i)]
         active = N[k + N_ACTIVE] != 0
-        g[3 * n + j] = W[row + U] if active else W[row + Y]
-        g[4 * n + j] = W[row + Y] if active else W[row + U]
+        g[3 * n + j] = given if active else found
+        g[4 * n + j] = found if active else given
 
 
 @entry(f"i8({_TABLES}, f8[::1])", nogil=True)
@@ -98,10 +98,13 @@ def energies(T, N, W, g):
     gravity = load3(T, T_GRAVITY, 0.0)
     kinetic, potential = 0.0, 0.0
     for i in range(1, n + 1):
+        k, _ = node(i)
+        W[i * ROW + Q], W[i * ROW + QD] = g[N[k + N_COORDINATE]], g[n + N[k + N_COORDINATE]]
+    enter_charts(N, W, 0.0)
+    for i in range(1, n + 1):
         k, t = node(i)
         row, parent = i * ROW, N[k + N_PARENT] * ROW
-        q, qd = g[N[k + N_COORDINATE]], g[n + N[k + N_COORDINATE]]
-        W[row + Q] = q
+        q, qd = W[row + Q], W[row + QD]
         axes, d = place(T, N, W, i, 0.0)
         omega = load3(W, parent + OMEGA, 0.0)
         v = add(load3(W, parent + ALPHA, 0.0), cross(omega, d))

@@ -5,8 +5,9 @@ The numbers stand side by side in one array g. Compiled once, and linked to the 
 
 from __future__ import annotations
 
-from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.charts import chart_of, enter_charts, jacobian_times, phi_of, pull_back_screws, unit
+from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_mechanisms import bring, take
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
@@ -15,6 +16,8 @@ from cstormpy.kernels.layout import (
     C_POS,
     C_S,
     C_T,
+    N_BALL,
+    N_BALLS,
     N_COORDINATE,
     N_COUNT,
     N_DEEP,
@@ -40,7 +43,7 @@ from cstormpy.kernels.loads import wrench_place
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns, six_dot
 from cstormpy.kernels.steps import step
-from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale
+from cstormpy.kernels.vector import add, add_scaled, column_times, cross, dot, increase3, load3, load_columns, scale
 
 _TABLES = "f8[::1], i8[::1], f8[::1]"
 #: In which frame `kinematics` sees twists: in the tool's own, in the base's, in the base's axes about the tool.
@@ -54,6 +57,8 @@ def bring_still(T, N, W, g):
         k, _ = node(i)
         row = i * ROW
         W[row + Q], W[row + QD], W[row + U], W[row + Y] = g[N[k + N_COORDINATE]], 0.0, 0.0, 0.0
+    if N[N_BALLS]:
+        enter_charts(N, W, 0.0)
     rest = (0.0, 0.0, 0.0)
     place_base(T, W, rest, rest, rest, 0.0)
 
@@ -65,6 +70,11 @@ def screw_of(T, N, W, i):
     row = i * ROW
     z = (W[row + R + 2], W[row + R + 5], W[row + R + 8])
     s, l = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    if N[k + N_BALL]:
+        last = i + 3 - N[k + N_BALL]
+        p, c2, c3, _ = phi_of(W, last - 2, chart_of(N, i), 0.0)
+        x = jacobian_times(p, c2, c3, unit(N[k + N_BALL] - 1, 0.0))
+        z = column_times(load_columns(W, last * ROW + R, 0.0), x[0], x[1], x[2])
     if N[k + N_TURNS]:
         s, l = z, cross(load3(W, row_of(N, i) + C_POS, 0.0), z)
     if N[k + N_SLIDES]:
@@ -145,6 +155,8 @@ def inertia(T, N, W, g):
     form_base(T, N, W, rest, rest, rest, rest, 0.0)
     place_all(T, N, W, 0.0)
     closed_forms(T, N, W, UNLOADED, 0.0)
+    if N[N_BALLS]:
+        pull_back_screws(N, W, forms_place(N), 0.0)
     for k in range(n * n):
         g[n + k] = 0.0
     for i in range(1, n + 1):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import charts_place
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.factorisation import column_count, columns_place, matrix_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes
-from cstormpy.kernels.layout import C_KEPT, KEPT, N_COORDINATE, N_COUNT, N_DEEP, ROW, UNLOADED
+from cstormpy.kernels.layout import C_KEPT, CHART, KEPT, N_BALLS, N_COORDINATE, N_COUNT, N_DEEP, ROW, UNLOADED
 from cstormpy.kernels.samples import (
     WRONG_SIZE,
     arrays_behind,
@@ -115,6 +116,8 @@ def keep_one(N, W, V, s, like):
         c = row_of(N, i)
         for k in range(c, c + C_KEPT):
             V[k] = W[k * w + s]
+    for k in range(charts_place(N), charts_place(N) + CHART * N[N_BALLS]):
+        V[k] = W[k * w + s]
 
 
 _MATRIX = "f8[:,::1]"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import answer_at, rate_at
 from cstormpy.kernels.closed_forms import closed_forms, form_base
-from cstormpy.kernels.compiling import entry
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.factorisation import column_count, columns_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
-from cstormpy.kernels.layout import N_ACTIVE, N_COORDINATE, N_COUNT, N_DEEP, QD, ROW, Q, U, Y
+from cstormpy.kernels.layout import N_ACTIVE, N_COORDINATE, N_COUNT, N_DEEP, QD, ROW, Q, U
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.steps import step
@@ -68,7 +69,7 @@ def take_node(N, W, out, k):
     for i in range(1, N[N_COUNT] + 1):
         b, _ = node(i)
         j = N[b + N_COORDINATE]
-        out[k, 0, j], out[k, 1, j], out[k, 2, j] = W[i * ROW + Q], W[i * ROW + QD], W[i * ROW + Y]
+        out[k, 0, j], out[k, 1, j], out[k, 2, j] = W[i * ROW + Q], W[rate_at(N, i)], W[answer_at(N, i)]
 
 
 @step
@@ -79,7 +80,7 @@ def keep_rates(N, W, X, derive, weight, z, dz):
         k, _ = node(i)
         j = N[k + N_COORDINATE]
         if not N[k + N_ACTIVE]:
-            z[1, 0, j], z[1, 1, j] = W[i * ROW + QD], W[i * ROW + Y]
+            z[1, 0, j], z[1, 1, j] = W[rate_at(N, i)], W[answer_at(N, i)]
             z[2, 0, j] += weight * z[1, 0, j]
             z[2, 1, j] += weight * z[1, 1, j]
             if derive:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 
-from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
-from cstormpy.kernels.compiling import caller_at, entry
+from cstormpy.kernels.charts import answer_at, push_motions
+from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
+from cstormpy.kernels.compiling import caller_at
 from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.directional import along_direction
+from cstormpy.kernels.entries import entry
 from cstormpy.kernels.entries_mechanisms import bring, energies, take
-from cstormpy.kernels.entries_stepping import LOOK, WENT
 from cstormpy.kernels.hybrid import hybrid, node
 from cstormpy.kernels.layout import (
     ALPHA,
@@ -25,12 +26,14 @@ from cstormpy.kernels.layout import (
     C_T,
     C_V,
     N_ACTIVE,
+    N_BALLS,
     N_COORDINATE,
     N_COUNT,
     N_PARENT,
     N_SLIDES,
     N_TURNS,
     OMEGA,
+    QD,
     ROW,
     T_ARMATURE,
     T_COM,
@@ -42,12 +45,13 @@ from cstormpy.kernels.layout import (
     T_REST,
     T_STIFFNESS,
     D,
+    Q,
     R,
-    Y,
 )
 from cstormpy.kernels.locating import crossed
 from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
 from cstormpy.kernels.samples import bring_loads_one
+from cstormpy.kernels.stepping import LOOK, WENT
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import (
     add,
@@ -101,9 +105,9 @@ def along_closed_forms(T, N, W, g, dg, loaded):
     along_direction(T, N, W, loaded, 0.0)
     for i in range(1, n + 1):
         k, _ = node(i)
-        j, row, active = N[k + N_COORDINATE], i * ROW, N[k + N_ACTIVE] != 0
-        dg[3 * n + j] = dg[2 * n + j] if active else W[row + Y]
-        dg[4 * n + j] = W[row + Y] if active else dg[2 * n + j]
+        j, found, active = N[k + N_COORDINATE], W[answer_at(N, i)], N[k + N_ACTIVE] != 0
+        dg[3 * n + j] = dg[2 * n + j] if active else found
+        dg[4 * n + j] = found if active else dg[2 * n + j]
 
 
 @step
@@ -113,7 +117,7 @@ def add_answers(N, W, dg, share):
     for i in range(1, n + 1):
         k, _ = node(i)
         found = 4 * n if N[k + N_ACTIVE] else 3 * n
-        dg[found + N[k + N_COORDINATE]] += share * W[i * ROW + Y]
+        dg[found + N[k + N_COORDINATE]] += share * W[answer_at(N, i)]
 
 
 @step
@@ -175,10 +179,16 @@ def energy_along(T, N, W, g, dg):
     gravity = load3(T, T_GRAVITY, 0.0)
     kinetic, potential = 0.0, 0.0
     for i in range(1, n + 1):
+        k, _ = node(i)
+        j = N[k + N_COORDINATE]
+        W[row_of(N, i) + C_DQ], W[row_of(N, i) + C_DQD] = dg[j], dg[n + j]
+    if N[N_BALLS]:
+        push_motions(N, W, forms_place(N), 0.0)
+    for i in range(1, n + 1):
         k, t = node(i)
-        row, j = i * ROW, N[k + N_COORDINATE]
+        row = i * ROW
         c_row, p_row, parent = row_of(N, i), row_of(N, N[k + N_PARENT]), N[k + N_PARENT] * ROW
-        qd, dq, dqd = g[n + j], dg[j], dg[n + j]
+        qd, dq, dqd = W[row + QD], W[c_row + C_DQ], W[c_row + C_DQD]
         axes = load_columns(W, row + R, 0.0)
         z = axes[2]
         d, omega_p, omega = load3(W, row + D, 0.0), load3(W, parent + OMEGA, 0.0), load3(W, row + OMEGA, 0.0)
@@ -207,7 +217,7 @@ def energy_along(T, N, W, g, dg):
         kinetic += T[t + T_MASS] * dot(velocity, dvelocity) + dot(momentum, sub(domega, cross(turn, omega)))
         kinetic += T[t + T_ARMATURE] * qd * dqd
         potential -= T[t + T_MASS] * dot(gravity, add(dx, dc))
-        potential += T[t + T_STIFFNESS] * (g[j] - T[t + T_REST]) * dq
+        potential += T[t + T_STIFFNESS] * (W[row + Q] - T[t + T_REST]) * dq
     return kinetic, potential
 
 

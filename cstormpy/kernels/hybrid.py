@@ -16,6 +16,7 @@ acceleration of O. An articulated inertia is (I, H, M): moment = I α + H A, for
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import enter_charts, leave_charts, turned_by_ball
 from cstormpy.kernels.lanes import all_greater, load, noted, reciprocal, store, tanh, vanishing
 from cstormpy.kernels.layout import (
     ACC,
@@ -23,6 +24,8 @@ from cstormpy.kernels.layout import (
     DI,
     IA,
     N_ACTIVE,
+    N_BALL,
+    N_BALLS,
     N_COUNT,
     N_DEVIATES,
     N_LOSSES,
@@ -45,8 +48,6 @@ from cstormpy.kernels.layout import (
     T_GRAVITY,
     T_INERTIA,
     T_MASS,
-    T_NODE,
-    T_NODES,
     T_P,
     T_PITCH,
     T_REST,
@@ -61,6 +62,7 @@ from cstormpy.kernels.layout import (
     Y,
 )
 from cstormpy.kernels.loads import take_off_loads
+from cstormpy.kernels.nodes import node
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import (
     add,
@@ -87,12 +89,6 @@ from cstormpy.kernels.vector import (
 SINGULAR = 1e-14
 #: What `hybrid` returns where a result is not finite although no pivot vanished.
 NOT_FINITE = -1
-
-
-@step
-def node(i):
-    """Return where node i stands in N and in T."""
-    return N_NODES + N_NODE * (i - 1), T_NODES + T_NODE * (i - 1)
 
 
 # Outward: where everything is, and how it would move if no passive joint accelerated -----------------
@@ -122,7 +118,10 @@ def place(T, N, W, i, like):
         y = column_times(A, T[e + 1], T[e + 4], T[e + 7])
         z = column_times(A, T[e + 2], T[e + 5], T[e + 8])
     d = rotate(A, T, t + T_P)
-    if N[k + N_TURNS]:
+    if N[k + N_BALL]:
+        if N[k + N_BALL] == 1:
+            x, y, z = turned_by_ball(N, W, i, (x, y, z), like)
+    elif N[k + N_TURNS]:
         s, c = sincos(q)
         x, y = add_scaled(scale(c, x), s, y), add_scaled(scale(c, y), -s, x)
     if N[k + N_SLIDES]:
@@ -367,6 +366,8 @@ def hybrid(T, N, W, loaded, every, like):
     or `DEAD_LOADS`). ``every`` keeps the articulated inertia of all nodes, whether this run needs it or not.
     """
     n = N[N_COUNT]
+    if N[N_BALLS]:
+        enter_charts(N, W, like)
     for i in range(1, n + 1):
         axes, d = place(T, N, W, i, like)
         omega, alpha, acc = move(T, N, W, i, axes[2], d, like)
@@ -383,4 +384,6 @@ def hybrid(T, N, W, loaded, every, like):
     nothing = like
     for i in range(1, n + 1):
         nothing = nothing + vanishing(answer(T, N, W, i, like))
+    if N[N_BALLS]:
+        leave_charts(N, W, like)
     return noted(status, all_greater(1.0, nothing), NOT_FINITE)

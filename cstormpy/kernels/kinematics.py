@@ -5,9 +5,11 @@ from __future__ import annotations
 from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.hybrid import node, place
 from cstormpy.kernels.layout import (
+    C_PD,
     C_POS,
     C_S,
     C_V,
+    N_BALL,
     N_COUNT,
     N_NODE,
     N_NODES,
@@ -69,10 +71,15 @@ def jacobian_column(N, W, j, carrier, axes, origin, like):
     In the base's frame the rate of S_j, seen from the link, is S_j × (V_link − V_j).
     """
     c, e = row_of(N, j), row_of(N, carrier)
+    k, _ = node(j)
     s, l = load3(W, c + C_S, like), load3(W, c + C_S + 3, like)
-    omega = sub(load3(W, e + C_V, like), load3(W, c + C_V, like))
-    v = sub(load3(W, e + C_V + 3, like), load3(W, c + C_V + 3, like))
-    rate_s, rate_l = cross(s, omega), add(cross(s, v), cross(l, omega))
+    omega, v = load3(W, e + C_V, like), load3(W, e + C_V + 3, like)
+    if N[k + N_BALL]:  # whose screws change in its frame too
+        rate_s = add(load3(W, c + C_PD, like), cross(s, omega))
+        rate_l = add(load3(W, c + C_PD + 3, like), add(cross(s, v), cross(l, omega)))
+    else:
+        omega, v = sub(omega, load3(W, c + C_V, like)), sub(v, load3(W, c + C_V + 3, like))
+        rate_s, rate_l = cross(s, omega), add(cross(s, v), cross(l, omega))
     w, u = into_link(axes, origin, s, l)
     dw, du = into_link(axes, origin, rate_s, rate_l)
     return w, u, dw, du

@@ -8,7 +8,8 @@ z axis along it, so that every joint is a turn about, or a slide along, its own 
 Scratch memory ``W`` counts in numbers (see `lanes`): a row for each node, the base included, first of
 `ROW` numbers for the dynamics, then, where sensitivities are wanted, rows of `CF_ROW` numbers for the
 closed forms, then the matrices. Between the rows of the dynamics and of the closed forms stand the loads on
-the links: `WRENCH` numbers for each, then `DEAD` for each where some keep their direction in space.
+the links: `WRENCH` numbers for each, then `DEAD` for each where some keep their direction in space; and behind
+them `CHART` numbers for each ball joint.
 """
 
 #: Samples side by side in one vector of the machine.
@@ -36,8 +37,9 @@ T_LINK = 12  # numbers of a link, after the nodes: orientation (9) and origin (3
 N_COUNT = 0  # n, the number of coordinates and of nodes without the base
 N_LINKS = 1  # number of links
 N_DEEP = 2  # 1 if the passive joints stand so far from the base that recursion beats factorisation
-N_NODES = 3  # where the rows of the nodes begin
-N_NODE = 10  # integers of a node, namely:
+N_BALLS = 3  # number of ball joints, each of three nodes
+N_NODES = 4  # where the rows of the nodes begin
+N_NODE = 12  # integers of a node, namely:
 N_PARENT = 0  # parent node
 N_COORDINATE = 1  # index into q
 N_TURNS = 2  # 1 if q turns the link (revolute, screw)
@@ -48,6 +50,8 @@ N_LOSSES = 6  # 1 if it has damping, friction or a spring
 N_END = 7  # one past the last node of its subtree
 N_TILTED = 8  # 1 if its axes at q = 0 are not those of its parent node
 N_ABOVE = 9  # the nearest passive node between it and the base, or 0
+N_BALL = 10  # 1, 2, 3 for the first, second, third node of a ball joint, else 0
+N_CHART = 11  # which of the balls that is, from 0
 # after the nodes: for each link, the node that carries it
 
 # W: scratch of the dynamics, numbers of a node -------------------------------------------------------
@@ -70,6 +74,13 @@ WRENCH = 6  # (moment, force) in the link's frame, which turns with it
 DEAD = 15  # dead load: moment (3) and force f (3) in the base's axes, Σ p fᵀ (9, row by row), p in the link's frame
 #: What kind of loads there are: none, wrenches only, or wrenches and dead loads.
 UNLOADED, WRENCHES, DEAD_LOADS = 0, 1, 2
+
+# W: scratch of the charts of ball joints, behind the loads, numbers of a ball (see `charts`) ----------
+CH_QD, CH_U, CH_Y = 0, 3, 6  # 3 each: rate, given, found in coordinates
+CH_C = 9  # 6, Stumpff functions c2 to c7 of |φ|²
+CH_P, CH_Q, CH_H = 15, 24, 33  # 9 each, row by row: derivatives to φ of rate, acceleration and torque
+CH_DQ, CH_DQD = 42, 45  # 3 each: a direction, or a gradient
+CHART = 48
 
 # W: scratch of the closed forms, numbers of a node; spatial vectors at the origin of the base --------
 C_POS = 0  # 3
@@ -97,8 +108,8 @@ PACKED = 16  # numbers of a node in `recursion`
 
 
 def dynamics_numbers(n: int, links: int) -> int:
-    """Return how many numbers of scratch memory the dynamics need."""
-    return (n + 1) * ROW + (WRENCH + DEAD) * links
+    """Return how many numbers of scratch memory the dynamics need, however many of the joints are balls."""
+    return (n + 1) * ROW + (WRENCH + DEAD) * links + CHART * (n // 3)
 
 
 def forms_numbers(n: int, links: int) -> int:

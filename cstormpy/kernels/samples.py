@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import answer_at, given_at
 from cstormpy.kernels.closed_forms import form_base
 from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.lanes import lane, load, memory_floats, memory_integers, store, width, with_lane
@@ -19,7 +20,6 @@ from cstormpy.kernels.layout import (
     WRENCHES,
     Q,
     U,
-    Y,
 )
 from cstormpy.kernels.loads import dead_place, wrench_place
 from cstormpy.kernels.steps import step
@@ -125,7 +125,7 @@ def bring_loads_one(N, W, wrench, share, change):
 def take_out(N, W, out, first, last, like):
     for i in range(1, N[N_COUNT] + 1):
         k, _ = node(i)
-        y = load(W, i * ROW + Y, like)
+        y = load(W, answer_at(N, i), like)
         for s in range(min(width(like), last + 1 - first)):
             out[first + s, N[k + N_COORDINATE]] = lane(y, s)
 
@@ -138,10 +138,10 @@ def take_out_one(N, W, y):
     for i in range(1, n + 1):
         k, _ = node(i)
         j = N[k + N_COORDINATE]
-        y[j] = W[i * ROW + Y]
+        y[j] = W[answer_at(N, i)]
         if all_three:
             given, found = (n, 2 * n) if N[k + N_ACTIVE] else (2 * n, n)
-            y[given + j], y[found + j] = W[i * ROW + U], W[i * ROW + Y]
+            y[given + j], y[found + j] = W[given_at(N, i)], y[j]
 
 
 @step

@@ -11,6 +11,7 @@ the rows of X, one for each node, its columns in the order of q:
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import pull_back_columns
 from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.factorisation import (
     column_count,
@@ -34,6 +35,7 @@ from cstormpy.kernels.layout import (
     C_WQ,
     DEAD_LOADS,
     N_ACTIVE,
+    N_BALLS,
     N_COORDINATE,
     N_COUNT,
     N_DEEP,
@@ -182,3 +184,5 @@ def fill_columns(T, N, W, loaded, of_base, like):
         solve_by_recursion(T, N, W, place, pitch, place + n * pitch)
     else:
         solve_by_factors(N, W, place, pitch, of_base, like)
+    if N[N_BALLS]:
+        pull_back_columns(N, W, place, pitch, of_base, like)

@@ -6,12 +6,14 @@ from cstormpy.mechanism import library
 from cstormpy.mechanism.joints import (
     Composite,
     Fixed,
+    Free,
     Joint,
     Limits,
     Planar,
     Prismatic,
     Revolute,
     Screw,
+    Spherical,
     Translational,
     Universal,
 )
@@ -25,6 +27,7 @@ from cstormpy.mechanism.skeleton import Skeleton, skeleton
 __all__ = [
     "Composite",
     "Fixed",
+    "Free",
     "Joint",
     "Limits",
     "Link",
@@ -36,6 +39,7 @@ __all__ = [
     "Revolute",
     "Screw",
     "Skeleton",
+    "Spherical",
     "Translational",
     "Universal",
     "as_mechanism",

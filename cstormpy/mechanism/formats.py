@@ -108,18 +108,19 @@ class Formats:
     ) -> Mechanism:
         """Return the mechanism of a URDF, the robot description of ROS.
 
-        Links, bodies in turned frames, revolute, continuous, prismatic and fixed joints with their limits, damping and
-        friction are read. The root link is welded to the base; one named "world" without a body is the base itself.
-        Coordinates follow the joints as they stand in the file. Joints that mimic others move on their own, meshes,
-        transmissions and whatever else the dynamics do not need are skipped, and inertias that no body has are kept:
-        each is said in one line.
+        Links, bodies in turned frames, revolute, continuous, prismatic, planar, floating and fixed joints are read,
+        with limits, damping and friction where a joint has one coordinate. A floating joint is a `Free` one, whose
+        coordinates are the position of the link and a rotation vector. The root link is welded to the base; one named
+        "world" without a body is the base itself. Coordinates follow the joints as they stand in the file. Joints that
+        mimic others move on their own, meshes, transmissions and whatever else the dynamics do not need are skipped,
+        and inertias that no body has are kept: each is said in one line.
 
         Parameters
         ----------
         path_or_text : str or path
             The file, or its text.
         floating : bool
-            The root link moves freely, in place of being welded to the base.
+            The root link moves freely (`Free`, named as the link), in place of being welded to the base.
         gravity : array_like, (3,)
             In the base's frame, whose z points up by the custom of ROS [m/s^2].
         actuated, active

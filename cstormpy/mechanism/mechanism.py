@@ -59,6 +59,8 @@ class Mechanism(Questions, Closures, Formats, Value):
         Names of the coordinates.
     freedoms : tuple of joints of one coordinate
         What moves along each coordinate: its unit, limits, damping and so on.
+    ball_starts : tuple of int
+        Where the rotation vectors of ball joints begin in q.
     gravity : ndarray, (3,)
     actuated, active, passive : tuple of str
         Names of coordinates in the order of q.
@@ -91,6 +93,7 @@ class Mechanism(Questions, Closures, Formats, Value):
     n: int
     names: tuple[str, ...]
     freedoms: tuple[OneDofJoint, ...]
+    ball_starts: tuple[int, ...]
     actuated: tuple[str, ...]
     active: tuple[str, ...]
     passive: tuple[str, ...]
@@ -130,6 +133,7 @@ class Mechanism(Questions, Closures, Formats, Value):
             n=len(moved),
             names=names,
             freedoms=tuple(freedom for own in freedoms for freedom in own),
+            ball_starts=tuple(np.flatnonzero([place == 1 for link in links for place in link.joint.balls]).tolist()),
             parents=frozen(np.array(parent_indices(links, link_index), dtype=np.int64)),
             joint_links=frozen(np.array(moved, dtype=np.int64)),
             _link_index=MappingProxyType(link_index),

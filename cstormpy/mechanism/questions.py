@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism.mechanism import Mechanism
     from cstormpy.sensitivity import HybridSensitivity
     from cstormpy.sensitivity.linearisation import Equilibrium, Linearization
+    from cstormpy.sensitivity.parameters import ParameterSensitivity
 
 Array = NDArray[np.float64]
 
@@ -249,6 +250,86 @@ class Questions:
             self._cache["sensitivity"] = _for_rows(hybrid_sensitivity, self._self, self._prepared_sensitivity)
         return cast("Callable[..., HybridSensitivity]", self._cache["sensitivity"])
 
+    def parameter_sensitivity(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        parameters: Sequence[str] | str,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> ParameterSensitivity:
+        """Return what `hybrid_dynamics` returns, and its exact derivatives to numbers of the mechanism.
+
+        Parameters
+        ----------
+        q, qd, u, wrench, base, threads
+            As for `hybrid_dynamics`.
+        parameters : list of str
+            Names as `with_parameters` has them, "gravity", and "<link>.wrench"; or components of these:
+            "<link>.com[0]"; "<link>.inertia.xx", ".xy", ".xz", ".yy", ".yz", ".zz" (about the centre of mass; xy stands
+            for both of its entries); "<link>.pose.rx", ".ry", ".rz", ".x", ".y", ".z", rotations about and shifts along
+            the link's own axes; "<joint>.axis[2]", "<joint>.point[0]", "gravity[1]"; "<joint>.damping[1]" and
+            "<joint>.axes[0,2]" of a joint of several coordinates. The derivative to an axis is that to the vector
+            before it is normalised. A "wrench" acts beside whatever acts on the link, in its frame.
+
+        Returns
+        -------
+        ParameterSensitivity
+            With `dy_dp`, (n, k) or (N, n, k), and `components`, the names of its columns, beside `y`, `qdd` and `tau`;
+            ``d["forearm.com"]`` are the columns of one parameter.
+
+        Raises
+        ------
+        UnknownName
+            With the nearest spelling.
+        InvalidValue
+            For what the dynamics does not depend on, and for a name that is given twice.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.acrobot(parameters="rods").with_drive(active=["elbow"])
+        >>> d = mech.parameter_sensitivity([0.0, 0.0], [0.0, 0.0], [0.0, 0.0], ["forearm.mass", "elbow.damping"])
+        >>> d.components, d.dy_dp.shape, d["forearm.mass"].round(3)
+        (('forearm.mass', 'elbow.damping'), (2, 2), array([ 0.69 , -0.038]))
+        """
+        from cstormpy.sensitivity.parameters import parameter_sensitivity
+
+        return parameter_sensitivity(self._self, q, qd, u, parameters, wrench, base, threads)
+
+    def parameter_jvp(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        direction: Mapping[str, ArrayLike],
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> tuple[Array, Array]:
+        """Return y and its derivative along a change of parameters, given by the names of `parameter_sensitivity`."""
+        from cstormpy.sensitivity.parameters import parameter_jvp
+
+        return parameter_jvp(self._self, q, qd, u, direction, wrench, base, threads)
+
+    def parameter_vjp(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        gy: ArrayLike,
+        parameters: Sequence[str] | str,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> tuple[Array, Array]:
+        """Return y and the gradient to parameters of gy · y, (k,) or (N, k): see `parameter_sensitivity`."""
+        from cstormpy.sensitivity.parameters import parameter_vjp
+
+        return parameter_vjp(self._self, q, qd, u, gy, parameters, wrench, base, threads)
+
     def trim(
         self,
         guess: ArrayLike | None = None,
@@ -453,6 +534,44 @@ class Questions:
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, tau, wrench, base, threads, to_base, drive="forward", name="tau")
+
+    def regressor(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseLike = None, threads: int | None = 1
+    ) -> Array:
+        """Return the inertial regressor Y, (n, 10 n_links) or (N, n, 10 n_links), of a motion of all joints.
+
+        The inverse dynamics is linear in the inertial numbers π of the links: without armature, damping, friction,
+        springs and wrenches it is Y π, with π = `inertial_numbers`. The ten columns of a link, in the order of
+        `links`, belong to its mass m; its first moments m c (x, y, z); and its inertia I about the *origin of the
+        link's frame* (xx, xy, xz, yy, yz, zz), all in the axes of that frame, where I = `inertia` + m (c·c 1 − c cᵀ).
+
+        Parameters
+        ----------
+        q, qd, qdd : array_like, (n,) or (N, n)
+            Position, rate and acceleration of every joint, whatever the drive.
+        base, threads
+            See `Questions`.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.planar_2r()
+        >>> Y = mech.regressor([0.3, 1.2], [0.5, -1.0], [2.0, 0.1])
+        >>> Y.shape
+        (2, 20)
+        >>> np.allclose(Y @ mech.inertial_numbers, mech.inverse_dynamics([0.3, 1.2], [0.5, -1.0], [2.0, 0.1]))
+        True
+        """
+        from cstormpy.dynamics.regressor import regressor
+
+        return regressor(self._self, q, qd, qdd, base, threads)
+
+    @property
+    def inertial_numbers(self) -> Array:
+        """The inertial numbers π of all links, (10 n_links,), in the order of the columns of `regressor`."""
+        from cstormpy.dynamics.regressor import inertial_numbers
+
+        return inertial_numbers(self._self)
 
     def bias(
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1

@@ -43,6 +43,7 @@ class _Node:
     joint: OneDofJoint
     parent: int
     pose: Array  # of the node's frame at q = 0 in its parent node's
+    ball: int = 0  # 1, 2, 3 for those of a ball joint
     mass: float = 0.0
     moment: Array = field(default_factory=lambda: np.zeros(3))  # Σ m c
     second: Array = field(default_factory=lambda: np.zeros((3, 3)))  # inertia about the node's origin
@@ -179,8 +180,11 @@ def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
         pose = (pose_in_node[parent] if parent >= 0 else np.eye(4)) @ link.pose
         coordinate = mech.coordinates(link.joint_name).start
         for k, freedom in enumerate(link.joint.freedoms):  # but for the last, without mass
-            axis_frame = _axis_frame(freedom.axis, freedom.point)
-            nodes.append(_Node(coordinate + k, freedom, carrier, pose @ axis_frame))
+            ball = link.joint.balls[k]
+            axis_frame = _ball_frame(ball, freedom.point) if ball else _axis_frame(freedom.axis, freedom.point)
+            # the rotation of a ball comes before the axes of its first node
+            at_home = pose @ _shift(freedom.point) if ball == 1 else pose @ axis_frame
+            nodes.append(_Node(coordinate + k, freedom, carrier, at_home, ball=ball))
             carrier, pose = len(nodes), _inverse(axis_frame)
         node_of_link[i], pose_in_node[i] = carrier, pose
         if node_of_link[i]:
@@ -198,6 +202,19 @@ def _axis_frame(axis: Array, point: Array) -> Array:
     frame = np.eye(4)
     frame[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
     frame[:3, 3] = point
+    return frame
+
+
+def _shift(point: Array) -> Array:
+    pose = np.eye(4)
+    pose[:3, 3] = point
+    return pose
+
+
+def _ball_frame(ball: int, point: Array) -> Array:
+    """Return the frame of a ball's node: its z axis is that of the link's axes that the node turns about."""
+    frame = _shift(point)
+    frame[:3, :3] = np.roll(np.eye(3), -ball, axis=1)
     return frame
 
 
@@ -280,6 +297,9 @@ def _structure(mech: Mechanism, nodes: list[_Node], node_of_link: list[int]) -> 
         row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)
         row[at.N_END] = k + 2
         row[at.N_TILTED] = not np.array_equal(node.pose[:3, :3], np.eye(3))
+        row[at.N_BALL] = node.ball
+        row[at.N_CHART] = sum(other.ball == 3 for other in nodes[:k]) if node.ball else 0
+    N[at.N_BALLS] = sum(node.ball == 1 for node in nodes)
     _set_passive_depth(N, rows)
     for k in range(len(nodes) - 1, -1, -1):
         parent = nodes[k].parent

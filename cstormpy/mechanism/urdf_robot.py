@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
-from cstormpy.mechanism.joints import Fixed, Joint, Limits, Planar, Prismatic, Revolute
+from cstormpy.mechanism.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
@@ -144,7 +144,7 @@ class Robot:
         while name in self._joints:
             name += "_"
         if floating:
-            return _free(name, "floating=True: ")
+            return Free(name=name)
         return Fixed(name=None if name == self._root else name)
 
     def _link(self, name: str, parent: str | None, joint: Joint, pose: Array) -> Link:
@@ -204,7 +204,7 @@ class Robot:
         if kind == "fixed":
             return _made(where, lambda: Fixed(name=name))
         if kind == "floating":
-            return _free(name, where)
+            return _made(where, lambda: Free(name=name))
         options: dict[str, Any] = {"name": name, "limits": self._limits(name, kind, element)}
         dynamics = self._only(element, "dynamics", whose)
         if dynamics is not None:
@@ -242,11 +242,6 @@ class Robot:
             )
             or None
         )
-
-
-def _free(name: str, where: str) -> Joint:
-    """Return a joint with all six freedoms: here it comes in, once there is one."""
-    raise FileFormatError(f"{where}joint {name!r}: is a floating joint, of which this version knows none")
 
 
 def _refuse_others(root: Element) -> None:

@@ -175,7 +175,7 @@ class MechanismView extends Surface {
     this.toRight = side;
     this.toUp = up.map((v, r) => cp * v - sp * front[r]);
     this.toEye = up.map((v, r) => sp * v + cp * front[r]);
-    const room = this.bones.planar ? 38 : 14;
+    const room = this.bones.planar ? 38 : 26; // for the marks of joints, and what perspective adds
     this.scale = this.zoom * Math.min((this.width - 2 * room) / 2 / Math.max(this.half[0], 1e-9),
       (this.height - 2 * room) / 2 / Math.max(this.half[1], 1e-9));
   }

@@ -21,6 +21,7 @@ from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.recording import named_blocks
+from cstormpy.simulation.simulink_names import here
 from cstormpy.simulation.wiring import describe, remember_subsystems, subsystems, written
 
 __all__ = ["WiredDiagram"]
@@ -82,6 +83,8 @@ class WiredDiagram(BlockDiagram):
         kinds = [key for key in self.__dict__ if key.isupper()]
         if name.upper() in kinds:
             raise UnknownAttribute(f"block {name!r} does not exist; did you mean {name.upper()!r}?")
+        if (known := here(name)) is not None:
+            raise UnknownAttribute(f"block {name!r} does not exist; {known}")
         wrong = unknown_name("block", name, kinds, UnknownAttribute)
         raise UnknownAttribute(f"{wrong} (a block of your own class is made as MyBlock(..., bd=bd))")
 

@@ -51,13 +51,23 @@ class Crossings:
                 for value, (detector, _) in zip(self.before, self.detectors, strict=True)
             ]
 
-    def rearm(self, t: float, x: Array, fired: list[int]) -> None:
-        """Note the values anew after states or outputs have changed; those that just fired are to be seen later."""
+    def rearm(self, t: float, x: Array, fired: list[int]) -> list[int]:
+        """Note the values anew after states or outputs have changed; those that just fired are to be seen later.
+
+        Returns those of the others that the change has taken across zero.
+        """
+        crossed = []
         for i, (detector, _) in enumerate(self.detectors):
-            # those that fired just before are looked at here: what another event has changed may drive them back
-            self.before[i] = None if i in fired and not _decided(detector) else float(detector(t, x))
+            before = self.before[i]
             if i in fired:
                 self.fired_at[i] = t
+                # those that fired just before are looked at here: what another event has changed may drive them back
+                self.before[i] = float(detector(t, x)) if _decided(detector) else None
+                continue
+            value = self.before[i] = float(detector(t, x))
+            if before is not None and _crosses(before, value, _direction(detector)):
+                crossed.append(i)
+        return crossed
 
     def _settled(self, i: int, t: float) -> bool:
         return t - self.fired_at[i] > roots.SETTLING * max(1.0, abs(t))

@@ -398,8 +398,11 @@ class Run:
         if since > 0.0:
             self.stepper.h = min(self.stepper.h, since)
         self._begin_segment(jumped)
-        self.crossings.rearm(self.t, self.x, fired)
-        self._observe(at_boundary=True)
+        further = self.crossings.rearm(self.t, self.x, fired)
+        if further:  # as where one switch works another
+            self._event(self.t, self.x, further, jumped)
+        else:
+            self._observe(at_boundary=True)
 
     def _arrived(self, x: Array, fired: list[int]) -> Array:
         """Return a state in which those that have just reached a bound stand exactly there."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cstormpy.mechanism.joints.ball import Free, Spherical
 from cstormpy.mechanism.joints.compound import Composite, Planar, Translational, Universal
 from cstormpy.mechanism.joints.joint import Fixed, Joint, Symbol
 from cstormpy.mechanism.joints.limits import Limits
@@ -11,6 +12,7 @@ __all__ = [
     "JOINT_TYPES",
     "Composite",
     "Fixed",
+    "Free",
     "Joint",
     "Limits",
     "OneDofJoint",
@@ -18,12 +20,14 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Screw",
+    "Spherical",
     "Symbol",
     "Translational",
     "Universal",
 ]
 
 JOINT_TYPES: dict[str, type[Joint]] = {
-    joint.kind: joint for joint in (Revolute, Prismatic, Screw, Fixed, Universal, Planar, Translational, Composite)
+    joint.kind: joint
+    for joint in (Revolute, Prismatic, Screw, Fixed, Universal, Spherical, Planar, Translational, Free, Composite)
 }
 """Every joint by its name in files; a new one is entered here."""

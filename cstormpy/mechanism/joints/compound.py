@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints.joint import Joint, Symbol
+from cstormpy.mechanism.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
 from cstormpy.mechanism.joints.limits import Limits, limits_of
 from cstormpy.mechanism.joints.one_dof import OneDofJoint, Prismatic, Revolute
 from cstormpy.mechanism.values import frozen, numbers_text
@@ -166,6 +166,13 @@ class _Axes(Joint):
         label = None if self.name is None else f"{self.name[: checks.MAX_NAME - 3]}[{k}]"
         return of(axis, point=self.point, limits=limits, name=label, **options)
 
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, NDArray[np.float64]]]:
+        """Return what the screws of its freedoms follow if an entry of axes or point changes."""
+        if field == "point":
+            return [(k, shift_of_point(index[0])) for k in range(self.dof)]
+        k, j = index
+        return [(k, turn_of_axis(self.axes[k], np.eye(3)[j], self.point))]
+
     @property
     def freedoms(self) -> tuple[OneDofJoint, ...]:
         """The hinges and slides that make the motion, in the order of the coordinates."""
@@ -301,6 +308,18 @@ class Planar(_Axes):
     def direction(self) -> NDArray[np.float64]:
         """The normal of the plane."""
         return self._chain[2].axis
+
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, NDArray[np.float64]]]:
+        """Return what the screws follow: the normal with the directions."""
+        found = super().turned(field, index)
+        if field == "axes":
+            rates = np.zeros((2, 3))
+            axis = self.axes[index[0]]
+            rates[index[0]] = np.eye(3)[index[1]] - axis[index[1]] * axis
+            normal = np.cross(*self.axes)
+            rate = np.cross(rates[0], self.axes[1]) + np.cross(self.axes[0], rates[1])
+            found.append((2, turn_of_axis(self.direction, rate / np.linalg.norm(normal), self.point)))
+        return found
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:
         first, second = self.axes

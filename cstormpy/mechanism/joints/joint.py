@@ -80,6 +80,11 @@ class Joint(Value):
         return len(self.freedoms)
 
     @property
+    def balls(self) -> tuple[int, ...]:
+        """Of each freedom its place 1, 2, 3 in a rotation vector that turns the link as a whole, or 0."""
+        return (0,) * self.dof
+
+    @property
     def parts(self) -> tuple[OneDofJoint, ...]:
         """The joints whose fields are this joint's parameters, one for each coordinate; none unless it holds some."""
         return ()
@@ -98,6 +103,13 @@ class Joint(Value):
     def end(self) -> NDArray[np.float64]:
         """The point (3,) of the joint that stays with the link, in the link's frame."""
         return np.zeros(3)
+
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, Array]]:
+        """Return what a change of an entry of `shapes` does: pairs (place of a freedom, twist that its screw follows).
+
+        A screw S that follows a twist ξ, (6,) in the link's own frame, changes by ad_ξ S per unit of the entry.
+        """
+        return []
 
     def labels(self, name: str) -> tuple[str, ...]:
         """Return the names of the coordinates of a joint of this name: the name, or "name[0]", "name[1]".
@@ -181,6 +193,17 @@ def _seen_from(X: Array, screw: Array) -> Array:
     Rt, p, w, v = np.swapaxes(X[..., :3, :3], -1, -2), X[..., :3, 3], screw[:3], screw[3:]
     omega = np.einsum("...ij,j->...i", Rt, w)
     return np.concatenate([omega, np.einsum("...ij,...j->...i", Rt, v + np.cross(w, p))], axis=-1)
+
+
+def turn_of_axis(axis: Array, rate: Array, point: Array) -> Array:
+    """Return the twist, about a point, that a unit axis follows whose vector before it was normalised has a rate."""
+    omega = np.cross(axis, rate)
+    return np.concatenate([omega, np.cross(point, omega)])
+
+
+def shift_of_point(k: int) -> Array:
+    """Return the twist that an axis follows whose point moves along direction k."""
+    return np.eye(6)[3 + k]
 
 
 def _bracket(a: Array, b: Array) -> Array:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import NonFinite
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints.joint import Joint, Symbol
+from cstormpy.mechanism.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
 from cstormpy.mechanism.joints.limits import Limits, limits_of
 from cstormpy.mechanism.values import frozen, numbers_text
 
@@ -135,6 +135,11 @@ class OneDofJoint(Joint):
         X[..., :3, 3] = self.point - X[..., :3, :3] @ self.point + (self.slide * q)[..., None] * self.axis
         X[..., 3, 3] = 1.0
         return X
+
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, NDArray[Any]]]:
+        """Return what its screw follows if an entry of axis or point changes."""
+        (k,) = index
+        return [(0, shift_of_point(k) if field == "point" else turn_of_axis(self.axis, np.eye(3)[k], self.point))]
 
     def details(self) -> list[str]:
         """Return pitch, point, options and limits where they differ from the defaults."""

@@ -39,10 +39,12 @@ from cstormpy.simulation.compiled.opaque_laws import _asked as _asked_law
 from cstormpy.simulation.compiled.opaque_laws import _fails, _fails_with_torques, is_needed, laws_of
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.python_calls import PythonCall, change_of
+from cstormpy.simulation.compiled.readings import Reading
 from cstormpy.simulation.compiled.registry import emitter_of, guard_of, is_silent, next_of, rate_of
+from cstormpy.simulation.compiled.structures import Structure
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import Untraceable, _output, _renamed, _run, untraceable
-from cstormpy.simulation.compiled.twins import Changed, Place, Readers, Reading, Structure, Twins, moved, numbers_used
+from cstormpy.simulation.compiled.twins import Changed, Place, Readers, Twins, moved, numbers_used
 from cstormpy.simulation.compiled.untranslated import REASONS, name_of, why
 from cstormpy.simulation.diagram import Diagram
 

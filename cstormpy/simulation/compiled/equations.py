@@ -48,7 +48,8 @@ class Equations:
         As the methods of a block: a list with the outputs, the rates of the states, the states after a tick.
     guard : function of (twin, t, u, x, detector)
         The number whose sign a zero-crossing detector of the block watches: what is registered, or else the method of
-        the block that the detector has as its `quantity`, a function of (t, u).
+        the block that the detector has as its `quantity`, a function of (t, u), or of (t, u, x) where it says
+        `of_states`.
     fails : function of (twin, t, u, x), or None
         Where it holds, the block's own method raises, and is to be asked so that it does.
     numbers : mapping of str to function of the block
@@ -162,7 +163,8 @@ def equations_of(block: Any) -> Equations | None:
 
 def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
     """Return what a detector watches by a method of its block that it names."""
-    return getattr(twin, detector.quantity.__name__)(t, u)
+    own = [x] if getattr(detector, "of_states", False) else []
+    return getattr(twin, detector.quantity.__name__)(t, u, *own)
 
 
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:

@@ -104,12 +104,12 @@ class Prepared:
     def ready(self) -> Compiled:
         """Return the function, compiled or read from disk where that has not been done yet."""
         program = self.program
-        if not Compiled.is_ready(program) and not self._is_kept():
+        of_numba = not isinstance(program, GraphProgram)
+        if of_numba and not Compiled.is_ready(program) and not self._is_kept():
             from cstormpy.kernels.beside import compile_beside
 
             compile_beside((_ADVANCE,))
-            if not isinstance(program, GraphProgram):
-                notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
+            notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
         if self.compiled is None:
             self.compiled = Compiled(program, program.nstates)
         elif self.compiled.program is not program:
@@ -118,6 +118,10 @@ class Prepared:
 
     def at_hand(self) -> bool:
         """Tell whether the function is there without compiling: in this process, or on disk and numba loaded."""
+        if isinstance(self.program, GraphProgram):
+            from cstormpy.kernels.stepping_code import steps_are_kept
+
+            return (Compiled.is_ready(self.program) or self.program.is_kept()) and steps_are_kept()
         return Compiled.is_ready(self.program) or ("numba" in sys.modules and self._is_kept())
 
     def _is_kept(self) -> bool:
@@ -125,8 +129,6 @@ class Prepared:
         from cstormpy.kernels.steppers_generated import kept_as
 
         digest, lasting = self.program.fingerprint
-        if isinstance(self.program, GraphProgram):
-            return self.program.is_kept() and all(map(is_kept, (_ADVANCE, "entries_stepping.trial")))
         names = (kept_as(self.program.source, digest), _ADVANCE, "entries_stepping.trial")
         return lasting and all(map(is_kept, names))
 

@@ -43,12 +43,12 @@ class Compiled:
 
     @classmethod
     def _ready(cls, program: Program) -> Callable[..., int]:
-        from cstormpy.kernels.steppers_generated import Refused, compiled
-
         function = cls._functions.get(program.key)
         if function is None and isinstance(program, GraphProgram):
             function = cls._functions[program.key] = program.function()
         if function is None:
+            from cstormpy.kernels.steppers_generated import Refused, compiled
+
             digest, lasting = program.fingerprint
             try:
                 function = compiled(program.source, program.calls, program.functions, digest if lasting else None)
@@ -61,14 +61,15 @@ class Compiled:
 
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
-        from cstormpy.kernels.compiling import address_of, address_of_c
-        from cstormpy.kernels.diagram_rate import RATE
-
-        self.function = self._ready(program)
+        function: Any = self._ready(program)
+        self.function: Callable[..., int] = function
         if isinstance(program, GraphProgram):
-            self.address = address_of_c(self.function)
+            self.address: int = function.address
         else:
-            self.address = address_of(self.function, RATE)
+            from cstormpy.kernels.compiling import address_of
+            from cstormpy.kernels.diagram_rate import RATE
+
+            self.address = address_of(function, RATE)
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
@@ -135,11 +136,11 @@ class Slices:
     """
 
     def __init__(self, compiled: Compiled, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> None:
-        from cstormpy.kernels import dense, entries_stepping, rungekutta
+        from cstormpy.kernels import dense, rungekutta, stepping
 
         self.compiled, self.method, self.keys, self._at = compiled, method, keys, rungekutta
-        self._advance, self._trial = entries_stepping.advance.load(), entries_stepping.trial.load()
-        self._look, self._crossed = entries_stepping.LOOK, entries_stepping.CROSSED
+        self._advance, self._trial = _steps_for(compiled.program)
+        self._look, self._crossed = stepping.LOOK, stepping.CROSSED
         at, n = self._at, compiled.nstates
         self.table, self.dense, kind = _tables(method, dense)
         self.K = np.zeros((method.stages + dense.K_ROWS, n))
@@ -156,7 +157,7 @@ class Slices:
 
     def arrange(self) -> None:
         """Look up where signals, guards and new states stand, after the program has changed."""
-        from cstormpy.kernels import entries_stepping, locating
+        from cstormpy.kernels import locating, stepping
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
@@ -178,9 +179,9 @@ class Slices:
         clocks = program.clocks
         flags = program.flags
         parts = [(part.start, part.stop - part.start, first, flags.get(clock, -1)) for clock, part, first in clocks]
-        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), entries_stepping.PART)
-        self.clocks = np.zeros((len(clocks), entries_stepping.CLOCK))
-        widest = int(self.parts[:, entries_stepping.Z_COUNT].max()) if clocks else 0
+        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), stepping.PART)
+        self.clocks = np.zeros((len(clocks), stepping.CLOCK))
+        widest = int(self.parts[:, stepping.Z_COUNT].max()) if clocks else 0
         self.ticked = np.zeros((_ROOM if clocks else 0, 2 + 2 * widest))
 
     # what the run says before it has steps taken
@@ -236,7 +237,7 @@ class Slices:
         row[at.TIME], row[at.LENGTH], row[at.EARLIEST], row[at.LATEST] = t, h, earliest, latest
         self.x[:], self.K[0] = x, fx
         args = c.address, self.table, self.how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K
-        if self._trial(*args):
+        if self._trial(*args)[0]:
             p.raise_interrupt()
             return None
         return self.K[self._result].copy()
@@ -264,6 +265,18 @@ class Slices:
     def split(self, signals: Array) -> list[Array]:
         """Return the samples (N, ...) of each output that is recorded, from those of all columns (N, columns)."""
         return [signals[:, part].reshape(len(signals), *shape) for part, shape in self._parts_of]
+
+
+def _steps_for(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return the steps of the diagrams that a program is one of: many at once, and one."""
+    if isinstance(program, GraphProgram):
+        from cstormpy.kernels.stepping_code import Steps
+
+        return Steps("advance"), Steps("trial")
+    from cstormpy.kernels import entries_stepping
+
+    trial = entries_stepping.trial.load()
+    return entries_stepping.advance.load(), lambda *arguments: (trial(*arguments),)
 
 
 def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:

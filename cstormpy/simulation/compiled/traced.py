@@ -28,8 +28,10 @@ from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.emitter import Emitter, named
+from cstormpy.simulation.compiled.readings import Reading
 from cstormpy.simulation.compiled.registry import Value
-from cstormpy.simulation.compiled.twins import Changed, Readers, Reading, Structure, Twins, moved, numbers_used
+from cstormpy.simulation.compiled.structures import Structure
+from cstormpy.simulation.compiled.twins import Changed, Readers, Twins, moved, numbers_used
 
 __all__ = ["Untraceable", "traced", "untraceable"]
 

@@ -1,0 +1,87 @@
+"""Blocks whose output jumps or bends where a signal crosses a border, which a run locates as an event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.blocks._bases import Ported
+from cstormpy.blocks._crossings import Crossing
+from cstormpy.graph.arrays import is_symbolic
+
+__all__ = ["Bending", "Switching"]
+
+
+class Bending(Ported):
+    """A block whose output has a kink where its input passes a border: a step of an integration ends there."""
+
+    _locate = True
+    #: Whether the border is a function of the states of the block too.
+    _by_states = False
+
+    def start(self, simstate: Any) -> None:
+        """Begin a run: let it look for the kinks."""
+        super().start(simstate)  # type: ignore[misc]
+        if self._locate and hasattr(simstate, "declare_crossing_event"):
+            Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states)  # type: ignore[arg-type]
+
+    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
+        """Return a number that changes its sign at a kink, of the time, the inputs and, if it needs them, states."""
+        raise NotImplementedError
+
+
+class Switching(Ported):
+    """A block that is in one of several modes, and changes it where its input leaves that of the mode.
+
+    Between two events it goes by the mode that it has decided on, so that no stage of a step sees the output jump.
+    Where nothing is located the input says at each evaluation which mode it is.
+    """
+
+    _locate = True
+    _located = _begins = False
+    _mode: float | NDArray[np.float64] = 0.0
+
+    def _decided(self, u: Sequence[Any]) -> Any:
+        """Return the mode that the inputs want: a number, or one for each element."""
+        raise NotImplementedError
+
+    def _margin(self, t: float, u: Sequence[Any]) -> Any:
+        """Return a number that falls below zero where the inputs leave the present mode."""
+        raise NotImplementedError
+
+    def start(self, simstate: Any) -> None:
+        """Begin a run: let it look for where the mode changes."""
+        super().start(simstate)  # type: ignore[misc]
+        self._begins, self._located = True, self._locate and hasattr(simstate, "declare_crossing_event")
+        if self._located:
+            Crossing(self, simstate, self._margin, self._switch, decided=True, reset=self._reset)  # type: ignore[arg-type]
+
+    #: Writes new states where the mode changes: reset(t, x).
+    _reset: Callable[[float, Any], None] | None = None
+
+    def mode(self, u: Sequence[Any]) -> Any:
+        """Return the mode at an evaluation of the block."""
+        if not self._located:
+            return self._decided(u)
+        if not any(map(is_symbolic, u)) and self._begins:
+            self._set(u)
+        return self._mode
+
+    def _set(self, u: Sequence[Any]) -> None:
+        mode = np.asarray(self._decided(u), dtype=float)
+        self._mode, self._begins = mode if mode.ndim else float(mode), False
+
+    def _switch(self, t: float) -> None:
+        self._set(self.inport_values)  # type: ignore[attr-defined]
+
+    def memory(self) -> dict[str, Any]:
+        """Return what a continued run needs: the mode."""
+        return {"mode": np.asarray(self._mode).tolist()}
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what ``memory`` returned."""
+        mode = np.asarray(memory["mode"], dtype=float)
+        self._mode, self._begins = mode if mode.ndim else float(mode), False

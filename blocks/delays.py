@@ -1,0 +1,346 @@
+"""Sampled blocks that remember: delays, backlash, limits of rate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from bdsim.components import SampledBlock
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.blocks import _bases as bases
+from cstormpy.blocks import _ports as ports
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.signals.delays import between_samples, samples_kept
+from cstormpy.signals.limits import either, limited_rate, play
+from cstormpy.trajectory.checks import positive, whole_number
+
+Array = NDArray[np.float64]
+_MOST_SAMPLES = 2000
+#: So far below a whole number of steps a delay counts as that.
+_ROUNDING = 1e-9
+
+
+class Delay(bases.Ported, SampledBlock):
+    r"""A signal as it was a time, or some samples, before.
+
+    :blockname:`DELAY`
+
+    :inputs: 1
+    :outputs: 1
+    :states: N
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - u
+            - float, ndarray
+            - the signal, as wide as ``x0``
+        *   - Output
+            - y
+            - float, ndarray
+            - what it was
+
+    .. math::
+
+        y_k = u_{k-n} \qquad \text{or} \qquad y(t) = p(t - \tau), \quad p(jT) = u(jT)
+
+    By ``samples`` it is the n-th sample before, for blocks of its clock; between ticks it shows what they will
+    see at the next one, as all sampled blocks do. By ``time`` it is a transport delay at any time t: p is a polynomial
+    of the given order through the samples about t - τ, exact on polynomials up to that order, with an error of the
+    order ``order`` + 1 in the period of the clock elsewhere. Before there is anything to show it is ``x0``; where the
+    signal first arrives is a declared jump. A delay shorter than the period cannot be made of samples, and an order
+    needs as many periods: sample faster.
+
+    Examples::
+
+        lagging = bd.DELAY(bd.clock(1000, "Hz"), time=0.0125)
+        unit = bd.DELAY(bd.clock(100, "Hz"), samples=1)
+    """
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+    kernel: ClassVar[str] = "signals.delays.between_samples"
+
+    def __init__(
+        self,
+        clock: Any,
+        time: float | None = None,
+        samples: int | None = None,
+        x0: ArrayLike = 0.0,
+        order: int | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param clock: when samples are taken
+        :type clock: Clock
+        :param time: the delay [s], not shorter than the period of the clock
+        :type time: float, optional
+        :param samples: the delay in samples, in the place of a time; 1 unless one of both is given
+        :type samples: int, optional
+        :param x0: output before there is anything to show, as wide as the signal, defaults to 0.0
+        :type x0: float or array_like
+        :param order: of the interpolation between samples, from 1 to 7; 3 unless given, or as much as the delay allows
+        :type order: int, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        ticks, first = ports.clock(clock), ports.numbers(x0, "x0")
+        if time is not None and samples is not None:
+            raise InvalidType("samples: give either a time or a number of samples, not both")
+        if time is None and order is not None:
+            raise InvalidType("order: is that of the interpolation of a delay by time")
+        width, flat = int(np.size(first)), np.ravel(np.asarray(first, dtype=float))
+        if time is None:
+            count = whole_number(1 if samples is None else samples, "samples", 1, _MOST_SAMPLES)
+            delay, power, steps, start = 0.0, 0, 0.0, np.tile(flat, count)
+        else:
+            delay, power = _delay_and_order(time, order, ticks.T)
+            steps = delay / ticks.T
+            count = samples_kept(steps, power)
+            if count > _MOST_SAMPLES:
+                raise InvalidValue(
+                    f"time: {delay:g} s are {steps:.0f} periods of the clock, more than {_MOST_SAMPLES}; sample slower"
+                )
+            start = np.concatenate([[0.0, 0.0], np.tile(flat, count)])
+        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=start.size)
+        super().__init__(ticks, x0=start, **made)
+        self._single, self._width, self._count = not np.ndim(first), width, count
+        self._delay, self._order, self._steps, self._first = delay, power, steps, flat
+
+    @property
+    def inwidths(self) -> tuple[int | None, ...]:
+        """Width of the input."""
+        return (self._width,)
+
+    @property
+    def outwidths(self) -> tuple[int | None, ...]:
+        """Width of the output."""
+        return (self._width,)
+
+    def start(self, simstate: Any) -> None:
+        """Tell a run when the signal first arrives."""
+        super().start(simstate)
+        arrives, now = self._clock.offset + self._delay, getattr(simstate, "t", None) or 0.0
+        if self._order and arrives > now and hasattr(simstate, "declare_event"):
+            simstate.declare_event(self, arrives)
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return what the signal was."""
+        if not self._order:
+            y = x[-self._width :]
+        else:
+            last, taken, samples = x[0], x[1], x[2:].reshape(self._count, self._width)
+            T = self.T
+            ago = self._steps - (t - last) / T
+            there = between_samples(np.maximum(ago, 0.0), samples, taken, self._order)
+            y = either((taken < 1.0) | (t - self._delay < last - (taken - 1.0) * T), self._first, there)
+        return [y[0] if self._single else y]
+
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the samples with that of now in front."""
+        now = ports.vector(self, 0, u[0], self._width)
+        if not self._order:
+            return np.concatenate([now, x[: -self._width]])
+        return np.concatenate([np.ravel(t), np.ravel(x[1] + 1.0), now, x[2 : -self._width]])
+
+
+class Backlash(bases.Ported, SampledBlock):
+    r"""Play between two parts: the output follows when the input has crossed the gap.
+
+    :blockname:`BACKLASH`
+
+    :inputs: 1
+    :outputs: 1
+    :states: N
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - u
+            - float, ndarray
+            - position of the driving part, as wide as ``x0``
+        *   - Output
+            - y
+            - float, ndarray
+            - position of the part that is driven
+
+    .. math::
+
+        y_k = \min\left(\max\left(y_{k-1}, u_k - \tfrac{w}{2}\right), u_k + \tfrac{w}{2}\right)
+
+    at the ticks of its clock, and held between them. For a gap between two masses that have dynamics, put a DEADZONE
+    between their positions and the force. Tunable is ``width``.
+
+    Examples::
+
+        gear = bd.BACKLASH(bd.clock(1000, "Hz"), width=0.02)
+    """
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+    kernel: ClassVar[str] = "signals.limits.play"
+
+    def __init__(self, clock: Any, width: float = 1.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
+        """Create the block.
+
+        :param clock: when it looks at the input
+        :type clock: Clock
+        :param width: of the gap, positive, defaults to 1.0
+        :type width: float
+        :param x0: output before the first tick, as wide as the signal, defaults to 0.0
+        :type x0: float or array_like
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        ticks, gap, first = ports.clock(clock), positive(width, "width"), ports.numbers(x0, "x0")
+        flat = np.ravel(np.asarray(first, dtype=float))
+        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=flat.size)
+        super().__init__(ticks, x0=flat, feedthrough=True, **made)
+        self._single, self.width = not np.ndim(first), gap
+        self.add_param("width")
+
+    @property
+    def inwidths(self) -> tuple[int | None, ...]:
+        """Width of the input."""
+        return (self.ndstates,)
+
+    @property
+    def outwidths(self) -> tuple[int | None, ...]:
+        """Width of the output."""
+        return (self.ndstates,)
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the position of the part that is driven."""
+        y = self.next(t, u, x)
+        return [y[0] if self._single else y]
+
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the same, to begin from at the next tick."""
+        return play(ports.vector(self, 0, u[0], self.ndstates), self.width, x)
+
+
+class RateLimiter(bases.Ported, SampledBlock):
+    r"""A signal that follows another at a limited rate.
+
+    :blockname:`RATELIMITER`
+
+    :inputs: 1
+    :outputs: 1
+    :states: N
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Input
+            - u
+            - float, ndarray
+            - the signal, as wide as ``x0``
+        *   - Output
+            - y
+            - float, ndarray
+            - what follows it
+
+    .. math::
+
+        y_k = y_{k-1} + \min\left(\max\left(u_k - y_{k-1}, r_\mathrm{falling} T\right), r_\mathrm{rising} T\right)
+
+    at the ticks of its clock, of period T, and held between them. Tunable are ``rising`` and ``falling``.
+
+    Examples::
+
+        ramp = bd.RATELIMITER(bd.clock(1000, "Hz"), rising=2.0, falling=-5.0)
+    """
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+    kernel: ClassVar[str] = "signals.limits.limited_rate"
+
+    def __init__(
+        self,
+        clock: Any,
+        rising: float = 1.0,
+        falling: float | None = None,
+        x0: ArrayLike = 0.0,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param clock: when it looks at the input
+        :type clock: Clock
+        :param rising: the greatest rate, positive, defaults to 1.0
+        :type rising: float
+        :param falling: the least rate, negative; that of rising with another sign unless given
+        :type falling: float, optional
+        :param x0: output before the first tick, as wide as the signal, defaults to 0.0
+        :type x0: float or array_like
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        ticks, up, first = ports.clock(clock), positive(rising, "rising"), ports.numbers(x0, "x0")
+        down = -up if falling is None else float(ports.numbers(falling, "falling")) if np.ndim(falling) == 0 else 0.0
+        if down >= 0.0:
+            raise InvalidValue(f"falling: expected a negative rate, got {ports.brief(falling)}")
+        flat = np.ravel(np.asarray(first, dtype=float))
+        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=flat.size)
+        super().__init__(ticks, x0=flat, feedthrough=True, **made)
+        self._single, self.rising, self.falling = not np.ndim(first), up, down
+        self.add_param("rising")
+        self.add_param("falling")
+
+    @property
+    def inwidths(self) -> tuple[int | None, ...]:
+        """Width of the input."""
+        return (self.ndstates,)
+
+    @property
+    def outwidths(self) -> tuple[int | None, ...]:
+        """Width of the output."""
+        return (self.ndstates,)
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return what follows the signal."""
+        y = self.next(t, u, x)
+        return [y[0] if self._single else y]
+
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the same, to begin from at the next tick."""
+        return limited_rate(ports.vector(self, 0, u[0], self.ndstates), x, self.falling, self.rising, self.T)
+
+
+def _delay_and_order(time: Any, order: Any, T: float) -> tuple[float, int]:
+    delay = positive(time, "time")
+    most = math.floor(delay / T + _ROUNDING)
+    if most < 1:
+        raise InvalidValue(
+            f"time: a delay of {delay:g} s is shorter than the period of the clock, {T:g} s; sample faster"
+        )
+    power = min(3, most) if order is None else whole_number(order, "order", 1, 7)
+    if power > most:
+        raise InvalidValue(
+            f"order: a delay of {delay / T:.3g} periods has samples for an order of at most {most}, got {power}; "
+            "sample faster"
+        )
+    return delay, power

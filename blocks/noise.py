@@ -1,0 +1,182 @@
+"""Noise, by a counter: the same numbers in both engines, in any order, on any number of workers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from bdsim.components import SampledBlock
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.arguments import one_of
+from cstormpy.blocks import _bases as bases
+from cstormpy.blocks import _ports as ports
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.signals.noise import MOST_SEED, low_pass, normal, seed_of, uniform
+from cstormpy.trajectory.checks import positive, whole_number
+
+Array = NDArray[np.float64]
+_KINDS = ("normal", "uniform")
+_MOST_CHANNELS = 64
+
+
+class Noise(bases.Ported, SampledBlock):
+    r"""Random numbers, a new one at each tick of a clock: white noise, or noise of a bandwidth.
+
+    :blockname:`NOISE`
+
+    :inputs: 0
+    :outputs: 1
+    :states: 1 + N
+
+    .. list-table::
+        :header-rows: 1
+
+        *   - Port type
+            - Port name
+            - Types
+            - Description
+        *   - Output
+            - y
+            - float, ndarray(n)
+            - the noise
+
+    .. math::
+
+        y_k = m + \sigma\, w_k, \qquad E\,w_k = 0,\; E\,w_j w_k = \delta_{jk}
+
+    for the samples held over a period T of the clock; their power spectral density (two-sided) is about σ² T up to the
+    frequency 1/(2T), and may be given as ``power`` instead of ``std``, as Simulink's Band-Limited White Noise has it.
+    With a ``bandwidth`` b in hertz
+
+    .. math::
+
+        y_k = m + \sigma\, z_k, \quad z_{k+1} = a z_k + \sqrt{1 - a^2}\, w_k, \quad a = e^{-2 \pi b T}, \quad
+        S(\omega) = \frac{\sigma^2 T (1 - a^2)}{1 - 2 a \cos \omega T + a^2}
+
+    of the same variance from the first sample on. Numbers are normal, or uniform between ±√3 of their deviation. They
+    are those of a seed, of the number of the sample and of the channel, mixed as counter-based generators do:
+    both engines, all workers and all orders give the same. Without a seed the name of the block stands for one, so that
+    two blocks differ. Tunable are ``std``, ``mean`` and ``seed``.
+
+    Examples::
+
+        noise = bd.NOISE(bd.clock(1000, "Hz"), std=0.01)
+        bd.connect(plant.q, measured[0])
+        bd.connect(noise, measured[1])
+    """
+
+    nin = 0
+    nout = 1
+    outlabels = ("y",)
+    kernel: ClassVar[str] = "signals.noise.uniform"
+
+    def __init__(
+        self,
+        clock: Any,
+        std: float | None = None,
+        power: float | None = None,
+        mean: ArrayLike = 0.0,
+        kind: str = "normal",
+        bandwidth: float | None = None,
+        seed: int | None = None,
+        n: int | None = None,
+        **blockargs: Any,
+    ) -> None:
+        """Create the block.
+
+        :param clock: when there is a new number
+        :type clock: Clock
+        :param std: standard deviation, 1 unless given
+        :type std: float, optional
+        :param power: power spectral density in the place of the deviation [1/Hz]
+        :type power: float, optional
+        :param mean: the mean, one for all or one for each number, defaults to 0.0
+        :type mean: float or array_like
+        :param kind: how the numbers are distributed, one of: 'normal' [default], 'uniform'
+        :type kind: str
+        :param bandwidth: where the spectrum has fallen by half [Hz], below half the rate of the clock; white unless
+            given
+        :type bandwidth: float, optional
+        :param seed: a whole number that chooses the numbers; from the block's name unless given
+        :type seed: int, optional
+        :param n: how many numbers there are; a single one, as a number, unless given
+        :type n: int, optional
+        :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
+        :type blockargs: dict
+        """
+        ticks = ports.clock(clock)
+        spread = _deviation(std, power, ticks.T)
+        centre, which = ports.numbers(mean, "mean"), one_of(kind, "kind", _KINDS)
+        count = None if n is None and not np.ndim(centre) else whole_number(
+            np.size(centre) if n is None else n, "n", 1, _MOST_CHANNELS
+        )  # fmt: skip
+        if np.ndim(centre) and np.size(centre) != count:
+            raise InvalidValue(f"mean: expected one number or {count}, got {np.size(centre)}")
+        keeps = None if bandwidth is None else _kept(bandwidth, ticks.T)
+        own = None if seed is None else float(whole_number(seed, "seed", 0, MOST_SEED - 1))
+        size = 1 + (count or 1)
+        made = ports.options(type(self), blockargs, (), self.outlabels, states=size)
+        del made["nin"]
+        super().__init__(ticks, x0=np.zeros(size), nin=0, **made)
+        self.std, self.mean, self._kind, self._count, self._keeps = spread, centre, which, count, keeps
+        self.seed = own
+        for name in ("std", "mean", "seed"):
+            self.add_param(name)
+
+    @property
+    def inwidths(self) -> tuple[int | None, ...]:
+        """Widths of the input ports: none."""
+        return ()
+
+    @property
+    def outwidths(self) -> tuple[int | None, ...]:
+        """Width of the output."""
+        return (self._count or 1,)
+
+    @property
+    def number(self) -> float:
+        """The seed, given or by the block's name."""
+        return float(seed_of(str(self.name))) if self.seed is None else self.seed
+
+    def getstate0(self) -> Array:
+        """Return the number of the first sample, and that sample; a filtered one has its variance from there on."""
+        return np.concatenate([[0.0], np.ravel(self._white(self.number, 0.0))])
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the noise."""
+        return [self.mean + self.std * (x[1:] if self._count else x[1])]
+
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the next sample, its number before it."""
+        k = np.ravel(x[0] + 1.0)
+        white = self._white(self.number, k)
+        if self._keeps is None:
+            return np.concatenate([k, white])
+        return np.concatenate([k, self._keeps * x[1:] + np.sqrt(1.0 - self._keeps**2) * white])
+
+    def _white(self, seed: Any, k: Any) -> Any:
+        """Return the numbers of a sample, of deviation one."""
+        p = uniform(seed, k, np.arange(float(self._count or 1)))
+        return normal(p) if self._kind == "normal" else math.sqrt(12.0) * (p - 0.5)
+
+
+def _deviation(std: Any, power: Any, T: float) -> float:
+    if std is not None and power is not None:
+        raise InvalidType("power: give either std or power, not both")
+    if power is not None:
+        return math.sqrt(positive(power, "power") / T)
+    if std is None:
+        return 1.0
+    spread: float = ports.numbers(std, "std") if np.ndim(std) == 0 else math.nan
+    if not spread >= 0.0:
+        raise InvalidValue(f"std: expected one number that is not negative, got {ports.brief(std)}")
+    return spread
+
+
+def _kept(bandwidth: Any, T: float) -> float:
+    band = positive(bandwidth, "bandwidth")
+    if band >= 0.5 / T:
+        raise InvalidValue(f"bandwidth: must be below half the rate of the clock, {0.5 / T:g} Hz, got {band:g}")
+    return low_pass(band, T)

@@ -1,0 +1,52 @@
+"""Inertial regressor: the inverse dynamics as a matrix times the inertial numbers of the links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.border import BaseLike, read_samples, refuse_overflow
+from cstormpy.dynamics.running import run_batch, scratch_size
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["INERTIAL", "inertial_numbers", "regressor"]
+
+#: The inertial numbers of a link, in their order: mass, first moments, inertia about the origin of the link's frame.
+INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+
+
+def regressor(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> Array:
+    """Return Y (n, 10 n_links) or (N, n, 10 n_links); see `Mechanism.regressor`."""
+    from cstormpy.kernels import entries_regressor as entries
+    from cstormpy.mechanism.tables import INVERSE, tables_of
+
+    samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
+    out = samples.room(mech.n, len(INERTIAL) * len(mech.links))
+    arguments = (*samples.rows.values(), samples.base, out)
+    tables = tables_of(mech, INVERSE)
+    run_batch(entries.regressor_lanes, tables, arguments, samples.count, scratch_size(mech, False), threads)
+    refuse_overflow(samples, out)
+    return samples.shaped(out)
+
+
+def inertial_numbers(mech: Mechanism) -> Array:
+    """Return the inertial numbers of all links, (10 n_links,), in the order of `INERTIAL`."""
+    return np.concatenate([_of_inertia(link.spatial_inertia) for link in mech.links])
+
+
+def _of_inertia(J: Array) -> Array:
+    """Return the ten numbers of a spatial inertia at the origin of its frame."""
+    return np.array([J[5, 5], J[2, 4], J[0, 5], J[1, 3], *J[:3, :3][np.triu_indices(3)]])

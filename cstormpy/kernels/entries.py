@@ -1,0 +1,64 @@
+"""Entries: kernels that Python calls. Numba is loaded where one is called for the first time, and not before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Entry", "all_entries", "entry"]
+
+_entries: list[Entry] = []
+
+
+def entry(signature: str, *, nogil: bool = False, exact: bool = False) -> Callable[[Callable[..., Any]], Entry]:
+    """Make a function of one signature that is compiled at first use, or read from disk if it is there.
+
+    ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
+    interpreter lock is held throughout the call. ``exact`` is that of `steps.exact_step`. Arrays come from outside
+    and none is returned: an entry does not count who refers to them, which would cost a call from Python 0.03 us for
+    each.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Entry:
+        made = Entry(function, signature, nogil, exact)
+        _entries.append(made)
+        return made
+
+    return decorate
+
+
+def all_entries() -> list[Entry]:
+    """Return the entries of all modules that have been imported."""
+    return list(_entries)
+
+
+class Entry:
+    """A kernel that Python calls: `load` returns it ready to run.
+
+    Attributes
+    ----------
+    kept_as : str
+        Its module and name, by which it is kept on disk.
+    function : function
+        What is compiled, as plain Python.
+    signature : str
+    nogil, exact : bool
+    """
+
+    def __init__(self, function: Callable[..., Any], signature: str, nogil: bool, exact: bool) -> None:
+        self.name = function.__name__
+        self.kept_as = f"{function.__module__.rpartition('.')[2]}.{self.name}"
+        self.function, self.signature, self.nogil, self.exact = function, signature, nogil, exact
+        self._ready: Any = None
+        self._compiling = threading.Lock()
+
+    def load(self) -> Any:
+        """Return the compiled function; compile it, or read it from disk, the first time."""
+        if self._ready is None:
+            from cstormpy.kernels.compiling import compiled_entry
+
+            with self._compiling:
+                if self._ready is None:
+                    self._ready = compiled_entry(self)
+        return self._ready

@@ -1,0 +1,12 @@
+"""Nodes: where the numbers and integers of one stand."""
+
+from __future__ import annotations
+
+from cstormpy.kernels.layout import N_NODE, N_NODES, T_NODE, T_NODES
+from cstormpy.kernels.steps import step
+
+
+@step
+def node(i):
+    """Return where node i stands in N and in T."""
+    return N_NODES + N_NODE * (i - 1), T_NODES + T_NODE * (i - 1)

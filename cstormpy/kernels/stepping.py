@@ -1,0 +1,321 @@
+"""Explicit Runge-Kutta steps of a compiled diagram: many accepted steps in one call, with ticks, jumps and grids.
+
+A step ends where a guard crosses zero, which is for Python to handle. One at which something else is to be looked at
+(a signal is not finite, no step is short enough, a block fails, a tick or a jump makes a guard cross) is not taken:
+the run stands before it, and Python takes it again.
+
+The diagram is one function ``f(t, x, z, p, n, w, out, xd)``, which returns 0, or a positive number where it failed. It
+is given by the address of its code. Whatever the diagram, this file is compiled once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
+from cstormpy.kernels.diagram_rate import evaluate
+from cstormpy.kernels.locating import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
+from cstormpy.kernels.rungekutta import (
+    ADAPTIVE,
+    BOUND,
+    CHECKED,
+    COLUMNS,
+    COUNT,
+    EARLIEST,
+    FINITE,
+    GRID,
+    JUMP,
+    JUMP_WIDTH,
+    LAST,
+    LATEST,
+    LENGTH,
+    MOST,
+    POINT,
+    SAME_TIME,
+    STEPS,
+    TICKED,
+    TIME,
+    adaptive_step,
+    attempt,
+    clamped,
+    fixed_step,
+)
+from cstormpy.kernels.steps import exact_step
+
+# clocks: numbers of each, that of the next tick first; parts: where its states stand in z (and behind them the outputs
+# that its blocks hold), how many, in out the new, and where in z stands whether such outputs are computed now (or -1)
+NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
+Z_FIRST, Z_COUNT, OUT_FIRST, FLAG, PART = range(5)
+#: What `advance` returns: it went on, something is to be looked at in the next step, or guards have crossed zero.
+WENT, LOOK, CROSSED = range(3)
+
+
+@exact_step
+def finite(how, out):
+    """Tell whether all signals are finite, where that is asked for."""
+    nothing = 0.0
+    if how[FINITE] != 0:
+        for k in range(how[CHECKED]):
+            nothing += 0.0 * out[k]
+    return nothing == 0.0
+
+
+@exact_step
+def jumped_across(out, guards, sides):
+    """Tell whether a guard has jumped across zero, or is not finite."""
+    for g in range(guards.size):
+        after = out[guards[g]]
+        if not math.isfinite(after) or crossed(sides[BEFORE, g], after, sides[DIRECTION, g]):
+            return True
+    return False
+
+
+@exact_step
+def keep(t, x, out, columns, taken, how, times, states, signals):
+    """Write a sample down; return how many there are."""
+    times[taken] = t
+    for i in range(x.size):
+        states[taken, i] = x[i]
+    for k in range(how[COLUMNS]):
+        signals[taken, k] = out[columns[k]]
+    return taken + 1
+
+
+# What is due at which time -------------------------------------------------------------------------------
+
+
+@exact_step
+def next_due(how, at, clocks, jumps):
+    """Return to which time to go, whether a source jumps there, and whether what is due there is done here."""
+    tolerance = at[SAME_TIME] * max(1.0, abs(at[TIME]))
+    first, jump = np.inf, np.inf
+    for c in range(clocks.shape[0]):
+        first = min(first, clocks[c, NEXT])
+    if how[JUMP] < jumps.size:
+        jump = jumps[how[JUMP]]
+    first = min(first, jump)
+    if first > at[BOUND] - tolerance:
+        bound = at[BOUND] if how[LAST] != 0 else min(first, at[BOUND])
+        return max(bound, at[TIME]), jump < bound + tolerance, False
+    return max(first, at[TIME]), jump < first + tolerance, True
+
+
+@exact_step
+def tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
+    """Do what is due now, all from the signals of this time; return whether it is done or to be done by Python."""
+    stages, t = how[STAGES], at[TIME]
+    before_earliest, before_latest, count = at[EARLIEST], at[LATEST], how[TICKED]
+    at[EARLIEST] = t + at[JUMP_WIDTH] * (np.nextafter(t, np.inf) - t) if jumped else -np.inf
+    at[LATEST] = np.inf
+    tolerance = at[SAME_TIME] * max(1.0, abs(t))
+    for c in range(clocks.shape[0]):
+        if parts[c, FLAG] >= 0 and clocks[c, NEXT] < t + tolerance:
+            z[parts[c, FLAG]] = 1.0
+    good = evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
+    for c in range(clocks.shape[0]):
+        if parts[c, FLAG] >= 0:
+            z[parts[c, FLAG]] = 0.0
+        if good and clocks[c, NEXT] < t + tolerance:
+            row = ticked[how[TICKED]]
+            row[0], row[1] = t, float(c)
+            for k in range(parts[c, Z_COUNT]):
+                row[2 + k] = out[parts[c, OUT_FIRST] + k]
+                row[2 + parts[c, Z_COUNT] + k] = z[parts[c, Z_FIRST] + k]
+                z[parts[c, Z_FIRST] + k] = row[2 + k]
+            how[TICKED] += 1
+    how[COUNT] += 2
+    good = good and evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
+    if good and finite(how, out) and not jumped_across(out, guards, sides):
+        return True
+    while how[TICKED] > count:  # as if it had not been
+        how[TICKED] -= 1
+        row = ticked[how[TICKED]]
+        c = int(row[1])
+        for k in range(parts[c, Z_COUNT]):
+            z[parts[c, Z_FIRST] + k] = row[2 + parts[c, Z_COUNT] + k]
+    at[EARLIEST], at[LATEST] = before_earliest, before_latest
+    return False
+
+
+@exact_step
+def pass_on(how, at, clocks, jumps):
+    """Schedule what comes after that which has been done now."""
+    end = at[TIME] + at[SAME_TIME] * max(1.0, abs(at[TIME]))
+    for c in range(clocks.shape[0]):
+        if clocks[c, NEXT] < end:
+            clocks[c, INDEX] += 1.0
+            clocks[c, NEXT] = clocks[c, INDEX] * clocks[c, PERIOD] + clocks[c, OFFSET]
+    while how[JUMP] < jumps.size and jumps[how[JUMP]] < end:
+        how[JUMP] += 1
+
+
+# Points of the grid --------------------------------------------------------------------------------------
+
+
+@exact_step
+def grid_time(how, at):
+    """Return the time of the next point of the grid."""
+    return how[POINT] * at[GRID]
+
+
+@exact_step
+def points_within(how, at, t_new):
+    """Return how many points of the grid lie before the end of a step."""
+    if not at[GRID] > 0.0:
+        return 0
+    ahead = t_new - at[SAME_TIME] * max(1.0, abs(t_new)) - grid_time(how, at)
+    return int(ahead / at[GRID]) + 1 if ahead > 0.0 else 0
+
+
+@exact_step
+def on_grid(how, at, t):
+    """Tell whether the next point of the grid is at a time."""
+    return at[GRID] > 0.0 and abs(grid_time(how, at) - t) <= at[SAME_TIME] * max(1.0, abs(t))
+
+
+@exact_step
+def record_within(f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals):
+    """Write down the points of the grid within the step just taken; return how many samples there are, and if all went.
+
+    The step stands in K; x, K[0] and the time are still those of its beginning.
+    """
+    stages, t = how[STAGES], at[TIME]
+    h = t_new - t
+    point, rate = K[stages + K_POINT], K[stages + K_RATE]
+    prepared = False
+    while points_within(how, at, t_new) > 0:
+        if not prepared:
+            if not prepare_dense(
+                f, how[STAGES], how[DENSE], dense, t, h, at[EARLIEST], at[LATEST], x, z, p, n, w, out, K
+            ):
+                return taken, False
+            prepared = True
+        moment = grid_time(how, at)
+        interpolate(stages, how[DENSE], (moment - t) / h, h, dense, x, K, point)
+        how[COUNT] += 1
+        if evaluate(f, clamped(moment, at), point, z, p, n, w, out, rate) != 0:
+            return taken, False
+        taken = keep(moment, point, out, columns, taken, how, times, states, signals)
+        how[POINT] += 1
+    return taken, True
+
+
+# Many steps ----------------------------------------------------------------------------------------------
+
+
+@exact_step
+def accept(how, at, t_new, length, x, K, guards, sides):
+    """Stand at the end of a step."""
+    stages = how[STAGES]
+    at[TIME], at[LENGTH], at[EARLIEST] = t_new, length, -np.inf
+    for i in range(x.size):
+        x[i] = K[stages + K_RESULT, i]
+        K[0, i] = K[stages, i]
+    for g in range(guards.size):
+        sides[BEFORE, g] = sides[AFTER, g]
+    how[STEPS] += 1
+
+
+@exact_step
+def note_sides(t, out, guards, sides):
+    """Note the guards behind a jump; one that has just fired is to be seen later."""
+    for g in range(guards.size):
+        if not math.isnan(sides[BEFORE, g]) or settled(t, sides[FIRED_AT, g]):
+            sides[BEFORE, g] = out[guards[g]]
+
+
+@exact_step
+def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
+    """Stand where the first guard crosses zero within a step; return whether that could be done here."""
+    moment = located(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
+    if math.isnan(moment):
+        return False
+    at[TIME], at[LENGTH] = moment, length
+    for i in range(x.size):
+        x[i] = K[how[STAGES] + K_RESULT, i]
+    how[STEPS] += 1
+    return True
+
+
+@exact_step
+def trial(f, table, how, at, x, z, p, n, w, out, K):
+    """Try a step of the length `LENGTH` from x, whose derivative is K[0]; return 0 or what the diagram returned."""
+    return attempt(f, table, how, at, at[LENGTH], x, z, p, n, w, out, K)
+
+
+@exact_step
+def advance(
+    f, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
+    states, signals,
+):  # fmt: skip
+    """Take steps until a time, as many as there is room for, and keep them; return how it ended, and how many.
+
+    K[0] holds the derivative at (t, x). Time, length of the step, x, z, K[0], the sides of the guards, the clocks and
+    what is due next are brought up to date; `times`, `states` and `signals` receive each accepted point, or those of
+    the grid, the signals from the given columns of out; `ticked` the ticks. The end of the last step is not among them
+    where Python has something to do there, as at a crossing, of which `sides` says which guards have crossed.
+    """
+    stages, taken = how[STAGES], np.int64(0)
+    room = times.size - 2
+    while taken < room and how[STEPS] < how[MOST] and how[TICKED] + clocks.shape[0] <= ticked.shape[0]:
+        bound, jumped, ours = next_due(how, at, clocks, jumps)
+        if at[TIME] >= bound and not ours:
+            return WENT, taken
+        if at[TIME] < bound:
+            at[LATEST] = np.inf
+            if jumped:
+                at[LATEST] = bound - at[JUMP_WIDTH] * (np.nextafter(bound, np.inf) - bound)
+            if how[ADAPTIVE] != 0:
+                good, t_new, length = adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K)
+            else:
+                good, t_new, length = fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K)
+            if not (good and finite(how, out)):
+                return LOOK, taken
+            evaluations = how[COUNT]
+            crossings = bracketed(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
+            if crossings > 0 and not at[GRID] > 0.0 and not (jumped and t_new >= bound):
+                if stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
+                    return CROSSED, taken
+            if crossings != 0:
+                return LOOK, taken
+            within = points_within(how, at, t_new)
+            if within > room:
+                return LOOK, taken
+            if taken + within > room:
+                return WENT, taken
+            if how[COUNT] != evaluations:  # the signals are those of another time
+                how[COUNT] += 1
+                if evaluate(f, clamped(t_new, at), K[stages + K_RESULT], z, p, n, w, out, K[stages + K_RATE]) != 0:
+                    return LOOK, taken
+            before = taken
+            taken, good = record_within(
+                f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
+            )
+            if not good:
+                how[POINT] -= taken - before
+                return LOOK, before
+            accept(how, at, t_new, length, x, K, guards, sides)
+            jump_kept = jumped and ours and t_new >= bound and not at[GRID] > 0.0
+            if (t_new < bound and (not at[GRID] > 0.0 or on_grid(how, at, t_new))) or jump_kept:
+                if taken > before and at[GRID] > 0.0:  # the signals are those of the grid's last point
+                    how[COUNT] += 1
+                    if evaluate(f, clamped(t_new, at), x, z, p, n, w, out, K[stages]) != 0:
+                        return LOOK, taken
+                taken = keep(t_new, x, out, columns, taken, how, times, states, signals)
+                how[POINT] += at[GRID] > 0.0
+            if t_new < bound:
+                continue
+            if not ours:
+                return WENT, taken
+        if not tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
+            return LOOK, taken
+        pass_on(how, at, clocks, jumps)
+        for i in range(x.size):
+            K[0, i] = K[stages, i]
+        note_sides(at[TIME], out, guards, sides)
+        if not at[GRID] > 0.0 or on_grid(how, at, at[TIME]):
+            taken = keep(at[TIME], x, out, columns, taken, how, times, states, signals)
+            how[POINT] += at[GRID] > 0.0
+    return WENT, taken

@@ -1,0 +1,248 @@
+"""Exact sensitivities of the hybrid dynamics to the numbers of a mechanism.
+
+With ID(q, q̇, q̈, p) = τ, p the passive and a the active joints, a change of a parameter asks for other torques r =
+∂ID/∂p, to which the hybrid dynamics responds as to any others (Sohl and Bobrow 2001, section 4; Kim 2012, section 4):
+
+    ∂q̈ᵖ = −M_pp⁻¹ r_p      ∂τᵃ = r_a + M_ap ∂q̈ᵖ
+
+M_pp⁻¹ and M_ap M_pp⁻¹ are the derivatives to the torques of the passive joints, which `hybrid_sensitivity` has. The
+columns r of inertial parameters are those of the regressor times what the parameter does to the inertial numbers. The
+geometry is a matter of coordinates: a frame that moves by a twist does so on a joint that is held there, so that r is
+the inverse dynamics' derivative to the coordinate of that joint. A pitch moves it by its own joint's coordinate, with
+that one's rate and acceleration, and lets a part of its force act there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.arguments import mapping
+from cstormpy.arrays import real_array
+from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, hybrid_answer, put_together
+from cstormpy.dynamics.kinematics import jacobian
+from cstormpy.dynamics.regressor import INERTIAL, regressor
+from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.mechanism.components import (
+    Component,
+    Gravity,
+    Inertia,
+    Shift,
+    Term,
+    Wrench,
+    find,
+)
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["ParameterSensitivity", "parameter_jvp", "parameter_sensitivity", "parameter_vjp", "torque_rates"]
+
+
+class ParameterSensitivity(HybridDynamics):
+    """The answer of the hybrid dynamics with its derivatives to parameters.
+
+    Attributes
+    ----------
+    y, qdd, tau : ndarray, (n,) or (N, n)
+        As in `HybridDynamics`.
+    dy_dp : ndarray, (n, k) or (N, n, k)
+        Row i is the derivative of y_i; a column for each component of the parameters.
+    components : tuple of str
+        Names of the columns, as "forearm.com[0]".
+    """
+
+    __slots__ = ("_places", "components", "dy_dp")
+
+    def __init__(
+        self, parts: Together | Array, dy_dp: Array, found: Sequence[tuple[str, tuple[Component, ...]]]
+    ) -> None:
+        super().__init__(parts)
+        self.dy_dp = dy_dp
+        self.components = tuple(part.name for _, parts in found for part in parts)
+        self._places = {name: slice(k, k + 1) for k, name in enumerate(self.components)}
+        first = 0
+        for name, own in found:
+            self._places[name] = slice(first, first + len(own))
+            first += len(own)
+
+    def __getitem__(self, name: str) -> Array:
+        """Return the derivative to one parameter or component: (n,) or (N, n) of a number, else with a last axis."""
+        if name not in self._places:
+            raise unknown_name("parameter", name, self._places)
+        at = self._places[name]
+        columns = self.dy_dp[..., at]
+        return columns[..., 0] if at.stop - at.start == 1 else columns
+
+
+def parameter_sensitivity(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    parameters: Sequence[str] | str,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> ParameterSensitivity:
+    """Return y and its derivatives to parameters; `Mechanism.parameter_sensitivity` says what is what."""
+    found = find(mech, parameters)
+    samples, answer, response = _answered(mech, q, qd, u, wrench, base, threads)
+    parts = [part for _, own in found for part in own]
+    r = torque_rates(mech, parts, samples.rows["q"], samples.rows["qd"], answer.qdd, wrench, base, threads)
+    dy_dp = r if response is None else response @ r
+    parts_of_answer = put_together(samples.shaped(answer.y), samples.shaped(samples.rows["u"]), mech.active_mask)
+    return ParameterSensitivity(parts_of_answer, samples.shaped(dy_dp), found)
+
+
+def parameter_jvp(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    direction: Mapping[str, ArrayLike],
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> tuple[Array, Array]:
+    """Return y and its derivative along a change of parameters, each (n,) or (N, n)."""
+    given = mapping(direction, "direction")
+    found = find(mech, given)
+    rates = [real_array(given[name], name, () if len(own) == 1 else (len(own),)).ravel() for name, own in found]
+    d = parameter_sensitivity(mech, q, qd, u, list(given), wrench, base, threads)
+    return d.y, d.dy_dp @ np.concatenate([np.zeros(0), *rates])
+
+
+def parameter_vjp(
+    mech: Mechanism,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    gy: ArrayLike,
+    parameters: Sequence[str] | str,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> tuple[Array, Array]:
+    """Return y and gyᵀ ∂y/∂p, (n,) and (k,), or (N, n) and (N, k)."""
+    d = parameter_sensitivity(mech, q, qd, u, parameters, wrench, base, threads)
+    weights = read_samples(mech, {"q": q, "gy": gy}).rows["gy"].reshape(d.y.shape)
+    return d.y, np.einsum("...i,...ik->...k", weights, d.dy_dp)
+
+
+def _answered(
+    mech: Mechanism, q: Any, qd: Any, u: Any, wrench: WrenchLike, base: BaseLike, threads: int | None
+) -> tuple[Samples, HybridDynamics, Array | None]:
+    """Return samples, the answers to them, and what y changes by per torque that the joints ask for: −1 if none."""
+    samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, wrench, base)
+    if samples.symbolic:
+        raise InvalidType("parameter_sensitivity: expected numbers, got symbols; the graph has derivatives of its own")
+    x, xd, given = samples.rows.values()
+    active = mech.active_mask
+    if active.all():
+        return samples, hybrid_answer(mech, x, xd, given, wrench, base, threads), None
+    d = hybrid_sensitivity(mech, x, xd, given, wrench, base, threads)
+    response = -d.dy_du
+    response[..., active] = np.eye(mech.n)[:, active]
+    return samples, d, response
+
+
+def torque_rates(
+    mech: Mechanism,
+    parts: Sequence[Component],
+    q: Array,
+    qd: Array,
+    qdd: Array,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> Array:
+    """Return ∂ID/∂p, (N, n, k), of a motion of all joints, a column for each component of parameters."""
+    r = np.zeros((*q.shape, len(parts)))
+    of_kind = {kind: [k for k, part in enumerate(parts) if isinstance(part, kind)] for kind in _KINDS}
+    for kind, places in of_kind.items():
+        if places:
+            chosen = [parts[k] for k in places]
+            r[..., places] = _KINDS[kind](mech, chosen, q, qd, qdd, wrench, base, threads)
+    return r
+
+
+def _to_inertia(
+    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+) -> Array:
+    Y = regressor(mech, q, qd, qdd, base, threads)
+    weights = np.zeros((Y.shape[-1], len(parts)))
+    for k, part in enumerate(parts):
+        weights[len(INERTIAL) * part.link :][: len(INERTIAL), k] = part.weights
+    return Y @ weights
+
+
+def _to_terms(
+    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+) -> Array:
+    r = np.zeros((*q.shape, len(parts)))
+    for k, part in enumerate(parts):
+        j = part.coordinate
+        r[..., j, k] = _term_rate(mech.freedoms[j], part.field, q[..., j], qd[..., j], qdd[..., j])
+    return r
+
+
+def _term_rate(joint: Any, field: str, q: Array, qd: Array, qdd: Array) -> Any:
+    """Return the derivative of a d²q/dt² + d q̇ + f tanh(q̇ / v) + k (q − rest) to one of its numbers."""
+    slip = np.tanh(qd / joint.friction_velocity)
+    if field == "friction_velocity":
+        return -joint.friction * (1.0 - slip**2) * qd / joint.friction_velocity**2
+    rest = np.full_like(q, -joint.stiffness)
+    return {"armature": qdd, "damping": qd, "friction": slip, "stiffness": q - joint.rest, "rest": rest}[field]
+
+
+def _to_gravity(
+    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+) -> Array:
+    loads = [mech.with_gravity(np.eye(3)[part.axis]).gravity_load(q, threads) for part in parts]
+    return np.stack(loads, axis=-1)
+
+
+def _to_wrenches(
+    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+) -> Array:
+    J = {i: jacobian(mech, q, i, None, threads)[0] for i in {part.link for part in parts}}
+    return np.stack([-J[part.link][..., part.axis, :] for part in parts], axis=-1)
+
+
+def _to_geometry(
+    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+) -> Array:
+    from cstormpy.sensitivity.held_joints import Held
+
+    r = np.zeros((*q.shape, len(parts)))
+    held = Held.of(mech, {(part.link, move.position) for part in parts for move in part.moves})
+    found = held.inverse_sensitivity(q, qd, qdd, wrench, base, threads)
+    for k, part in enumerate(parts):
+        for move in part.moves:
+            at = held.place(part.link, move.position)
+            by_q, by_qd, by_qdd = (block[..., held.own, at] @ move.twist for block in found.blocks)
+            j = move.along
+            if j < 0:
+                r[..., k] += by_q
+                continue
+            for x, by_x in ((q, by_q), (qd, by_qd), (qdd, by_qdd)):
+                r[..., k] += x[..., j, None] * by_x
+            r[..., j, k] += found.torques[..., at] @ move.twist
+    return r
+
+
+_KINDS: dict[type[Component], Any] = {
+    Inertia: _to_inertia,
+    Term: _to_terms,
+    Gravity: _to_gravity,
+    Wrench: _to_wrenches,
+    Shift: _to_geometry,
+}

@@ -1,0 +1,327 @@
+"""What methods that were written down depend on beside numbers, and whether that is still as it was.
+
+An object is looked at twice. `described` says what is seen of a value, whatever it costs; two values of which the same
+is seen are alike for what was written down. In each run it is first looked at a glance: where everything that was
+looked at is the very object that it was, and cannot have changed as long as it is that, nothing has to be described.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from operator import attrgetter, is_, itemgetter
+from typing import Any
+
+import numpy as np
+
+from cstormpy.mechanism import Mechanism
+from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.twins import (
+    Path,
+    Readers,
+    Twins,
+    is_container,
+    is_number,
+    is_numbers,
+    is_of_library,
+    is_own,
+    value_at,
+)
+
+__all__ = ["Holders", "Structure", "described", "getter"]
+
+
+class Structure:
+    """What methods of an object depend on beside its numbers: what they look at, as it was when they did.
+
+    Parameters
+    ----------
+    owner : object
+    twins : Twins
+        Whose methods were written down.
+    readers : mapping, optional
+    rules : sequence of functions
+        What was written down of it.
+    """
+
+    def __init__(
+        self, owner: Any, twins: Twins, readers: Readers | None = None, rules: Sequence[Callable[..., Any]] = ()
+    ) -> None:
+        self._owner, self._fits, self._readers = owner, twins.fits, dict(readers or {})
+        self._rules = [(rule, described(rule)) for rule in rules if not _stays(rule)]
+        self._read = {
+            name: described(value_at(owner, (name,), self._readers))
+            for path, name in twins.reads
+            if path == () and name in self._readers
+        }
+        groups: dict[Path, list[str]] = {}
+        for path, name in twins.reads:
+            if path != () or name not in self._readers:
+                groups.setdefault(path, []).append(name)
+        self._groups = [_Seen(path, value_at(owner, path, {}), names) for path, names in groups.items()]
+        self._mechanisms = twins.mechanisms
+        self._glance = _Glance(owner, self._groups, self._mechanisms)
+
+    def holds(self) -> bool:
+        """Tell whether all of that is still as it was: at a glance, or else by looking closely."""
+        owner = self._owner
+        if not self._glance.holds():
+            if not (all(group.holds(value_at(owner, group.path, {})) for group in self._groups) and self._fits(owner)):
+                return False
+            self._glance = _Glance(owner, self._groups, self._mechanisms)
+        for name, seen in self._read.items():
+            if described(value_at(owner, (name,), self._readers)) != seen:
+                return False
+        return all(described(rule) == seen for rule, seen in self._rules)
+
+
+class _Seen:
+    """Some attributes of one object, as they were."""
+
+    def __init__(self, path: Path, holder: Any, names: Iterable[str]) -> None:
+        self.path, self.kind, held = path, type(holder), vars(holder)
+        unseen = {"__class__", "__dict__", *getattr(self.kind, "choices", ())}
+        names = [name for name in names if name not in unseen]
+        #: Name and what is seen of it.
+        self.own = [(name, described(held[name])) for name in names if name in held]
+        self.of_class = [(name, described(_of_class(self.kind, name))) for name in names if name not in held]
+
+    def holds(self, holder: Any) -> bool:
+        """Tell whether they are as they were."""
+        if type(holder) is not self.kind:
+            return False
+        held = vars(holder)
+        if any(name not in held or described(held[name]) != seen for name, seen in self.own):
+            return False
+        return all(name not in held and described(_of_class(self.kind, name)) == seen for name, seen in self.of_class)
+
+
+def getter(keys: Sequence[Any], of: Callable[..., Any] = itemgetter) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what gives the entries of a list or mapping by their keys as a tuple, one alone twice."""
+    found: Callable[[Any], tuple[Any, ...]] = of(*keys) if len(keys) > 1 else of(*keys, *keys)
+    return found
+
+
+class Holders:
+    """Lists and mappings, and what stands in them by some keys: the same objects as when this was made."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[Any, dict[Any, Any]]] = {}
+        self._gets: list[tuple[Callable[[Any], tuple[Any, ...]], Any]] = []
+        self._before: list[Any] = []
+        #: Objects whose attributes are looked at, and the mappings that hold these.
+        self._objects: dict[int, Any] = {}
+        self._helds: list[Any] = []
+
+    def attributes(self, owner: Any) -> dict[str, Any]:
+        """Return the mapping that holds an object's attributes, which is to be the same too."""
+        self._objects[id(owner)] = owner
+        return vars(owner)
+
+    def add(self, holder: Any, key: Any, value: Any) -> None:
+        """Look at an entry of a list or mapping too, where a value stands now; a tuple keeps its own by itself."""
+        if type(holder) is not tuple:
+            self._entries.setdefault(id(holder), (holder, {}))[1][key] = value
+
+    def follow(self, owner: Any, path: Path) -> Any:
+        """Look at each step of a path from an object; return what stands at its end."""
+        for step in path:
+            holder = owner if isinstance(owner, (list, tuple, dict)) else self.attributes(owner)
+            owner = holder[step]
+            self.add(holder, step, owner)
+        return owner
+
+    def settle(self) -> None:
+        """Be ready to `hold`: all entries have been added."""
+        self._gets = [(getter([*entries]), holder) for holder, entries in self._entries.values()]
+        found = [[*entries.values()] for _, entries in self._entries.values()]
+        self._before = [*chain.from_iterable(values if len(values) > 1 else 2 * values for values in found)]
+        self._helds = [vars(each) for each in self._objects.values()]
+
+    def hold(self) -> bool:
+        """Tell whether the same objects stand there, or other arrays of as many numbers, which are noted."""
+        if not all(map(is_, map(vars, self._objects.values()), self._helds)):
+            return False
+        try:
+            now = [*chain.from_iterable([get(holder) for get, holder in self._gets])]
+        except LookupError:
+            return False
+        if all(map(is_, now, self._before)):
+            return True
+        pairs = zip(now, self._before, strict=True)
+        if not all(value is before or _like_arrays(value, before) for value, before in pairs):
+            return False
+        self._before = now
+        return True
+
+
+def _like_arrays(value: Any, before: Any) -> bool:
+    return is_numbers(value) and is_numbers(before) and value.shape == before.shape
+
+
+_NOWHERE = object()
+
+
+class _Glance:
+    """Attributes of some objects, of which most are as they were if they are the same objects.
+
+    Parameters
+    ----------
+    owner : object
+        From which the others are found.
+    groups : sequence of _Seen
+    mechanisms : sequence of paths
+    """
+
+    def __init__(self, owner: Any, groups: Sequence[_Seen], mechanisms: Sequence[Path]) -> None:
+        self._same = Holders()
+        for path in mechanisms:
+            self._same.follow(owner, path)
+        self._objects: list[Any] = [self._same.follow(owner, group.path) for group in groups]
+        self._kinds: list[Any] = [*map(type, self._objects)]
+        self._helds = [self._same.attributes(each) for each in self._objects]
+        #: What gives numbers that are to be floats.
+        self._floats: list[tuple[Callable[[Any], tuple[Any, ...]], Any]] = []
+        #: Lists, and mappings, with what they hold, the keys too.
+        self._lists: list[tuple[list[Any], list[Any]]] = []
+        self._mappings: list[tuple[dict[Any, Any], list[Any]]] = []
+        #: What has to be described, of an object and of its class.
+        self._loose: list[tuple[dict[str, Any], str, Any]] = []
+        self._loose_of_class: list[tuple[type, str, Any]] = []
+        #: Attributes that each object has from its class, and, by class, what these are.
+        self._inherited: list[tuple[Any, list[str]]] = []
+        of_class: dict[type, dict[str, Any]] = {}
+        for held, group in zip(self._helds, groups, strict=True):
+            self._take_own(held, group)
+            self._take_inherited(held, group, of_class.setdefault(group.kind, {}))
+        self._of_class = [
+            (kind, getter([*names], attrgetter), [*names.values()] * (1 + (len(names) == 1)))
+            for kind, names in of_class.items()
+            if names
+        ]
+        self._same.settle()
+
+    def _take_own(self, held: dict[str, Any], group: _Seen) -> None:
+        floats = []
+        for name, what in group.own:
+            value = held[name]
+            if type(value) is float:
+                floats.append(name)
+            elif _stays(value):
+                self._same.add(held, name, value)
+            elif _holds_what_stays(value):
+                self._same.add(held, name, value)
+                self._take_entries(value)
+            else:
+                self._loose.append((held, name, what))
+        if floats:
+            self._floats.append((getter(floats), held))
+
+    def _take_entries(self, value: Any) -> None:
+        """Look at what lists and mappings hold, those in one another too."""
+        if type(value) is list:
+            self._lists.append((value, [*value]))
+        elif type(value) is dict:
+            self._mappings.append((value, [*value, *value.values()]))
+        for entry in value.values() if type(value) is dict else value:
+            if type(entry) in (list, tuple, dict):
+                self._take_entries(entry)
+
+    def _take_inherited(self, held: dict[str, Any], group: _Seen, same: dict[str, Any]) -> None:
+        kind = group.kind
+        for name, what in group.of_class:
+            value = getattr(kind, name, _NOWHERE)
+            if value is not _NOWHERE and _stays(value) and getattr(kind, name) is value:
+                same[name] = value
+            else:
+                self._loose_of_class.append((kind, name, what))
+        if group.of_class:
+            self._inherited.append((held.keys(), [name for name, _ in group.of_class]))
+
+    def holds(self) -> bool:
+        """Tell whether a glance says that nothing has changed."""
+        if not (self._same.hold() and all(map(is_, map(type, self._objects), self._kinds))):
+            return False
+        try:
+            for kind, get, before in self._of_class:
+                if not all(map(is_, get(kind), before)):
+                    return False
+            for get, held in self._floats:
+                if {*map(type, get(held))} != _FLOAT:
+                    return False
+        except (LookupError, AttributeError, TypeError):
+            return False
+        return all([keys.isdisjoint(names) for keys, names in self._inherited]) and self._hold_the_rest()
+
+    def _hold_the_rest(self) -> bool:
+        for value, before in self._lists:
+            if len(value) != len(before) or not all(map(is_, value, before)):
+                return False
+        for mapping, before in self._mappings:
+            if 2 * len(mapping) != len(before) or not all(map(is_, chain(mapping, mapping.values()), before)):
+                return False
+        for held, name, what in self._loose:
+            if name not in held or described(held[name]) != what:
+                return False
+        return all(described(_of_class(kind, name)) == what for kind, name, what in self._loose_of_class)
+
+
+_FLOAT = {float}
+
+
+def _holds_what_stays(value: Any) -> bool:
+    """Tell whether a list, tuple or mapping, and those in it, hold nothing that may change by itself."""
+    if type(value) not in (list, tuple, dict):
+        return False
+    entries = value.values() if type(value) is dict else value
+    return all(_holds_what_stays(x) if type(x) in (list, tuple, dict) else _stays(x) for x in entries)
+
+
+def _stays(value: Any) -> bool:
+    """Tell whether nothing that is seen of a value can change as long as it is the same object."""
+    if type(value) is tuple:
+        return all(map(_stays, value))
+    if isinstance(value, (list, tuple, dict, functools.partial)):
+        return False
+    if isinstance(value, np.ndarray):
+        return is_numbers(value)
+    function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    return not isinstance(function, types.FunctionType) or is_of_library(function)
+
+
+def _of_class(kind: type, name: str) -> Any:
+    """Return what a class has by a name, as it stands there."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+
+
+def _held(value: Any) -> Any:
+    """Return what is in a list whose numbers are no parameters: they count by what they are."""
+    if is_number(value):
+        return repr(value)
+    return (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else described(value)
+
+
+def described(value: Any) -> Any:
+    """Return what is seen of an attribute beside numbers."""
+    if isinstance(value, Mechanism):
+        return Mechanism  # see `Twins.fits`
+    if is_number(value):
+        return float
+    if is_numbers(value):
+        return value.shape
+    if isinstance(value, (list, tuple, dict)):
+        entries = value.items() if isinstance(value, dict) else enumerate(value)
+        seen = described if is_container(value) else _held
+        return type(value), tuple((k, seen(x)) for k, x in entries)
+    if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tobytes()
+    if isinstance(value, functools.partial):
+        return described(value.func), [*map(_held, value.args)], {k: _held(x) for k, x in value.keywords.items()}
+    function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+    if isinstance(function, types.FunctionType):
+        return id(function) if is_of_library(function) else fingerprint([function])[0]
+    return type(value) if is_own(value) else id(value)

@@ -1,0 +1,355 @@
+"""Balls and free bodies: rotation vectors from zero to a whole turn, and what others make of the same joints."""
+
+import numpy as np
+import pytest
+from closeness import assert_close, central_difference, complex_step, tolerance
+from random_mechanisms import random_inertia, random_mechanism, random_pose, random_state
+
+import cstormpy as cs
+from cstormpy import lie
+from cstormpy.formulations import kim_joints
+
+
+def tower(rng, active=(), joints=None):
+    """Return a free body that carries a hinge, a ball and another ball, all off their links' frames."""
+    points = rng.normal(size=(3, 3)) * 0.2
+    joints = joints or [
+        cs.Free(point=points[0]), cs.Revolute((1, 2, 3)), cs.Spherical(point=points[1]), cs.Spherical(point=points[2]),
+    ]  # fmt: skip
+    links, parent = [], None
+    for k, joint in enumerate(joints):
+        com, inertia = rng.normal(size=3) * 0.3, random_inertia(rng)
+        links.append(cs.Link(f"link{k}", parent, joint, random_pose(rng), rng.uniform(0.5, 2), com, inertia))
+        parent = f"link{k}"
+    return cs.Mechanism(links, rng.normal(size=3) * 5, active=active)
+
+
+def turned(q, mech, angle, rng):
+    """Return coordinates with all rotation vectors of this length."""
+    q = q.copy()
+    for first in mech.ball_starts:
+        q[first : first + 3] *= angle / np.linalg.norm(q[first : first + 3])
+    return q
+
+
+DRIVES = ((), ("link0",), ("link2",), ("link0", "link1", "link2", "link3"))
+
+
+@pytest.mark.parametrize("active", DRIVES, ids=lambda active: "+".join(active) or "none")
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 1.0, np.pi - 1e-6, np.pi, 4.0, 5.5])
+def test_nothing_happens_between_zero_and_a_whole_turn(angle, active):
+    """The chart has no seam at φ = 0, where closed forms divide by zero, nor at π, where φ is re-centred."""
+    rng = np.random.default_rng(7)
+    mech = tower(rng, active)
+    q, qd, u = random_state(rng, mech)
+    q = turned(q, mech, angle, rng)
+    y = mech.hybrid_dynamics(q, qd, u).y
+    assert_close(y, kim_joints.hybrid_dynamics(mech, q, qd, u), 1e-10)
+    d = mech.hybrid_sensitivity(q, qd, u)
+    scale = np.abs(d.dy_dq).max()
+    difference = central_difference(lambda x: mech.hybrid_dynamics(x, qd, u).y, q, 1e-3)
+    np.testing.assert_allclose(d.dy_dq, difference, rtol=0, atol=1e-7 * scale)
+    if angle > 1e-3:  # where it is zero the root in the witness has no derivative
+        exact = complex_step(lambda x: kim_joints.hybrid_dynamics(mech, x, qd, u), q)
+        assert_close(d.dy_dq, exact, 1e-9)
+    gradient = rng.normal(size=mech.n)
+    _, gq, gqd, gu = mech.hybrid_vjp(q, qd, u, gradient)
+    for found, matrix in ((gq, d.dy_dq), (gqd, d.dy_dqd), (gu, d.dy_du)):
+        assert_close(found, gradient @ matrix, 1e-10)
+    direction = rng.normal(size=(3, mech.n))
+    dy = d.dy_dq @ direction[0] + d.dy_dqd @ direction[1] + d.dy_du @ direction[2]
+    assert_close(mech.hybrid_jvp(q, qd, u, *direction)[1], dy, 1e-10)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1.0, 4.0])
+def test_batches_evaluators_and_loops_say_the_same(angle):
+    """Lines, lanes and the matrices of one sample after the other come of one source."""
+    rng = np.random.default_rng(2)
+    mech = tower(rng, ("link2",))
+    q, qd, u = random_state(rng, mech, 19)
+    q = np.stack([turned(one, mech, angle, rng) for one in q])
+    y, d = mech.hybrid_dynamics(q, qd, u).y, mech.hybrid_sensitivity(q, qd, u)
+    evaluate = mech.hybrid_evaluator()
+    for k in range(len(q)):
+        assert_close(evaluate(q[k], qd[k], u[k]), y[k], 1e-11)
+        one = mech.hybrid_sensitivity(q[k], qd[k], u[k])
+        assert_close(one.dy_dq, d.dy_dq[k], 1e-10)
+    assert_close(mech.jacobian_derivative(q, 3)[4], mech.jacobian_derivative(q[4], 3), 1e-12)
+
+
+def test_kinematics_and_energies_change_as_their_derivatives_say():
+    rng = np.random.default_rng(3)
+    mech = tower(rng)
+    q, qd, _ = random_state(rng, mech)
+    H = central_difference(lambda x: mech.jacobian(x, 3), q, 1e-3)
+    assert_close(mech.jacobian_derivative(q, 3), H, 1e-8)
+    assert_close(mech.jacobian_rate(q, qd, 3), H @ qd, 1e-8)
+    i = mech.inertial(q, qd)
+    for found, f, x in (
+        (i.kinetic_by_q, lambda x: mech.energy(x, qd)[0], q),
+        (i.kinetic_by_qd, lambda x: mech.energy(q, x)[0], qd),
+        (i.potential_by_q, lambda x: mech.energy(x, qd)[1], q),
+    ):
+        assert_close(found, central_difference(f, x, 1e-3), 1e-8)
+    assert_close(i.momentum_matrix @ qd, i.momentum, 1e-12)
+    assert_close(0.5 * qd @ i.mass_matrix @ qd, i.kinetic, 1e-12)
+
+
+def in_body_axes(mech, q, qd, qdd):
+    """Return rates and accelerations as Pinocchio has them, and the map E from q̇ to its rates."""
+    E, bias = np.eye(mech.n), np.zeros(mech.n)
+    for link in mech.links:
+        at = mech.coordinates(link.joint_name)
+        if any(link.joint.balls):
+            rows = [3, 4, 5, 0, 1, 2][-link.joint.dof :] if link.joint.dof == 6 else [0, 1, 2]
+            E[at, at] = link.joint.subspace(q[at])[rows]
+            bias[at] = (link.joint.subspace_rate(q[at], qd[at]) @ qd[at])[rows]
+    return E @ qd, E @ qdd + bias, E, bias
+
+
+def test_balls_and_free_bodies_are_pinocchios():
+    """Pinocchio turns them by quaternions and moves them by twists of the body."""
+    pin = pytest.importorskip("pinocchio")
+    rng = np.random.default_rng(11)
+    kinds = {"free": pin.JointModelFreeFlyer, "spherical": pin.JointModelSpherical, "revolute": pin.JointModelRZ}
+    mech = tower(rng, joints=[cs.Free(), cs.Spherical(), cs.Revolute((0, 0, 1)), cs.Spherical()])
+    model, above = pin.Model(), 0
+    model.gravity.linear = np.array(mech.gravity)
+    for link in mech.links:
+        above = model.addJoint(above, kinds[link.joint.kind](), pin.SE3(np.array(link.pose)), link.name)
+        inertia = pin.Inertia(link.mass, np.array(link.com), np.array(link.inertia))
+        model.appendBodyToJoint(above, inertia, pin.SE3.Identity())
+    data = model.createData()
+    for angle in (0.0, 0.7, np.pi, 5.0):
+        q, qd, qdd = random_state(rng, mech)
+        q, theirs = turned(q, mech, angle, rng), []
+        for link in mech.links:
+            own = q[mech.coordinates(link.joint_name)]
+            theirs += [*own[:-3]] if any(link.joint.balls) else [*own]
+            if any(link.joint.balls):
+                theirs += [*pin.Quaternion(link.joint.motion(own)[:3, :3].copy()).coeffs()]
+        x = np.array(theirs)
+        v, a, E, bias = in_body_axes(mech, q, qd, qdd)
+        assert_close(mech.inverse_dynamics(q, qd, qdd), E.T @ pin.rnea(model, data, x, v, a), 1e-10)
+        tau = rng.normal(size=mech.n)
+        expected = np.linalg.solve(E, pin.aba(model, data, x, v, np.linalg.solve(E.T, tau)) - bias)
+        assert_close(mech.forward_dynamics(q, qd, tau), expected, tolerance(mech, q, drive="forward"))
+        M = np.triu(pin.crba(model, data, x))
+        assert_close(mech.mass_matrix(q), E.T @ (M + np.triu(M, 1).T) @ E, 1e-10)
+        J = pin.computeJointJacobian(model, data, x, above)
+        assert_close(mech.jacobian(q, "link3"), np.roll(J, 3, axis=0) @ E, 1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_ball_and_a_gimbal_of_three_hinges_move_alike(seed):
+    """Wherever the gimbal is regular: the same pose, twist and torque make the same acceleration."""
+    rng = np.random.default_rng(seed)
+    gimbal = cs.Composite([cs.Revolute((0, 0, 1)), cs.Revolute((0, 1, 0)), cs.Revolute((1, 0, 0))], name="neck")
+    ball = cs.Spherical(name="neck")
+    body = random_mechanism(rng, 2, ("revolute",), terms=False, shuffled=False).links
+    by_gimbal, by_ball = (
+        cs.Mechanism([body[0].replace(joint=joint), body[1].replace(parent="link0")]) for joint in (gimbal, ball)
+    )
+    e, ed, edd, (q, qd, qdd) = *rng.uniform(-1, 1, (3, 3)), rng.normal(size=(3, 1))
+    phi = lie.log_so3(gimbal.motion(e)[:3, :3])
+    S, G = gimbal.subspace(e)[:3], ball.subspace(phi)[:3]
+    phid = np.linalg.solve(G, S @ ed)
+    drift = gimbal.subspace_rate(e, ed)[:3] @ ed - ball.subspace_rate(phi, phid)[:3] @ phid
+    motion = np.append(phi, q), np.append(phid, qd), np.append(np.linalg.solve(G, S @ edd + drift), qdd)
+    tau = by_gimbal.inverse_dynamics(np.append(e, q), np.append(ed, qd), np.append(edd, qdd))
+    expected = np.append(G.T @ np.linalg.solve(S.T, tau[:3]), tau[3])
+    np.testing.assert_allclose(by_ball.inverse_dynamics(*motion), expected, atol=1e-11)
+    for active in ([], ["neck"], ["link1"]):
+        driven = by_ball.with_drive(active=active)
+        u, y = (np.where(driven.active_mask, *pair) for pair in ((motion[2], expected), (expected, motion[2])))
+        np.testing.assert_allclose(driven.hybrid_dynamics(*motion[:2], u).y, y, atol=1e-9)
+
+
+def test_recentring_keeps_pose_and_twist():
+    """Rotation vectors whose lengths differ by whole turns along one axis turn the link alike."""
+    rng = np.random.default_rng(5)
+    for joint in (cs.Spherical(), cs.Free(point=(0.1, 0.2, 0.3))):
+        for angle in (3.2, 5.0, 6.2):
+            q, qd = rng.normal(size=(2, joint.dof))
+            q[-3:] *= angle / np.linalg.norm(q[-3:])
+            p, pd = joint.recentred(q, qd)
+            assert np.linalg.norm(p[-3:]) <= np.pi
+            np.testing.assert_allclose(joint.motion(p), joint.motion(q), atol=1e-14)
+            np.testing.assert_allclose(joint.subspace(p) @ pd, joint.subspace(q) @ qd, atol=1e-12)
+    same, rate = joint.recentred(p, pd)
+    np.testing.assert_array_equal(same, p)
+    np.testing.assert_array_equal(rate, pd)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda mech, q: mech.hybrid_dynamics(q, q, q),
+        lambda mech, q: mech.hybrid_evaluator()(q, q, q),
+        lambda mech, q: mech.hybrid_sensitivity(q, q, q),
+        lambda mech, q: mech.linearize(q),
+        lambda mech, q: mech.forward_kinematics(q),
+        lambda mech, q: mech.energy(q, q),
+        lambda mech, q: mech.hybrid_dynamics(np.stack([0 * q, q]), np.zeros((2, 3)), np.zeros((2, 3))),
+    ],
+)
+def test_a_whole_turn_is_refused_by_the_joints_name(ask):
+    mech = cs.Mechanism([cs.Link("top", None, cs.Spherical(name="tip"), mass=1.0, inertia=np.eye(3))])
+    with pytest.raises(cs.InvalidValue, match=r"joint 'tip': its rotation vector is 6\.5 rad long"):
+        ask(mech, np.array([0.0, 0.0, 6.5]))
+
+
+# Runs -----------------------------------------------------------------------------------------------------
+
+ENGINES = ("interpreted", "compiled")
+
+
+def quiet(engine="compiled"):
+    return cs.Simulation(engine=engine, live=False, graphics=False, progress=False)
+
+
+def spinning_body():
+    """Return a body in space whose mass centre is off its frame, with three different principal inertias."""
+    joint = cs.Free(name="body")
+    body = cs.Link("body", None, joint, mass=2.0, com=(0.1, 0.2, 0.0), inertia=np.diag([1.0, 2.0, 3.0]))
+    return cs.Mechanism([body], gravity=(0, 0, 0), actuated=[])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_tumbling_body_keeps_momentum_and_energy(engine):
+    """It turns over about its intermediate axis, through re-centrings that leave pose and twist as they are."""
+    mech, sim = spinning_body(), quiet(engine)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(mech, q0=[0, 0, 0, 0.1, 0.2, 0.3], qd0=[0.1, 0, 0, 1e-3, 3, 1e-3], name="plant")
+    out = sim.run(bd, T=100, solver="DOP853", rtol=1e-12, atol=1e-12)
+    q, qd = out.x[:, :6], out.x[:, 6:]
+    found = mech.inertial(q, qd)
+    np.testing.assert_allclose(found.kinetic, found.kinetic[0], rtol=1e-9)
+    np.testing.assert_allclose(found.momentum, found.momentum[[0]] * np.ones((len(q), 1)), atol=1e-9)
+    assert len(out.events) > 20
+    assert {name for _, name in out.events} == {"plant"}
+    assert np.linalg.norm(q[:, 3:], axis=1).max() < np.pi + 1e-9
+    X = mech.forward_kinematics(q)[:, 0, :3, :3]
+    assert X[:, 1, 1].min() < -0.9  # it has turned over
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_begins_with_short_rotation_vectors(engine):
+    """A vector beyond π at the start would never cross it, and run into the whole turn."""
+    mech, sim = spinning_body(), quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0, 0, 0, 0, 0, 6.0], qd0=[0, 0, 0, 0, 0, 1.0], name="plant")
+    np.testing.assert_allclose(plant.q0[3:], [0, 0, 6.0])
+    out = sim.run(bd, T=4.0, solver="DOP853", rtol=1e-10)
+    np.testing.assert_allclose(out.x[0, 5], 6.0 - 2 * np.pi)
+    turned = mech.forward_kinematics(out.x[-1, :6])[0, :3, :3]
+    np.testing.assert_allclose(turned, lie.exp_so3([0, 0, 10.0]), atol=1e-6)
+
+
+def two_balls():
+    """Return a pendulum of two balls, the upper one driven along a motion."""
+    links = [
+        cs.Link("arm", None, cs.Spherical(name="shoulder"), mass=1.0, com=(0, -0.5, 0), inertia=0.1 * np.eye(3)),
+        cs.Link(
+            "fore", "arm", cs.Spherical(name="elbow"), lie.make_pose(np.eye(3), [0, -1, 0]), 0.5, (0.1, -0.4, 0),
+            np.diag([0.1, 0.05, 0.12]),
+        ),
+    ]  # fmt: skip
+    return cs.Mechanism(links, active=["shoulder"])
+
+
+def test_blocks_take_balls_in_both_engines():
+    """What the blocks around a plant say is what the mechanism says of its state, across re-centrings."""
+    mech, runs = two_balls(), []
+    for engine in ENGINES:
+        sim = quiet(engine)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.2, 0.3, 1, 0, 2], qd0=[1, 0, 2, 4, 1, 3], name="plant")
+        drive = bd.CONSTANT([0.5, 0.2, 0.1], name="drive")
+        load = bd.CONSTANT([0.1, 0.0, -0.1], name="load")
+        effort = bd.JOINTEFFORT(mech, name="effort")
+        energy, pose = bd.ENERGY(mech, name="energy"), bd.KINEMATICS(mech, "fore", name="pose")
+        mass, hanging = bd.MASSMATRIX(mech, name="mass"), bd.GRAVITYLOAD(mech, name="hanging")
+        slopes = bd.SENSITIVITY(mech, name="slopes")
+        bd.connect(load, plant.tau, effort.tau, slopes.tau)
+        bd.connect(drive, plant.acc, effort.acc, slopes.acc)
+        for block in (effort, energy, pose, slopes):
+            bd.connect(plant.q, block.q)
+            bd.connect(plant.qd, block.qd)
+        bd.connect(plant.q, mass, hanging)
+        watch = [effort[0], effort[1], energy[2], pose[0], mass, hanging, slopes[0]]
+        runs.append(sim.run(bd, T=2.0, watch=watch, solver="DOP853", rtol=1e-10, atol=1e-10))
+    one, other = runs
+    assert len(one.events) > 0
+    np.testing.assert_allclose(one.x[-1], other.x[-1], atol=1e-7)
+    for run in runs:
+        q, qd = run.x[-1, :6], run.x[-1, 6:]
+        u = np.array([0.5, 0.2, 0.1, 0.1, 0.0, -0.1])
+        r = mech.hybrid_dynamics(q, qd, u)
+        expected = [
+            r.qdd, r.tau, sum(mech.energy(q, qd)), mech.forward_kinematics(q)[1], mech.mass_matrix(q),
+            mech.gravity_load(q), mech.hybrid_sensitivity(q, qd, u).dy_dq,
+        ]  # fmt: skip
+        for found, want in zip(run.data[".ywatch"], expected, strict=True):
+            np.testing.assert_allclose(np.ravel(np.asarray(found)[-1]), np.ravel(want), atol=1e-9, rtol=1e-9)
+
+
+def test_linear_models_are_those_of_the_mechanism():
+    mech, sim = two_balls().with_drive(active=[]), quiet()
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.2, 0.3, 1, 0, 2], qd0=[1, 0, 2, 4, 1, 3], name="plant")
+    bd.connect(bd.CONSTANT(np.zeros(6), name="tau"), plant)
+    A = mech.linearize(plant.q0, plant.qd0).A
+    np.testing.assert_allclose(sim.linearize(bd, inputs=["tau"], outputs=["plant.q"]).A, A, atol=1e-8)
+
+
+def test_what_is_carried_along_a_run_refuses_balls():
+    """Where the plant takes another vector, a variation of the old one and a gradient would silently be wrong."""
+    mech, sim = spinning_body(), quiet()
+    bd = sim.blockdiagram()
+    with pytest.raises(cs.InvalidValue, match="joint 'body': its rotation vector is re-centred"):
+        bd.VARIATION(mech)
+    bd.HYBRIDDYNAMICS(mech, qd0=[0, 0, 0, 0.1, 3, 0.2], name="plant")
+    with pytest.raises(cs.CstormError, match=r"plant.*state"):
+        sim.gradient(bd, "plant.body[0].q", ["plant.qd0"], T=3.0, solver="DOP853")
+
+
+def test_inverse_kinematics_through_balls():
+    rng = np.random.default_rng(0)
+    for joints in (None, [cs.Spherical(), cs.Revolute((0, 0, 1)), cs.Spherical()], [cs.Free()]):
+        mech = tower(rng, joints=joints)
+        targets = mech.forward_kinematics(rng.uniform(-1.8, 1.8, (50, mech.n)))[:, -1]
+        found = mech.inverse_kinematics(len(mech.links) - 1, targets)
+        assert found.reached.all()
+        np.testing.assert_allclose(mech.forward_kinematics(found.q)[:, -1], targets, atol=1e-8)
+
+
+FLYING = """<robot name="drone"><link name="hull"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
+<inertia ixx="0.2" iyy="0.3" izz="0.4" ixy="0.01" ixz="0" iyz="0"/></inertial></link>
+<link name="arm"><inertial><origin xyz="0 0 0.3"/><mass value="0.5"/>
+<inertia ixx="0.02" iyy="0.03" izz="0.02" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="shoulder" type="{kind}"><parent link="hull"/><child link="arm"/>
+<origin xyz="0.2 0.1 0" rpy="0.3 0.2 0.1"/><axis xyz="0 1 0"/></joint></robot>"""
+
+
+def test_a_robot_on_a_free_base_is_pinocchios():
+    """`floating=True` puts the root link on a free joint, which Pinocchio calls a free flyer."""
+    pin = pytest.importorskip("pinocchio")
+    text = FLYING.format(kind="prismatic").replace(
+        "</joint>", '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
+    )
+    mech = cs.Mechanism.from_urdf(text, floating=True)
+    assert mech.names == (*(f"hull[{k}]" for k in range(6)), "shoulder")
+    model = pin.buildModelFromXML(text, pin.JointModelFreeFlyer())
+    data, rng = model.createData(), np.random.default_rng(4)
+    q, qd, qdd = random_state(rng, mech)
+    x = np.array([*q[:3], *pin.Quaternion(mech.joint("hull").motion(q[:6])[:3, :3].copy()).coeffs(), q[6]])
+    v, a, E, _ = in_body_axes(mech, q, qd, qdd)
+    assert_close(mech.inverse_dynamics(q, qd, qdd), E.T @ pin.rnea(model, data, x, v, a), 1e-10)
+
+
+def test_floating_joints_inside_a_tree():
+    mech = cs.Mechanism.from_urdf(FLYING.format(kind="floating"))
+    assert mech.joint("shoulder") == cs.Free(name="shoulder")
+    with pytest.raises(cs.InvalidValue, match="joint 'shoulder': is a free joint"):
+        mech.to_urdf()

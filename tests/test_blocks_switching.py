@@ -1,0 +1,223 @@
+"""Blocks that switch: limits, hysteresis, comparisons, logic, triggers; known solutions in both engines."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite
+
+TIGHT = {"rtol": 1e-9, "atol": 1e-11}
+#: When sin(πt) is one half.
+UP, DOWN = 1.0 / 6.0, 5.0 / 6.0
+
+
+def simulation(engine):
+    return cs.Simulation(engine=engine, live=False, progress=False)
+
+
+def summed(bd, name, block):
+    """Wire the integral of a block's output."""
+    bd.connect(block, bd.INTEGRATOR(name=name))
+
+
+def limits(bd):
+    """What the wave 2 sin πt becomes, integrated; and a ramp."""
+    wave, ramp = bd.WAVEFORM("sine", freq=0.5, amplitude=2.0, name="wave"), bd.INTEGRATOR(x0=0.3, name="ramp")
+    bd.connect(bd.CONSTANT(1.7), ramp)
+    made = {
+        "saturation": bd.SATURATION(-1.0, 1.0),
+        "deadzone": bd.DEADZONE(-1.0, 1.0),
+        "relay": bd.RELAY(1.0, -1.0, on=3.0, off=-2.0, name="relay"),
+        "closed": bd.RELAY(1.0, -1.0, closed=True),
+        "cmp": bd.COMPARE(">=", 1.0, name="cmp"),
+    }
+    for name, block in made.items():
+        bd.connect(wave, block)
+        summed(bd, f"of {name}", block)
+    bd.connect(ramp, levels := bd.QUANTIZER(0.5, name="levels"))
+    summed(bd, "of quantizer", levels)
+    # a comparison works a switch, a counter and a sample: events that follow from an event
+    switch = bd.SWITCH(0.5, name="switch")
+    for source, port in ((bd.CONSTANT(5.0), switch.on), (made["cmp"], switch.control), (ramp, switch.off)):
+        bd.connect(source, port)
+    summed(bd, "of switch", switch)
+    hold, count = bd.SAMPLEHOLD(0.5, x0=-1.0, name="hold"), bd.COUNTER(0.5, direction="both", modulo=3, name="count")
+    bd.connect(ramp, hold.u)
+    bd.connect(made["cmp"], hold.trigger, count)
+    summed(bd, "of hold", hold)
+    summed(bd, "of count", count)
+    bd.TIME(name="time")
+    select = bd.MULTISWITCH(3, name="several")
+    bd.connect(bd.blocknames["time"], select[0])
+    for k in range(3):
+        bd.connect(bd.CONSTANT(10.0**k), select[k + 1])
+    summed(bd, "of several", select)
+    late = bd.COMPARE("<", None, name="late")
+    bd.connect(bd.blocknames["time"], late.u)
+    bd.connect(bd.CONSTANT(1.5), late.v)
+    logic = bd.LOGIC("xor", name="xor")
+    bd.connect(made["cmp"], logic.a)
+    bd.connect(late, logic.b)
+    summed(bd, "of logic", logic)
+    bd.connect(made["cmp"], edge := bd.EDGE(bd.clock(0.1), name="edge"))
+    summed(bd, "of edge", edge)
+    return bd
+
+
+@pytest.fixture(scope="module", params=["interpreted", "compiled"])
+def run(request):
+    sim = simulation(request.param)
+    return sim.run(limits(sim.blockdiagram()), T=3.0, watch=["relay", "count", "edge", "levels"], **TIGHT)
+
+
+def final(out, name):
+    return out.state.continuous[name][0]
+
+
+def clipped(a, b):
+    """The integral of 2 sin πt from a to b."""
+    return 2.0 / math.pi * (math.cos(math.pi * a) - math.cos(math.pi * b))
+
+
+ABOVE = DOWN - UP
+LIMITED = 2.0 * clipped(0.0, UP) + ABOVE
+RAMP = [(0.3 + 1.7 * UP, UP), (0.3 + 1.7 * (2.0 + UP), 2.0 + UP)]
+EXPECTED = {
+    "of saturation": LIMITED,  # of three half waves two cancel
+    "of deadzone": clipped(0.0, 1.0) - LIMITED,
+    # on from UP until the wave falls to -1, and on again in the third half wave
+    "of relay": -2.0 * UP + 3.0 * (1.0 + UP - UP) - 2.0 * (1.0 + UP - UP) + 3.0 * (3.0 - 2.0 - UP),
+    "of closed": (1.0 + UP) + (1.0 - UP),
+    "of cmp": 2.0 * ABOVE,
+    "of switch": 5.0 * 2.0 * ABOVE
+    + sum(0.3 * (b - a) + 0.85 * (b**2 - a**2) for a, b in ((0.0, UP), (DOWN, 2.0 + UP), (2.0 + DOWN, 3.0))),
+    "of hold": -UP + RAMP[0][0] * 2.0 + RAMP[1][0] * (1.0 - UP),
+    "of count": 1.0 * ABOVE + 2.0 * (2.0 + UP - DOWN) + 0.0 * ABOVE + 1.0 * UP,
+    "of several": 0.5 + 10.0 + 150.0,
+    # before 1.5 "late" holds, and the comparison but for ABOVE; after it only the comparison
+    "of logic": (1.5 - ABOVE) + ABOVE,
+    "of edge": 0.2,
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_a_block_makes_of_a_wave(run, name):
+    """Also the jumps are exact, as no step of an integration reaches over one."""
+    assert final(run, name) == pytest.approx(EXPECTED[name], abs=2e-8)
+
+
+def test_a_quantised_ramp(run):
+    """Level k is passed while the ramp is within half an interval of it."""
+    border = [0.3, *(0.25 + 0.5 * k for k in range(1, 11)), 5.4]
+    levels = 0.5 * np.arange(1, 12)
+    assert final(run, "of quantizer") == pytest.approx(float(levels @ np.diff(border)) / 1.7, abs=1e-9)
+    assert set(np.round(run.signal("levels"), 9)) == set(levels)
+
+
+def test_the_edge_is_seen_for_one_tick(run):
+    seen = run.t[run.signal("edge") == 1.0]
+    assert all(0.2 - 1e-9 <= t <= 0.3 + 1e-9 or 2.2 - 1e-9 <= t <= 2.3 + 1e-9 for t in seen) and len(seen) > 3
+
+
+def test_a_relay_holds_a_temperature():
+    """ẋ = -x + u with a relay between 0 and 2: a limit cycle between the thresholds, of period ln 9."""
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram()
+        x, relay = bd.INTEGRATOR(name="x"), bd.RELAY(1.5, 0.5, on=0.0, off=2.0, name="relay")
+        bd.connect(x, relay)
+        rate = bd.SUM("+-")
+        bd.connect(relay, rate[0])
+        bd.connect(x, rate[1])
+        bd.connect(rate, x)
+        out = sim.run(bd, T=12.0, watch=["relay"], **TIGHT)
+        assert out.x[:, 0].max() <= 1.5 + 1e-9
+        off = out.t[1:][(np.diff(out.signal("relay")) < 0)]
+        np.testing.assert_allclose(np.diff(off), 2.0 * math.log(3.0), atol=1e-7)
+        assert off[0] == pytest.approx(math.log(4.0), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["relay.switch_on", "relay.on", "source.value"])
+def test_the_derivative_of_a_run_holds_when_a_relay_switches(name):
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    x, y, relay = bd.INTEGRATOR(name="x"), bd.INTEGRATOR(name="y"), bd.RELAY(0.7, 0.2, on=2.5, off=-1.0, name="relay")
+    bd.connect(bd.CONSTANT(0.9, name="source"), x)
+    bd.connect(x, relay)
+    bd.connect(relay, y)
+    found = sim.gradient(bd, "y[0]", [name], T=2.0)
+    # y = -t₁ + 2.5 (2 - t₁) with t₁ = 0.7 / 0.9
+    truth = {"relay.switch_on": -3.5 / 0.9, "relay.on": 2.0 - 0.7 / 0.9, "source.value": 3.5 * 0.7 / 0.81}[name]
+    assert found.gradient == pytest.approx([truth], abs=1e-6)
+
+
+def test_elements_of_a_vector_switch_by_themselves():
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram()
+        ramp = bd.INTEGRATOR(x0=[0.0, 0.4, -1.0], name="ramp")
+        bd.connect(bd.CONSTANT(np.ones(3)), ramp)
+        for k, made in enumerate((bd.RELAY(0.5, -0.5), bd.QUANTIZER(0.5), bd.SATURATION(-0.5, [0.5, 0.6, 0.7]),
+                                  bd.DEADZONE(), bd.COMPARE(">", 0.25))):  # fmt: skip
+            bd.connect(ramp, made)
+            bd.connect(made, bd.INTEGRATOR(x0=np.zeros(3), name=f"i{k}"))
+        found.append(sim.run(bd, T=1.0, **TIGHT).x[-1, 3:].reshape(5, 3))
+    np.testing.assert_allclose(found[1], found[0], atol=1e-9)
+    np.testing.assert_allclose(found[0][0], [0.5, 0.9, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found[0][4], [0.75, 1.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(found[0][3], [0.125, 0.405, -0.125], atol=1e-9)
+
+
+def test_a_sampled_loop_without_states_switches():
+    """Nothing is integrated: a relay follows what a hold samples."""
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram()
+        hold = bd.ZOH(bd.clock(0.1), name="hold")
+        bd.connect(bd.WAVEFORM("sine", freq=0.5, name="wave"), hold)
+        bd.connect(hold, relay := bd.RELAY(0.8, -0.8, name="relay"))
+        bd.connect(relay, bd.NULL())
+        out = sim.run(bd, T=2.05, watch=["relay", "hold"])
+        on = out.signal("relay") > 0.5
+        expected = np.floor(out.t / 0.1 + 1e-9) * 0.1
+        np.testing.assert_array_equal(on, (expected >= 0.3 - 1e-9) & (expected < 1.3 - 1e-9))
+
+
+def test_a_run_goes_on_where_it_stood():
+    """The side of a relay and the count are part of a saved state."""
+    ends = []
+    for parts in ((3.0,), (1.3, 1.7)):
+        sim = simulation("compiled")
+        bd = limits(sim.blockdiagram())
+        state = None
+        for T in parts:
+            out = sim.run(bd, T=T, start=state, **TIGHT)
+            state = out.state
+        ends.append(out.x[-1])
+    np.testing.assert_allclose(ends[1], ends[0], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda bd: bd.SATURATION(1.0, -1.0), InvalidValue, "high: must not be below low"),
+        (lambda bd: bd.DEADZONE(low=[0.0, 1.0], high=[1.0, 1.0, 2.0]), InvalidValue, "high: expected 2 numbers"),
+        (lambda bd: bd.QUANTIZER(-0.5), InvalidValue, "interval: must be positive"),
+        (lambda bd: bd.QUANTIZER(math.nan), CstormError, "interval"),
+        (lambda bd: bd.RELAY(0.0, 1.0), InvalidValue, "switch_off: must not be above switch_on"),
+        (lambda bd: bd.COMPARE("=>"), InvalidValue, "op: expected '>', '>='"),
+        (lambda bd: bd.LOGIC("not", 2), InvalidValue, "n: expected at most 1"),
+        (lambda bd: bd.MULTISWITCH(1), InvalidValue, "n: expected at least 2"),
+        (lambda bd: bd.EDGE(0.1), InvalidType, r"clock: expected a clock, as bd.clock\(100, 'Hz'\)"),
+        (lambda bd: bd.COUNTER(modulo=1), InvalidValue, "modulo: expected at least 2"),
+        (lambda bd: bd.SAMPLEHOLD(x0=[math.inf]), NonFinite, "x0"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_made_is_refused(make, kind, message):
+    with pytest.raises(kind, match=message):
+        make(simulation("compiled").blockdiagram())

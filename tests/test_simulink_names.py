@@ -1,0 +1,64 @@
+"""Blocks asked for by their names in Simulink: what each is here, in messages and on its page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import cstormpy as cs
+from cstormpy.simulation.simulink_names import NAMES, as_markdown, here
+
+PAGE = Path(cs.__file__).resolve().parent.parent / "docs" / "simulink.md"
+
+
+@pytest.fixture(scope="module")
+def bd():
+    return cs.Simulation(graphics=False).blockdiagram()
+
+
+def test_what_is_named_exists(bd):
+    """Each kind of block, and each argument by name, of the table."""
+    import inspect
+
+    kinds = {name for name in dir(bd) if name.isupper()}
+    for name, said in NAMES.items():
+        for kind, given in re.findall(r"bd\.([A-Z][A-Z0-9_]*)\(([^()]*)", said):
+            assert kind in kinds, (name, kind)
+            known = inspect.signature(getattr(bd, kind)).parameters
+            for argument in re.findall(r"(\w+)=", given):
+                assert argument in known, (name, kind, argument)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("TRANSPORT_DELAY", "Simulink's Transport Delay is here bd.DELAY(clock, time=...)"),
+        ("TransferFcn", "bd.TRANSFERFN(num, den)"),
+        ("Unit_Delay", "bd.DELAY(clock)"),
+        ("BandLimitedWhiteNoise", "bd.NOISE(clock, power=...)"),
+        ("ABS", "bd.FUNCTION(abs)"),
+    ],
+)
+def test_a_name_of_simulink_says_what_it_is_here(bd, asked, expected):
+    with pytest.raises(cs.CstormError, match=re.escape(expected)):
+        getattr(bd, asked)
+
+
+def test_saturation_is_no_variation(bd):
+    """The nearest spelling that was offered for SATURATION was VARIATION."""
+    assert bd.SATURATION(-1.0, 1.0).type == "saturation"
+    with pytest.raises(cs.CstormError, match="did you mean 'SATURATION'"):
+        bd.SATURATON  # noqa: B018
+    assert here("no such block") is None
+
+
+@pytest.mark.skipif(not PAGE.parent.is_dir(), reason="the documentation is in the repository")
+def test_the_page_is_the_table():
+    """The table has changed? ``python tests/test_simulink_names.py``."""
+    assert PAGE.read_text(encoding="utf-8") == as_markdown()
+
+
+if __name__ == "__main__":
+    PAGE.write_text(as_markdown(), encoding="utf-8")

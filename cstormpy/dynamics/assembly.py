@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["CLOSED", "LEAST", "Mobility", "independent_rows", "mobility", "project", "refuse_open"]
+__all__ = ["CLOSED", "LEAST", "Mobility", "independent_rows", "mobility", "project", "refuse_open", "shut"]
 
 LEAST = 1e-9
 """A singular value of A below this part of the greatest counts as zero."""
@@ -28,8 +28,14 @@ CLOSED = 1e-3
 """A state is refused as open if it misses a loop by more [m, rad, or that a second and unit of rate]: a differenced
 one is not, nor the stage of a step."""
 
+DRIFT = 1e-10
+"""What a run may let the loops drift apart before it projects its state [m, rad]."""
+
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""
+
+STARTS = 6
+"""Most postures from which a closed one is looked for."""
 
 ITERATIONS = 100
 """Most steps of a projection; from nearby it takes three."""
@@ -123,6 +129,18 @@ def refuse_open(mech: Mechanism, found: Closure, qd: Array | None = None, single
     raise InvalidValue(f"loop {name}: {what} {off[row, k]:.3g}{where}; mech.project(q, qd) finds a closed state")
 
 
+def shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing."""
+    found = closure_of(mech, q[None])
+    A = found.A[0]
+    off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))
+    if off <= DRIFT:
+        return q, qd
+    refuse_open(mech, found, qd[None])
+    free = np.ones(mech.n, dtype=bool)
+    return _project(mech, q, qd, free)
+
+
 def _held(mech: Mechanism, hold: Iterable[str]) -> NDArray[np.bool_]:
     mask = np.zeros(mech.n, dtype=bool)
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
@@ -149,7 +167,7 @@ def _project(mech: Mechanism, q0: Array, qd0: Array, free: NDArray[np.bool_]) ->
     metric = _metric(mech, q0, free)
     q = _nearest(mech, q0, q0, free, metric)
     if q is None:  # from afar: a closed posture first, then the nearest one from there
-        closed = _closed(mech, q0, free, metric)
+        closed = _closed_around(mech, q0, free, metric)
         q = _nearest(mech, q0, closed, free, metric)
         q = closed if q is None else q
     return q, _nearest_rate(mech, q, qd0, free)
@@ -183,6 +201,18 @@ def _nearest(mech: Mechanism, q0: Array, start: Array, free: NDArray[np.bool_], 
         q = q.copy()
         q[free] += step
     return q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
+
+
+def _closed_around(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return a closed posture from q0, or from postures beside it, as one that is stretched shows no way to go."""
+    rng, first = np.random.default_rng(0), None
+    for k in range(STARTS):
+        try:
+            return _closed(mech, q0 + np.where(free, 0.25 * k * rng.normal(size=mech.n), 0.0), free, metric)
+        except InvalidValue as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def _closed(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:

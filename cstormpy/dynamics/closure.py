@@ -22,6 +22,7 @@ Where the loop is closed ∂φ/∂q = A.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,7 +74,7 @@ class Closure:
     chains: tuple[Chain, ...]
     parts: tuple[tuple[Any, Any, Any, Any], ...]
 
-    @property
+    @cached_property
     def A(self) -> Any:
         """The constraint Jacobian, (N, m, n)."""
         return self._stacked([np.concatenate([w, v], axis=-2) for _, _, w, v in self.parts])
@@ -188,6 +189,12 @@ def _chain(mech: Mechanism, loop: Loop) -> Chain:
     to_a, to_b = (coordinates_to(mech, end) for end in (a, b))
     common = set(to_a) & set(to_b)
     on_a, on_b = ([k for k in path if k not in common] for path in (to_a[::-1], to_b))
+    balls = [k for first in mech.ball_starts for k in range(first, first + 3) if k in on_a or k in on_b]
+    if balls:
+        raise InvalidValue(
+            f"loop {loop.name!r}: passes through the rotation vector of {mech.names[balls[0]]!r}, which is not "
+            "supported yet; close the loop at that ball (directions='position') instead"
+        )
     if not on_a and not on_b:
         raise InvalidValue(f"loop {loop.name!r}: no joint lies between its ends, so that there is nothing to close")
     rows = np.flatnonzero(loop.directions)

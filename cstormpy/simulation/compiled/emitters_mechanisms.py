@@ -39,6 +39,8 @@ class Asked:
     def __init__(self, e: Emitter, read: Callable[[], Any], owner: Any) -> None:
         self.e, self.read, self.owner = e, read, owner
         self.mech = read()
+        if self.mech.loops:
+            raise Untranslatable("has a mechanism with loops, which is written down by its own method alone")
         self.n, self.links = self.mech.n, len(self.mech.links)
 
     @classmethod

@@ -232,7 +232,7 @@ class CompiledRun(Run):
     # many steps at once
 
     def _can_glide(self) -> bool:
-        if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
+        if self._slices is None or self.program is None or self.watchers or self.t >= self.end or self.diagram.closed:
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
             return False

@@ -9,6 +9,8 @@ from bdsim.components import Block, Plug
 
 from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
 from cstormpy.blocks._stops import Stops
+from cstormpy.dynamics.closed import closed_hybrid
+from cstormpy.dynamics.hybrid import HybridDynamics
 from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 
@@ -132,6 +134,12 @@ class Mechanical(Ported):
     def outwidths(self) -> tuple[Width, ...]:
         """Widths of vectors and shapes of matrices at the output ports."""
         return self._widths[1]
+
+    def _hybrid(self, q: Any, qd: Any, u: Any, wrench: Any) -> HybridDynamics:
+        """Return the hybrid dynamics; stages of a step may leave loops open by a little."""
+        if self._mech.loops:
+            return closed_hybrid(self._mech, q, qd, u, wrench, check=False)
+        return self._mech.hybrid_dynamics(q, qd, u, wrench=wrench)
 
     def _blame(self, signals: Sequence[Any]) -> None:
         refuse_non_finite(self, signals, self._parts)

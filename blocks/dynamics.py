@@ -14,6 +14,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import stops_of
+from cstormpy.dynamics.assembly import shut
 from cstormpy.dynamics.border import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
@@ -82,6 +83,11 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
     Rotation vectors of balls and free bodies are re-centred during a run: where one becomes longer than π, an event,
     which is logged, takes the shorter one of the same rotation, and its rate, as the new state.
 
+    A mechanism with loops begins in a closed state: ``q0`` and ``qd0`` as :meth:`Mechanism.project
+    <cstormpy.Mechanism.project>` finds them, without ``q0`` the closed posture nearest to zeros. What the integration
+    lets the loops drift apart is taken away after each step by projection, where our own ``Simulation`` runs the
+    diagram; on a plain ``bdsim.BDSim()`` it remains, some times the solver's tolerance for each second.
+
     The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
     effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
     links, joints and drive.
@@ -129,6 +135,8 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"))
         stopped = stops_of(mechanism, stops)
+        if q0 is None and mechanism.loops:
+            q0, _ = mechanism.project(np.zeros(mechanism.n))
         start = [ports.coordinates(q0, mechanism, "q0"), ports.coordinates(qd0, mechanism, "qd0")]
         n = mechanism.n
         super().__init__(
@@ -217,7 +225,17 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         x: Array = np.array(super().getstate0(), dtype=float)
         if self._mech.ball_starts:
             self._recentre(0.0, x, np.pi)
-        return x
+        return self.projected(x) if self._mech.loops else x
+
+    @property
+    def closed(self) -> bool:
+        """Whether loops are to be kept closed."""
+        return bool(self._mech.loops)
+
+    def projected(self, x: Array) -> Array:
+        """Return the nearest state that closes all loops; one that is far from it is refused."""
+        n = self._n
+        return np.concatenate(shut(self._mech, x[:n], x[n:]))
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs: the push, as link, point and force, nothing where there is none."""
@@ -256,7 +274,7 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
             given = given + self._stops.torque(q, qd)
         wrench = self._wrenches(u, q) if drive.wrench or self._pushed is not None else None
         try:
-            qdd = self._mech.hybrid_dynamics(q, qd, given, wrench=wrench).qdd
+            qdd = self._hybrid(q, qd, given, wrench).qdd
         except NonFinite:
             self._blame(u)
             raise
@@ -367,7 +385,7 @@ class JointEffort(bases.Mechanical, FunctionBlock):
         given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
         stops = 0.0 if self._stops is None else self._stops.torque(q, qd)
         try:
-            found = self._mech.hybrid_dynamics(q, qd, given + stops, wrench=wrench)
+            found = self._hybrid(q, qd, given + stops, wrench)
         except NonFinite:
             self._blame(u)
             raise

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["forward_kinematics", "jacobian", "jacobian_derivative"]
+__all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative"]
 
 
 def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -> Array:
@@ -69,12 +69,18 @@ def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads:
     return H
 
 
-def _places_on_path(mech: Mechanism, link: int) -> NDArray[np.int64]:
-    """Return, for each coordinate, its place on the way from the base to a link, or -1."""
+def coordinates_to(mech: Mechanism, link: int) -> list[int]:
+    """Return the coordinates on the way from the base to a link, in that order; none for -1, the base."""
     path: list[int] = []
     while link >= 0:
         path += np.flatnonzero(mech.joint_links == link)[::-1].tolist()
         link = int(mech.parents[link])
+    return path[::-1]
+
+
+def _places_on_path(mech: Mechanism, link: int) -> NDArray[np.int64]:
+    """Return, for each coordinate, its place on the way from the base to a link, or -1."""
+    path = coordinates_to(mech, link)
     places = np.full(mech.n, -1)
-    places[path[::-1]] = np.arange(len(path))
+    places[path] = np.arange(len(path))
     return places

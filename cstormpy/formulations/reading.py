@@ -94,6 +94,8 @@ class Tree(NamedTuple):
 
 def read_tree(mech: Mechanism) -> Tree:
     """Return what a mechanism says of itself, by link."""
+    if mech.loops:
+        raise InvalidValue(f"loop {mech.loops[0].name!r}: the recursions are of open chains; give mech.without_loops()")
     links, P = mech.links, [int(p) for p in mech.parents]
     n = len(links)
     screw, axis, point = zeros(np.float64, (n, 6), (n, 3), (n, 3))

@@ -14,6 +14,7 @@ from typing import Any
 
 from cstormpy.errors import unknown_name
 from cstormpy.mechanism.arms import arm7, puma560
+from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import acrobot, branched_acrobot, pendulum, planar_2r, xiang_two_link
 from cstormpy.mechanism.synthetic import chain, tree
@@ -23,11 +24,14 @@ __all__ = [
     "arm7",
     "branched_acrobot",
     "chain",
+    "five_bar",
+    "four_bar",
     "get",
     "names",
     "pendulum",
     "planar_2r",
     "puma560",
+    "slider_crank",
     "tree",
     "xiang_two_link",
 ]
@@ -38,6 +42,9 @@ _MAKERS: tuple[Callable[..., Mechanism], ...] = (
     acrobot,
     branched_acrobot,
     xiang_two_link,
+    four_bar,
+    five_bar,
+    slider_crank,
     puma560,
     arm7,
     chain,

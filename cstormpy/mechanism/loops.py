@@ -20,6 +20,7 @@ DIRECTIONS = {
     "position": (False, False, False, True, True, True),
     "orientation": (True, True, True, False, False, False),
     "planar": (False, False, True, True, True, False),
+    "pin": (False, False, False, True, True, False),
     "hinge": (True, True, False, True, True, True),
     "slide": (True, True, True, False, True, True),
 }
@@ -38,11 +39,12 @@ class Loop(Value):
     pose_a, pose_b : array_like, (4, 4) or (3,)
         Pose of frame A in the frame of link_a, and of B in that of link_b; a point is that of a frame with the link's
         axes. The identity unless said.
-    directions : {"pose", "position", "orientation", "planar", "hinge", "slide"} or six bool
+    directions : {"pose", "position", "orientation", "hinge", "slide", "planar", "pin"} or six bool
         Which rotations about and translations along x, y, z of the axes of frame A are closed: all six ("pose", a
-        weld), the point alone ("position", a ball joint), the rotations alone, rotation about z and translation in x
-        and y ("planar"), all but rotation about z ("hinge"), all but translation along x ("slide"). Of rotations one
-        alone can be closed only where the links cannot rotate otherwise.
+        weld), the point alone ("position", a ball joint), the rotations alone ("orientation"), all but rotation about z
+        ("hinge"), all but translation along x ("slide"); of mechanisms that move in the plane of x and y, rotation and
+        translation ("planar"), or translation alone ("pin"). Of rotations one alone can be closed only where the links
+        cannot rotate otherwise.
     name : str, optional
         "<link_a> - <link_b>" unless given.
 

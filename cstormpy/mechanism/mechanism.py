@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
+from cstormpy.mechanism.closures import Closures
 from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
@@ -25,7 +26,7 @@ __all__ = ["Mechanism"]
 M = TypeVar("M", bound="Mechanism")
 
 
-class Mechanism(Questions, Formats, Value):
+class Mechanism(Questions, Closures, Formats, Value):
     """A branched mechanism: immutable, validated when made, compared by content.
 
     The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is

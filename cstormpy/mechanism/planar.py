@@ -18,7 +18,7 @@ from cstormpy.mechanism.joints import Limits, Revolute
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["acrobot", "branched_acrobot", "pendulum", "planar_2r", "xiang_two_link"]
+__all__ = ["acrobot", "branched_acrobot", "pendulum", "planar_2r", "rod", "rod_inertia", "xiang_two_link"]
 
 # (lengths, centres of mass from the joint, masses, inertias about the centres of mass, damping, gravity)
 _ACROBOTS = {
@@ -45,12 +45,12 @@ def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: flo
     ('joint1', 'joint2')
     """
     count = checks.count(n, "n")
-    rod = checks.positive(length, "length")
+    size = checks.positive(length, "length")
     links = []
     for k in range(count):
         joint = Revolute((0, 0, 1), damping=damping, name=f"joint{k + 1}")
-        parent, start = (f"link{k}", rod) if k else (None, 0.0)
-        links.append(_link(f"link{k + 1}", parent, joint, start, mass, rod / 2, _rod_inertia(rod, mass)))
+        parent, start = (f"link{k}", size) if k else (None, 0.0)
+        links.append(rod(f"link{k + 1}", parent, joint, start, mass, size / 2, rod_inertia(size, mass)))
     return Mechanism(links)
 
 
@@ -81,8 +81,8 @@ def planar_2r(
     shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=name) for name in ("shoulder", "elbow"))
     return Mechanism(
         [
-            _link("upper_arm", None, shoulder, 0.0, m1, l1 / 2, _rod_inertia(l1, m1)),
-            _link("forearm", "upper_arm", elbow, l1, m2, l2 / 2, _rod_inertia(l2, m2)),
+            rod("upper_arm", None, shoulder, 0.0, m1, l1 / 2, rod_inertia(l1, m1)),
+            rod("forearm", "upper_arm", elbow, l1, m2, l2 / 2, rod_inertia(l2, m2)),
         ]
     )
 
@@ -116,8 +116,8 @@ def acrobot(parameters: str = "teaching") -> Mechanism:
         raise unknown_name("acrobot parameter set", parameters, _ACROBOTS)
     lengths, coms, masses, inertias, damping, g = _ACROBOTS[parameters]
     shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=name) for name in ("shoulder", "elbow"))
-    upper = _link("upper_arm", None, shoulder, 0.0, masses[0], coms[0], inertias[0])
-    fore = _link("forearm", "upper_arm", elbow, lengths[0], masses[1], coms[1], inertias[1])
+    upper = rod("upper_arm", None, shoulder, 0.0, masses[0], coms[0], inertias[0])
+    fore = rod("forearm", "upper_arm", elbow, lengths[0], masses[1], coms[1], inertias[1])
     return Mechanism([upper, fore], gravity=(0.0, -g, 0.0), actuated=["elbow"])
 
 
@@ -136,13 +136,13 @@ def branched_acrobot(*, length: float = 1.0, mass: float = 1.0, damping: float =
     >>> branched_acrobot().actuated
     ('left_hip', 'right_hip')
     """
-    rod = checks.positive(length, "length")
-    inertia = _rod_inertia(rod, mass)
+    size = checks.positive(length, "length")
+    inertia = rod_inertia(size, mass)
     base, left, right = (Revolute((0, 0, 1), damping=damping, name=n) for n in ("base", "left_hip", "right_hip"))
     links = [
-        _link("body", None, base, 0.0, mass, rod / 2, inertia),
-        _link("left_leg", "body", left, rod, mass, rod / 2, inertia),
-        _link("right_leg", "body", right, rod, mass, rod / 2, inertia),
+        rod("body", None, base, 0.0, mass, size / 2, inertia),
+        rod("left_leg", "body", left, size, mass, size / 2, inertia),
+        rod("right_leg", "body", right, size, mass, size / 2, inertia),
     ]
     return Mechanism(links, actuated=["left_hip", "right_hip"])
 
@@ -160,13 +160,13 @@ def xiang_two_link() -> Mechanism:
     """
     shoulder, elbow = (Revolute((0, 0, 1), limits=Limits(torque=10.0), name=name) for name in ("shoulder", "elbow"))
     links = [
-        _link("upper_arm", None, shoulder, 0.0, 0.5, 0.2, 0.1),
-        _link("forearm", "upper_arm", elbow, 0.4, 0.5, 0.2, 0.1),
+        rod("upper_arm", None, shoulder, 0.0, 0.5, 0.2, 0.1),
+        rod("forearm", "upper_arm", elbow, 0.4, 0.5, 0.2, 0.1),
     ]
     return Mechanism(links, gravity=(0.0, -9.8062, 0.0))
 
 
-def _rod_inertia(length: float, mass: float) -> float:
+def rod_inertia(length: float, mass: float) -> float:
     """Return the inertia of a uniform rod about its middle."""
     length = checks.positive(length, "length")
     inertia = checks.nonnegative(mass, "mass") * length * length / 12.0
@@ -175,9 +175,7 @@ def _rod_inertia(length: float, mass: float) -> float:
     return inertia
 
 
-def _link(
-    name: str, parent: str | None, joint: Revolute, start: float, mass: float, com: float, inertia: float
-) -> Link:
+def rod(name: str, parent: str | None, joint: Revolute, start: float, mass: float, com: float, inertia: float) -> Link:
     """Return a link along +x that starts at `start` on its parent; a thin body has no inertia about its own axis."""
     return Link(name, parent, joint, _shift_x(start), mass, (com, 0.0, 0.0), np.diag([0.0, inertia, inertia]))
 

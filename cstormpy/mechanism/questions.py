@@ -8,6 +8,7 @@ describing a mechanism costs no compiler.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -71,8 +72,12 @@ class Questions:
         wrench: WrenchLike = None,
         base: BaseLike = None,
         threads: int | None = 1,
+        redundancy: str | None = None,
     ) -> HybridDynamics:
         """Return the torques of the active and the accelerations of the passive joints: y = f(q, q̇, u).
+
+        Of a mechanism with loops it is that of the closed one, in a state that closes them, and has `multipliers` and
+        `loop_wrenches` too; see `dynamics.closed.ClosedDynamics`.
 
         Parameters
         ----------
@@ -82,6 +87,9 @@ class Questions:
             The acceleration of each active joint, the motor torque of each passive one.
         wrench, base, threads
             See `Questions`.
+        redundancy : {"torque", "force"}, optional
+            Where loops tie more active joints than there are freedoms: the least torque of the active joints, unless
+            said, or the least multipliers.
 
         Returns
         -------
@@ -103,15 +111,24 @@ class Questions:
         >>> r.qdd.round(4)
         array([-7.3575,  0.    ])
         """
-        if wrench is None and base is None and threads is _ONE:
+        if wrench is None and base is None and threads is _ONE and redundancy is None:
             try:
                 answer = self._cache["hybrid"]
             except KeyError:
                 answer = self._prepared_hybrid(_is_sample(u))
             return answer(q, qd, u)
+        if self._self.loops:
+            from cstormpy.dynamics.closed import closed_hybrid
+
+            return closed_hybrid(self._self, q, qd, u, wrench, base, threads, redundancy)
         from cstormpy.dynamics.hybrid import hybrid_answer
 
+        self._refuse_redundancy(redundancy)
         return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
+
+    def _refuse_redundancy(self, redundancy: str | None) -> None:
+        if redundancy is not None:
+            raise InvalidValue("redundancy: is of mechanisms with loops; this one has none")
 
     def hybrid_evaluator(self, wrench: WrenchLike = None) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
@@ -127,6 +144,10 @@ class Questions:
         >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
         array([-12.6129,  16.8171])
         """
+        if self._self.loops:
+            from cstormpy.dynamics.closed import closed_evaluator
+
+            return closed_evaluator(self._self, wrench)
         if wrench is not None:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
@@ -137,6 +158,11 @@ class Questions:
 
     def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
         """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
+        if self._self.loops:
+            from cstormpy.dynamics.closed import closed_hybrid
+
+            self._cache["hybrid"] = partial(closed_hybrid, self._self)
+            return cast("Callable[..., HybridDynamics]", self._cache["hybrid"])
         from cstormpy.dynamics.hybrid import hybrid_answer, hybrid_evaluator
 
         if for_sample:
@@ -183,6 +209,10 @@ class Questions:
             except KeyError:
                 answer = self._prepared_sensitivity(_is_sample(u))
             return answer(q, qd, u)
+        if self._self.loops and not to_base:
+            from cstormpy.sensitivity.closed import closed_sensitivity
+
+            return closed_sensitivity(self._self, q, qd, u, wrench, base, threads)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
@@ -192,6 +222,10 @@ class Questions:
 
         `wrench`, see `Questions`, is the same at all calls.
         """
+        if self._self.loops:
+            from cstormpy.sensitivity.closed import closed_sensitivity_evaluator
+
+            return closed_sensitivity_evaluator(self._self, wrench)
         if wrench is not None:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
@@ -202,6 +236,11 @@ class Questions:
 
     def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
         """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
+        if self._self.loops:
+            from cstormpy.sensitivity.closed import closed_sensitivity
+
+            self._cache["sensitivity"] = partial(closed_sensitivity, self._self)
+            return cast("Callable[..., HybridSensitivity]", self._cache["sensitivity"])
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity, hybrid_sensitivity_evaluator
 
         if for_sample:
@@ -423,9 +462,21 @@ class Questions:
         wrench: WrenchLike = None,
         base: BaseLike = None,
         threads: int | None = 1,
+        redundancy: str | None = None,
     ) -> Array:
-        """Return the motor torques, (n,) or (N, n), of a motion of all joints, whatever the drive."""
+        """Return the motor torques, (n,) or (N, n), of a motion of all joints, whatever the drive.
+
+        Of a mechanism with loops: the torques of the actuated joints; where there are more of them than needed, the
+        least ones, or with ``redundancy="force"`` those of the least multipliers. The array has `multipliers`,
+        `loop_wrenches` and `rank`. A motion that the motors cannot make is refused.
+        """
+        if self._self.loops:
+            from cstormpy.dynamics.closed import closed_inverse
+
+            return cast("Array", closed_inverse(self._self, q, qd, qdd, wrench, base, threads, redundancy))
         from cstormpy.dynamics.hybrid import hybrid_dynamics
+
+        self._refuse_redundancy(redundancy)
 
         return hybrid_dynamics(self._self, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
 
@@ -438,7 +489,14 @@ class Questions:
         base: BaseLike = None,
         threads: int | None = 1,
     ) -> Array:
-        """Return the accelerations, (n,) or (N, n), under motor torques in all joints, whatever the drive."""
+        """Return the accelerations, (n,) or (N, n), under motor torques in all joints, whatever the drive.
+
+        Of a mechanism with loops the array has `multipliers`, `loop_wrenches` and `rank`.
+        """
+        if self._self.loops:
+            from cstormpy.dynamics.closed import closed_forward
+
+            return cast("Array", closed_forward(self._self, q, qd, tau, wrench, base, threads))
         from cstormpy.dynamics.hybrid import hybrid_dynamics
 
         return hybrid_dynamics(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
@@ -469,6 +527,10 @@ class Questions:
         to_base: bool = False,
     ) -> HybridSensitivity:
         """Return `forward_dynamics` (as y) and its derivatives to q, q̇ and τ (as dy_dq, dy_dqd, dy_du)."""
+        if self._self.loops and not to_base:
+            from cstormpy.sensitivity.closed import closed_sensitivity
+
+            return closed_sensitivity(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, tau, wrench, base, threads, to_base, drive="forward", name="tau")
@@ -517,7 +579,7 @@ class Questions:
         """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
         from cstormpy.graph.arrays import as_numbers
 
-        return self.inverse_dynamics(q, qd, np.zeros(as_numbers(q, "q").shape), wrench, base, threads)
+        return self._self.tree.inverse_dynamics(q, qd, np.zeros(as_numbers(q, "q").shape), wrench, base, threads)
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
@@ -525,7 +587,7 @@ class Questions:
         from cstormpy.graph.arrays import as_numbers
 
         rest = np.zeros(as_numbers(q, "q").shape)
-        return hybrid_dynamics(self._self, q, rest, rest, threads=threads, drive="still")
+        return hybrid_dynamics(self._self.tree, q, rest, rest, threads=threads, drive="still")
 
     def inertial(
         self, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1
@@ -533,7 +595,7 @@ class Questions:
         """Return mass matrix, momenta, centre of mass and energies, with their derivatives, in one go."""
         from cstormpy.dynamics.inertial import inertial
 
-        return inertial(self._self, q, qd, base, threads)
+        return inertial(self._self.tree, q, qd, base, threads)
 
     def mass_matrix(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the mass matrix M, (n, n) or (N, n, n), armature included."""
@@ -564,25 +626,25 @@ class Questions:
         """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""
         from cstormpy.dynamics.kinematics import forward_kinematics
 
-        return forward_kinematics(self._self, q, threads)
+        return forward_kinematics(self._self.tree, q, threads)
 
     def jacobian(self, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
         """Return the body Jacobian of a link, (6, n) or (N, 6, n): its twist in its own frame is J q̇."""
         from cstormpy.dynamics.kinematics import jacobian
 
-        return jacobian(self._self, q, link, None, threads)[0]
+        return jacobian(self._self.tree, q, link, None, threads)[0]
 
     def jacobian_rate(self, q: ArrayLike, qd: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
         """Return the rate dJ/dt of the body Jacobian of a link, (6, n) or (N, 6, n)."""
         from cstormpy.dynamics.kinematics import jacobian
 
-        return jacobian(self._self, q, link, qd, threads)[1]
+        return jacobian(self._self.tree, q, link, qd, threads)[1]
 
     def jacobian_derivative(self, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
         """Return ∂J/∂q of the body Jacobian of a link, (6, n, n) or (N, 6, n, n): the last index is that of q."""
         from cstormpy.dynamics.kinematics import jacobian_derivative
 
-        return jacobian_derivative(self._self, q, link, threads)
+        return jacobian_derivative(self._self.tree, q, link, threads)
 
     def inverse_kinematics(
         self,

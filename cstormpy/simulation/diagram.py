@@ -65,6 +65,8 @@ class Diagram:
                 begin += b.nstates
         self.nstates = begin
         self.bounds = Bounds(self.continuous)
+        #: Those that keep loops closed, by projection after each step.
+        self.closed = [(b, part) for b, part in self.continuous if getattr(b, "closed", False)]
         self.cells: dict[Any, list[Any]] = {b: [None] for b in bd.blocklist if b.blockclass == "sampled"}
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
         self.holds: dict[Any, Hold] = holds_of(bd)

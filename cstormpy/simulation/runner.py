@@ -231,12 +231,23 @@ class Run:
             self._grid_points(self.stepper.t, bound)
             self.t, self.x = self.stepper.t, self.stepper.x
             d.earliest = -math.inf
+            if d.closed:
+                self._close_loops()
             if self.t < bound:
                 self._observe()
                 self._look_at_length()
                 if self._commanded() or self.simstate.stop is not None or self._can_glide():
                     return False
         return True
+
+    def _close_loops(self) -> None:
+        """Take away what the last step has let the loops of mechanisms drift apart."""
+        x = self.x.copy()
+        for block, part in self.diagram.closed:
+            x[part] = block.projected(x[part])
+        if not np.array_equal(x, self.x):
+            self.x = x
+            self.stepper.restart(self.t, x)
 
     def _look_at_length(self) -> None:
         """Say once that an adaptive solver hardly gets on, and what makes it so slow."""

@@ -1,0 +1,101 @@
+"""Derivatives of functions that nobody can look into, by differences along directions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOVED", "differenced_function"]
+
+Array = NDArray[np.float64]
+#: Share of a number by which it is moved for a central difference: the cube root of the rounding.
+MOVED = 6e-6
+#: A slope on one side may grow by this factor as the step shrinks to an eighth, and by this for the rounding.
+_STEEPER, _ROUNDED = 1.05, 1e-6
+
+
+def differenced_function(function: Callable[..., Any], values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+    """Return what a function of the user returns, and its tangents along all directions, by differences.
+
+    They are central. Where the function has no value on one side, as beside the edge of its domain, the step is made
+    small against the numbers that are moved, and if that does not help either, the difference is taken on one side.
+
+    Raises
+    ------
+    ValueError
+        Where there is none of these, or the slope grows without bound.
+    """
+    result = function(*[np.array(v) if isinstance(v, np.ndarray) else v for v in values])
+    count = max([np.shape(d)[-1] for d in tangents if np.ndim(d)], default=1)
+    size = max([float(np.abs(v).max(initial=0.0)) for v in map(np.asarray, values)], default=0.0)
+    columns = []
+    for k in range(count):
+        parts = [np.asarray(d)[..., k] if np.ndim(d) else d for d in tangents]
+        along = max([float(np.abs(d).max(initial=0.0)) for d in map(np.asarray, parts)], default=0.0)
+        if along > 0.0:
+            line = _Line(function, values, parts, result)
+            columns.append(line.slope((MOVED * max(1.0, size) / along, MOVED * line.reach())))
+        else:
+            columns.append([np.zeros(np.shape(part)) for part in _arrays(result)])
+    if isinstance(result, (list, tuple)):
+        return result, [np.stack([column[i] for column in columns], axis=-1) for i in range(len(result))]
+    return result, np.stack([column[0] for column in columns], axis=-1)
+
+
+class _Line:
+    """A function of the user along a direction from a point, at which it returns `here`."""
+
+    def __init__(self, function: Callable[..., Any], values: tuple[Any, ...], along: list[Any], here: Any) -> None:
+        self.function, self.values, self.along = function, values, along
+        self.here = _arrays(here)
+
+    def reach(self) -> float:
+        """Return how far it is until one of the numbers that are moved has moved by its own size."""
+        pairs = [np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)]
+        return min(float((np.abs(v[d != 0.0]) / np.abs(d[d != 0.0])).min(initial=math.inf)) for v, d in pairs)
+
+    def at(self, h: float) -> list[Array] | None:
+        """Return the parts of the result at a distance, or None where there are none like those at the point."""
+        try:
+            found = _arrays(self.function(*[v + h * d for v, d in zip(self.values, self.along, strict=True)]))
+        except (ArithmeticError, ValueError, LookupError):
+            return None
+        if [a.shape for a in found] != [a.shape for a in self.here]:
+            return None
+        defined = all(np.isfinite(a[np.isfinite(b)]).all() for a, b in zip(found, self.here, strict=True))
+        return found if defined else None
+
+    def slope(self, steps: tuple[float, ...]) -> list[Array]:
+        """Return the derivative of each part, by the first of the steps that serves."""
+        for h in filter(None, steps):
+            above, below = self.at(h), self.at(-h)
+            if above is not None and below is not None:
+                return [0.5 * (a - b) / h for a, b in zip(above, below, strict=True)]
+        for h in (steps[0], -steps[0]):
+            coarse, fine = self.aside(h), self.aside(h / 8.0)
+            if coarse is not None and fine is not None:
+                self._check(coarse, fine)
+                return coarse
+        raise ValueError("the function has no value beside the point")
+
+    def aside(self, h: float) -> list[Array] | None:
+        """Return the derivative of each part by a difference of second order on one side."""
+        near, far = self.at(h), self.at(2.0 * h)
+        if near is None or far is None:
+            return None
+        return [(4.0 * b - 3.0 * a - c) / (2.0 * h) for a, b, c in zip(self.here, near, far, strict=True)]
+
+    def _check(self, coarse: list[Array], fine: list[Array]) -> None:
+        """Refuse a slope that grows as the step is made smaller, as that of a root does at zero."""
+        for value, a, b in zip(self.here, coarse, fine, strict=True):
+            if (np.abs(b) > _STEEPER * np.abs(a) + _ROUNDED * np.maximum(1.0, np.abs(value))).any():
+                raise ValueError("the slope of the function grows without bound towards the point")
+
+
+def _arrays(found: Any) -> list[Array]:
+    parts = found if isinstance(found, (list, tuple)) else [found]
+    return [np.array(part, dtype=float) for part in parts]

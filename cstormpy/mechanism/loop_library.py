@@ -1,0 +1,130 @@
+"""Ready planar mechanisms with closed loops: four-bar, five-bar, slider-crank.
+
+They move in the x-y plane about z, under gravity along -y, and are made of uniform rods along their own +x, as those of
+`planar`. Coordinates are those of the open chain; `project` finds closed postures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cstormpy.mechanism import checks
+from cstormpy.mechanism.joints import Prismatic, Revolute
+from cstormpy.mechanism.links import Link
+from cstormpy.mechanism.loops import Loop
+from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.planar import rod, rod_inertia
+
+__all__ = ["five_bar", "four_bar", "slider_crank"]
+
+
+def four_bar(
+    *,
+    ground: float = 0.9,
+    lengths: Sequence[float] = (0.3, 0.8, 0.5),
+    masses: Sequence[float] = (0.3, 0.8, 0.5),
+    damping: float = 0.0,
+) -> Mechanism:
+    """Return a four-bar linkage: crank and coupler on one side, a rocker on the other, a motor in the crank.
+
+    By its lengths a crank-rocker, whose crank turns all the way round.
+
+    Parameters
+    ----------
+    ground : float
+        Distance of the two pivots on the base, along x [m].
+    lengths, masses : array_like, (3,)
+        Of crank, coupler and rocker [m, kg].
+    damping : float
+        Of the three joints [N m s/rad].
+
+    Examples
+    --------
+    >>> mech = four_bar()
+    >>> q, qd = mech.project([1.0, 0.0, 1.5], hold=["crank"])
+    >>> q.round(4)
+    array([ 1.    , -0.6861,  1.5248])
+    """
+    crank, coupler, rocker = checks.array(lengths, (3,), "lengths").tolist()
+    m, apart = checks.array(masses, (3,), "masses").tolist(), checks.positive(ground, "ground")
+    hinges = [Revolute((0, 0, 1), damping=damping, name=name) for name in ("crank", "coupler", "rocker")]
+    links = [
+        rod("crank_rod", None, hinges[0], 0.0, m[0], crank / 2, rod_inertia(crank, m[0])),
+        rod("coupler_rod", "crank_rod", hinges[1], crank, m[1], coupler / 2, rod_inertia(coupler, m[1])),
+        rod("rocker_rod", None, hinges[2], apart, m[2], rocker / 2, rod_inertia(rocker, m[2])),
+    ]
+    pin = Loop("rocker_rod", "coupler_rod", (rocker, 0, 0), (coupler, 0, 0), "pin", name="pin")
+    return Mechanism(links, actuated=["crank"], loops=[pin])
+
+
+def five_bar(
+    *,
+    ground: float = 0.6,
+    lengths: Sequence[float] = (0.4, 0.6, 0.4, 0.6),
+    masses: Sequence[float] = (0.4, 0.6, 0.4, 0.6),
+    damping: float = 0.0,
+) -> Mechanism:
+    """Return a five-bar linkage, of mobility 2: two arms of two rods whose ends are pinned, a motor in each shoulder.
+
+    Parameters
+    ----------
+    ground : float
+        Distance of the two shoulders, along x [m].
+    lengths, masses : array_like, (4,)
+        Of left upper, left fore, right upper and right forearm [m, kg].
+    damping : float
+        Of the four joints [N m s/rad].
+
+    Examples
+    --------
+    >>> mech = five_bar()
+    >>> q, qd = mech.project([2.0, -1.0, 1.1, 1.0])
+    >>> mech.mobility(q).freedoms
+    2
+    """
+    a, b, c, d = checks.array(lengths, (4,), "lengths").tolist()
+    m = checks.array(masses, (4,), "masses").tolist()
+    names = ("left_shoulder", "left_elbow", "right_shoulder", "right_elbow")
+    hinges = [Revolute((0, 0, 1), damping=damping, name=name) for name in names]
+    links = [
+        rod("left_upper", None, hinges[0], 0.0, m[0], a / 2, rod_inertia(a, m[0])),
+        rod("left_fore", "left_upper", hinges[1], a, m[1], b / 2, rod_inertia(b, m[1])),
+        rod("right_upper", None, hinges[2], checks.positive(ground, "ground"), m[2], c / 2, rod_inertia(c, m[2])),
+        rod("right_fore", "right_upper", hinges[3], c, m[3], d / 2, rod_inertia(d, m[3])),
+    ]
+    pin = Loop("right_fore", "left_fore", (d, 0, 0), (b, 0, 0), "pin", name="pin")
+    return Mechanism(links, actuated=["left_shoulder", "right_shoulder"], loops=[pin])
+
+
+def slider_crank(
+    *, crank: float = 0.3, rod_length: float = 0.8, masses: Sequence[float] = (0.3, 0.8, 1.0), damping: float = 0.0
+) -> Mechanism:
+    """Return a slider-crank: a crank about the origin, a connecting rod, and a slider along x; a motor in the crank.
+
+    Parameters
+    ----------
+    crank, rod_length : float
+        Lengths of crank and connecting rod [m].
+    masses : array_like, (3,)
+        Of crank, connecting rod and slider [kg].
+    damping : float
+        Of all joints [N m s/rad, N s/m].
+
+    Examples
+    --------
+    >>> mech = slider_crank()
+    >>> q, qd = mech.project([0.0, 0.0, 1.0], hold=["crank"])
+    >>> q.round(4) + 0
+    array([0. , 0. , 1.1])
+    """
+    m = checks.array(masses, (3,), "masses").tolist()
+    r, length = checks.positive(crank, "crank"), checks.positive(rod_length, "rod_length")
+    hinges = [Revolute((0, 0, 1), damping=damping, name=name) for name in ("crank", "crank_pin")]
+    slider = Prismatic((1, 0, 0), damping=damping, name="slider")
+    links = [
+        rod("crank_rod", None, hinges[0], 0.0, m[0], r / 2, rod_inertia(r, m[0])),
+        rod("connecting_rod", "crank_rod", hinges[1], r, m[1], length / 2, rod_inertia(length, m[1])),
+        Link("slider_block", None, slider, mass=m[2]),
+    ]
+    pin = Loop("slider_block", "connecting_rod", None, (length, 0, 0), "pin", name="wrist_pin")
+    return Mechanism(links, actuated=["crank"], loops=[pin])

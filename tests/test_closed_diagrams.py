@@ -1,0 +1,83 @@
+"""Closed mechanisms in diagrams: both engines, loops that stay closed, starts that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy import diagrams
+
+STARTS = {"four_bar": [1.0, 0.0, 1.5], "five_bar": [2.0, -1.0, 1.1, 1.0], "slider_crank": [0.7, -1.0, 1.0]}
+
+
+def simulate(mech, q0, T, engine, solver=None, effort=False, **more):
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=q0, name="plant", **more)
+    torque = bd.CONSTANT(np.zeros(len(mech.actuated)))
+    bd.connect(torque, plant.tau)
+    watch = ["plant"]
+    if effort:
+        block = bd.JOINTEFFORT(mech, name="effort")
+        bd.connect(plant[0:2], block[0:2])
+        bd.connect(torque, block.tau)
+        watch.append("effort")
+    return sim.run(bd, T=T, watch=watch, **({"solver": solver} if solver else {}))
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_both_engines_keep_loops_closed_and_energy(name):
+    mech = cs.library.get(name)
+    q0, _ = mech.project(STARTS[name])
+    runs = [simulate(mech, q0, 0.3, engine, effort=True) for engine in ("interpreted", "compiled")]
+    n = mech.n
+    for out in runs:
+        assert out.status == "finished", out.message
+        q, qd = out.x[:, :n], out.x[:, n:]
+        assert np.abs(mech.closure(q)).max() < 1e-8
+        assert np.abs(mech.closure_jacobian(q) @ qd[..., None]).max() < 1e-7
+        assert np.ptp(np.sum(mech.energy(q, qd), axis=0)) < 1e-4
+        found = mech.hybrid_dynamics(q, qd, np.zeros(q.shape))
+        np.testing.assert_allclose(out.signal("effort.qdd"), found.qdd, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(runs[1].x[-1], runs[0].x[-1], rtol=0, atol=1e-7)
+
+
+def test_the_compiled_engine_writes_the_loop_down():
+    """The plant is machine code as any other: it is not asked in Python from inside of the compiled function."""
+    sim = cs.Simulation(engine="compiled", graphics=False, progress=False)
+    bd = diagrams.load("four_bar").build(sim)
+    source = sim.source(bd)
+    assert "xd[5] = s" in source
+    assert "python" not in source.lower()
+
+
+def test_a_loop_that_is_open_at_the_start_is_refused_by_its_name():
+    mech = cs.library.four_bar()
+    for engine in ("interpreted", "compiled"):
+        with pytest.raises(cs.CstormError, match=r"loop pin: x: misses closure by .*mech\.project"):
+            simulate(mech, [1.0, 0.0, 1.5], 0.1, engine)
+        with pytest.raises(cs.CstormError, match=r"loop pin: .: is left at the rate"):
+            simulate(mech, mech.project([1.0, 0.0, 1.5])[0], 0.1, engine, qd0=[1.0, 5.0, 0.0])
+
+
+def test_without_a_start_it_begins_in_the_closed_posture_nearest_to_zeros():
+    mech = cs.library.four_bar()
+    plant = cs.Simulation(graphics=False, progress=False).blockdiagram().HYBRIDDYNAMICS(mech)
+    assert np.abs(mech.closure(plant.q0)).max() < 1e-11
+    np.testing.assert_allclose(plant.q0, mech.project(np.zeros(3))[0], atol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_loop_stays_closed_for_a_hundred_seconds():
+    mech = cs.library.four_bar()
+    out = simulate(mech, mech.project(STARTS["four_bar"])[0], 100.0, "compiled")
+    assert out.t[-1] == 100.0
+    assert np.abs(mech.closure(out.x[:, :3])).max() < 1e-8
+
+
+def test_the_ready_diagram_turns_at_the_speed_that_it_is_told():
+    sim = cs.Simulation(graphics=False, progress=False)
+    out = sim.run(diagrams.load("four_bar").build(sim, speed=4.0, gain=5.0), T=1.5, watch=["plant"])
+    assert abs(out.signal("plant.qd")[-1, 0] - 4.0) < 1.0
+    assert np.abs(cs.library.four_bar().closure(out.signal("plant.q"))).max() < 1e-8

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cstormpy.graph import identity
-from cstormpy.graph.identity import ABSENT, Entries, of_type
+from cstormpy.graph.identity import ABSENT, Entries, OfType
 
 
 @pytest.fixture(params=[True, False], ids=["by machine code", "in Python"])
@@ -24,7 +24,7 @@ def held():
 
 def entries_of(held):
     return [
-        (held, "gain", of_type(float)),
+        (held, "gain", OfType(float)),
         (held, "limit", held["limit"]),
         (held, ("a", 1), None),
         (held, 7, held[7]),

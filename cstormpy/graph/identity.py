@@ -16,7 +16,7 @@ import numpy as np
 from cstormpy.graph.calls import is_cpython
 from cstormpy.graph.kept import machine_for
 
-__all__ = ["ABSENT", "Entries", "of_type"]
+__all__ = ["ABSENT", "Entries", "OfType"]
 
 #: Stands for an entry that is not to be there.
 ABSENT = object()
@@ -67,7 +67,7 @@ no:
 """
 
 
-class of_type:
+class OfType:
     """Stands for any object of exactly this type."""
 
     def __init__(self, kind: type) -> None:
@@ -80,12 +80,12 @@ class Entries:
     Parameters
     ----------
     entries : sequence of (dict, key, object)
-        The object is to be the very same; `ABSENT` and `of_type` say something else.
+        The object is to be the very same; `ABSENT` and `OfType` say something else.
 
     Examples
     --------
     >>> held, limits = {"gain": 2.0, "limits": [1, 2]}, [1, 2]
-    >>> entries = Entries([(held, "gain", of_type(float)), (held, "limits", held["limits"]), (held, "step", ABSENT)])
+    >>> entries = Entries([(held, "gain", OfType(float)), (held, "limits", held["limits"]), (held, "step", ABSENT)])
     >>> held["gain"] = 3.0
     >>> entries.hold()
     True
@@ -111,9 +111,9 @@ class Entries:
         """Take other objects that are like those before for these; return whether there are no others."""
         for k, (held, key, wanted) in enumerate(self._entries):
             found = held.get(key, ABSENT)
-            if found is wanted or (isinstance(wanted, of_type) and type(found) is wanted.kind):
+            if found is wanted or (isinstance(wanted, OfType) and type(found) is wanted.kind):
                 continue
-            if found is ABSENT or wanted is ABSENT or isinstance(wanted, of_type) or not alike(found, wanted):
+            if found is ABSENT or wanted is ABSENT or isinstance(wanted, OfType) or not alike(found, wanted):
                 return False
             self._entries[k] = held, key, found
             self._table[k, 2:] = _wanted(found)
@@ -122,7 +122,7 @@ class Entries:
 
 def _wanted(what: Any) -> tuple[int, int]:
     """Return the address of what is to stand somewhere, and whether that is the type only."""
-    if isinstance(what, of_type):
+    if isinstance(what, OfType):
         return id(what.kind), 1
     return 0 if what is ABSENT else id(what), 0
 

@@ -18,7 +18,7 @@ ROOT = Path(cstormpy.__file__).resolve().parent.parent
 START = "fresh process with a warm cache, to the first result [s] (goal: 1.3 times bare numba)"
 COMPILE = "first compile of all kernels, once on a machine [s]"
 COMPILED = (
-    "from run() to the first sample of the shipped acrobot, in a fresh process [s] (goals: 15, and 0.3 from the cache)"
+    "from run() to the first sample of the shipped acrobot, in a fresh process [s] (goals: 3, and 0.05 from the cache)"
 )
 
 BARE = """

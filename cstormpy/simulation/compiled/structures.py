@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph.identity import ABSENT, Entries, of_type
+from cstormpy.graph.identity import ABSENT, Entries, OfType
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.twins import (
@@ -122,7 +122,7 @@ class Holders:
     def add(self, holder: Any, key: Any, value: Any) -> None:
         """Look at an entry of a list or mapping too, where a value stands now; a tuple keeps its own by itself.
 
-        The value may be `ABSENT`, or `of_type`.
+        The value may be `ABSENT`, or `OfType`.
         """
         if type(holder) is not tuple:
             self._found[id(holder), key] = holder, key, value
@@ -197,7 +197,7 @@ class _Glance:
         for name, what in group.own:
             value = held[name]
             if type(value) is float:
-                self._same.add(held, name, of_type(float))
+                self._same.add(held, name, OfType(float))
             elif _stays(value):
                 self._same.add(held, name, value)
             elif _holds_what_stays(value):

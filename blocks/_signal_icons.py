@@ -51,5 +51,7 @@ FORMULAS: dict[str, tuple[str, float]] = {
     "discretetf": (r"\frac{N(z)}{D(z)}", 74),
     "pidcontroller": (r"\mathrm{PID}", 74),
     "discretepid": (r"\mathrm{PID}(z)", 54),
+    "kalman": (r"\hat{x},\,P", 66),
+    "ekf": (r"\mathrm{EKF}", 70),
     "counter": (r"n\!+\!1", 74),
 }

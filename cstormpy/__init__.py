@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cstormpy import dynamics as dynamics
     from cstormpy import errors as errors
     from cstormpy import formulations as formulations
+    from cstormpy import identification as identification
     from cstormpy import lie as lie
     from cstormpy import measures as measures
     from cstormpy import mechanism as mechanism
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from cstormpy.errors import ShapeError as ShapeError
     from cstormpy.errors import SingularInertia as SingularInertia
     from cstormpy.errors import UnknownName as UnknownName
+    from cstormpy.identification import Identification as Identification
+    from cstormpy.identification import identify as identify
     from cstormpy.kernels.compiling import warmup as warmup
     from cstormpy.loading import load as load
     from cstormpy.mechanism import Composite as Composite
@@ -91,6 +94,7 @@ _HOMES = {
     "FileWriteError": "errors",
     "Fixed": "mechanism",
     "Free": "mechanism",
+    "Identification": "identification",
     "InvalidType": "errors",
     "InvalidValue": "errors",
     "Joint": "mechanism",
@@ -116,6 +120,7 @@ _HOMES = {
     "clamped_knots": "trajectory",
     "compare": "comparison",
     "cubic": "trajectory",
+    "identify": "identification",
     "library": "mechanism",
     "load": "loading",
     "minimum_jerk": "trajectory",
@@ -133,6 +138,7 @@ _SUBMODULES = (
     "dynamics",
     "errors",
     "formulations",
+    "identification",
     "lie",
     "measures",
     "mechanism",

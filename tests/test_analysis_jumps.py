@@ -168,10 +168,7 @@ class Switch(SourceBlock):
         simstate.declare_event(self, self.when)
 
     def output(self, t, u, x):
-        return [1.0 if t >= self.when else 0.0]
-
-    def emit(self, e, u, x):
-        return [e.each("1.0 if {0} >= {1} else 0.0", e.time, e.number(lambda: self.when))]
+        return [np.where(t >= self.when, 1.0, 0.0)]
 
 
 def test_a_number_of_ones_own_source_that_decides_when_it_jumps_is_noted(sim, caplog):

@@ -190,7 +190,7 @@ def with_a_branch(v):
 
 @pytest.mark.parametrize(
     ("func", "differenced"),
-    [(lambda v: np.array([v[1], -math.sin(v[0])]), ()), (with_a_branch, (("field", "function f0"),))],
+    [(lambda v: np.array([v[1], -math.sin(v[0])]), ()), (with_a_branch, (("field", "function with_a_branch"),))],
 )
 def test_a_function_of_the_user_is_exact_where_it_is_traced_else_differenced_and_named(sim, func, differenced):
     bd = sim.blockdiagram()

@@ -7,52 +7,14 @@ import math
 import numpy as np
 import pytest
 from bdsim.components import FunctionBlock
-from bdsim_examples import EXAMPLES, Bicycle, Quadrotor
+from bdsim_examples import EXAMPLES
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot, acrobot_elbow, branched_acrobot, pendulum, two_link_arm
-from cstormpy.simulation.compiled import CompiledRun, NotTranslated, emits, emits_rate
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled import CompiledRun, NotTranslated
+from cstormpy.simulation.compiled.fingerprints import fingerprint
 
-NAME = "bdsim_examples"
 EPS = np.finfo(float).eps
-
-
-@emits(f"{NAME}.Bicycle", f"{NAME}.Quadrotor")
-def _state(e, block, u, x):
-    return [x]
-
-
-@emits_rate(f"{NAME}.Bicycle")
-def _bicycle_rate(e, block, u, x):
-    L, vlim, slim = (e.number(value) for value in block.limits)
-    clip = f"{e.call('clipped')}({{0}}, -{{1}}, {{1}})"
-    v, gamma = e.let(e.each(clip, u[0], vlim)).ravel(), e.let(e.each(clip, u[1], slim)).ravel()
-    e.call("math")
-    return np.concatenate(
-        [
-            e.each("{0} * math.cos({1})", v, x[2]),
-            e.each("{0} * math.sin({1})", v, x[2]),
-            e.each("{0} * (math.tan({1}) / {2})", v, gamma, L),
-        ]
-    )
-
-
-@emits_rate(f"{NAME}.Quadrotor")
-def _quadrotor_rate(e, block, u, x):
-    mass, arm, inertia = (e.number(value) for value in block.constants)
-    left, right = u[0]
-    e.call("math")
-    lift = e.let(e.each("({0} + {1}) / {2}", left, right, mass))
-    return np.array(
-        [
-            *x[3:],
-            f"-{lift} * math.sin({x[2]})",
-            f"{lift} * math.cos({x[2]}) - {e.number(9.81)}",
-            f"{arm} * ({right} - {left}) / {inertia}",
-        ],
-        dtype=object,
-    )
 
 
 def simulation(engine="compiled"):
@@ -81,10 +43,10 @@ def assert_same_derivatives(run, times, spread=1.0):
     d.earliest, d.latest = -math.inf, math.inf
     for t in times:
         x = run.x + spread * rng.standard_normal(d.nstates)
-        rate = np.zeros(d.nstates)
         near_rate = d.derivative(t, x + 4.0 * EPS * (1.0 + np.abs(x)))
         near = {key: np.array(value) for key, value in signals_of(d)}
-        assert c.rate(t, x, rate) == 0
+        assert c.rate(t, x) == 0
+        rate = c.xd.copy()
         expected = d.derivative(t, x)
         scale = 1.0 + np.abs(expected).max()
         assert_close(rate, expected, near_rate, scale)
@@ -213,13 +175,13 @@ def test_other_numbers_need_no_other_code(runs):
     for gain in (1.0, 3.0):
         out = sim.run(loop(sim, gain), T=1)
         assert out.x[-1, 0] == pytest.approx(math.exp(-gain), rel=1e-5)
-    assert runs[0]._compiled.function is runs[1]._compiled.function
+    assert runs[0]._compiled.address == runs[1]._compiled.address
 
 
 def test_code_is_kept_on_disk(monkeypatch, tmp_path):
     """What one process has compiled, another reads: here the memory of this one is emptied."""
     from cstormpy.kernels import compiling
-    from cstormpy.simulation.compiled.slices import Compiled
+    from cstormpy.simulation.compiled.numba_functions import UserFunction
 
     saved = []
     save = compiling._Kept.save_overload
@@ -235,11 +197,11 @@ def test_code_is_kept_on_disk(monkeypatch, tmp_path):
 
     ends = []
     for _ in range(2):
-        monkeypatch.setattr(Compiled, "_functions", {})
+        monkeypatch.setattr(UserFunction, "_compiled", {})
         sim = simulation()
         ends.append(sim.run(wired(sim), T=1).x[-1, 0])
     assert ends[0] == ends[1] == pytest.approx(math.exp(-k), rel=1e-5)
-    assert len([name for name in saved if name.startswith("diagram.")]) == 1
+    assert len([name for name in saved if name.startswith("function.")]) == 1
 
 
 def test_functions_are_told_apart_by_what_they_hold():
@@ -268,22 +230,15 @@ class Odd(FunctionBlock):
         return [2.0 * u[0]]
 
 
-class Joined(Odd):
-    """A block of a user that says what it computes."""
-
-    def emit(self, e, u, x):
-        return [e.each("{0} * {1}", e.number(2.0), u[0])]
-
-
 class Wrong(Odd):
-    """A block whose emitter is not what it computes."""
+    """A block that computes something else with symbols than with numbers."""
 
-    def emit(self, e, u, x):
-        return [e.each("3.0 * {0}", u[0])]
+    def output(self, t, u, x):
+        return [(2.0 if isinstance(u[0], float) else 3.0) * u[0]]
 
 
-class Changed(Joined):
-    """A block whose class computes something else than the class with the emitter."""
+class Changed(Odd):
+    """A block whose class computes something else than the class that it derives from."""
 
     def output(self, t, u, x):
         return [5.0 * u[0]]
@@ -347,17 +302,11 @@ def test_all_reasons_are_given():
 
 
 @pytest.mark.parametrize(("kind", "factor"), [(Odd, 2.0), (Changed, 5.0)])
-def test_a_block_without_emitter_is_traced(kind, factor):
-    """Also one whose class computes something else than the class with the emitter that it derives from."""
+def test_a_block_of_ones_own_is_traced(kind, factor):
+    """Also one whose class computes something else than the class that it derives from."""
     sim = simulation()
     out = sim.run(behind_a_state(sim, lambda bd: kind(bd=bd)), T=1)
     assert out.x[-1, 0] == pytest.approx(0.5 * math.exp(factor), rel=1e-5)
-
-
-def test_a_block_joins_by_a_method():
-    sim = simulation()
-    out = sim.run(behind_a_state(sim, lambda bd: Joined(bd=bd)), T=1)
-    assert out.x[-1, 0] == pytest.approx(0.5 * math.exp(2.0), rel=1e-5)
 
 
 def test_falling_back_is_said(monkeypatch, caplog, capsys):
@@ -366,8 +315,3 @@ def test_falling_back_is_said(monkeypatch, caplog, capsys):
     out = sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(remember, persistent=True, name="odd one")), T=1)
     assert out.x[-1, 0] == pytest.approx(0.5 * math.exp(1.0), rel=1e-5)
     assert "odd one: keeps data between its calls" in capsys.readouterr().err + caplog.text
-
-
-@pytest.mark.parametrize("block", [Bicycle, Quadrotor])
-def test_emitters_of_the_examples_are_for_their_own_classes(block):
-    assert f"{block.__module__}" == NAME

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.simulation.compiled import automatic
-from cstormpy.simulation.compiled.slices import Compiled
+from cstormpy.simulation.compiled import Program, automatic
 
 pytestmark = pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="compiles")
 
@@ -55,7 +54,7 @@ def test_a_short_run_compiles_nothing(monkeypatch):
     sim = simulation("auto")
     bd = oscillator(sim)
     bd.connect(bd.blocknames["place"], bd.GAIN(3.0), bd.GAIN(4.0), bd.GAIN(5.0))  # of another wiring than any other
-    monkeypatch.setattr(Compiled, "_ready", lambda *a: pytest.fail("a function is made ready"))
+    monkeypatch.setattr(Program, "function", lambda self: pytest.fail("a function is made ready"))
     assert sim.run(bd, T=5.0).status == "finished"
 
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from bdsim.components import ContinuousBlock, FunctionBlock
+from bdsim.components import ContinuousBlock
 from spatialmath import SE3
-from test_compiled import behind_a_state, loop, simulation
+from test_compiled import behind_a_state, loop, remember, simulation
 
 import cstormpy as cs
 from cstormpy.control import Law
@@ -53,54 +53,6 @@ def test_a_function_that_numba_refuses_is_named_with_its_line(tmp_path, monkeypa
         sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(law_with_a_context, name="gains")), T=0.1)
 
 
-class Misspelt(FunctionBlock):
-    """A block of a user whose emitter gives what is no expression for a compiler."""
-
-    nin = nout = 1
-    text = "no_such_name({0})"
-
-    def output(self, t, u, x):
-        return [2.0 * u[0]]
-
-    def emit(self, e, u, x):
-        return [e.each(self.text, u[0])]
-
-
-class Broken(Misspelt):
-    """One whose expression does not even parse."""
-
-    text = "2.0 * * {0}"
-
-
-class Raising(Misspelt):
-    """One whose emitter fails."""
-
-    def emit(self, e, u, x):
-        return [u[1]]
-
-
-class Narrow(Misspelt):
-    """One whose emitter gives another width."""
-
-    def emit(self, e, u, x):
-        return [np.array([u[0], u[0]], dtype=object)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "says"),
-    [
-        (Misspelt, "mine: numba does not compile what its emitter gives.*no_such_name"),
-        (Broken, "mine: .*what its emitter gives"),
-        (Raising, "mine: its emitter failed: IndexError"),
-        (Narrow, r"mine: output 0 has the shape \(\), its emitter gives \(2,\)"),
-    ],
-)
-def test_a_wrong_emitter_is_named_with_its_block(kind, says):
-    sim = simulation()
-    with pytest.raises(NotTranslated, match=says):
-        sim.run(behind_a_state(sim, lambda bd: kind(bd=bd, name="mine")), T=0.1)
-
-
 class Mine(Law):
     """A law of a user."""
 
@@ -132,7 +84,7 @@ def test_what_is_in_the_list_says_why():
     turned = bd.POSE_INVERSE(name="turned")
     bd.connect(bd.CONSTANT(SE3()), turned)
     bd.connect(turned, bd.NULL())
-    with pytest.raises(NotTranslated, match=r"turned: there is no emitter for .*Pose_inverse: its signals are poses"):
+    with pytest.raises(NotTranslated, match=r"turned: .*Pose_inverse is not translated: its signals are poses"):
         sim.run(bd, T=0.1)
 
 
@@ -181,12 +133,6 @@ class Steep(ContinuousBlock):
 
     def deriv(self, t, u, x):
         return np.array([self.k * x[0] ** 3])
-
-    def emit(self, e, u, x):
-        return [x.reshape(())]
-
-    def emit_rate(self, e, u, x):
-        return e.each("{0} * {1} * {1} * {1}", e.number(lambda: self.k), x)
 
 
 @pytest.mark.parametrize("k", [1e60, 1e150])
@@ -264,6 +210,6 @@ def test_falling_back_is_said_once(monkeypatch, capsys, caplog):
     monkeypatch.setattr(CompiledRun, "strict", False)
     for _ in range(2):
         sim = simulation()
-        sim.run(behind_a_state(sim, lambda bd: Raising(bd=bd, name="said once")), T=0.1)
+        sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(remember, persistent=True, name="said once")), T=0.1)
     told = capsys.readouterr().err + caplog.text
-    assert told.count("said once: its emitter failed") == 1
+    assert told.count("said once: keeps data between its calls") == 1

@@ -19,7 +19,7 @@ from test_compiled import behind_a_state, simulation
 
 from cstormpy.errors import BlockError, NonFinite
 from cstormpy.simulation.compiled import NotTranslated
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.refusals import told
 
 FIXED = {"T": 1.0, "solver": "RK4", "dt": 0.1}
@@ -101,7 +101,7 @@ def module_with_a_gain(gain):
 
 READS = """
 import lately_gains, lately_tables.inner
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint
 def law(x):
     return lately_gains.law(x) + lately_tables.inner.table[0] * lately_gains.k
 print(*fingerprint([law]))

@@ -12,6 +12,7 @@ from bdsim.components import FunctionBlock
 from test_compiled import simulation
 
 import cstormpy as cs
+from cstormpy.graph import Node
 from cstormpy.simulation.compiled import NotTranslated
 
 
@@ -31,9 +32,6 @@ class Told(FunctionBlock):
         if self.asked >= self.after:
             self.then(self)
         return [-self.gain * u[0] * float(str(1.0 + 0.5 * math.cos(t)))]
-
-    def emit(self, e, u, x):
-        return e.by_python(self, u)
 
 
 def drawn(sim, *told, x0=1.0):
@@ -55,7 +53,8 @@ def test_a_block_that_computes_in_python_joins(x0):
         kinds.append(back.kinds)
     np.testing.assert_array_equal(runs[1].x, runs[0].x)
     np.testing.assert_array_equal(runs[1].signal("back"), runs[0].signal("back"))
-    assert kinds[1] <= kinds[0]
+    asked = {kind for kind in kinds[1] if not issubclass(kind[0], Node)}  # once with symbols, in vain
+    assert asked and asked <= kinds[0]
     np.testing.assert_allclose(runs[1].x[-1], np.array(x0) * math.exp(-2.0 - 0.5 * math.sin(2.0)), rtol=1e-6)
 
 
@@ -108,9 +107,6 @@ class Texts(Told):
     def output(self, t, u, x):
         return ["text"]
 
-    def emit(self, e, u, x):
-        return e.by_python(self, u)
-
 
 def test_what_is_no_number_is_not_translated():
     sim = simulation()
@@ -119,7 +115,7 @@ def test_what_is_no_number_is_not_translated():
     bd.connect(state, block := Texts(bd=bd, name="texts"), gain := bd.GAIN(-1.0))
     bd.connect(gain, state)
     bd.connect(block, bd.NULL())
-    with pytest.raises(NotTranslated, match=r"texts: takes or gives a signal that is no number"):
+    with pytest.raises(NotTranslated, match=r"texts: output 0 carries a str"):
         sim.run(bd, T=0.1)
 
 

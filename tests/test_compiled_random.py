@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plain_twins import use_plain_python
 from random_diagrams import KINDS, build
 from test_compiled import assert_same_derivatives, simulation
 
@@ -56,7 +55,7 @@ def assert_same_ticks(run):
     """Compare what the ticks of all clocks make of the sampled states, and what stands behind them, which is held."""
     d, c = run.diagram, run._compiled
     d.evaluate(run.t, run.x)
-    assert c.rate(run.t, run.x, np.zeros(d.nstates)) == 0
+    assert c.rate(run.t, run.x) == 0
     clocks = {clock: c.out[first : first + part.stop - part.start] for clock, part, first in run.program.clocks}
     for clock in d.bd.clocklist:
         if clock.blocklist:
@@ -65,21 +64,16 @@ def assert_same_ticks(run):
             np.testing.assert_allclose(clocks[clock], wanted, rtol=1e-12, atol=1e-12)
 
 
-@pytest.fixture
-def as_plain_python(monkeypatch):
-    use_plain_python(monkeypatch)
-
-
 @settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
 @given(steps=STEPS)
-def test_random_diagrams(as_plain_python, steps):
+def test_random_diagrams(steps):
     compare(steps, observer=lambda t, x: None)
 
 
 @pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=QUIET)
 @given(steps=STEPS)
-def test_more_random_diagrams(as_plain_python, steps):
+def test_more_random_diagrams(steps):
     compare(steps, observer=lambda t, x: None)
 
 

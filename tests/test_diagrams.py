@@ -255,6 +255,32 @@ def test_of_the_seven_joint_arms_laws_only_computed_torque_follows(sim):
     assert ends["pd with gravity"][1] < 0.01 and ends["pd"][1] > 0.1
 
 
+def test_a_body_turns_over_about_its_intermediate_axis_only(sim):
+    tight = {"rtol": 1e-10, "atol": 1e-12, "solver": "DOP853", "watch": ["spin", "energy"]}
+    build = diagrams.load("spinning_body").build
+    for axis, turns_over in ((0, False), (1, True), (2, False)):
+        spin = np.full(3, 1e-3)
+        spin[axis] = 3.0
+        out = sim.run(build(sim, spin=spin), T=12.0, **tight)
+        assert (out.signal("spin")[:, axis].min() < -2.9) == turns_over
+        np.testing.assert_allclose(out.signal("energy.total"), out.signal("energy.total")[0], rtol=1e-8)
+        assert len(out.events) >= 4  # re-centrings, which the spin does not show
+
+
+def test_the_spherical_pendulum_keeps_what_it_must(sim):
+    """Energy, the momentum about the vertical, and its spin about the rod, which no torque reaches."""
+    options = {"rtol": 1e-10, "atol": 1e-12, "solver": "DOP853", "watch": ["tip", "energy"]}
+    bd = diagrams.load("spherical_pendulum").build(sim)
+    out = sim.run(bd, T=10.0, **options)
+    mech = next(block for block in bd.blocklist if block.name == "plant").mech
+    q, qd = out.x[:, :3], out.x[:, 3:]
+    np.testing.assert_allclose(out.signal("energy.total"), out.signal("energy.total")[0], rtol=1e-8)
+    np.testing.assert_allclose(mech.momentum(q, qd)[:, 1], mech.momentum(q[0], qd[0])[1], rtol=1e-8)
+    spin = np.einsum("nij,nj->ni", mech.jacobian(q, "bob"), qd)[:, 1]
+    np.testing.assert_allclose(spin, spin[0], rtol=1e-8)
+    assert np.ptp(out.signal("tip.position")[:, 1]) > 0.05
+
+
 def test_the_sensitivity_of_the_swing_is_what_another_start_gives(sim):
     h, T, q0 = 1e-5, 1.0, np.array([0.3, 0.5])
     tight = {"rtol": 1e-10, "atol": 1e-12}
@@ -276,6 +302,8 @@ FILES = sorted(_bd_files.FILES)
 def test_every_diagram_that_json_can_hold_has_a_file():
     assert set(NAMES) - set(FILES) == {
         "seven_joint_arm",
+        "spherical_pendulum",
+        "spinning_body",
         "two_link_lifting",
         "two_link_swing",
         "two_link_time_optimal",

@@ -96,6 +96,14 @@ def test_seven_joint_arm(capsys, tmp_path):
     assert (tmp_path / "seven_joint_arm.png").stat().st_size > 10_000
 
 
+def test_identify(capsys, tmp_path):
+    found, (before, after) = example(12)["main"](samples=400)
+    assert before > 5.0 and after < 0.5
+    assert found.rank == len(found.base) == 50
+    assert "without effect on any torque: link1.m" in capsys.readouterr().out
+    assert (tmp_path / "identify.png").stat().st_size > 10_000
+
+
 def test_sensitivity():
     predicted, found = example(7)["main"](T=1.0)
     assert np.abs(predicted - found).max() < 0.02 * np.abs(found).max()

@@ -38,8 +38,19 @@ def regressor(
     arguments = (*samples.rows.values(), samples.base, out)
     tables = tables_of(mech, INVERSE)
     run_batch(entries.regressor_lanes, tables, arguments, samples.count, scratch_size(mech, False), threads)
+    _pull_back(mech, samples.rows["q"], out)
     refuse_overflow(samples, out)
     return samples.shaped(out)
+
+
+def _pull_back(mech: Mechanism, q: Array, out: Array) -> None:
+    """Turn the rows of each ball joint from moments about its link's axes into those of its rotation vector."""
+    for link in mech.links:
+        if any(link.joint.balls):
+            at = mech.coordinates(link.joint_name)
+            rows = slice(at.stop - 3, at.stop)
+            turn = link.joint.subspace(q[:, at])[:, :3, -3:]
+            out[:, rows] = np.swapaxes(turn, -1, -2) @ out[:, rows]
 
 
 def inertial_numbers(mech: Mechanism) -> Array:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.dynamics import kernel_calls
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph, Node, require_zero
 from cstormpy.graph.arrays import symbols
@@ -68,12 +69,13 @@ class TooLarge(InvalidValue):
     """A mechanism has so many joints that writing down what it computes would take seconds."""
 
     @classmethod
-    def refuse(cls, tables: Tables, sensitivities: bool = False) -> None:
-        """Raise it for a mechanism that has more joints than a straight line of one sample pays for."""
+    def of(cls, tables: Tables, sensitivities: bool = False) -> TooLarge | None:
+        """Return it for a mechanism that has more joints than a straight line of one sample pays for."""
         joints, most = int(tables.N[at.N_COUNT]), LARGEST["one", sensitivities]
-        if joints > most and not _any_size.get():
-            what = "its sensitivities are" if sensitivities else "it is"
-            raise cls(f"mechanism: has {joints} joints, and {what} written down for at most {most}")
+        if joints <= most or _any_size.get():
+            return None
+        what = "its sensitivities are" if sensitivities else "it is"
+        return cls(f"mechanism: has {joints} joints, and {what} written down for at most {most}")
 
 
 @dataclass(frozen=True)
@@ -194,13 +196,19 @@ def hybrid_values(
 def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs: tuple[Any, ...]) -> None:
     """Fill outputs with what one sample of symbols gives; so may the numbers of the mechanism be.
 
-    Where the kernels would report a failure, what is written down does, see `graph.require_zero`.
+    Where the kernels would report a failure, what is written down does, see `graph.require_zero`. Of a large mechanism
+    the kernels with loops are called, see `kernel_calls`.
 
     Raises
     ------
     TooLarge
+        Where they cannot be called.
     """
-    TooLarge.refuse(tables, question.sensitivities)
+    refused = TooLarge.of(tables, question.sensitivities)
+    if refused is not None:
+        if not kernel_calls.answer(tables, question, samples, outputs):
+            raise refused
+        return
     given = {name: row[0] for name, row in zip(("q", "qd", "u"), samples.rows.values(), strict=True)}
     if len(samples.wrench):
         given["wrench"] = samples.wrench[0]
@@ -213,13 +221,18 @@ def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs
 
 
 def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> None:
-    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python.
+    """Run a kernel of rows, whose arrays hold one row of symbols, as plain Python; of a large mechanism call it.
 
     Raises
     ------
     TooLarge
+        Where it cannot be called.
     """
-    TooLarge.refuse(tables)
+    refused = TooLarge.of(tables)
+    if refused is not None:
+        if not kernel_calls.run(entry.name, tables, arguments):
+            raise refused
+        return
     entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
 
 

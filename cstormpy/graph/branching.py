@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cstormpy.graph.emission import Emitter
-from cstormpy.graph.nodes import INPUT, TABLE, Node
+from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node
 from cstormpy.graph.primitives import SELECT
 
 __all__ = ["emit_nodes", "literals"]
@@ -65,7 +65,7 @@ def literals(nodes: Sequence[Node], wanted: Iterable[Any]) -> dict[int, Literals
             found[a.index] = found[a.index] & here if a.index in found else here
     saved: dict[int, int] = {}
     for node in nodes:
-        if node.primitive is TABLE:
+        if node.primitive in (TABLE, CONSTANTS):
             found[node.index] = _NONE
         for condition, _ in found[node.index]:
             saved[condition] = saved.get(condition, 0) + _cost(node)

@@ -20,7 +20,7 @@ from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.routine import Routine
 
-__all__ = ["UNFIT", "batch_caller", "batch_text", "call_text", "caller"]
+__all__ = ["UNFIT", "batch_caller", "batch_text", "call_text", "caller", "is_cpython"]
 
 #: What a call returns where an argument is not an array of float64, of the right size, contiguous and writable.
 UNFIT = -2
@@ -32,6 +32,11 @@ _READABLE, _WRITABLE = 0x101, 0x501
 _METH_FASTCALL = 0x80
 
 _CPYTHON = sys.implementation.name == "cpython" and object.__basicsize__ == 16
+
+
+def is_cpython() -> bool:
+    """Tell whether objects are laid out as CPython with its interpreter lock lays them out."""
+    return _CPYTHON
 
 
 class _Arguments:
@@ -183,7 +188,8 @@ def _built_in(machine: Machine, name: str, shared: Sequence[NDArray[np.float64]]
     function: Callable[..., int] = made(ctypes.addressof(method), known, None)
     # a built-in function has no place for what it needs but its own object, which Python may call as long as it likes
     _kept_alive[id(known)] = machine, method, tuple(shared)
-    weakref.finalize(known, _kept_alive.pop, id(known), None)
+    # not at the end of the process, where the function may live longer and still look at its record
+    weakref.finalize(known, _kept_alive.pop, id(known), None).atexit = False
     return function
 
 

@@ -6,6 +6,7 @@ multiply-add is allowed (``contract``) and nothing else, so that NaN and the ord
 
 from __future__ import annotations
 
+import hashlib
 import math
 import struct
 from collections.abc import Iterable, Iterator
@@ -190,6 +191,13 @@ class Emitter:
             found = self.new(f"call double @searched(ptr {table}, double {count}, double {given})")
             result = self.new(f"insertelement {self.number} {result}, double {found}, i32 {k}")
         return result
+
+    def constant_table(self, values: Iterable[float]) -> str:
+        """Return where numbers that are known stand one behind the other."""
+        items = [f"double {hexadecimal(float(x))}" for x in values]
+        name = f"@table_{hashlib.sha256(', '.join(items).encode()).hexdigest()[:16]}"
+        self.declared.add(f"{name} = private constant [{len(items)} x double] [{', '.join(items)}], align 8")
+        return name
 
     # Memory --------------------------------------------------------------------------------------------
 

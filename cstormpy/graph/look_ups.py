@@ -11,11 +11,10 @@ taken. Curves are made of these: an interval, the numbers that belong to it, and
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from cstormpy.graph.emission import Emitter, hexadecimal
+from cstormpy.graph.emission import Emitter
 from cstormpy.graph.nodes import INPUT, Node
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, Primitive, Symbol, apply
 
@@ -110,10 +109,7 @@ def _memory(e: Emitter, table: Sequence[str]) -> str | None:
             return e.address(f"%{name}", first)
     if any(isinstance(a, Symbol) for a in entries):
         return None
-    items = ", ".join(f"double {hexadecimal(float(a))}" for a in entries)
-    digest = hashlib.sha256(items.encode()).hexdigest()[:16]
-    e.declared.add(f"@table_{digest} = private constant [{len(entries)} x double] [{items}], align 8")
-    return f"@table_{digest}"
+    return e.constant_table(entries)
 
 
 def _whole(e: Emitter, place: str, size: int) -> str:

@@ -41,7 +41,13 @@ def _library_functions() -> list[tuple[str, int]]:
         function = getattr(library, name, None)
         if function is not None and name not in ("abs", "div"):
             found.append((name, ctypes.cast(function, ctypes.c_void_p).value or 0))
-    for name in ("PyLong_FromLongLong", "PyLong_AsLongLong", "PyEval_SaveThread", "PyEval_RestoreThread"):
+    for name in (
+        "PyDict_GetItem",
+        "PyLong_FromLongLong",
+        "PyLong_AsLongLong",
+        "PyEval_SaveThread",
+        "PyEval_RestoreThread",
+    ):
         found.append((name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0))
     return found
 

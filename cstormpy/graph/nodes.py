@@ -25,13 +25,16 @@ class Graph:
     nodes : list of Node
     required : list of Node
         Numbers that are 0 where all goes well, see `require_zero`.
+    linkage : Linkage or None
+        How functions are called from it, see `external`; None where they cannot be.
     """
 
-    __slots__ = ("_conditions", "_known", "nodes", "required")
+    __slots__ = ("_conditions", "_known", "linkage", "nodes", "required")
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.required: list[Node] = []
+        self.linkage: Any = None
         self._conditions: list[Any] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 
@@ -94,6 +97,10 @@ class Graph:
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
 #: A run of these, (name, first, count): an emitter knows where it stands. `tables` says more.
 TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+#: A table of numbers that are known.
+CONSTANTS = Primitive(
+    "constants", 0, lambda: float("nan"), "constants", lambda e: e.constant_table(e.node.data), lambda r: ()
+)
 
 
 def _look_up(table: Any, index: float, last: float) -> float:

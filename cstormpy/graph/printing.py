@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from cstormpy.graph.nodes import INPUT, Node, alive
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.routine import Routine
 
 __all__ = ["equations"]
@@ -25,7 +25,7 @@ def equations(name: str, routine: Routine, arguments: Sequence[str]) -> str:
     lines, written = [f"def {name}({', '.join(arguments)}):"], dict[int, tuple[str, int]]()
     for node in nodes:
         text, binding = _expression(node, written, routine.scalars)
-        if node.primitive is not INPUT and (uses[node.index] > 1 or len(text) > _LONG):
+        if node.primitive not in (INPUT, TABLE) and (uses[node.index] > 1 or len(text) > _LONG):
             variable = f"s{len(lines)}"
             lines.append(f"    {variable} = {text}")
             text, binding = variable, 3
@@ -40,6 +40,9 @@ def _expression(node: Node, written: dict[int, tuple[str, int]], scalars: Sequen
     if node.primitive is INPUT:
         array, place, *_ = node.data
         return (array if array in scalars else f"{array}[{place}]"), 3
+    if node.primitive is TABLE:
+        array, first, count = node.data
+        return f"{array}[{first}:{first + count}]", 3
     binding = _BINDING.get(node.primitive.name, 0 if node.primitive.truth else 3)
     args: tuple[Any, ...] = node.args
     if node.primitive.name == "mul" and not isinstance(args[1], Node):

@@ -42,8 +42,8 @@ from cstormpy.reporting import notice_once
 
 __all__ = [
     "Entry",
+    "address_in_c",
     "address_of",
-    "address_of_c",
     "caller_at",
     "can_keep",
     "compiled_entry",
@@ -108,10 +108,10 @@ def _among_compiled(function):
 
 
 def caller_at(signature):
-    """Return ``call(address, *arguments)``, which calls the function that stands where `address_of` says.
+    """Return ``call(address, *arguments)``, which calls the function of C that stands where `address_of` says.
 
-    A function that is handed to a kernel as itself costs 60 us a call, whatever the kernel does with it. Machine code
-    of a graph takes numbers and the places of arrays, as a function of C does; see `address_of_c`.
+    It takes numbers and, of arrays, where their data stand. A function that is handed to a kernel as itself would cost
+    60 us a call, whatever the kernel does with it.
     """
     if numba.config.DISABLE_JIT:
         return lambda function, *arguments: function(*arguments)
@@ -121,22 +121,9 @@ def caller_at(signature):
     def call(typing_context, address, *given):
         def generate(context, builder, signature, values):
             address, values = values[0], cgutils.unpack_tuple(builder, values[1])
-            found = cgutils.alloca_once(builder, context.get_value_type(result))
-            one = address.type(1)
-            plain = builder.icmp_unsigned("==", builder.and_(address, one), one)
-            with builder.if_else(plain) as (of_graph, of_numba):
-                with of_graph:
-                    given = [_as_in_c(context, builder, a, v) for a, v in zip(arguments, values, strict=True)]
-                    kind = ir.FunctionType(context.get_value_type(result), [v.type for v in given]).as_pointer()
-                    builder.store(builder.call(builder.inttoptr(builder.sub(address, one), kind), given), found)
-                with of_numba:
-                    kind = context.call_conv.get_function_type(result, arguments).as_pointer()
-                    function = builder.inttoptr(address, kind)
-                    status, value = context.call_conv.call_function(builder, function, result, arguments, values)
-                    with cgutils.if_unlikely(builder, status.is_error):
-                        context.call_conv.return_status_propagate(builder, status)
-                    builder.store(value, found)
-            return builder.load(found)
+            given = [_as_in_c(context, builder, a, v) for a, v in zip(arguments, values, strict=True)]
+            kind = ir.FunctionType(context.get_value_type(result), [v.type for v in given]).as_pointer()
+            return builder.call(builder.inttoptr(address, kind), given)
 
         return result(types.intp, types.Tuple(arguments)), generate
 
@@ -148,32 +135,43 @@ def _as_in_c(context, builder, kind, value):
     return context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
 
 
-def address_of_c(function):
-    """Return the `address` of a function of C as `caller_at` knows it: odd, for code begins at even ones."""
-    return function if numba.config.DISABLE_JIT else function.address + 1
+def address_of(function):
+    """Return where a function of C begins, as `caller_at` wants it: an integer, which its `address` is."""
+    return function if numba.config.DISABLE_JIT else function.address
 
 
-def address_of(dispatcher, signature):
-    """Return where the code of a compiled function stands: an integer, which holds as long as the function lives."""
-    if numba.config.DISABLE_JIT:
-        return dispatcher
+def address_in_c(dispatcher, signature):
+    """Return where the form of a compiled function begins that C calls; it holds as long as the function lives.
+
+    `signature` has numbers and pointers only.
+    """
     arguments, result = sigutils.normalize_signature(signature)
     found = dispatcher.get_compile_result(result(*arguments))
-    return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
+    return found.library.get_pointer_to_function(found.fndesc.llvm_cfunc_wrapper_name)
 
 
 def compiled_entry(made):
-    """Return the compiled function of an entry, read from disk if it is there."""
+    """Return the compiled function of an entry, read from disk if it is there; of one of C that is its address."""
     if numba.config.DISABLE_JIT:
-        return _strict(made.function, made.signature)
+        return _callback(made) if made.of_c else _strict(made.function, made.signature)
     import_module("cstormpy.kernels.lanes_compiled")
     options = {**(_EXACT if made.exact else _OPTIONS), "nogil": made.nogil}
-    dispatcher = numba.njit(**options, _nrt=False)(_among_compiled(made.function))
+    # numba makes arrays of pointers only where it counts references
+    dispatcher = numba.njit(**options, _nrt=made.of_c)(_among_compiled(made.function))
     with _Kept(made.kept_as) as kept:
         dispatcher._cache = kept
         dispatcher.compile(made.signature)
     dispatcher.disable_compile()
-    return dispatcher
+    return (dispatcher, address_in_c(dispatcher, made.signature)) if made.of_c else dispatcher
+
+
+def _callback(made):
+    """Return a function of C that calls the function of an entry as it is, and where that begins."""
+    arguments, _ = sigutils.normalize_signature(made.signature)
+    kinds = {types.float64: ctypes.c_double, types.int64: ctypes.c_int64}
+    pointers = [ctypes.POINTER(kinds[kind.dtype]) for kind in arguments]
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, *pointers)(made.function)
+    return callback, ctypes.cast(callback, ctypes.c_void_p).value
 
 
 def _strict(function, signature):

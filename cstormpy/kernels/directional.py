@@ -6,7 +6,7 @@ place of the matrices, and one more run of the hybrid recursion with the articul
 
 from __future__ import annotations
 
-from cstormpy.kernels.charts import pull_back_gradient, pull_back_response, push_direction, push_gradient
+from cstormpy.kernels.chart_derivatives import pull_back_gradient, pull_back_response, push_direction, push_gradient
 from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.hybrid import along, node
 from cstormpy.kernels.lanes import load, store

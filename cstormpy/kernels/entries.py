@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Entry", "all_entries", "entry"]
+__all__ = ["Entry", "EntryOfC", "all_entries", "entry", "entry_of_c"]
 
 _entries: list[Entry] = []
 
@@ -22,6 +22,17 @@ def entry(signature: str, *, nogil: bool = False, exact: bool = False) -> Callab
 
     def decorate(function: Callable[..., Any]) -> Entry:
         made = Entry(function, signature, nogil, exact)
+        _entries.append(made)
+        return made
+
+    return decorate
+
+
+def entry_of_c(signature: str) -> Callable[[Callable[..., Any]], EntryOfC]:
+    """Make a function that machine code calls by its `address`: it takes pointers."""
+
+    def decorate(function: Callable[..., Any]) -> EntryOfC:
+        made = EntryOfC(function, signature, nogil=True, exact=False)
         _entries.append(made)
         return made
 
@@ -44,7 +55,11 @@ class Entry:
         What is compiled, as plain Python.
     signature : str
     nogil, exact : bool
+    of_c : bool
+        Whether machine code calls it, as a function of C.
     """
+
+    of_c = False
 
     def __init__(self, function: Callable[..., Any], signature: str, nogil: bool, exact: bool) -> None:
         self.name = function.__name__
@@ -62,3 +77,21 @@ class Entry:
                 if self._ready is None:
                     self._ready = compiled_entry(self)
         return self._ready
+
+
+class EntryOfC(Entry):
+    """A kernel that machine code calls as a function of C; `load` returns it with its address."""
+
+    of_c = True
+
+    def is_ready(self) -> bool:
+        """Tell whether it runs without being compiled: it is here, or on disk."""
+        if self._ready is not None:
+            return True
+        from cstormpy.kernels.compiling import is_kept
+
+        return bool(is_kept(self.kept_as))
+
+    def address(self) -> int:
+        """Return where it begins, ready to run."""
+        return int(self.load()[1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cstormpy.kernels.charts import enter_charts, pull_back_screws
+from cstormpy.kernels.chart_derivatives import pull_back_screws
+from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base
@@ -65,48 +66,58 @@ def put(out, first, last, a, b, value):
         out[first + s, a, b] = lane(value, s)
 
 
+@step
+def put_poses(T, N, W, out, first, last, like):
+    """Write the poses of all links, of the samples that stand in W."""
+    place_all(T, N, W, like)
+    for link in range(N[N_LINKS]):
+        axes, origin = pose_of_link(T, N, W, link, like)
+        for r in range(3):
+            for c in range(3):
+                put(out, first, last, link, 4 * r + c, axes[c][r])
+            put(out, first, last, link, 4 * r + 3, origin[r])
+            put(out, first, last, link, 12 + r, like)
+        put(out, first, last, link, 15, like + 1.0)
+
+
+@step
+def put_jacobian(T, N, W, link, out, rate, first, last, like):
+    """Add the body Jacobian of a link and its rate, of the samples that stand in W."""
+    end = carrier(N, link)
+    place_all(T, N, W, like)
+    closed_forms(T, N, W, UNLOADED, like)
+    if N[N_BALLS]:
+        pull_back_screws(N, W, forms_place(N), like)
+    axes, origin = pose_of_link(T, N, W, link, like)
+    j = end
+    while j > 0:
+        k, _ = node(j)
+        column = N[k + N_COORDINATE]
+        w, v, dw, dv = jacobian_column(N, W, j, end, axes, origin, like)
+        for r in range(3):
+            put(out, first, last, r, column, w[r])
+            put(out, first, last, 3 + r, column, v[r])
+            put(rate, first, last, r, column, dw[r])
+            put(rate, first, last, 3 + r, column, dv[r])
+        j = N[k + N_PARENT]
+
+
 @entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_CUBE}, i8, i8)", nogil=True)
 def pose_lanes(T, N, W, q, out, start, stop):
     """Fill out (samples, links, 16) with the poses of all links in the base's frame, row by row."""
     like = zero_lanes()
     for first in range(start, stop, width(like)):
-        last = stop - 1
-        bring_still(T, N, W, q, q, first, last, like)
-        place_all(T, N, W, like)
-        for link in range(N[N_LINKS]):
-            axes, origin = pose_of_link(T, N, W, link, like)
-            for r in range(3):
-                for c in range(3):
-                    put(out, first, last, link, 4 * r + c, axes[c][r])
-                put(out, first, last, link, 4 * r + 3, origin[r])
-                put(out, first, last, link, 12 + r, like)
-            put(out, first, last, link, 15, like + 1.0)
+        bring_still(T, N, W, q, q, first, stop - 1, like)
+        put_poses(T, N, W, out, first, stop - 1, like)
 
 
 @entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, i8, {_CUBE}, {_CUBE}, i8, i8)", nogil=True)
 def jacobian_lanes(T, N, W, q, qd, link, out, rate, start, stop):
     """Add the body Jacobian of a link and its rate to out and rate (samples, 6, n), which come as zeros."""
     like = zero_lanes()
-    end = carrier(N, link)
     for first in range(start, stop, width(like)):
-        last = stop - 1
-        bring_still(T, N, W, q, qd, first, last, like)
-        place_all(T, N, W, like)
-        closed_forms(T, N, W, UNLOADED, like)
-        if N[N_BALLS]:
-            pull_back_screws(N, W, forms_place(N), like)
-        axes, origin = pose_of_link(T, N, W, link, like)
-        j = end
-        while j > 0:
-            k, _ = node(j)
-            column = N[k + N_COORDINATE]
-            w, v, dw, dv = jacobian_column(N, W, j, end, axes, origin, like)
-            for r in range(3):
-                put(out, first, last, r, column, w[r])
-                put(out, first, last, 3 + r, column, v[r])
-                put(rate, first, last, r, column, dw[r])
-                put(rate, first, last, 3 + r, column, dv[r])
-            j = N[k + N_PARENT]
+        bring_still(T, N, W, q, qd, first, stop - 1, like)
+        put_jacobian(T, N, W, link, out, rate, first, stop - 1, like)
 
 
 @step

@@ -1,17 +1,13 @@
-"""How mechanisms move, as a compiled diagram asks it: one sample, its numbers side by side in one array.
-
-Compiled once, and linked to the function of each diagram; what else a diagram asks stands in `entries_questions`.
-"""
+"""Energies of a mechanism, as laws ask for them at every evaluation: one sample, its numbers side by side."""
 
 from __future__ import annotations
 
-from cstormpy.kernels.charts import answer_at, enter_charts, given_at
+from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.entries import entry
-from cstormpy.kernels.hybrid import hybrid, node, place, place_base
+from cstormpy.kernels.hybrid import node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
-    N_ACTIVE,
     N_COORDINATE,
     N_COUNT,
     N_PARENT,
@@ -28,61 +24,11 @@ from cstormpy.kernels.layout import (
     T_PITCH,
     T_REST,
     T_STIFFNESS,
-    UNLOADED,
     Q,
-    U,
 )
-from cstormpy.kernels.samples import bring_loads_one
-from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, load3, rotate, rotated_inertia, store3, symmetric_times
 
 _TABLES = "f8[::1], i8[::1], f8[::1]"
-
-
-@step
-def bring(T, N, W, g):
-    """Bring in q, q̇ and u of all joints, the base at rest."""
-    n = N[N_COUNT]
-    for i in range(1, n + 1):
-        k, _ = node(i)
-        j, row = N[k + N_COORDINATE], i * ROW
-        W[row + Q], W[row + QD], W[row + U] = g[j], g[n + j], g[2 * n + j]
-    rest = (0.0, 0.0, 0.0)
-    place_base(T, W, rest, rest, rest, 0.0)
-
-
-@step
-def take(N, W, g):
-    """Write the accelerations and the torques of all joints behind q, q̇ and u."""
-    n = N[N_COUNT]
-    for i in range(1, n + 1):
-        k, _ = node(i)
-        j, given, found = N[k + N_COORDINATE], W[given_at(N, i)], W[answer_at(N, i)]
-        active = N[k + N_ACTIVE] != 0
-        g[3 * n + j] = given if active else found
-        g[4 * n + j] = found if active else given
-
-
-@entry(f"i8({_TABLES}, f8[::1])", nogil=True)
-def motion(T, N, W, g):
-    """Fill accelerations and torques of all joints, the base at rest; return the status of the hybrid dynamics.
-
-    g holds q, q̇, u, then q̈, τ, each of n numbers.
-    """
-    bring(T, N, W, g)
-    status = hybrid(T, N, W, UNLOADED, False, 0.0)
-    take(N, W, g)
-    return status
-
-
-@entry(f"i8({_TABLES}, f8[::1], f8[::1])", nogil=True)
-def loaded_motion(T, N, W, g, wrench):
-    """Do the same with loads on the links, a row as `samples.bring_loads` takes."""
-    bring(T, N, W, g)
-    loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
-    status = hybrid(T, N, W, loaded, False, 0.0)
-    take(N, W, g)
-    return status
 
 
 @entry(f"UniTuple(f8, 2)({_TABLES}, f8[::1])", nogil=True)

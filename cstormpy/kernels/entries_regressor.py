@@ -15,13 +15,15 @@ and a joint on the way to it, whose twist (s, l) stands at the link's origin in 
 
 from __future__ import annotations
 
+from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.entries import entry
-from cstormpy.kernels.hybrid import move, node, place
+from cstormpy.kernels.hybrid import move, place
 from cstormpy.kernels.kinematics import carrier
 from cstormpy.kernels.lanes import lane, load, width, zero_lanes
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
+    N_BALLS,
     N_COORDINATE,
     N_COUNT,
     N_LINKS,
@@ -37,6 +39,7 @@ from cstormpy.kernels.layout import (
     D,
     R,
 )
+from cstormpy.kernels.nodes import node
 from cstormpy.kernels.samples import bring_base, bring_in
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, column_times, cross, dot, load3, load_columns, rotate, scale
@@ -124,13 +127,18 @@ _MATRIX = "f8[:,::1]"
 
 @entry(f"void(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[:,:,::1], i8, i8)", nogil=True)
 def regressor_lanes(T, N, W, q, qd, qdd, base, out, start, stop):
-    """Fill out (samples, n, 10 links); N has all joints active."""
+    """Fill out (samples, n, 10 links); N has all joints active.
+
+    The rows of a ball joint are those of its moments about the axes of its link.
+    """
     like = zero_lanes()
     for first in range(start, stop, width(like)):
         last = stop - 1
         clear_rows(N, out, first, last, like)
         bring_in(N, W, q, qd, qdd, first, last, like)
         bring_base(T, W, base, first, last, like)
+        if N[N_BALLS]:
+            enter_charts(N, W, like)
         for i in range(1, N[N_COUNT] + 1):
             axes, d = place(T, N, W, i, like)
             move(T, N, W, i, axes[2], d, like)

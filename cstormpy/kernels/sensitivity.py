@@ -11,7 +11,7 @@ the rows of X, one for each node, its columns in the order of q:
 
 from __future__ import annotations
 
-from cstormpy.kernels.charts import pull_back_columns
+from cstormpy.kernels.chart_derivatives import pull_back_columns
 from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.factorisation import (
     column_count,

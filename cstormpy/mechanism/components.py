@@ -190,9 +190,9 @@ def _of_joint(
         parts = []
         for index in np.ndindex(shape):
             moves = tuple(
-                Move(position + k + after, sign * twist)
-                for k, twist in joint.turned(field, index)
-                for after, sign in ((0, 1.0), (1, -1.0))
+                Move(position + place, sign * twist)
+                for first, last, twist in joint.turned(field, index)
+                for place, sign in ((first, 1.0), (last, -1.0))
             )
             parts.append(Shift(f"{name}.{field}[{','.join(map(str, index))}]", link, moves))
         yield f"{name}.{field}", tuple(parts)

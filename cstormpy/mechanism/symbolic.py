@@ -7,7 +7,7 @@ too. The structure is that of the mechanism it is made of, and so are the number
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn, cast
 
@@ -21,7 +21,10 @@ from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.tables import Tables, folded, tables_of
 
-__all__ = ["SymbolicMechanism"]
+__all__ = ["GRAVITY", "SymbolicMechanism"]
+
+#: Where gravity stands in T.
+GRAVITY = range(layout.T_GRAVITY, layout.T_GRAVITY + 3)
 
 
 class SymbolicMechanism(Mechanism):
@@ -35,6 +38,8 @@ class SymbolicMechanism(Mechanism):
         Gives the symbol of an ordinary number (never 0, 1 or -1) of its tables: "T" or "base_inertia", and the place.
     links : function without arguments
         Gives its links, of symbols.
+    unfolded : collection of int
+        Places of T that are symbols whatever stands there.
     """
 
     symbolic = True
@@ -42,12 +47,19 @@ class SymbolicMechanism(Mechanism):
     _tables: Tables
     _make_links: Callable[[], tuple[Link, ...]]
 
-    def __init__(self, of: Mechanism, number: Callable[[str, int], Any], links: Callable[[], tuple[Link, ...]]) -> None:
+    def __init__(
+        self,
+        of: Mechanism,
+        number: Callable[[str, int], Any],
+        links: Callable[[], tuple[Link, ...]],
+        unfolded: Collection[int] = (),
+    ) -> None:
         tables = tables_of(of.tree)
         made = {}
         for name in ("T", "base_inertia"):
             array = folded(getattr(tables, name))
-            values = [number(name, k) if np.isnan(x) else float(x) for k, x in enumerate(array.ravel())]
+            known = unfolded if name == "T" else ()
+            values = [number(name, k) if np.isnan(x) or k in known else float(x) for k, x in enumerate(array.ravel())]
             made[name] = symbols(values).reshape(array.shape)
         self._become(of, replace(tables, **made), links)
 

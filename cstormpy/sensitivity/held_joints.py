@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.mechanism.joints import Composite, Prismatic, Revolute
+from cstormpy.mechanism.joints import Composite, OneDofJoint, Prismatic, Revolute
+from cstormpy.mechanism.links import Link
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -19,6 +20,33 @@ __all__ = ["Held", "HeldSensitivity"]
 
 #: What moves a frame by the entries of a twist (ω, v), as far as these are small.
 _TWIST = (*(Revolute(e) for e in np.eye(3)), *(Prismatic(e) for e in np.eye(3)))
+
+
+def _within(link: Link, held: set[int]) -> Link:
+    """Return a link that can move before some of its joint's freedoms."""
+    joints: list[OneDofJoint] = []
+    for k in range(link.joint.dof + 1):
+        joints += _TWIST if k in held else ()
+        joints += link.joint.freedoms[k : k + 1]
+    return link.replace(joint=Composite(joints, name=link.joint_name))
+
+
+def _held_name(link: Link, position: int) -> str:
+    return f"{link.name} held {position}"
+
+
+def _around(link: Link, held: set[int]) -> tuple[Link, list[Link]]:
+    """Return a link that can move before its ball joint or behind it, and the links between its parent and it."""
+    first, last = _held_name(link, 0), _held_name(link, link.joint.dof)
+    ball = link.joint.replace(name=link.joint_name)
+    between: list[Link] = []
+    if 0 in held:
+        between.append(Link(first, link.parent, Composite(_TWIST), link.pose))
+        link = link.replace(parent=first, pose=np.eye(4))
+    if last != first and link.joint.dof in held:
+        between.append(Link(f"{last} ball", link.parent, ball, link.pose))
+        link = link.replace(parent=f"{last} ball", pose=np.eye(4), joint=Composite(_TWIST, name=last))
+    return link, between
 
 
 @dataclass(frozen=True)
@@ -57,21 +85,33 @@ class Held:
     def _made(cls, mech: Mechanism, places: set[tuple[int, int]]) -> Held:
         from cstormpy.mechanism.mechanism import Mechanism
 
-        links, own, at, count = [], [], {}, 0
+        links, more = list(mech.links), []
+        for i in sorted({link for link, _ in places}):
+            held = {position for link, position in places if link == i}
+            if any(mech.links[i].joint.balls):
+                links[i], between = _around(mech.links[i], held)
+                more += between
+            else:
+                links[i] = _within(mech.links[i], held)
+        made = Mechanism([*links, *more], gravity=mech.gravity)
+        own: list[int] = []
+        at: dict[tuple[int, int], slice] = {}
         for i, link in enumerate(mech.links):
-            joints: list[Any] = []
-            freedoms = link.joint.freedoms
-            for k in range(len(freedoms) + 1):
-                if (i, k) in places:
-                    at[i, k] = slice(count + len(joints), count + len(joints) + len(_TWIST))
-                    joints += _TWIST
-                if k < len(freedoms):
-                    own.append(count + len(joints))
-                    joints.append(freedoms[k])
-            count += len(joints)
-            changed = len(joints) > len(freedoms)
-            links.append(link.replace(joint=Composite(joints, name=link.joint_name)) if changed else link)
-        return cls(Mechanism(links, gravity=mech.gravity), np.array(own, dtype=np.int64), at)
+            held = {position for which, position in places if which == i}
+            if any(link.joint.balls):
+                first = made.coordinates(link.joint_name).start
+                at |= {(i, k): made.coordinates(_held_name(link, k)) for k in held}
+                own += range(first, first + link.joint.dof)
+                continue
+            place = made.coordinates(link.joint_name).start
+            for k in range(link.joint.dof + 1):
+                if k in held:
+                    at[i, k] = slice(place, place + len(_TWIST))
+                    place += len(_TWIST)
+                if k < link.joint.dof:
+                    own.append(place)
+                    place += 1
+        return cls(made, np.array(own, dtype=np.int64), at)
 
     def place(self, link: int, position: int) -> slice:
         """Return the six coordinates that stand before a freedom of a link."""
@@ -83,6 +123,9 @@ class Held:
         """Return the inverse dynamics of rows of the mechanism that it is made of, and its derivatives."""
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
+        if isinstance(wrench, np.ndarray) and wrench.ndim > 1:  # rows for all links, none on those that are more
+            more = len(self.mech.links) - wrench.shape[-2]
+            wrench = np.concatenate([wrench, np.zeros((*wrench.shape[:-2], more, wrench.shape[-1]))], axis=-2)
         wide = np.zeros((3, len(q), self.mech.n))
         wide[..., self.own] = q, qd, qdd
         d = hybrid_sensitivity(self.mech, wide[0], wide[1], wide[2], wrench, base, threads, drive="inverse", name="qdd")

@@ -62,7 +62,7 @@ def nearest_level(u: Signal, interval: Signal) -> Signal:
 def room_in_level(u: Signal, interval: Signal, level: Signal) -> Signal:
     """Return how far a signal is from where another level is nearer than this one, in intervals.
 
-    >>> round(room_in_level(0.7, 0.5, 1.0), 12)
+    >>> round(float(room_in_level(0.7, 0.5, 1.0)), 12)
     0.1
     """
     return 0.5 - np.abs(u / interval - level)

@@ -66,6 +66,8 @@ NAMES: dict[str, str] = {
     "Integrator": "bd.INTEGRATOR(x0)",
     "Integrator Limited": "bd.INTEGRATOR(x0, min=..., max=...)",
     "Interpreted MATLAB Function": "bd.FUNCTION(...)",
+    "Kalman Filter": "bd.KALMAN(clock, A, B, C, Q, R)",
+    "Extended Kalman Filter": "bd.EKF(clock, mech), of a mechanism",
     "Level-2 S-Function": "a class of your own: MyBlock(..., bd=bd)",
     "Logical Operator": 'bd.LOGIC("and")',
     "LTI System": "bd.STATESPACE(A, B, C, D), bd.TRANSFERFN(num, den)",

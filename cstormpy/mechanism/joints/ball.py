@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints.joint import Joint, Symbol
+from cstormpy.mechanism.joints.joint import Joint, Symbol, shift_of_point
 from cstormpy.mechanism.joints.one_dof import OneDofJoint, Prismatic, Revolute
 from cstormpy.mechanism.values import numbers_text
 
@@ -85,6 +85,10 @@ class Spherical(Joint):
     def balls(self) -> tuple[int, ...]:
         """Places 1, 2, 3 in the rotation vector."""
         return (1, 2, 3)
+
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
+        """Return what it follows if an entry of point changes."""
+        return [(0, self.dof, shift_of_point(index[0]))]
 
     @property
     def start(self) -> NDArray[np.float64]:

@@ -166,12 +166,12 @@ class _Axes(Joint):
         label = None if self.name is None else f"{self.name[: checks.MAX_NAME - 3]}[{k}]"
         return of(axis, point=self.point, limits=limits, name=label, **options)
 
-    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, NDArray[np.float64]]]:
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, NDArray[np.float64]]]:
         """Return what the screws of its freedoms follow if an entry of axes or point changes."""
         if field == "point":
-            return [(k, shift_of_point(index[0])) for k in range(self.dof)]
+            return [(0, self.dof, shift_of_point(index[0]))]
         k, j = index
-        return [(k, turn_of_axis(self.axes[k], np.eye(3)[j], self.point))]
+        return [(k, k + 1, turn_of_axis(self.axes[k], np.eye(3)[j], self.point))]
 
     @property
     def freedoms(self) -> tuple[OneDofJoint, ...]:
@@ -309,7 +309,7 @@ class Planar(_Axes):
         """The normal of the plane."""
         return self._chain[2].axis
 
-    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, NDArray[np.float64]]]:
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, NDArray[np.float64]]]:
         """Return what the screws follow: the normal with the directions."""
         found = super().turned(field, index)
         if field == "axes":
@@ -318,7 +318,7 @@ class Planar(_Axes):
             rates[index[0]] = np.eye(3)[index[1]] - axis[index[1]] * axis
             normal = np.cross(*self.axes)
             rate = np.cross(rates[0], self.axes[1]) + np.cross(self.axes[0], rates[1])
-            found.append((2, turn_of_axis(self.direction, rate / np.linalg.norm(normal), self.point)))
+            found.append((2, 3, turn_of_axis(self.direction, rate / np.linalg.norm(normal), self.point)))
         return found
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:

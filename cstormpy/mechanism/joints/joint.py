@@ -104,12 +104,12 @@ class Joint(Value):
         """The point (3,) of the joint that stays with the link, in the link's frame."""
         return np.zeros(3)
 
-    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, Array]]:
-        """Return what a change of an entry of `shapes` does: pairs (place of a freedom, twist that its screw follows).
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
+        """Return what a change of an entry of `shapes` does: (first, past the last freedom, the twist they follow).
 
-        A screw S that follows a twist ξ, (6,) in the link's own frame, changes by ad_ξ S per unit of the entry.
+        Screws S that follow a twist ξ, (6,) in the link's own frame, change by ad_ξ S per unit of the entry.
         """
-        return []
+        raise NotImplementedError
 
     def labels(self, name: str) -> tuple[str, ...]:
         """Return the names of the coordinates of a joint of this name: the name, or "name[0]", "name[1]".

@@ -136,10 +136,10 @@ class OneDofJoint(Joint):
         X[..., 3, 3] = 1.0
         return X
 
-    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, NDArray[Any]]]:
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, NDArray[Any]]]:
         """Return what its screw follows if an entry of axis or point changes."""
         (k,) = index
-        return [(0, shift_of_point(k) if field == "point" else turn_of_axis(self.axis, np.eye(3)[k], self.point))]
+        return [(0, 1, shift_of_point(k) if field == "point" else turn_of_axis(self.axis, np.eye(3)[k], self.point))]
 
     def details(self) -> list[str]:
         """Return pitch, point, options and limits where they differ from the defaults."""

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.graph.differences import MOVED
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.analysis.functions import MOVED
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import first_state, saved_with
 from cstormpy.simulation.analysis.trajectories import Trajectory
-from cstormpy.simulation.compiled.registry import NotTranslated
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -135,9 +135,7 @@ class Problem:
         if self.settings.step is None and self.times is None:
             self.times = self.free_run().t
         try:
-            trajectory = follow(
-                self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times, self.runs
-            )
+            trajectory = follow(self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times)
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         for note in trajectory.notes:

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import math
 import queue
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import Clock
 from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, InvalidValue
-from cstormpy.simulation.analysis.functions import MOVED, compiled_function, is_ready, plain_function
+from cstormpy.graph.differences import MOVED
+from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
-from cstormpy.simulation.analysis.model import block_places, columns_of
+from cstormpy.simulation.analysis.model import columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
 from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
 from cstormpy.simulation.bounds import Bound
-from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
-from cstormpy.simulation.compiled.tangents import TangentProgram, tangent_program
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
@@ -35,14 +34,10 @@ __all__ = ["follow"]
 Array = NDArray[np.float64]
 #: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
 _CRUMB = 1e-9
-#: Seconds that a line of the source takes uncompiled, and to be compiled.
-_LINE, _COMPILED = 1.5e-6, 0.03
 #: Steps taken at once.
 _ROOM = 2048
 #: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
 _GRAZES = 1e-9
-#: So many sources with tangents are kept.
-_WRITTEN = 32
 
 
 def follow(
@@ -53,7 +48,6 @@ def follow(
     settings: Settings,
     start: Any,
     times: Array | None,
-    runs: int = 1,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -68,12 +62,10 @@ def follow(
     start : None, array, dict or SavedState
     times : ndarray, optional
         Ends of the steps; those of the fixed step of the settings unless given.
-    runs : int
-        How many such runs are still to be expected, for which compiling may pay.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
-        run.prepare(parameters, find_signals(bd, watch), start is None, sim.engine, times, runs)
+        run.prepare(parameters, find_signals(bd, watch), start is None, sim.engine, times)
         first = parameters.start(x)
         run.begin(t, first, 0.0)
         run.stand_at_bounds(first)
@@ -92,11 +84,10 @@ class _TangentRun(Run):
         from_blocks: bool,
         engine: str,
         times: Array | None,
-        runs: int,
     ) -> None:
         """Translate the diagram, and find how its numbers and its start follow the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
-        self._engine, self._runs = engine, runs
+        self._engine = engine
         #: Blocks whose jumps are events, or declared at times that are known as functions of the parameters.
         self._known = frozenset(
             [str(bound.block.name) for bound in self.diagram.bounds]
@@ -151,8 +142,7 @@ class _TangentRun(Run):
         program = program_of(self.diagram, self.simstate.crossing_detectors)
         if program.key != self.program.key:
             return False
-        self.program.numbers = program.numbers
-        self.program.p[:], self.program.n[:] = program.p, program.n
+        self.program.adopt(program)
         return True
 
     def _refuse_idle(self, slopes: Array) -> None:
@@ -173,15 +163,10 @@ class _TangentRun(Run):
                 )
 
     def _make(self, dp: Array) -> None:
-        places, method = block_places(self.diagram, self.program), explicit_method(self.settings.solver)
+        method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
         assert method is not None, "others are refused where options are read"
-        tangents = _with_tangents(self.program, places, True)
-        compiled = self._pays(tangents, method.stages)
-        if not compiled:
-            tangents = _with_tangents(self.program, places, False)
-        function = (compiled_function if compiled else plain_function)(self.program, tangents)
-        self.tangents: TangentProgram = tangents
-        self.steps_of = Steps(self.program, tangents, function, compiled, method, dp, self.diagram.nstates)
+        function = self.program.change() if compiled else along_many(self.program)
+        self.steps_of = Steps(self.program, function, compiled, method, dp, self.diagram.nstates)
         spans = [columns_of(self.program, s) for s in self.signals]
         parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
         self._jumps = JumpWatch(
@@ -190,15 +175,6 @@ class _TangentRun(Run):
         self._seen = sum(part.size for part in parts)
         parts.append(np.array(self._jumps.columns))
         self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
-
-    def _pays(self, tangents: TangentProgram, stages: int) -> bool:
-        """Whether the function is to be compiled: asked for, done already, or faster than to do without."""
-        if self._engine != "auto":
-            return self._engine == "compiled"
-        step = self.settings.step or self.settings.max_step
-        steps = self.settings.T / step if self.times is None else len(self.times)
-        lines = tangents.source.count("\n")
-        return is_ready(self.program, tangents) or self._runs * steps * stages * lines * _LINE > lines * _COMPILED
 
     # segments
 
@@ -448,28 +424,13 @@ class _TangentRun(Run):
             y.append(signals[:, first:last].reshape(len(t), *shape))
             dy.append(dsignals[:, :, first:last].reshape(len(t), dx.shape[1], *shape))
             first = last
-        differenced = list(dict.fromkeys(self.tangents.differenced))
+        differenced = list(dict.fromkeys(self.program.differenced))
         differenced += [(str(b.name), "what it does at a tick") for b, _ in self.program.sampled]
         return Trajectory(t, dt, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
 
 
 def _ticks(sources: list[Any]) -> bool:
     return any(isinstance(s, Clock) for s in sources)
-
-
-class _Written:
-    """Sources with tangents that were written already, by what they are of."""
-
-    programs: ClassVar[dict[Any, TangentProgram]] = {}
-
-
-def _with_tangents(program: Program, places: dict[int, str], compiled: bool) -> TangentProgram:
-    key = program.key, program.calls, program.scratch, tuple(sorted(places.items())), compiled
-    if key not in _Written.programs:
-        while len(_Written.programs) >= _WRITTEN:
-            _Written.programs.pop(next(iter(_Written.programs)))
-        _Written.programs[key] = tangent_program(program, places, compiled)
-    return _Written.programs[key]
 
 
 def _number(value: Array) -> Any:

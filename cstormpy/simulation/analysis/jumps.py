@@ -8,7 +8,7 @@ import numpy as np
 from bdsim.blocks.functions import Function, Interpolate
 from numpy.typing import NDArray
 
-from cstormpy.simulation.analysis.functions import MOVED
+from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import positive
 from cstormpy.arrays import real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import find_ports
+from cstormpy.simulation.analysis.sampled import whole_period
 from cstormpy.simulation.analysis.starting import numbers, started
 from cstormpy.simulation.recording import find_signals
 
@@ -30,6 +32,8 @@ Array = NDArray[np.float64]
 class LinearModel:
     """The linear model of a diagram: dδx/dt = A δx + B δu, δy = C δx + D δu, about a point.
 
+    Of a sampled one, with dt, it is δx[k+1] = A δx[k] + B δu[k], and its poles are those in the plane of z.
+
     Attributes
     ----------
     A, B, C, D : ndarray, (n, n), (n, m), (r, n), (r, m)
@@ -43,6 +47,8 @@ class LinearModel:
         The time at which it was taken.
     held : tuple of str
         Sampled blocks, whose states are held at what they are.
+    dt : float or None
+        Period of a sampled model [s].
     differenced : tuple of (str, str)
         Blocks whose derivatives are not exact, and why: a function of the user, a kernel without a rule of its own.
 
@@ -69,9 +75,12 @@ class LinearModel:
     t: float = 0.0
     held: tuple[str, ...] = ()
     differenced: tuple[tuple[str, str], ...] = field(default=())
+    dt: float | None = None
 
     @classmethod
-    def of(cls, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike | None = None) -> LinearModel:
+    def of(
+        cls, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike | None = None, dt: float | None = None
+    ) -> LinearModel:
         """Return a model of matrices that are known, about zero."""
         a, b, c = _matrix(A, "A"), _matrix(B, "B"), _matrix(C, "C")
         d = np.zeros((len(c), b.shape[1])) if D is None else _matrix(D, "D")
@@ -81,39 +90,51 @@ class LinearModel:
             tuple(f"{letter}[{k}]" for k in range(n)) for letter, n in zip("xuy", (len(a), *d.shape[::-1]), strict=True)
         ]
         zeros = [np.zeros(n) for n in (len(a), d.shape[1], len(c), len(a))]
-        return cls(a, b, c, d, names[0], names[1], names[2], zeros[0], zeros[1], zeros[2], zeros[3])
+        return cls(a, b, c, d, names[0], names[1], names[2], zeros[0], zeros[1], zeros[2], zeros[3], dt=dt)
 
     @property
     def poles(self) -> NDArray[np.complex128]:
-        """Eigenvalues of A [1/s], the slowest first."""
+        """Eigenvalues of A [1/s], the slowest first; of a sampled model those in the plane of z."""
         values = np.linalg.eigvals(self.A).astype(complex)
-        order = np.lexsort((values.imag, np.round(np.abs(values), 12)))
+        order = np.lexsort((values.imag, np.round(np.abs(values - (0.0 if self.dt is None else 1.0)), 12)))
         found: NDArray[np.complex128] = values[order]
         return found
 
     @property
+    def rates_of_decay(self) -> NDArray[np.complex128]:
+        """The poles as those of a continuous model that has the same at its samples."""
+        if self.dt is None:
+            return self.poles
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found: NDArray[np.complex128] = np.asarray(np.log(self.poles) / self.dt, dtype=complex)
+        return found
+
+    @property
     def frequency(self) -> Array:
-        """Natural frequency |λ| of each pole [rad/s]."""
-        return np.abs(self.poles)
+        """Natural frequency |λ| of each pole [rad/s]; of a sampled model that of λ = ln(z) / dt."""
+        return np.abs(self.rates_of_decay)
 
     @property
     def damping(self) -> Array:
         """Damping ratio −Re λ / |λ| of each pole; 1 for one that decays without swinging, 0 at the origin."""
-        size = np.abs(self.poles)
-        return np.where(size > 0.0, -self.poles.real / np.where(size > 0.0, size, 1.0), 0.0)
+        rates = self.rates_of_decay
+        size = np.abs(rates)
+        usual = (size > 0.0) & np.isfinite(size)
+        return np.where(usual, -rates.real / np.where(usual, size, 1.0), np.where(size > 0.0, 1.0, 0.0))
 
     @property
     def stable(self) -> bool:
         """Whether every pole decays."""
-        return bool((self.poles.real < 0.0).all())
+        return bool((self.poles.real < 0.0).all() if self.dt is None else (np.abs(self.poles) < 1.0).all())
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
-        """Return C (jω − A)⁻¹ B + D at frequencies [rad/s], (k, r, m)."""
+        """Return C (jω − A)⁻¹ B + D at frequencies [rad/s], (k, r, m); of a sampled model at z = exp(jω dt)."""
         given = np.atleast_1d(real_array(omega, "frequency_response: omega", (), ("k",)))
         unit, rows = np.eye(len(self.A)), []
         for w in given:
             try:
-                rows.append(self.C @ np.linalg.solve(1j * w * unit - self.A, self.B) + self.D)
+                at = 1j * w if self.dt is None else np.exp(1j * w * self.dt)
+                rows.append(self.C @ np.linalg.solve(at * unit - self.A, self.B) + self.D)
             except np.linalg.LinAlgError:
                 raise InvalidValue(f"frequency_response: a pole stands at ω = {w:g} rad/s; leave that out") from None
         return np.array(rows, dtype=complex).reshape(-1, len(self.C), self.B.shape[1])
@@ -130,6 +151,19 @@ class LinearModel:
         from cstormpy.simulation.analysis.responses import step_response
 
         return step_response(self, T, samples)
+
+    def plot(self, kind: str = "bode", omega: ArrayLike | None = None) -> Any:
+        """Draw the frequency response, "bode", or the response to unit steps, "step"; return the figure.
+
+        Parameters
+        ----------
+        kind : {"bode", "step"}
+        omega : array_like, optional
+            Frequencies [rad/s]; some decades about the poles unless given.
+        """
+        from cstormpy.simulation.analysis.bode import plotted
+
+        return plotted(self, kind, omega)
 
     def to_control(self) -> Any:
         """Return the model as a `control.StateSpace` of python-control, which has to be installed.
@@ -151,12 +185,14 @@ class LinearModel:
             raise DiagramError("to_control: python-control is not installed; pip install control") from None
         signals = {"states": self.states, "inputs": self.inputs, "outputs": self.outputs}
         named = {key: [_plain(name) for name in names] for key, names in signals.items()}
-        return control.StateSpace(self.A, self.B, self.C, self.D, **named)
+        period = {} if self.dt is None else {"dt": self.dt}
+        return control.StateSpace(self.A, self.B, self.C, self.D, **period, **named)
 
     def __str__(self) -> str:
         """Return poles, damping and frequency as a table, with what to know about them."""
         size = f"{len(self.states)} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
-        lines = [f"linear model at t = {self.t:g}: {size}", "        pole [1/s]           damping   frequency [rad/s]"]
+        kind, plane = ("linear model", "[1/s]") if self.dt is None else (f"sampled model, dt = {self.dt:g} s,", "in z ")
+        lines = [f"{kind} at t = {self.t:g}: {size}", f"        pole {plane}           damping   frequency [rad/s]"]
         for pole, zeta, omega in zip(self.poles, self.damping, self.frequency, strict=True):
             lines.append(f"{pole.real:12.5g} {pole.imag:+12.5g}j {zeta:10.4f} {omega:12.5g}")
         if self.held:
@@ -181,8 +217,10 @@ def linearize(
     inputs: Any = (),
     outputs: Any = (),
     opened: Any = (),
+    dt: float | None = None,
 ) -> LinearModel:
     """Return the linear model of a diagram; see `Simulation.linearize`."""
+    period = None if dt is None else positive(dt, "linearize: dt")
     t = float(numbers(t, 1, "linearize: t")[0])
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
         diagram.bounds.hold(state)
@@ -196,21 +234,27 @@ def linearize(
             notice(f"linearize: by differences of fourth order, as the diagram cannot be translated: {reasons}")
         values = np.concatenate([*(i.value for i in given), np.zeros(0)])
         j = checked(model, model.jacobians(t, state, values), t, state, values, "linearize")
-        columns = slice(sum(i.value.size for i in moved))
+        columns, sampled = slice(sum(i.value.size for i in moved)), tuple[str, ...]()
+        point = state.copy()
+        if period is not None:
+            over = whole_period(model, t, state, values, period)
+            j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D)
+            sampled, point = over.sampled, np.concatenate([state, over.z])
         return LinearModel(
             A=j.A,
             B=j.B[:, columns],
             C=j.C,
             D=j.D[:, columns],
-            states=tuple(bd.statenames),
+            states=(*bd.statenames, *sampled),
             inputs=tuple(name for i in moved for name in labels(i.signal)),
             outputs=tuple(name for s in watched for name in labels(s)),
-            x=state.copy(),
+            x=point,
             u=values[columns],
             y=j.y,
             rate=j.rate,
             t=t,
-            held=tuple(str(b.name) for b in diagram.cells),
+            held=() if period is not None else tuple(str(b.name) for b in diagram.cells),
+            dt=period,
             differenced=tuple(model.differenced),
         )
 

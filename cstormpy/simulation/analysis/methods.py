@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.external import DiagramStepper
     from cstormpy.simulation.analysis.gradients import Gradient
     from cstormpy.simulation.analysis.linear import LinearModel
     from cstormpy.simulation.analysis.trimming import OperatingPoint
@@ -32,6 +33,7 @@ class Analysis:
         inputs: Any = (),
         outputs: Any = (),
         opened: Any = (),
+        dt: float | None = None,
     ) -> LinearModel:
         """Return the linear model of a diagram about a point.
 
@@ -54,6 +56,9 @@ class Analysis:
         inputs, outputs, opened : list
             Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. Inputs and
             what is opened may be input ports too, by name.
+        dt : float, optional
+            Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
+            sampled blocks among its own, and inputs that are held over a period. Outputs are those at the tick.
 
         Returns
         -------
@@ -83,7 +88,54 @@ class Analysis:
         """
         from cstormpy.simulation.analysis.linear import linearize
 
-        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened)
+        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
+
+    def stepper(
+        self,
+        bd: Any,
+        inputs: Any = (),
+        outputs: Any = (),
+        *,
+        x: Any = None,
+        solver: str = "RK4",
+        substeps: int = 1,
+    ) -> DiagramStepper:
+        """Return what steps a diagram from outside, as a loop of your own, or of another tool, asks for it.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            Of continuous blocks, without clocks, located events and declared jumps, which are those of a run.
+        inputs : list
+            Ports as in `linearize`, whose signals are replaced: input ports by name, as ``"plant.tau"``, or outputs.
+        outputs : list
+            Signals as in `run`'s ``watch``.
+        x : array (n,), dict or SavedState, optional
+            States at the start, as in `linearize`.
+        solver : str
+            A method of fixed steps.
+        substeps : int
+            How many steps of it there are in one of yours.
+
+        Returns
+        -------
+        DiagramStepper
+            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> lag = bd.INTEGRATOR(x0=1.0, name="lag")
+        >>> bd.connect(bd.CONSTANT(0.0, name="push"), lag)
+        >>> stepper = sim.stepper(bd, inputs=["push"], outputs=["lag"])
+        >>> stepper.step([2.0], 0.5), stepper.step([-1.0], 0.5), stepper.t
+        (array([2.]), array([1.5]), 1.0)
+        """
+        from cstormpy.simulation.analysis.external import DiagramStepper
+
+        return DiagramStepper(self, bd, inputs, outputs, x, solver, substeps)
 
     def trim(
         self,

@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, InvalidValue, NonFinite
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.analysis.functions import plain_function
+from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort
-from cstormpy.simulation.compiled.assembly import Assembly, GraphProgram, NotAssembled
-from cstormpy.simulation.compiled.program import Program, _Translation
-from cstormpy.simulation.compiled.registry import NotTranslated, Value
+from cstormpy.simulation.compiled.assembly import Assembly
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
-from cstormpy.simulation.compiled.tangents import tangent_program
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram, _short
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.wiring import output_name
 
-__all__ = ["Input", "Jacobians", "Model", "block_places", "checked", "columns_of", "labels", "make_model", "named_once"]
+__all__ = ["Input", "Jacobians", "Model", "checked", "columns_of", "labels", "make_model", "named_once"]
 
 Array = NDArray[np.float64]
 #: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
@@ -72,17 +71,6 @@ def labels(signal: Signal) -> list[str]:
     return [signal.name + (f"[{', '.join(map(str, index))}]" if shape else "") for index in np.ndindex(shape)]
 
 
-def block_places(diagram: Diagram, program: Program) -> dict[int, str]:
-    """Return where the outputs and rates of the blocks begin, as `tangent_program` takes it."""
-    places = {-1 - part.start: str(b.name) for b, part in diagram.continuous}
-    for b, *_ in diagram.order:
-        for port in range(b.nout):
-            found = program.columns.get((id(b), port))
-            if found is not None:
-                places[found[0]] = str(b.name)
-    return places
-
-
 def inputs_of(signals: list[Signal], held: bool, what: str) -> list[Input]:
     """Return the inputs that signals become, moved or held."""
     found: list[Input] = []
@@ -105,24 +93,25 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
     return signals
 
 
-class _WithInputs:
+class _AssemblyWithInputs(Assembly):
     """What goes through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
 
     An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
     """
 
-    signals: dict[int, Any]
-
-    def _take(self, inputs: list[Input]) -> None:
+    def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
+        super().__init__(diagram, [])
         self.inputs = {i.signal.key: i for i in inputs}
+        #: Where in p the numbers of each input stand, once the program is made.
         self.places_of: dict[tuple[int, int], list[int]] = {}
         self._entering = _entries(inputs)
+        self._numbered: dict[tuple[int, int], list[int]] = {}
 
-    def _keep(self, value: Any) -> Any:
-        return value
-
-    def _moved(self, given: Input, value: Any) -> Any:
-        raise NotImplementedError
+    def program(self) -> Program:
+        made = super().program()
+        begins = self.numbers.begins
+        self.places_of = {key: [begins[k] for k in mine] for key, mine in self._numbered.items()}
+        return made
 
     @contextlib.contextmanager
     def _entered(self, b: Any) -> Iterator[None]:
@@ -130,54 +119,12 @@ class _WithInputs:
         wired = b._inport_slots
         for key, entry in self._entering.items():
             if key[0] == id(b) and id(entry) not in self.signals and id(entry.slot) in self.signals:
-                self.signals[id(entry)] = self._keep(self._moved(self.inputs[key], self.signals[id(entry.slot)]))
+                self.signals[id(entry)] = self._moved(self.inputs[key], self.signals[id(entry.slot)])
         b._inport_slots = _entering(b, wired, self._entering)
         try:
             yield
         finally:
             b._inport_slots = wired
-
-
-class _TranslatedWithInputs(_WithInputs, _Translation):
-    def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
-        super().__init__(diagram, [])
-        self._take(inputs)
-
-    def _outputs(self, b: Any) -> None:
-        with self._entered(b):
-            super()._outputs(b)
-
-    def _rates(self, b: Any, part: slice) -> None:
-        with self._entered(b):
-            super()._rates(b, part)
-
-    def _keep(self, value: Any) -> Any:
-        return self.e.let(value)
-
-    def _output(self, b: Any, port: int, slot: Any, value: Any) -> None:
-        given = self.inputs.get((id(b), port))
-        if given is not None and not given.held:
-            value = self._moved(given, value)
-        super()._output(b, port, slot, value)
-        if given is not None and given.held:
-            self.signals[id(slot)] = self.e.let(self._moved(given, self.signals[id(slot)]))
-
-    def _moved(self, given: Input, value: Value) -> Value:
-        number = self.e.number(given.value.reshape(given.shape))
-        self.places_of[given.signal.key] = [int(text[2:-1]) for text in number.ravel()]
-        return self.e.each("{1}" if given.held else "{0} + {1}", value, number)
-
-
-class _AssembledWithInputs(_WithInputs, Assembly):
-    def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
-        super().__init__(diagram, [])
-        self._take(inputs)
-        self._numbered: dict[tuple[int, int], list[int]] = {}
-
-    def program(self) -> GraphProgram:
-        made = super().program()
-        self.places_of = {key: [self.begins[k] for k in mine] for key, mine in self._numbered.items()}
-        return made
 
     def _outputs(self, b: Any) -> None:
         with self._entered(b):
@@ -196,20 +143,11 @@ class _AssembledWithInputs(_WithInputs, Assembly):
             self.signals[id(slot)] = self._moved(given, value)
 
     def _moved(self, given: Input, value: Any) -> Any:
-        found = [self.number_of(given, ("value",), k) for k in range(given.value.size)]
-        self._numbered[given.signal.key] = self.always[-given.value.size :] if found else []
-        number = symbols(found).reshape(given.shape) if given.shape else found[0]
+        found = [self.numbers.number_of(given, ("value",), k) for k in range(given.value.size)]
+        self._numbered[given.signal.key] = [place for _, place in found]
+        nodes = [node for node, _ in found]
+        number = symbols(nodes).reshape(given.shape) if given.shape else nodes[0]
         return number if given.held else value + number
-
-
-def _translated(diagram: Diagram, inputs: list[Input]) -> tuple[Program, dict[tuple[int, int], list[int]]]:
-    """Return the program of a diagram with inputs, and where in p the numbers of each stand."""
-    try:
-        assembly = _AssembledWithInputs(diagram, inputs)
-        return assembly.program(), assembly.places_of
-    except NotAssembled:
-        translation = _TranslatedWithInputs(diagram, inputs)
-        return translation.program(), translation.places_of
 
 
 def _entries(inputs: list[Input]) -> dict[tuple[int, int], EnteringSlot]:
@@ -227,17 +165,17 @@ class Model:
 
     def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> None:
         self.diagram = diagram
-        self.program, places = _translated(diagram, inputs)
-        tangents = tangent_program(self.program, block_places(diagram, self.program), compiled=False)
-        self.function = plain_function(self.program, tangents)
-        self.differenced = list(dict.fromkeys(tangents.differenced))
+        assembly = _AssemblyWithInputs(diagram, inputs)
+        self.program, places = assembly.program(), assembly.places_of
+        self.function = along_many(self.program)
+        self.differenced = self.program.differenced
         self.exact = True
         self._held = {i.signal.key for i in inputs if i.held}
         self._places = [k for i in inputs for k in places[i.signal.key]]
         self._columns = _columns(self.program, outputs)
         self._z = np.zeros(self.program.sampled_size)
         fill_samples(self._z, self.program, diagram)
-        self._w = np.zeros(tangents.scratch)
+        self._w = np.zeros(self.program.scratch)
 
     def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:
         """Return rates and outputs at a point, with their derivatives."""

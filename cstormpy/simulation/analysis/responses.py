@@ -73,14 +73,22 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
     if not (0.0 < T < np.inf and samples > 1):
         raise InvalidValue(f"step: expected a positive time and two samples or more, got {T} and {samples}")
     n, m = model.B.shape
+    if model.dt is not None:
+        t: Array = model.dt * np.arange(min(samples, max(2, round(T / model.dt) + 1)), dtype=np.float64)
+        return _stepped(model, t, model.A, model.B)
     t = np.linspace(0.0, T, samples)
     block = np.zeros((n + m, n + m))
     block[:n, :n], block[:n, n:] = model.A, model.B
     over = expm(block * t[1])
-    x, y = np.zeros((n, m)), np.empty((samples, len(model.outputs), m))
-    for k in range(samples):
+    return _stepped(model, t, over[:n, :n], over[:n, n:])
+
+
+def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:
+    """Return the response of x[k+1] = F x[k] + G u[k]."""
+    x, y = np.zeros(G.shape), np.empty((len(t), len(model.outputs), G.shape[1]))
+    for k in range(len(t)):
         y[k] = model.C @ x + model.D
-        x = over[:n, :n] @ x + over[:n, n:]
+        x = F @ x + G
     return Response(t, y, model.outputs, model.inputs)
 
 
@@ -93,7 +101,7 @@ def _given(T: Any) -> float:
 
 
 def _duration(model: LinearModel) -> float:
-    rates = np.abs(model.poles.real)
-    swings = np.abs(model.poles.imag)
+    poles = model.rates_of_decay[np.isfinite(model.rates_of_decay)]
+    rates, swings = np.abs(poles.real), np.abs(poles.imag)
     slow = [1.0 / r for r in rates if r > 1e-6] + [2.0 * np.pi / (_CONSTANTS * w) * 2.0 for w in swings if w > 1e-6]
     return _CONSTANTS * max(slow, default=1.0)

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.simulation.compiled.assembly import MachineFunction
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.tangents import TangentProgram
 from cstormpy.simulation.tableaus import Tableau
 
 __all__ = ["Steps"]
@@ -25,24 +23,24 @@ class Steps:
 
     Parameters
     ----------
-    program, tangents, function
-        What is integrated, and its function: compiled, or as it is.
+    program, function
+        What is integrated, and its function with tangents: along one direction, or along many.
     compiled : bool
+        Whether compiled steps call it, along one direction.
     method : Tableau
     dp : ndarray, (k, np)
     nstates : int
     """
 
     def __init__(
-        self, program: Program, tangents: TangentProgram, function: Any, compiled: bool, method: Tableau, dp: Array,
-        nstates: int,
-    ) -> None:  # fmt: skip
+        self, program: Program, function: Any, compiled: bool, method: Tableau, dp: Array, nstates: int
+    ) -> None:
         self.program, self.function, self.compiled, self.method = program, function, compiled, method
         self.dp = dp
         count, stages = len(dp), method.stages
         self.z, self.dz = np.zeros(program.sampled_size), np.zeros((count, program.sampled_size))
-        self.w, self.out = np.zeros(tangents.scratch), np.zeros(program.width)
-        self.dw = np.zeros((count + 1, tangents.scratch) if compiled else (tangents.scratch, count))
+        self.w, self.out = np.zeros(program.scratch), np.zeros(program.width)
+        self.dw = np.zeros((count + 1, program.scratch) if compiled else (program.scratch, count))
         self.dout = np.zeros((count, program.width))
         self.K, self.dK = np.zeros((stages + 2, nstates)), np.zeros((count, stages + 2, nstates))
         self.bounds = np.array([-math.inf, math.inf])
@@ -109,23 +107,18 @@ class Steps:
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
     ) -> int:
         from cstormpy.kernels import rungekutta
-        from cstormpy.kernels.entries_tangent import propagate
+        from cstormpy.kernels.compiling import address_of
+        from cstormpy.kernels.entries_propagation import propagate
 
         p, at = self.program, np.zeros(rungekutta.AT)
         at[rungekutta.EARLIEST], at[rungekutta.LATEST] = self.bounds
         states, dstates, signals, dsignals = kept
         _, taken = propagate.load()(
-            self._address(), self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w, self.dw,
-            self.out, self.dout, self.K, self.dK, self.guards, sides, columns, states, dstates, signals, dsignals,
+            address_of(self.function), self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w,
+            self.dw, self.out, self.dout, self.K, self.dK, self.guards, sides, columns, states, dstates,
+            signals, dsignals,
         )  # fmt: skip
         return int(taken)
-
-    def _address(self) -> Any:
-        from cstormpy.kernels.compiling import address_of, address_of_c
-        from cstormpy.kernels.entries_tangent import TANGENT
-
-        graph = isinstance(self.function, MachineFunction)
-        return address_of_c(self.function) if graph else address_of(self.function, TANGENT)
 
     def _plain_steps(
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]

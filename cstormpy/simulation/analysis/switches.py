@@ -1,129 +1,85 @@
-"""Which numbers of a diagram's function decide when something jumps, as its source tells."""
+"""Which numbers of a diagram's graph decide when something jumps: those that a choice compares."""
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import copy
-import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.analysis.choices import deciding_in_graph
-from cstormpy.simulation.compiled.assembly import GraphProgram
+from cstormpy.graph.nodes import INPUT, SEARCH, TABLE, Node, alive
+from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
 from cstormpy.simulation.compiled.program import Program
 
 __all__ = ["deciding"]
 
-#: What picks an entry of a table by a number: other entries come with a jump.
-_PICKING = ("count_below", "count_upto")
+#: So many times both sides of a choice are computed, with other numbers each time.
+_TRIALS = 3
 
 
 def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset[int]:
-    """Return which numbers of p decide when something jumps: those compared, by way of local variables of a block too.
+    """Return which numbers of p decide when something jumps.
 
-    Comparisons that only bend a value, as those of a limit or of a ramp, and those that end in a failure do not count,
-    nor do those of blocks whose jumps are `known` as events.
+    Comparisons that only bend a value, as those of a limit or of a ramp, do not count, nor do those of blocks whose
+    jumps are `known` as events.
     """
-    if isinstance(program, GraphProgram):
-        return deciding_in_graph(program, known)
-    return _deciding(program.source, tuple("" if name in known else name for name in program.line_owners))
-
-
-@functools.lru_cache(maxsize=32)
-def _deciding(source: str, line_owners: tuple[str, ...]) -> frozenset[int]:
-    tree = ast.parse(source)
-    known: dict[tuple[str, str], set[int]] = {}
-    idle = {id(part) for node in ast.walk(tree) if _only_bends(node) for part in ast.walk(node.test)}  # type: ignore[attr-defined]
+    outputs = [*program.routine.outputs["out"], *program.routine.outputs["xd"]]
+    nodes = alive(outputs)
+    reads: dict[int, frozenset[int]] = {}
+    for node in nodes:
+        reads[node.index] = frozenset().union(*(reads[a.index] for a in node.args if isinstance(a, Node)))
+        if node.primitive is INPUT and node.data[0] == "p":
+            reads[node.index] = frozenset({node.data[1]})
+        elif node.primitive is TABLE and node.data[0] == "p":
+            reads[node.index] = frozenset(range(node.data[1], node.data[1] + node.data[2]))
+    bent = {node.args[0].index for node in nodes if node.primitive is SELECT and _only_bends(node, nodes)}
+    jumping = {node.args[0].index for node in nodes if node.primitive is SELECT and not _only_bends(node, nodes)}
     found: set[int] = set()
-    kinds = (ast.Assign, ast.AugAssign, ast.Compare, ast.Call)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, kinds)]
-    for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
-        place = node.lineno - 2
-        owner = line_owners[place] if place < len(line_owners) else ""
-        if isinstance(node, ast.Compare):
-            found |= set() if id(node) in idle or not owner else _numbers(node, owner, known)
-        elif isinstance(node, ast.Call):
-            found |= _numbers(node, owner, known) if owner and ast.unparse(node.func) in _PICKING else set()
-        else:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in targets:
-                known.setdefault((owner, ast.unparse(target)), set()).update(_numbers(node.value, owner, known))
+    for node in nodes:
+        if program.owner_of.get(node.index, "") in known:
+            continue
+        if node.primitive is SEARCH or (node.primitive.truth and (node.index in jumping or node.index not in bent)):
+            found |= reads[node.index]
     return frozenset(found)
 
 
-def _numbers(node: ast.AST, owner: str, known: dict[tuple[str, str], set[int]]) -> set[int]:
-    """Return which numbers of p an expression of a block is computed from."""
-    found: set[int] = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            found |= known.get((owner, part.id), set())
-        elif isinstance(part, ast.Subscript) and ast.unparse(part.value) == "p":
-            first, _, last = ast.unparse(part.slice).partition(":")
-            if first.isdecimal():
-                found |= set(range(int(first), int(last) if last.isdecimal() else int(first) + 1))
-    return found
-
-
-def _only_bends(node: ast.AST) -> bool:
-    """Tell whether a condition chooses between values that agree where it changes, or ends in a failure."""
-    if isinstance(node, ast.If):
-        return len(node.body) == 1 and isinstance(node.body[0], ast.Return) and not node.orelse
-    if not isinstance(node, ast.IfExp) or not isinstance(node.test, ast.Compare) or len(node.test.ops) != 1:
+def _only_bends(choice: Node, nodes: Sequence[Node]) -> bool:
+    """Tell whether both sides of a choice agree where it changes: with one side of the comparison at the other."""
+    condition, *sides = choice.args
+    if len(condition.args) != 2 or condition.primitive in (EQUAL, UNEQUAL) or condition.args[0] is condition.args[1]:
         return False
-    if isinstance(node.test.ops[0], (ast.Eq, ast.NotEq)):
-        return False
-    sides = node.test.left, node.test.comparators[0]
-    return any(_agree(node, a, b) for a, b in (sides, sides[::-1]) if not isinstance(a, ast.Constant))
+    a, b = condition.args
+    return any(
+        all(_agree(sides, changed, border, trial) for trial in range(_TRIALS))
+        for changed, border in ((a, b), (b, a))
+        if isinstance(changed, Node) and not changed.primitive.truth
+    )
 
 
-def _agree(node: ast.IfExp, changed: ast.expr, border: ast.expr) -> bool:
-    """Tell whether both branches are the same, whatever the other numbers, with one side of the condition at the other.
-
-    Read as formulas: with a few numbers in the place of variables.
-    """
-    put = _Put(ast.unparse(changed), border)
-    branches = [ast.unparse(put.visit(copy.deepcopy(branch))) for branch in (node.body, node.orelse)]
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - {"math", "abs", "min", "max"}
-    with contextlib.suppress(Exception):  # what is called is not known here
-        return all(
-            math.isclose(*(float(eval(text, {"math": math}, _values(names, k))) for text in branches), abs_tol=1e-9)
-            for k in range(3)
-        )
-    return False
+def _agree(sides: Sequence[Any], changed: Node, border: Any, trial: int) -> bool:
+    values: dict[int, Any] = {}
+    for node in alive([border]):
+        values[node.index] = _value(node, values, trial)
+    values = {changed.index: values[border.index] if isinstance(border, Node) else border}
+    for node in alive(sides):
+        if node.index not in values:
+            values[node.index] = _value(node, values, trial)
+    first, second = (values[x.index] if isinstance(x, Node) else x for x in sides)
+    return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-9)
 
 
-class _Put(ast.NodeTransformer):
-    """Puts one expression in the place of another."""
-
-    def __init__(self, text: str, other: ast.expr) -> None:
-        self.text, self.other = text, other
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.expr) and ast.unparse(node) == self.text:
-            return self.other
-        return super().visit(node)
-
-
-class _Any:
-    """Some numbers, one by each index."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def __getitem__(self, key: Any) -> float:
-        return _some(self.seed + int(key))
+def _value(node: Node, values: dict[int, Any], trial: int) -> Any:
+    if node.primitive is INPUT:
+        return _some(hash((node.data[0], node.data[1], trial)))
+    if node.primitive is TABLE:
+        return [_some(hash((node.data[0], node.data[1] + k, trial))) for k in range(node.data[2])]
+    args = [values[a.index] if isinstance(a, Node) else a for a in node.args]
+    try:
+        return node.primitive.value(*args)
+    except (NotImplementedError, ArithmeticError, ValueError):
+        return math.nan
 
 
 def _some(seed: int) -> float:
-    return 0.1 + float(np.random.default_rng(seed).random())
-
-
-def _values(names: set[str], k: int) -> dict[str, Any]:
-    arrays = {"p", "x", "z", "w", "out", "xd", "n"}
-    return {
-        name: _Any(1000000 * (k + 1) + 10000 * ord(name[0])) if name in arrays else _some(1000 * k + i)
-        for i, name in enumerate(sorted(names))
-    }
+    return 0.1 + float(np.random.default_rng(abs(seed)).random())

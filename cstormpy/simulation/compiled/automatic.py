@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.compiled.prepared import prepared
-from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.compiled.running import CompiledRun
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 
 __all__ = ["AutomaticRun"]

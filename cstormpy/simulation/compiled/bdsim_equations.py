@@ -14,7 +14,7 @@ import numpy as np
 
 from cstormpy.graph.linear_algebra import is_singular
 from cstormpy.simulation.compiled.equations import fails, output, own_method, passes_on
-from cstormpy.simulation.compiled.traced import Untraceable
+from cstormpy.simulation.compiled.untranslated import Untraceable
 
 __all__: list[str] = []
 

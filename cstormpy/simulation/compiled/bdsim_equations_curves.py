@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.equations import fails, output
-from cstormpy.simulation.compiled.traced import Untraceable
+from cstormpy.simulation.compiled.untranslated import Untraceable
 
 __all__: list[str] = []
 

@@ -11,7 +11,7 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.equations import guard, next_state, output
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
-from cstormpy.simulation.compiled.traced import Untraceable
+from cstormpy.simulation.compiled.untranslated import Untraceable
 
 __all__: list[str] = []
 

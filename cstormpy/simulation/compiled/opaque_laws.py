@@ -1,15 +1,14 @@
 """Laws that cannot be written down, within a controller that can: compiled by numba, or asked in Python.
 
 A controller's output is traced with all its laws. One of them that asks a number, or does what only Python can do, is
-left out: what it gives is one more signal that the trace is given, found by the law itself while it is the active one.
-So is a law that has to find something first, as its motion: where it becomes active, the run asks the controller
-itself, and the law is there from then on.
+left out: a call stands in the trace for it, made while it is the active one. So is a law that has to find something
+first, as its motion: where it becomes active, the run asks the controller itself, and the law is there from then on.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,14 +17,13 @@ import numpy as np
 from cstormpy.control.blend import LawSet
 from cstormpy.control.own import OwnLaw
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.compiled.emitter import Emitter, Untranslatable
-from cstormpy.simulation.compiled.emitters_functions import user_call
-from cstormpy.simulation.compiled.registry import Value
 from cstormpy.simulation.compiled.traced import untraceable
+from cstormpy.simulation.compiled.untranslated import Refused
 
-__all__ = ["OpaqueLaws", "is_needed", "laws_of", "unready", "untraced"]
+__all__ = ["laws_of", "stand_ins", "unready"]
 
-Values = list[Value]
+#: What stands for the method of a law in its twin, by its name.
+Methods = dict[str, Callable[..., Any]]
 
 
 def laws_of(block: Any) -> LawSet | None:
@@ -34,43 +32,78 @@ def laws_of(block: Any) -> LawSet | None:
     return laws if isinstance(laws, LawSet) else None
 
 
-class OpaqueLaws:
-    """The laws that a trace leaves out.
-
-    Attributes
-    ----------
-    torques : list of Value
-        What they give, one after the other.
-    methods : dict of int to dict
-        The methods that stand in a twin for theirs, by the `id` of the law.
-    found : sequence of symbols
-        What they give in the trace.
-    """
-
-    def __init__(self) -> None:
-        self.torques: Values = []
-        self.methods: dict[int, dict[str, Callable[..., Any]]] = {}
-        self.found: Any = ()
-
-    def leave_out(self, law: Any, torque: Value) -> None:
-        """Leave a law out; what it gives is said by expressions."""
-        k = len(self.torques)
-        self.torques.append(torque)
-        self.methods[id(law)] = {"__call__": lambda twin, *_, **__: self.found[k]}
-
-
-def unready(e: Emitter, block: Any) -> OpaqueLaws:
-    """Return the laws of a block that have to find something before they can be asked."""
-    made, laws = OpaqueLaws(), laws_of(block)
-    if laws is None:
-        return made
+def unready(laws: LawSet, depends: Callable[..., Any]) -> dict[int, Methods]:
+    """Return what stands for the laws that have to find something before they can be asked, by their `id`."""
+    found = {}
     for k, law in enumerate(laws.laws.values()):
-        if not e.depends(partial(is_needed, laws, k)):
-            made.methods[id(law)] = {"__call__": _fails_with_torques, "left": _fails}
-    return made
+        needed = partial(_is_needed, laws, k)
+        depends(needed, needed())
+        if not needed():
+            found[id(law)] = {"__call__": _fails_with_torques, "left": _fails}
+    return found
 
 
-def is_needed(laws: Any, k: int) -> bool:
+def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, Methods]:
+    """Return what stands for the laws of a controller that cannot be traced by themselves, by their `id`.
+
+    Parameters
+    ----------
+    assembly : Assembly
+        Which calls functions by numba (`by_numba`) and in Python (`in_python`), and is told the way of each.
+    block : Block
+    known : mapping
+        What stands for some of the laws already.
+    """
+    laws, found = laws_of(block), dict[int, Methods]()
+    for law in laws.laws.values() if laws is not None else ():
+        n = (law.mech.n,)
+        shapes = [(), n, n, *([n] * (3 if block.nin > 3 else 0))]
+        why = None if id(law) in known else untraceable(law, _asked, shapes)
+        if why is None:
+            continue
+        own = law.own if isinstance(law, OwnLaw) else law
+        name = str(getattr(own, "__name__", type(own).__name__))
+        torque = _by_numba(assembly, own) if isinstance(own, types.FunctionType) else None
+        if torque is not None:
+            try:
+                torque(None, *[np.zeros(shape) if shape else 0.0 for shape in shapes[:3]])
+            except Refused as error:
+                why, torque = f"{why}; numba: {error}", None
+        way = "asked in Python" if torque is None else "compiled by numba"
+        assembly.ways.append((str(block.name), f"law {name}: {way}, as it cannot be traced: {why}"))
+        found[id(law)] = {"__call__": torque or _in_python(assembly, law)}
+    return found
+
+
+def _asked(twin: Any, t: Any, q: Any, qd: Any, *target: Any) -> list[Any]:
+    return [twin(t, q, qd, target or None)]
+
+
+def _by_numba(assembly: Any, own: types.FunctionType) -> Callable[..., Any]:
+    """Return what stands for the call of a law that is a plain function: a call of that, compiled."""
+
+    def torque(twin: Any, t: Any, q: Any, qd: Any, *_: Any) -> Any:
+        parts = assembly.by_numba.call(own, [t, q, qd], [0.0, np.zeros(np.shape(q)), np.zeros(np.shape(qd))])
+        return symbols(np.concatenate([np.atleast_1d(part) for part in parts]))
+
+    return torque
+
+
+def _in_python(assembly: Any, law: Any) -> Callable[..., Any]:
+    """Return what stands for the call of a law in the trace: a call of the law itself while the diagram runs."""
+    count, what = len(law.motors), f"law {type(law).__name__}"
+
+    def ask(t: float, values: list[Any]) -> list[Any]:
+        return [law(t, values[0], values[1], tuple(values[2:]) or None)]
+
+    def torque(twin: Any, t: Any, q: Any, qd: Any, reference: Any = None, *_: Any) -> Any:
+        given = [q, qd, *(reference or ())]
+        return assembly.in_python(ask, given, [np.zeros(np.shape(v)) for v in given], [np.zeros(count)], what)[0]
+
+    return torque
+
+
+def _is_needed(laws: LawSet, k: int) -> bool:
     """Tell whether a law is to be written down: it has found what it needs, or is the active one, and finds it now."""
     return bool(list(laws.laws.values())[k].ready or laws.active == k)
 
@@ -83,51 +116,3 @@ def _fails(twin: Any, t: Any, *_: Any, **__: Any) -> float:
 def _fails_with_torques(twin: Any, t: Any, *_: Any, **__: Any) -> Any:
     _fails(twin, t)
     return symbols([0.0] * len(twin.motors))
-
-
-def untraced(e: Emitter, block: Any, given: Values, made: OpaqueLaws) -> bool:
-    """Leave out those laws that cannot be traced by themselves as well; return whether there are any.
-
-    `given` are the time, q, q̇ and, maybe, the reference, which laws take.
-    """
-    laws, found = laws_of(block), False
-    if laws is None:
-        return False
-    for k, law in enumerate(laws.laws.values()):
-        if id(law) in made.methods:
-            continue
-        why = untraceable(law, _asked, [v.shape for v in given])
-        if why is None:
-            continue
-        found = True
-        out, active = e.variables(len(law.motors)), e.number(lambda: float(laws.active))
-        with e.under(f"if {active} == {k}.0:"):
-            e.assign(out, _torque(e, law, given, why))
-        made.leave_out(law, out)
-    return found
-
-
-def _asked(twin: Any, t: Any, q: Any, qd: Any, *target: Any) -> list[Any]:
-    return [twin(t, q, qd, target or None)]
-
-
-def _torque(e: Emitter, law: Any, given: Values, why: str) -> Value:
-    """Return the torques of a law by numba, or by the law itself."""
-    samples = [0.0, *(np.zeros(v.shape) for v in given[1:])]
-    count = len(law.motors)
-    own = law.own if isinstance(law, OwnLaw) else law
-    name = str(getattr(own, "__name__", type(own).__name__))
-    if isinstance(own, types.FunctionType):
-        try:
-            parts = user_call(e, own, given[:3], samples[:3])
-        except Untranslatable as error:
-            why += f"; numba: {error}"
-        else:
-            e.told(f"law {name}: compiled by numba, as it cannot be traced: {why}")
-            return np.concatenate([np.atleast_1d(part) for part in parts]).reshape(count)
-    e.told(f"law {name}: asked in Python, as it cannot be traced: {why}")
-
-    def ask(t: float, values: list[Any]) -> list[Any]:
-        return [law(t, values[0], values[1], tuple(values[2:]) or None)]
-
-    return e.ask_python(ask, given[1:], samples[1:], [np.zeros(count)])[0]

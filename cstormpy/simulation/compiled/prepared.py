@@ -7,19 +7,19 @@ number or a condition that cannot be read anew has the diagram translated again.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.kernels.entries import EntryOfC
 from cstormpy.reporting import notice
-from cstormpy.simulation.compiled.assembly import GraphProgram
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.registry import NotTranslated, is_silent
+from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.tableaus import Tableau
 
@@ -31,8 +31,6 @@ Detectors = list[tuple[Any, Any]]
 _SAME = 1e-9
 #: Where a diagram keeps it.
 _NAME = "_compiled_form"
-#: The steps themselves, as `is_kept` knows them.
-_ADVANCE = "entries_stepping.advance"
 #: For so many ways to run it, room for steps is kept.
 _WAYS = 4
 
@@ -48,7 +46,8 @@ def prepared(diagram: Diagram, detectors: Detectors) -> Prepared:
         With every block that stands in the way.
     """
     kept = diagram.bd.__dict__.get(_NAME)
-    if isinstance(kept, Prepared) and kept.serves(diagram, detectors) and kept.refresh(diagram):
+    if isinstance(kept, Prepared) and kept.serves(diagram, detectors) and kept.refresh():
+        kept.program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
         return kept
     made = Prepared(diagram, detectors)
     diagram.bd.__dict__[_NAME] = made
@@ -93,23 +92,20 @@ class Prepared:
             if (id(b), port) in columns
         )
 
-    def refresh(self, diagram: Diagram) -> bool:
+    def refresh(self) -> bool:
         """Read all numbers anew; return False where the diagram is to be translated anew instead."""
-        program = self.program
-        if program.functions and program.fingerprint != fingerprint([f for f, _ in program.functions.values()]):
-            return False
-        program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
-        return program.refresh()
+        return self.program.refresh()
 
     def ready(self) -> Compiled:
         """Return the function, compiled or read from disk where that has not been done yet."""
         program = self.program
-        of_numba = not isinstance(program, GraphProgram)
-        if of_numba and not Compiled.is_ready(program) and not self._is_kept():
+        called = [function for function in program.called if not function.is_ready()]
+        if called:
             from cstormpy.kernels.beside import compile_beside
 
-            compile_beside((_ADVANCE,))
-            notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
+            compile_beside(tuple(function.kept_as for function in called if isinstance(function, EntryOfC)))
+            if any(isinstance(function, UserFunction) for function in called):
+                notice(f"compiling the diagram {self._name!r} (some seconds; other numbers need no other code)")
         if self.compiled is None:
             self.compiled = Compiled(program, program.nstates)
         elif self.compiled.program is not program:
@@ -117,20 +113,10 @@ class Prepared:
         return self.compiled
 
     def at_hand(self) -> bool:
-        """Tell whether the function is there without compiling: in this process, or on disk and numba loaded."""
-        if isinstance(self.program, GraphProgram):
-            from cstormpy.kernels.stepping_code import steps_are_kept
+        """Tell whether the function is there without compiling: in this process, or on disk."""
+        from cstormpy.kernels.stepping_code import steps_are_kept
 
-            return (Compiled.is_ready(self.program) or self.program.is_kept()) and steps_are_kept()
-        return Compiled.is_ready(self.program) or ("numba" in sys.modules and self._is_kept())
-
-    def _is_kept(self) -> bool:
-        from cstormpy.kernels.compiling import is_kept
-        from cstormpy.kernels.steppers_generated import kept_as
-
-        digest, lasting = self.program.fingerprint
-        names = (kept_as(self.program.source, digest), _ADVANCE, "entries_stepping.trial")
-        return lasting and all(map(is_kept, names))
+        return self.program.is_kept() and steps_are_kept()
 
     def slices(self, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> Slices:
         """Return room for the steps of a method that records some signals."""
@@ -148,8 +134,8 @@ class Prepared:
             return
         c = self.ready()
         c.sample(diagram)
-        compiled, interpreted = np.zeros(diagram.nstates), diagram.derivative(t, x)
-        failed = c.rate(t, np.ascontiguousarray(x, dtype=float), compiled)
+        interpreted = diagram.derivative(t, x)
+        failed, compiled = c.rate(t, x), c.xd
         if failed:
             raise NotTranslated([(self.named(failed), "its compiled form fails at the start")])
         for b, _, _, outs, _, _ in diagram.order:

@@ -12,12 +12,12 @@ from bdsim.components import Clock
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError
+from cstormpy.graph.python_calls import way_back
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.prepared import Prepared, prepared
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.python_calls import way_back
-from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME, Run
 from cstormpy.simulation.steppers import ExplicitStepper
@@ -52,7 +52,7 @@ class CompiledRun(Run):
     _begun = _stale = False
     #: Where each signal stands, in its slot and in `out`, and what makes the one of the other; None: not for all.
     _published: list[tuple[Any, int, int, Callable[[Any], Any]]] | None = None
-    #: Time and state at which the signals stand in `out`, None if they stand nowhere.
+    #: Time and state at which signals and rates stand in the compiled function's arrays, None if they stand nowhere.
     _probed: tuple[float, Array] | None = None
 
     def __init__(self, *arguments: Any) -> None:
@@ -79,6 +79,7 @@ class CompiledRun(Run):
         self.diagram.at(self.t, self.x)
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
         self._compiled = self._prepared.ready()
+        self._compiled.sample(self.diagram)
         self._prepared.compare(self.diagram, self.t, self.x)
         self._begun = True
         self._take()
@@ -127,34 +128,44 @@ class CompiledRun(Run):
 
     def _derivative(self, t: float, x: Array) -> Array:
         """Return the rate of the states, by the compiled function."""
-        d = self.diagram
-        d.count += 1
-        self._probed = None
-        rate = np.empty(d.nstates)
-        failed = self._compiled.rate(min(max(t, d.earliest), d.latest), np.ascontiguousarray(x), rate)
+        failed = self._evaluate(t, x)
         if failed:
-            d.derivative(t, x)  # which says what is wrong
+            self.diagram.derivative(t, x)  # which says what is wrong
             name = self._prepared.named(failed)
             raise BlockError(f"block {name!r} failed at t = {t:.9g} in its compiled form only")
-        return rate
+        return self._compiled.xd.copy()
 
     def probe(self, t: float, x: Array) -> bool:
         """Compute all signals by the compiled function, unless they stand there already; return whether that worked."""
-        if self._probed is None or self._probed[0] != t or not np.array_equal(self._probed[1], x):
-            d = self.diagram
-            d.count += 1
+        return self._evaluate(t, x) == 0
+
+    def _evaluate(self, t: float, x: Array) -> int:
+        """Have signals and rates at a time and a state stand in the arrays of the compiled function.
+
+        Where they stand there already nothing is computed. Returns 0, or the number of the block that failed.
+        """
+        d, probed = self.diagram, self._probed
+        t = min(max(t, d.earliest), d.latest)
+        if probed is not None and probed[0] == t and np.array_equal(probed[1], x):
+            return 0
+        d.count += 1
+        self._probed = None
+        failed = self._compiled.rate(t, x)
+        if not failed:
+            self._probed = t, x.copy()
+        return failed
+
+    def _sample(self) -> None:
+        """Have the compiled function take over the states of sampled blocks, and what they hold."""
+        if self._compiled.program.sampled_size:
+            self._compiled.sample(self.diagram)
             self._probed = None
-            if self._compiled.rate(min(max(t, d.earliest), d.latest), np.ascontiguousarray(x), np.empty(d.nstates)):
-                return False
-            self._probed = (t, x.copy())
-        return True
 
     def _publish(self, t: float, x: Array) -> bool:
         """Give the blocks their signals by the compiled function, unless one of them may be about to change."""
         if self._stale or self._published is None or self._asked():
             return False
-        self._compiled.sample(self.diagram)
-        self._probed = None
+        self._sample()
         if not self.probe(t, x):
             return False
         out = self._compiled.out
@@ -194,18 +205,18 @@ class CompiledRun(Run):
         if renewed:
             self._renew(jumped)
         if self._begun:
-            self._compiled.sample(self.diagram)
-            self._probed = None
+            self._sample()
         if renewed and self.program is not None:  # the signals have just been evaluated
             self.stepper.restart(self.t, self.x)
         else:
             super()._begin_segment(jumped)
 
     def _renew(self, jumped: bool) -> None:
+        self._probed = None
         self._look_beyond(jumped)
         if self._asked():
             self.diagram.at(self.t, self.x)
-        if self.program is not None and self._prepared.refresh(self.diagram):
+        if self.program is not None and self._prepared.refresh():
             self._stale = False
             return
         self.diagram.at(self.t, self.x)

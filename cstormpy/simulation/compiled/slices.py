@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.simulation.compiled.assembly import GraphProgram
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.refusals import told
-from cstormpy.simulation.compiled.registry import NotTranslated
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
@@ -20,15 +16,10 @@ __all__ = ["Compiled", "Slices", "Taken", "fill_samples"]
 Array = NDArray[np.float64]
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
-#: Programs whose functions are kept ready.
-_KEPT = 64
 
 
 class Compiled:
     """A diagram's function of one sample: `rate` fills `xd` and `out`."""
-
-    #: Functions that are ready, by what tells their programs apart: of this process, whatever the diagram.
-    _functions: ClassVar[dict[tuple[str, str], Callable[..., int]]] = {}
 
     def __init__(self, program: Program, nstates: int) -> None:
         self.z = np.zeros(program.sampled_size)
@@ -36,56 +27,29 @@ class Compiled:
         self.w = self.out = np.zeros(0)
         self.update(program)
 
-    @classmethod
-    def is_ready(cls, program: Program) -> bool:
-        """Tell whether the function of a program stands ready in this process."""
-        return program.key in cls._functions
-
-    @classmethod
-    def _ready(cls, program: Program) -> Callable[..., int]:
-        function = cls._functions.get(program.key)
-        if function is None and isinstance(program, GraphProgram):
-            function = cls._functions[program.key] = program.function()
-        if function is None:
-            from cstormpy.kernels.steppers_generated import Refused, compiled
-
-            digest, lasting = program.fingerprint
-            try:
-                function = compiled(program.source, program.calls, program.functions, digest if lasting else None)
-            except Refused as refused:
-                raise NotTranslated([_refusal(program, refused)]) from refused
-            while len(cls._functions) >= _KEPT:
-                cls._functions.pop(next(iter(cls._functions)))
-            cls._functions[program.key] = function
-        return function
-
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
-        function: Any = self._ready(program)
-        self.function: Callable[..., int] = function
-        if isinstance(program, GraphProgram):
-            self.address: int = function.address
-        else:
-            from cstormpy.kernels.compiling import address_of
-            from cstormpy.kernels.diagram_rate import RATE
-
-            self.address = address_of(function, RATE)
+        function = program.function()
+        self.address = function.address
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
         if self.out.size != program.width:
             self.out = np.zeros(program.width)
+        self.xd, self._x = np.zeros(self.nstates), np.zeros(self.nstates)
+        given = self._x, self.z, program.p, program.n, self.w, self.out, self.xd
+        self._bound = function.bound(*given)
 
     def sample(self, diagram: Any) -> None:
         """Take over the states of the sampled blocks, and what they hold."""
         fill_samples(self.z, self.program, diagram)
 
-    def rate(self, t: float, x: Array, xd: Array) -> int:
-        """Fill the rates and the signals at a time and a state; return 0, or the number of the block that failed."""
-        p = self.program
-        failed = int(self.function(t, x, self.z, p.p, p.n, self.w, self.out, xd))
+    def rate(self, t: float, x: Array) -> int:
+        """Fill the rates `xd` and the signals `out` at a time and a state; return 0, or which block has failed."""
+        self._x[:] = x
+        failed = self._bound(t)
         if failed:
-            p.raise_interrupt()
+            self.program.raise_interrupt()
         return failed
 
     def signal(self, key: tuple[int, int]) -> Array:
@@ -137,9 +101,10 @@ class Slices:
 
     def __init__(self, compiled: Compiled, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> None:
         from cstormpy.kernels import dense, rungekutta, stepping
+        from cstormpy.kernels.stepping_code import Steps
 
         self.compiled, self.method, self.keys, self._at = compiled, method, keys, rungekutta
-        self._advance, self._trial = _steps_for(compiled.program)
+        self._advance, self._trial = Steps("advance"), Steps("trial")
         self._look, self._crossed = stepping.LOOK, stepping.CROSSED
         at, n = self._at, compiled.nstates
         self.table, self.dense, kind = _tables(method, dense)
@@ -267,18 +232,6 @@ class Slices:
         return [signals[:, part].reshape(len(signals), *shape) for part, shape in self._parts_of]
 
 
-def _steps_for(program: Program) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Return the steps of the diagrams that a program is one of: many at once, and one."""
-    if isinstance(program, GraphProgram):
-        from cstormpy.kernels.stepping_code import Steps
-
-        return Steps("advance"), Steps("trial")
-    from cstormpy.kernels import entries_stepping
-
-    trial = entries_stepping.trial.load()
-    return entries_stepping.advance.load(), lambda *arguments: (trial(*arguments),)
-
-
 def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:
     """Return a method's coefficients as compiled steps read them, those of its dense output, and its kind."""
     stages = method.stages
@@ -299,13 +252,3 @@ def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:
     dense[rows.D_TIMES, :3] = extra["c"]
     dense[rows.D_PARTS :] = extra["D"]
     return table, dense, rows.SEVENTH
-
-
-def _refusal(program: Program, refused: Any) -> tuple[str, str]:
-    """Return the block of which numba refuses something, and what it says."""
-    if refused.name:
-        function, _ = program.functions[refused.name]
-        return program.owners[refused.name], f"numba does not compile its function: {told(function, str(refused))}"
-    lines = program.line_owners
-    name = lines[refused.line - 2] if 2 <= refused.line <= len(lines) + 1 else "the diagram"
-    return name, f"numba does not compile what its emitter gives: {refused}"

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.graph.identity import ABSENT, Entries, of_type
 from cstormpy.mechanism import Mechanism
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.twins import (
     Path,
     Readers,
@@ -108,9 +109,7 @@ class Holders:
     """Lists and mappings, and what stands in them by some keys: the same objects as when this was made."""
 
     def __init__(self) -> None:
-        self._entries: dict[int, tuple[Any, dict[Any, Any]]] = {}
-        self._gets: list[tuple[Callable[[Any], tuple[Any, ...]], Any]] = []
-        self._before: list[Any] = []
+        self._found: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         #: Objects whose attributes are looked at, and the mappings that hold these.
         self._objects: dict[int, Any] = {}
         self._helds: list[Any] = []
@@ -121,9 +120,12 @@ class Holders:
         return vars(owner)
 
     def add(self, holder: Any, key: Any, value: Any) -> None:
-        """Look at an entry of a list or mapping too, where a value stands now; a tuple keeps its own by itself."""
+        """Look at an entry of a list or mapping too, where a value stands now; a tuple keeps its own by itself.
+
+        The value may be `ABSENT`, or `of_type`.
+        """
         if type(holder) is not tuple:
-            self._entries.setdefault(id(holder), (holder, {}))[1][key] = value
+            self._found[id(holder), key] = holder, key, value
 
     def follow(self, owner: Any, path: Path) -> Any:
         """Look at each step of a path from an object; return what stands at its end."""
@@ -135,33 +137,24 @@ class Holders:
 
     def settle(self) -> None:
         """Be ready to `hold`: all entries have been added."""
-        self._gets = [(getter([*entries]), holder) for holder, entries in self._entries.values()]
-        found = [[*entries.values()] for _, entries in self._entries.values()]
-        self._before = [*chain.from_iterable(values if len(values) > 1 else 2 * values for values in found)]
         self._helds = [vars(each) for each in self._objects.values()]
+        self._in_lists = [entry for entry in self._found.values() if type(entry[0]) is not dict]
+        self._entries = Entries([entry for entry in self._found.values() if type(entry[0]) is dict])
 
     def hold(self) -> bool:
         """Tell whether the same objects stand there, or other arrays of as many numbers, which are noted."""
         if not all(map(is_, map(vars, self._objects.values()), self._helds)):
             return False
         try:
-            now = [*chain.from_iterable([get(holder) for get, holder in self._gets])]
+            if not all([holder[key] is value for holder, key, value in self._in_lists]):
+                return False
         except LookupError:
             return False
-        if all(map(is_, now, self._before)):
-            return True
-        pairs = zip(now, self._before, strict=True)
-        if not all(value is before or _like_arrays(value, before) for value, before in pairs):
-            return False
-        self._before = now
-        return True
+        return self._entries.hold() or self._entries.take(_like_arrays)
 
 
 def _like_arrays(value: Any, before: Any) -> bool:
     return is_numbers(value) and is_numbers(before) and value.shape == before.shape
-
-
-_NOWHERE = object()
 
 
 class _Glance:
@@ -181,19 +174,16 @@ class _Glance:
             self._same.follow(owner, path)
         self._objects: list[Any] = [self._same.follow(owner, group.path) for group in groups]
         self._kinds: list[Any] = [*map(type, self._objects)]
-        self._helds = [self._same.attributes(each) for each in self._objects]
-        #: What gives numbers that are to be floats.
-        self._floats: list[tuple[Callable[[Any], tuple[Any, ...]], Any]] = []
+        helds = [self._same.attributes(each) for each in self._objects]
         #: Lists, and mappings, with what they hold, the keys too.
         self._lists: list[tuple[list[Any], list[Any]]] = []
         self._mappings: list[tuple[dict[Any, Any], list[Any]]] = []
         #: What has to be described, of an object and of its class.
         self._loose: list[tuple[dict[str, Any], str, Any]] = []
         self._loose_of_class: list[tuple[type, str, Any]] = []
-        #: Attributes that each object has from its class, and, by class, what these are.
-        self._inherited: list[tuple[Any, list[str]]] = []
+        #: By class the attributes that its objects have from it.
         of_class: dict[type, dict[str, Any]] = {}
-        for held, group in zip(self._helds, groups, strict=True):
+        for held, group in zip(helds, groups, strict=True):
             self._take_own(held, group)
             self._take_inherited(held, group, of_class.setdefault(group.kind, {}))
         self._of_class = [
@@ -204,11 +194,10 @@ class _Glance:
         self._same.settle()
 
     def _take_own(self, held: dict[str, Any], group: _Seen) -> None:
-        floats = []
         for name, what in group.own:
             value = held[name]
             if type(value) is float:
-                floats.append(name)
+                self._same.add(held, name, of_type(float))
             elif _stays(value):
                 self._same.add(held, name, value)
             elif _holds_what_stays(value):
@@ -216,8 +205,6 @@ class _Glance:
                 self._take_entries(value)
             else:
                 self._loose.append((held, name, what))
-        if floats:
-            self._floats.append((getter(floats), held))
 
     def _take_entries(self, value: Any) -> None:
         """Look at what lists and mappings hold, those in one another too."""
@@ -232,13 +219,12 @@ class _Glance:
     def _take_inherited(self, held: dict[str, Any], group: _Seen, same: dict[str, Any]) -> None:
         kind = group.kind
         for name, what in group.of_class:
-            value = getattr(kind, name, _NOWHERE)
-            if value is not _NOWHERE and _stays(value) and getattr(kind, name) is value:
+            self._same.add(held, name, ABSENT)
+            value = getattr(kind, name, ABSENT)
+            if value is not ABSENT and _stays(value) and getattr(kind, name) is value:
                 same[name] = value
             else:
                 self._loose_of_class.append((kind, name, what))
-        if group.of_class:
-            self._inherited.append((held.keys(), [name for name, _ in group.of_class]))
 
     def holds(self) -> bool:
         """Tell whether a glance says that nothing has changed."""
@@ -248,12 +234,9 @@ class _Glance:
             for kind, get, before in self._of_class:
                 if not all(map(is_, get(kind), before)):
                     return False
-            for get, held in self._floats:
-                if {*map(type, get(held))} != _FLOAT:
-                    return False
-        except (LookupError, AttributeError, TypeError):
+        except AttributeError:
             return False
-        return all([keys.isdisjoint(names) for keys, names in self._inherited]) and self._hold_the_rest()
+        return self._hold_the_rest()
 
     def _hold_the_rest(self) -> bool:
         for value, before in self._lists:
@@ -266,9 +249,6 @@ class _Glance:
             if name not in held or described(held[name]) != what:
                 return False
         return all(described(_of_class(kind, name)) == what for kind, name, what in self._loose_of_class)
-
-
-_FLOAT = {float}
 
 
 def _holds_what_stays(value: Any) -> bool:

@@ -6,25 +6,34 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.compiled.assembly import NotAssembled, assemble
-from cstormpy.simulation.compiled.program import Program, translate
+from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
+    bdsim_equations,
+    bdsim_equations_curves,
+    bdsim_equations_states,
+    function_equations,
+)
+from cstormpy.simulation.compiled.assembly import Assembly
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 
 __all__ = ["explanation_of", "program_of", "source_of"]
 
 
 def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> Program:
-    """Return the program of a diagram whose signals have just been evaluated: one graph where that can be made.
+    """Return the program of a diagram whose signals have just been evaluated, which tells their shapes.
+
+    Parameters
+    ----------
+    diagram : Diagram
+    detectors : list, optional
+        The zero-crossing detectors of the run, with their blocks.
 
     Raises
     ------
     NotTranslated
         With every block that stands in the way.
     """
-    try:
-        return assemble(diagram, detectors)
-    except NotAssembled:
-        return translate(diagram, detectors)
+    return Assembly(diagram, detectors or []).program()
 
 
 def source_of(bd: Any) -> str:
@@ -40,9 +49,8 @@ def explanation_of(bd: Any) -> str:
         told.setdefault(name, []).append(way)
     names = [str(b.name) for b, *_ in diagram.order]
     width = max(map(len, names), default=0)
-    lines = [
-        f"{name:{width}}  {'; '.join(dict.fromkeys(told.get(name, ['translated by its emitter'])))}" for name in names
-    ]
+    passing = ["hands on what it is given"]
+    lines = [f"{name:{width}}  {'; '.join(dict.fromkeys(told.get(name, passing)))}" for name in names]
     return "\n".join(lines)
 
 

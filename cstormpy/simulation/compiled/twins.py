@@ -17,12 +17,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from cstormpy.dynamics.tracing import LARGEST
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.nodes import INPUT, TABLE
 from cstormpy.graph.tables import Table
 from cstormpy.mechanism import Mechanism
-from cstormpy.mechanism.symbolic import SymbolicMechanism
+from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
 from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
@@ -129,14 +130,21 @@ class Twins:
         return twin
 
     def _mechanism(self, mech: Mechanism, path: Path) -> SymbolicMechanism:
+        large = mech.n > LARGEST["one", True]  # the kernels, which may be called then, want all of T side by side
+        if large:
+            whole = f"all[{len(self.places)}]"
+            self.places.append(Place((*path, TableStep("T")), -tables_of(mech).T.size))
+
         def number(table: str, index: int) -> Node:
+            if large and table == "T":
+                return self.graph.input(whole, index, ordinary=index not in GRAVITY)
             return self._symbol((*path, TableStep(table)), index, ordinary=True)
 
         def links() -> Any:
             return tuple(self.of(link, (*path, "links", k)) for k, link in enumerate(mech.links))
 
         self._forms.append((path, Form.of(mech)))
-        made = self._made[id(mech)] = SymbolicMechanism(mech, number, links)
+        made = self._made[id(mech)] = SymbolicMechanism(mech, number, links, GRAVITY if large else ())
         return made
 
     def _watched(self, kind: type, path: Path, instead: Mapping[str, Callable[..., Any]]) -> type:

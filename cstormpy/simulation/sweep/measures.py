@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import RAGGED
 from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName, shown
-from cstormpy.simulation.compiled.emitters_functions import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.recording import find_signals
 
 __all__ = ["VALUE", "Final", "Measured", "check_measure", "described", "digest", "measured"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.compiled.registry import NotTranslated
+from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
 from cstormpy.simulation.wiring import compile_diagram

@@ -1,18 +1,23 @@
-"""Blocks that the compiled function of a diagram has compute their outputs themselves, in Python."""
+"""Functions of Python that machine code of a graph calls, and their derivatives by differences."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.compiled.differences import differenced_function
+from cstormpy.graph.differences import differenced_function
+from cstormpy.graph.external import Linkage, external
+from cstormpy.graph.nodes import Graph, Node
 
-__all__ = ["PythonCall", "change_of", "way_back"]
+__all__ = ["CalledInPython", "Differences", "PythonCall", "way_back"]
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
+Number = Any  # a node or a float
+#: A function of (t, list of signals), which returns a list of what it finds.
+Ask = Callable[[float, list[Any]], list[Any]]
 
 
 class PythonCall:
@@ -27,20 +32,26 @@ class PythonCall:
 
     Attributes
     ----------
-    address : int
-        Where compiled code finds it; it holds as long as this object lives.
     sizes : (int, int)
         How many numbers go in and come out.
     """
 
-    def __init__(self, ask: Callable[[float, list[Any]], Any], given: list[Any], found: list[Any]) -> None:
+    def __init__(self, ask: Ask, given: list[Any], found: list[Any]) -> None:
         self._ask = ask
         self._inputs, inputs = _places(given, 1)
         self._outputs, outputs = _places(found, 0)
         self.sizes = inputs, outputs
         self._interrupt: BaseException | None = None
         self._function = _FUNCTION(self._call)
-        self.address = ctypes.cast(self._function, ctypes.c_void_p).value or 0
+
+    @staticmethod
+    def is_ready() -> bool:
+        """Tell that it is there."""
+        return True
+
+    def address(self) -> int:
+        """Return where compiled code finds it; that holds as long as this object lives."""
+        return ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
     def _call(self, given: Any, filled: Any) -> int:
         """Return 0, or 1 where the block is to be asked again by who hears what it says."""
@@ -65,22 +76,60 @@ class PythonCall:
             raise interrupt
 
 
-def change_of(ask: Callable[[float, list[Any]], Any], given: list[Any], found: list[Any]) -> PythonCall:
-    """Return what calls the derivative of a function along a direction, by differences.
+class Differences:
+    """The derivative of a function along a direction, by differences, called from a graph.
 
-    It is given what the function takes, then the rates of the time and of all of that.
+    Parameters
+    ----------
+    linkage : Linkage
+    ask : function of (t, list of signals)
+    given, found : list
+        Samples of the signals that go in and come out.
     """
 
-    def change(t: float, values: list[Any]) -> list[Any]:
-        count = len(given)
-        rates = [np.asarray(rate, dtype=float)[..., None] for rate in values[count:]]
-        _, slopes = differenced_function(
-            lambda t, *signals: list(ask(float(t), list(signals))), (t, *values[:count]), tuple(rates)
-        )
-        return [np.asarray(slope)[..., 0] for slope in slopes]
+    def __init__(self, linkage: Linkage, ask: Ask, given: list[Any], found: list[Any]) -> None:
+        def change(t: float, values: list[Any]) -> list[Any]:
+            count = len(given)
+            rates = [np.asarray(rate, dtype=float)[..., None] for rate in values[count:]]
+            _, slopes = differenced_function(
+                lambda t, *signals: list(ask(float(t), list(signals))), (t, *values[:count]), tuple(rates)
+            )
+            return [np.asarray(slope)[..., 0] for slope in slopes]
 
-    samples = [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in given]
-    return PythonCall(change, [*given, 0.0, *samples], [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in found])
+        moves = [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in given]
+        slopes = [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in found]
+        call = PythonCall(change, [*given, 0.0, *moves], slopes)
+        self._place, self._count = linkage.function(call, changes=True), call.sizes[1]
+
+    def nodes(self, graph: Graph, failure: int, values: Sequence[Number], rates: Sequence[Number]) -> list[Node]:
+        """Return the derivatives: from the time and all numbers, and their rates."""
+        return external(graph, self._place, failure, [*values, *rates], self._count)
+
+
+class CalledInPython:
+    """A function of Python that is called while a routine runs; its derivatives are differences.
+
+    Parameters
+    ----------
+    linkage : Linkage
+    ask : function of (t, list of signals)
+    given, found : list
+        Samples of the signals that go in and come out.
+    """
+
+    def __init__(self, linkage: Linkage, ask: Ask, given: list[Any], found: list[Any]) -> None:
+        call = PythonCall(ask, given, found)
+        self._place, self._count = linkage.function(call), call.sizes[1]
+        self._linkage, self._differences = linkage, Differences(linkage, ask, given, found)
+
+    def nodes(self, graph: Graph, numbers: Sequence[Number]) -> list[Node]:
+        """Return what it finds, from the time and the numbers of the signals."""
+        failure = self._linkage.failure
+
+        def along(values: Sequence[Number], rates: Sequence[Number]) -> list[Node]:
+            return self._differences.nodes(graph, failure, values, rates)
+
+        return external(graph, self._place, failure, numbers, self._count, along)
 
 
 def _places(values: list[Any], first: int) -> tuple[list[tuple[int, int, tuple[int, ...], Callable[[Any], Any]]], int]:

@@ -1,4 +1,4 @@
-"""Derivatives of functions that somebody has written and nobody can look into: by differences along directions."""
+"""Derivatives of functions that nobody can look into, by differences along directions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Compiles the function of a diagram from its source, or reads it from disk where it was compiled before."""
+"""Users' functions compiled by numba, as functions of C, or read from disk where they were compiled before."""
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import linecache
 import os
@@ -13,73 +14,71 @@ import numba
 from numba.core import sigutils, types
 from numba.core.errors import NumbaError
 
-from cstormpy.kernels.compiling import _EXACT, _Kept
-from cstormpy.kernels.diagram_calls import callee
-from cstormpy.kernels.diagram_rate import RATE
+from cstormpy.kernels.compiling import _EXACT, _Kept, address_in_c
 
 __all__ = ["Refused", "compiled", "kept_as"]
 
 
 class Refused(Exception):
-    """What numba does not compile: a function of the user, `name` in the source, or else a line of the source."""
-
-    def __init__(self, name, reason, line=0):
-        super().__init__(reason)
-        self.name, self.line = name, line
+    """What numba does not compile of a function of the user."""
 
 
 #: Of the user's functions. Python never calls them: what one returns may be a list of unlike parts, which numba does
 #: not hand to Python.
 _USERS = {"error_model": "python", "boundscheck": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_CALLED = "i8(CPointer(f8), CPointer(f8))"
 
 
-def compiled(source, calls, functions, fingerprint, signature=RATE, find=callee):
-    """Return the function of a diagram, ``rate``, ready to run and to be handed to `advance`.
+def compiled(source, function, arguments, fingerprint):
+    """Return what calls a function of the user, compiled, and where that begins: ``int64 f(given, found)`` of C.
 
     Parameters
     ----------
     source : str
-        Of one function ``rate(t, x, z, p, n, w, out, xd)``.
-    calls : iterable of str
-        What it calls of this file.
-    functions : dict of str to (function, str)
-        What it calls of the user's, and the types of their arguments.
+        Of a function ``call(given, found)`` of arrays that calls ``f`` and returns 0, or 1 where that has raised.
+    function : function
+        What stands behind ``f``.
+    arguments : str
+        The types of its arguments.
     fingerprint : str or None
-        Of the user's functions; None if they have none that another process could know, and nothing is kept on disk.
-    signature, find
-        What it takes and returns, and what gives a callee by its name: those of ``rate`` unless given.
+        Of the function; None if it has none that another process could know, and nothing is kept on disk.
+
+    Raises
+    ------
+    Refused
 
     Notes
     -----
     What is compiled bears the digest in its name. Code that is read from disk keeps the symbols of the process that
-    compiled it; were two of them alike, a stepper would be handed the function of another diagram.
+    compiled it; two of them must not be alike.
     """
     digest = _digest(source, fingerprint)
-    space = {"__name__": __name__, **{name: find(name) for name in calls}}
-    jit = not numba.config.DISABLE_JIT
-    for name, (function, _) in functions.items():
-        space[name] = numba.njit(**_USERS)(_copy(function, f"{name}_{digest}")) if jit else function
-    name = source[len("def ") : source.index("(")]
-    try:
-        exec(compile(source.replace(f"def {name}(", f"def {name}_{digest}(", 1), "<diagram>", "exec"), space)
-    except SyntaxError as error:
-        raise Refused("", f"{error.msg}: {(error.text or '').strip()}", error.lineno or 0) from error
-    rate = space[f"{name}_{digest}"]
-    if not jit:
-        return rate
-    dispatcher = numba.njit(**_EXACT, nogil=True)(rate)
+    if numba.config.DISABLE_JIT:
+        return _uncompiled(source, function)
+    user = numba.njit(**_USERS)(_copy(function, f"f_{digest}"))
+    space = {"__name__": __name__, "f": user, "carray": numba.carray}
+    exec(compile(source.replace("def call(", f"def call_{digest}(", 1), "<call>", "exec"), space)
+    dispatcher = numba.njit(**_EXACT, nogil=True)(space[f"call_{digest}"])
     try:
         if fingerprint is None:
-            _check(space, functions)
-            dispatcher.compile(signature)
+            _check(user, arguments)
+            dispatcher.compile(_CALLED)
         else:
             with _Kept(kept_as(source, fingerprint)) as kept:
-                dispatcher._cache = _Checking(kept, lambda: _check(space, functions))
-                dispatcher.compile(signature)
+                dispatcher._cache = _Checking(kept, lambda: _check(user, arguments))
+                dispatcher.compile(_CALLED)
     except NumbaError as error:
-        raise Refused("", _said(error), _line_of(error, "<diagram>")) from error
+        raise Refused(_said(error)) from error
     dispatcher.disable_compile()
-    return dispatcher
+    return dispatcher, address_in_c(dispatcher, _CALLED)
+
+
+def _uncompiled(source, function):
+    space = {"f": function, "carray": numba.carray}
+    exec(source, space)
+    pointer = ctypes.POINTER(ctypes.c_double)
+    callback = ctypes.CFUNCTYPE(ctypes.c_int64, pointer, pointer)(space["call"])
+    return callback, ctypes.cast(callback, ctypes.c_void_p).value
 
 
 def _digest(source, fingerprint):
@@ -87,8 +86,8 @@ def _digest(source, fingerprint):
 
 
 def kept_as(source, fingerprint):
-    """Return the name under which the function of a diagram is kept on disk."""
-    return f"diagram.{_digest(source, fingerprint)}"
+    """Return the name under which what calls a function is kept on disk."""
+    return f"function.{_digest(source, fingerprint)}"
 
 
 def _copy(function, name):
@@ -100,7 +99,7 @@ def _copy(function, name):
 
 
 class _Checking:
-    """A cache that has the user's functions looked at where nothing is kept yet, so that errors name one of them."""
+    """A cache that has the user's function looked at where nothing is kept yet, so that errors name its lines."""
 
     def __init__(self, kept, check):
         self._kept, self._check = kept, check
@@ -118,17 +117,16 @@ class _Checking:
         return getattr(self._kept, name)
 
 
-def _check(space, functions):
-    for name, (_, arguments) in functions.items():
-        try:
-            space[name].compile(_types(space[name].py_func, arguments))
-        except NumbaError as error:
-            raise Refused(name, _explained(error, space[name].py_func)) from error
-        except Exception as error:  # numba's own faults on code it does not know
-            said = str(error).partition(". Raised from")[0]
-            code = space[name].py_func.__code__
-            where = f"in the function at line {code.co_firstlineno} of {os.path.basename(code.co_filename)}"
-            raise Refused(name, f"{said}, {where}") from error
+def _check(user, arguments):
+    try:
+        user.compile(_types(user.py_func, arguments))
+    except NumbaError as error:
+        raise Refused(_explained(error, user.py_func)) from error
+    except Exception as error:  # numba's own faults on code it does not know
+        said = str(error).partition(". Raised from")[0]
+        code = user.py_func.__code__
+        where = f"in the function at line {code.co_firstlineno} of {os.path.basename(code.co_filename)}"
+        raise Refused(f"{said}, {where}") from error
 
 
 def _types(function, arguments):
@@ -139,7 +137,7 @@ def _types(function, arguments):
 
 
 def _explained(error, function):
-    """Return what numba says of a function, and the line that it can not take."""
+    """Return what numba says of a function, and the line that it cannot take."""
     path = function.__code__.co_filename
     name, number = os.path.basename(path), _line_of(error, os.path.basename(path))
     if not number:

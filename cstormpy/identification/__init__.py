@@ -1,0 +1,9 @@
+"""Identification: inertial and joint parameters of a mechanism from logged motions and torques."""
+
+from __future__ import annotations
+
+from cstormpy.identification.base_parameters import BaseParameter, BaseParameters, base_parameters
+from cstormpy.identification.fitting import identify
+from cstormpy.identification.result import Identification
+
+__all__ = ["BaseParameter", "BaseParameters", "Identification", "base_parameters", "identify"]

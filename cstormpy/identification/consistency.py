@@ -1,0 +1,162 @@
+"""Physical consistency: inertial numbers that a body can have, and the nearest fit among them.
+
+A body can have ten inertial numbers if its pseudo-inertia
+
+    Σ = [[½ tr(I) 1 − I, h], [hᵀ, m]]
+
+is positive definite (P. Wensing, S. Kim, J.-J. Slotine, Linear matrix inequalities for physically consistent inertial
+parameter identification, IEEE Robotics and Automation Letters 3(1), 2018, 60-67). It is linear in the numbers, so that
+the least squares with it are convex: a barrier −μ log det Σ keeps inside, and μ goes to zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["is_possible", "nearest_fit", "pseudo_inertia"]
+
+#: An eigenvalue of the pseudo-inertia above minus this part of the greatest is taken for zero.
+ROUNDING = 1e-9
+#: Eigenvalues that the search begins with are at least this part of the greatest.
+START = 1e-3
+#: How much what the data do not tell is held at what was given, beside what they tell.
+HOLD = 1e-3
+#: The barrier in units of χ², at first and in the end, and by what it shrinks.
+BARRIER, LEAST_BARRIER, SHRINK = 1e2, 1e-6, 0.1
+#: Most Newton steps for a barrier, and most halvings of one.
+STEPS, HALVINGS = 50, 60
+#: A Newton step that promises less than this part of the barrier is the last.
+SMALL = 1e-4
+
+
+def pseudo_inertia(numbers: Array) -> Array:
+    """Return the pseudo-inertia (4, 4) of ten inertial numbers.
+
+    >>> pseudo_inertia(np.array([1.0, 0, 0, 0, 2.0, 0, 0, 2.0, 0, 2.0])).diagonal().tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+    upper = np.zeros((3, 3))
+    upper[np.triu_indices(3)] = numbers[4:]
+    inertia = upper + upper.T - np.diag(np.diag(upper))
+    made = np.empty((4, 4))
+    made[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+    made[:3, 3] = made[3, :3] = numbers[1:4]
+    made[3, 3] = numbers[0]
+    return made
+
+
+def is_possible(numbers: Array) -> bool:
+    """Tell whether a body can have ten inertial numbers, thin rods and point masses included."""
+    values = np.linalg.eigvalsh(pseudo_inertia(numbers))
+    return bool(values[0] >= -ROUNDING * max(values[-1], 0.0)) and bool(numbers[0] >= 0.0)
+
+
+def _inside(numbers: Array, spare: Array) -> Array:
+    """Return ten numbers of a possible body near to some, or to spare ones where these are of no use."""
+    for candidate in (numbers, spare, np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])):
+        values, vectors = np.linalg.eigh(pseudo_inertia(candidate))
+        if values[-1] > 0.0 and candidate[0] > 0.0:
+            break
+    sigma = vectors @ np.diag(np.maximum(values, START * values[-1])) @ vectors.T
+    about = np.trace(sigma[:3, :3]) * np.eye(3) - sigma[:3, :3]
+    return np.array([sigma[3, 3], *sigma[:3, 3], *about[np.triu_indices(3)]])
+
+
+#: The pseudo-inertia of each of the ten numbers alone, (10, 4, 4).
+BASIS = np.array([pseudo_inertia(e) for e in np.eye(10)])
+
+
+def nearest_fit(
+    R: Array, target: Array, given: Array, scale: Array, bodies: Sequence[slice], nonnegative: Sequence[int]
+) -> Array:
+    """Return the unknowns π that make ‖R π − target‖ least among those that can be.
+
+    Parameters
+    ----------
+    R, target : ndarray, (r, P), (r,)
+        What the data say, weighted.
+    given : ndarray, (P,)
+        What is held on to in the directions that the data say nothing of.
+    scale : ndarray, (P,)
+        The sizes by which deviations from that are measured.
+    bodies : sequence of slice
+        Where the ten numbers of bodies stand.
+    nonnegative : sequence of int
+        Other unknowns that are not negative.
+    """
+    _, values, rows = np.linalg.svd(R * scale, full_matrices=True)
+    silent = rows[int((values > 1e-9 * values.max(initial=0.0)).sum()) :]
+    hold = HOLD * float(values.max(initial=1.0)) * silent / scale
+    A, b = np.vstack([R, hold]), np.concatenate([target, hold @ given])
+    pi = np.linalg.lstsq(A, b, rcond=None)[0]
+    for body in bodies:
+        pi[body] = _inside(pi[body], given[body])
+    for k in nonnegative:
+        pi[k] = max(pi[k], START * scale[k])
+    barrier = BARRIER
+    while barrier > LEAST_BARRIER:
+        barrier *= SHRINK
+        pi = _newton(A, b, pi, barrier, bodies, nonnegative)
+    return pi
+
+
+def _newton(
+    A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[slice], nonnegative: Sequence[int]
+) -> Array:
+    """Return where ½‖A π − b‖² − μ (Σ log det Σ + Σ log π_k) is least.
+
+    Its second derivative is AᵀA + μ CᵀC, with columns vec(G⁻¹ ∂Σ G⁻ᵀ) of C, Σ = G Gᵀ, and its gradient −μ Cᵀ vec(1)
+    beside Aᵀ(A π − b): a Newton step is a problem of least squares itself.
+    """
+    value = _height(A, b, pi, barrier, bodies, nonnegative)
+    for _ in range(STEPS):
+        C, ones = _barrier_rows(pi, bodies, nonnegative)
+        weight = np.sqrt(barrier)
+        step = np.linalg.lstsq(np.vstack([A, weight * C]), np.concatenate([b - A @ pi, weight * ones]), rcond=None)[0]
+        promise = 0.5 * float(np.sum((A @ step) ** 2) + barrier * np.sum((C @ step) ** 2))
+        if promise < SMALL * barrier:
+            break
+        for _ in range(HALVINGS):
+            there = _height(A, b, pi + step, barrier, bodies, nonnegative)
+            if there < value:
+                break
+            step = 0.5 * step
+        else:
+            break  # no way down is left but rounding
+        pi, value = pi + step, there
+    return pi
+
+
+def _height(
+    A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[slice], nonnegative: Sequence[int]
+) -> float:
+    """Return what `_newton` makes least; infinite outside."""
+    logs = 0.0
+    for body in bodies:
+        try:
+            diagonal = np.diag(np.linalg.cholesky(pseudo_inertia(pi[body])))
+        except np.linalg.LinAlgError:
+            return np.inf
+        logs += 2.0 * float(np.log(diagonal).sum())
+    rest = pi[list(nonnegative)]
+    if (rest <= 0.0).any():
+        return np.inf
+    return 0.5 * float(np.sum((A @ pi - b) ** 2)) - barrier * (logs + float(np.log(rest).sum()))
+
+
+def _barrier_rows(pi: Array, bodies: Sequence[slice], nonnegative: Sequence[int]) -> tuple[Array, Array]:
+    """Return C and vec(1)."""
+    C = np.zeros((16 * len(bodies) + len(nonnegative), len(pi)))
+    ones = np.ones(len(C))
+    for k, body in enumerate(bodies):
+        G = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(pi[body])))
+        C[16 * k : 16 * k + 16, body] = (G @ BASIS @ G.T).reshape(10, 16).T
+        ones[16 * k : 16 * k + 16] = np.eye(4).ravel()
+    for row, k in enumerate(nonnegative, 16 * len(bodies)):
+        C[row, k] = 1.0 / pi[k]
+    return C, ones

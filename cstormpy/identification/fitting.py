@@ -1,0 +1,175 @@
+"""Least squares of inertial and joint parameters from logged motions and torques, by the inverse dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.arguments import one_of
+from cstormpy.arrays import as_floats
+from cstormpy.errors import InvalidValue
+from cstormpy.identification.base_parameters import excited, regrouped
+from cstormpy.identification.consistency import is_possible, nearest_fit
+from cstormpy.identification.log import Log, read_logs
+from cstormpy.identification.result import Identification
+from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, unknowns_of
+from cstormpy.mechanism.components import Term
+from cstormpy.sensitivity.parameters import torque_rates
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["identify"]
+
+#: A singular value of the stacked regressor, its columns of length 1, below this part of the greatest is zero.
+RANK = 1e-9
+#: A column of the stacked regressor below this part of the greatest is zero.
+ROUNDING = 1e-12
+#: Noise of a joint below this part of the greatest is rounding.
+QUIET = 1e-6
+#: A base parameter is determined if no more than this part of its direction is left out by the data.
+UNTOLD = 1e-6
+#: A joint's noise is found from what the first fit leaves, and the second weighs by it.
+FITS = 2
+
+
+def identify(
+    mech: Mechanism,
+    data: Any,
+    parameters: Iterable[str] | str | None = None,
+    *,
+    signals: Mapping[str, str] | None = None,
+    wrench: Any = None,
+    physical: bool | str = "auto",
+    control_points: int | None = None,
+    missing: str = "refuse",
+) -> Identification:
+    """Return the parameters of a mechanism that explain logged torques best, and how well they are known.
+
+    The inverse dynamics is linear in them. What the log does not tell stays as near to the given mechanism's numbers as
+    it can. Of each joint the noise is found from what a first fit leaves, and weighs its torques in the second.
+
+    Parameters
+    ----------
+    mech : Mechanism
+        Its geometry is taken as known, and so are the numbers that are not asked for.
+    data : dict of arrays, DataFrame, run, or list of these
+        The log. A dict or frame has q, tau, t, and, if they were logged, qd and qdd; a frame has them in columns
+        "<joint>.q" or "q[0]", "q[1]", and so on, the times in a column or the index "t". Of a run say by `signals`
+        what is what. tau may be of all joints or of those that are actuated; the others have none. What a log lacks of
+        qd and qdd comes from a spline fitted to the positions.
+    parameters : list of str, optional
+        Names of links, for mass, com and inertia of each; "<link>.mass", "<link>.inertia" or a component of that;
+        "<joint>.armature", ".damping", ".friction", ".stiffness"; or "*.damping" and the like, for all joints. All
+        links that move unless said.
+    signals : dict, optional
+        Names in the log, as {"q": "plant.q", "qd": "plant.qd", "tau": "controller.tau"}.
+    wrench : array_like, optional
+        What acted on the links from outside, the same at all times or a row for each; see `Mechanism`.
+    physical : {"auto", True, False}
+        Whether links must be such as can be (a positive definite pseudo-inertia) and damping, friction and armature not
+        negative. "auto" is True where the plain solution is impossible, and else changes nothing.
+    control_points : int, optional
+        Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
+    missing : {"refuse", "drop"}
+        What is done about rows that are not finite.
+
+    Returns
+    -------
+    Identification
+        With `mechanism`, `values`, `base`, `standard_errors` and so on; it prints as a table.
+
+    Raises
+    ------
+    UnknownName
+        With the nearest spelling, of a parameter, a column, a signal.
+    NonFinite
+        Naming joint and row.
+    InvalidValue
+        For too little data, with how much is needed.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> truth = library.planar_2r()
+    >>> rng = np.random.default_rng(0)
+    >>> q, qd, qdd = rng.normal(size=(3, 100, 2))
+    >>> log = {"q": q, "qd": qd, "qdd": qdd, "tau": truth.inverse_dynamics(q, qd, qdd)}
+    >>> wrong = truth.with_parameters({"forearm.mass": 3.0})
+    >>> found = identify(wrong, log, "forearm.mass")
+    >>> round(found.mechanism.link("forearm").mass, 6)
+    1.25
+    """
+    physical = one_of(physical, "physical", ("auto", True, False))
+    unknowns = unknowns_of(mech, parameters)
+    log = read_logs(mech, data, signals, control_points, missing)
+    structure = regrouped(unknowns.names, excited(mech, unknowns))
+    count, n = log.q.shape
+    if count * n < len(structure) + 1:
+        raise InvalidValue(
+            f"data: {count} rows of {n} joints are {count * n} equations, too few for {len(structure)} base parameters"
+        )
+    W = torque_rates(mech, unknowns.parts, log.q, log.qd, log.qdd)
+    left = log.tau - mech.inverse_dynamics(log.q, log.qd, log.qdd, _loads(wrench, log)) + W @ unknowns.values
+    sigma = np.ones(n)
+    values, plain = unknowns.values, True
+    for _ in range(FITS):
+        values, plain, R = _solved(W, left, sigma, unknowns, physical)
+        residual = left - W @ values
+        freedom = max(count * n - len(structure), 1) / (count * n)
+        sigma_found = np.sqrt((residual**2).mean(axis=0) / freedom)
+        sigma = np.maximum(sigma_found, QUIET * max(float(np.abs(left).max()), 1e-300))
+    base, covariance = _accuracy(R, unknowns, structure)
+    return Identification(mech, unknowns, values, structure, base, covariance, log, residual, sigma_found, plain)
+
+
+def _loads(wrench: Any, log: Log) -> Any:
+    if wrench is None or isinstance(wrench, (list, tuple)):
+        return wrench
+    return as_floats(wrench, "wrench")
+
+
+def _solved(W: Array, left: Array, sigma: Array, unknowns: Unknowns, physical: bool | str) -> tuple[Array, bool, Array]:
+    """Return the unknowns, whether they are those of the plain least squares, and R of the weighted regressor."""
+    count = len(unknowns.parts)
+    stacked = np.concatenate([W / sigma[:, None], (left / sigma)[..., None]], axis=-1).reshape(-1, count + 1)
+    triangle: Array = np.asarray(np.linalg.qr(stacked, mode="r"))
+    R, scale = _scaled(triangle[:count, :count])
+    target = triangle[:count, count]
+    change = np.linalg.lstsq(R * scale, target - R @ unknowns.values, rcond=RANK)[0] * scale
+    values = unknowns.values + change
+    nonnegative = [k for k, p in enumerate(unknowns.parts) if _is_nonnegative(p)]
+    bodies = list(unknowns.whole.values())
+    possible = all(is_possible(values[body]) for body in bodies) and all(values[k] >= 0.0 for k in nonnegative)
+    if possible or physical is False:
+        return values, True, R
+    return nearest_fit(R, target, unknowns.values, scale, bodies, nonnegative), False, R
+
+
+def _scaled(R: Array) -> tuple[Array, Array]:
+    """Return R with zeros for columns that are rounding, and by what its columns become of length 1."""
+    lengths = np.linalg.norm(R, axis=0)
+    rounding = lengths <= ROUNDING * lengths.max(initial=0.0)
+    return np.where(rounding, 0.0, R), 1.0 / np.where(rounding, 1.0, lengths)
+
+
+def _is_nonnegative(part: Any) -> bool:
+    return part.field in NONNEGATIVE if isinstance(part, Term) else part.name.endswith(".mass")
+
+
+def _accuracy(R: Array, unknowns: Unknowns, structure: Any) -> tuple[NDArray[np.bool_], Array]:
+    """Return which base parameters the data determine, as a mask, and the covariance of all of them."""
+    R, scale = _scaled(R)
+    _, values, rows = np.linalg.svd(R * scale, full_matrices=False)
+    told = values > RANK * values.max(initial=0.0)
+    half = scale[:, None] * rows[told].T / values[told]
+    of_base = structure.matrix @ half
+    directions = structure.matrix * scale
+    directions = directions / np.maximum(np.linalg.norm(directions, axis=1), 1e-300)[:, None]
+    untold = directions - directions @ rows[told].T @ rows[told]
+    return np.linalg.norm(untold, axis=1) < UNTOLD, of_base @ of_base.T

@@ -1,0 +1,199 @@
+"""Logs of motions and torques: from our runs, frames of pandas or arrays to rows q, q̇, q̈, τ.
+
+What a log lacks of rates and accelerations comes from a spline fitted to the positions (or, where rates are there, the
+accelerations from one fitted to these), which filters noise by having fewer control points than there are samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.arguments import mapping, option
+from cstormpy.arrays import as_floats
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, shown, unknown_name
+from cstormpy.trajectory import BSpline
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Log", "read_logs"]
+
+QUANTITIES = ("q", "qd", "qdd", "tau")
+#: Control points per sample of the spline that filters, unless said.
+SHARE = 0.2
+#: Its degree: the acceleration is then cubic.
+DEGREE = 5
+
+
+@dataclass(frozen=True)
+class Log:
+    """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none."""
+
+    t: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    tau: Array
+
+
+def read_logs(
+    mech: Mechanism, data: Any, signals: Mapping[str, str] | None, control_points: int | None, missing: str
+) -> Log:
+    """Return one log of all that was given, a log or a list of logs.
+
+    Raises
+    ------
+    CstormError
+        Naming the quantity, the joint and the row.
+    """
+    option(missing, "missing", ("refuse", "drop"))
+    several = isinstance(data, (list, tuple))
+    if several and not data:
+        raise InvalidValue("data: there are no logs")
+    given = list(data) if several else [data]
+    logs = [
+        _read(mech, one, mapping(signals, "signals"), control_points, missing, f"data[{k}]" if several else "data")
+        for k, one in enumerate(given)
+    ]
+    return Log(*(np.concatenate([getattr(log, name) for log in logs]) for name in ("t", *QUANTITIES)))
+
+
+def _read(
+    mech: Mechanism, data: Any, signals: dict[str, str], control_points: int | None, missing: str, what: str
+) -> Log:
+    for name in signals:
+        option(name, "signals", ("t", *QUANTITIES))
+    found = {name: _quantity(mech, data, name, signals.get(name), what) for name in QUANTITIES}
+    for name in ("q", "tau"):
+        if found[name] is None:
+            raise UnknownName(f"{what}: has no {name}; {_ways(mech, name)}")
+    rows = {name: array for name, array in found.items() if array is not None}
+    count = len(rows["q"])
+    for name, array in rows.items():
+        if len(array) != count:
+            raise ShapeError(f"{what}, {name}: expected {count} rows like q, got {len(array)}")
+    t = _times(data, signals.get("t", "t"), count, what)
+    keep = np.ones(count, dtype=bool)
+    for name, array in rows.items():
+        bad = ~np.isfinite(array)
+        if bad.any() and missing == "refuse":
+            row, j = np.argwhere(bad)[0]
+            raise NonFinite(
+                f"{what}, {name}: joint {mech.names[j]!r} is {array[row, j]} in row {row}, and "
+                f"{int(bad.any(axis=1).sum())} of {count} rows are not finite; missing='drop' leaves them out"
+            )
+        keep &= ~bad.any(axis=1)
+    rows = {name: array[keep] for name, array in rows.items()}
+    times = np.arange(float(count))[keep] if t is None else t[keep]
+    _differentiate(rows, None if t is None else times, control_points, what)
+    return Log(times, *(rows[name] for name in QUANTITIES))
+
+
+def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:
+    """Return (N, n) of a quantity, or None where a log has none."""
+    if hasattr(data, "signal") and hasattr(data, "t"):
+        found = data.signal(signal) if signal else None
+    elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
+        found = _from_frame(mech, data, name, signal)
+    elif isinstance(data, Mapping):
+        found = data.get(signal or name)
+    else:
+        raise InvalidType(
+            f"{what}: expected a run, a frame of pandas or a dict of arrays, got {shown(data)}; as "
+            "{'t': t, 'q': q, 'tau': tau}"
+        )
+    if found is None:
+        return None
+    array = as_floats(found, f"{what}, {name}")
+    array = array[:, None] if array.ndim == 1 else array
+    motors = np.flatnonzero(mech.actuated_mask)
+    if name == "tau" and array.ndim == 2 and array.shape[1] == len(motors) != mech.n:
+        wide = np.zeros((len(array), mech.n))  # a joint without motor has no torque
+        wide[:, motors] = array
+        return wide
+    if array.ndim != 2 or array.shape[1] != mech.n:
+        also = f" or (N, {len(motors)}), one for each motor" if name == "tau" and len(motors) != mech.n else ""
+        raise ShapeError(
+            f"{what}, {name}: expected shape (N, {mech.n}){also}, got {array.shape}; the coordinates are "
+            f"{', '.join(mech.names)}"
+        )
+    return array
+
+
+def _from_frame(mech: Mechanism, frame: Any, name: str, signal: str | None) -> Array | None:
+    """Return columns of a frame: "<joint>.q" for each joint, or "q[0]", "q[1]", …, as a run's have a signal."""
+    columns = [str(column) for column in frame.columns]
+    found = {joint: f"{joint}.{name}" for joint in mech.names}
+    if signal is None and any(label in columns for label in found.values()):
+        lacking = [label for label in found.values() if label not in columns]
+        if name == "tau":  # where there is no motor there may be no column
+            wide = np.zeros((len(frame), mech.n))
+            for j, joint in enumerate(mech.names):
+                if found[joint] in columns:
+                    wide[:, j] = frame[found[joint]]
+                elif mech.actuated_mask[j]:
+                    raise unknown_name("column", found[joint], columns)
+            return wide
+        if lacking:
+            raise unknown_name("column", lacking[0], columns)
+        return np.column_stack([np.asarray(frame[label], dtype=float) for label in found.values()])
+    label = signal or name
+    several = [f"{label}[{k}]" for k in range(mech.n)]
+    several = [column for column in several if column in columns]
+    if several:
+        return np.column_stack([np.asarray(frame[column], dtype=float) for column in several])
+    if label in columns:
+        return np.asarray(frame[label], dtype=float)
+    if signal is not None:
+        raise unknown_name("column", signal, columns)
+    return None
+
+
+def _times(data: Any, name: str, count: int, what: str) -> Array | None:
+    if hasattr(data, "signal") and hasattr(data, "t"):
+        found = data.t
+    elif hasattr(data, "columns"):
+        found = data[name] if name in data.columns else data.index if data.index.name == name else None
+    else:
+        found = data.get(name)
+    if found is None:
+        return None
+    t = as_floats(found, f"{what}, t")
+    if t.shape != (count,):
+        raise ShapeError(f"{what}, t: expected shape ({count},), a time for each row of q, got {t.shape}")
+    if not np.isfinite(t).all():
+        raise NonFinite(f"{what}, t: is {t[~np.isfinite(t)][0]} in row {int(np.flatnonzero(~np.isfinite(t))[0])}")
+    return t
+
+
+def _ways(mech: Mechanism, name: str) -> str:
+    return (
+        f"give {{'{name}': array}}, columns '{mech.names[0]}.{name}', …, or the name of a signal, as "
+        f"signals={{'{name}': 'plant.{name}'}}"
+    )
+
+
+def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int | None, what: str) -> None:
+    """Fill in rates and accelerations that were not logged."""
+    if "qd" in rows and "qdd" in rows:
+        return
+    lacking = "qd" if "qd" not in rows else "qdd"
+    if t is None:
+        raise UnknownName(f"{what}: has no {lacking} and no t to differentiate by; give the times 't'")
+    count = len(t)
+    points = max(DEGREE + 1, round(SHARE * count)) if control_points is None else control_points
+    if count <= points:
+        raise InvalidValue(f"{what}: {count} rows are too few for a spline of {points} control points")
+    fit: Sequence[Array] = (rows["q"],) if lacking == "qd" else (rows["q"], rows["qd"])
+    spline = BSpline.fit(t, fit[-1], points, degree=DEGREE)
+    if lacking == "qd":
+        rows["q"], rows["qd"], rows["qdd"] = spline.evaluate(t, 2)
+    else:
+        rows["qdd"] = spline.rate(t)

@@ -1,0 +1,181 @@
+"""Result of an identification: what was found, how well it is known, and what the data do not tell."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue
+from cstormpy.identification.base_parameters import BaseParameters
+from cstormpy.identification.log import Log
+from cstormpy.identification.unknowns import Unknowns
+from cstormpy.mechanism.components import Inertia, Term
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Identification"]
+
+
+class Identification:
+    """What `identify` found.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+        The given one with what was found in it.
+    names : tuple of str
+        Of the unknowns: "forearm.m", "forearm.mx", …, "forearm.Izz" of a link as a whole (mass, first moments and
+        inertia about the origin of its frame), or parameters.
+    values : ndarray, (P,)
+        Of the unknowns. Where only combinations can be found, these are the ones nearest to the given mechanism.
+    base : BaseParameters
+        What any motion can show of them; ``base.alone``, ``base.combined`` and ``base.without_effect`` name what can be
+        found alone, in combinations only, and not at all.
+    base_values, standard_errors : ndarray, (B,)
+        Of the base parameters; the error is infinite where these data do not determine one.
+    undetermined : tuple of str
+        Base parameters that a motion could show, but these data do not.
+    plain : bool
+        Whether these are the plain least squares; otherwise these were impossible, and bodies are held to what can be.
+    t, torques, fitted : ndarray, (N,), (N, n), (N, n)
+        Times of the rows, logged torques, and those of the mechanism that was found.
+    residuals : ndarray, (N, n)
+        Their difference.
+    noise : ndarray, (n,)
+        Standard deviation of the residuals of each joint.
+    """
+
+    def __init__(
+        self,
+        given: Mechanism,
+        unknowns: Unknowns,
+        values: Array,
+        base: BaseParameters,
+        determined: NDArray[np.bool_],
+        covariance: Array,
+        log: Log,
+        residuals: Array,
+        noise: Array,
+        plain: bool,
+    ) -> None:
+        self._given, self._unknowns, self._determined = given, unknowns, determined
+        self.names, self.values, self.base, self.plain = unknowns.names, values, base, plain
+        self.base_values = base.matrix @ values
+        errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        self.standard_errors = np.where(determined, errors, np.inf)
+        self.covariance = covariance
+        self.t, self.torques, self.residuals = log.t, log.tau, residuals
+        self.fitted = log.tau - residuals
+        self.noise = noise
+
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Base parameters that these data do not determine."""
+        pairs = zip(self.base.parameters, self._determined, strict=True)
+        return tuple(str(parameter) for parameter, told in pairs if not told)
+
+    @property
+    def rank(self) -> int:
+        """How many base parameters the data determine."""
+        return int(self._determined.sum())
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that was found.
+
+        Raises
+        ------
+        InvalidValue
+            For a plain solution that no mechanism can have, as a negative mass.
+        """
+        changes: dict[str, Any] = {}
+        inertias: dict[int, Array] = {}
+        for part, value in zip(self._unknowns.parts, self.values, strict=True):
+            if isinstance(part, Term):
+                self._set_term(changes, part, float(value))
+            elif isinstance(part, Inertia) and part.link not in self._unknowns.whole:
+                link = self._given.links[part.link]
+                if part.name == f"{link.name}.mass":
+                    changes[part.name] = float(value)
+                else:
+                    now = inertias.setdefault(part.link, link.inertia.copy())
+                    i, j = np.argwhere(_symmetric(part.weights[4:]))[0]
+                    now[i, j] = now[j, i] = value
+        changes |= {f"{self._given.links[i].name}.inertia": inertia for i, inertia in inertias.items()}
+        made = self._given.with_parameters(changes)
+        links = [
+            _with_numbers(link, self.values[self._unknowns.whole[i]], self.plain) if i in self._unknowns.whole else link
+            for i, link in enumerate(made.links)
+        ]
+        return type(made)(links, gravity=made.gravity, actuated=made.actuated, active=made.active)
+
+    def _set_term(self, changes: dict[str, Any], part: Term, value: float) -> None:
+        name, bracket, index = part.name.rpartition("[")
+        if not bracket or not index.endswith("]") or name.rpartition(".")[2] != part.field:
+            changes[part.name] = value
+            return
+        joint = self._given.joint(name.rpartition(".")[0])
+        changes.setdefault(name, np.array(getattr(joint, part.field)))[int(index[:-1])] = value
+
+    def table(self) -> list[tuple[str, float, float]]:
+        """Return base parameters with value and standard error."""
+        return [
+            (str(p), float(v), float(e))
+            for p, v, e in zip(self.base.parameters, self.base_values, self.standard_errors, strict=True)
+        ]
+
+    def plot(self) -> Figure:
+        """Return a figure: torques as logged and as fitted, what is left over, and the base parameters' errors."""
+        from cstormpy.identification.figure import draw
+
+        return draw(self)
+
+    def __str__(self) -> str:
+        rows = [
+            (name, f"{value:.6g}", f"{error:.2g}" if np.isfinite(error) else "?") for name, value, error in self.table()
+        ]
+        width = [max(len(row[k]) for row in [*rows, ("base parameter", "value", "std. error")]) for k in range(3)]
+        head = ("base parameter", "value", "std. error")
+        lines = [f"{a:<{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}" for a, b, c in (head, *rows)]
+        lines.append(f"{self.rank} of {len(self.base)} base parameters of {len(self.names)} unknowns are determined")
+        if self.base.without_effect:
+            lines.append(f"without effect on any torque: {', '.join(self.base.without_effect)}")
+        if self.undetermined:
+            lines.append(f"not excited by these data: {'; '.join(self.undetermined)}")
+        if not self.plain:
+            lines.append("the plain least squares are impossible; links are held to what bodies can have")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        told = f"{self.rank} of {len(self.base)} base parameters determined"
+        return f"<Identification of {len(self.names)} unknowns, {told}>"
+
+
+def _symmetric(six: Array) -> Array:
+    made = np.zeros((3, 3))
+    made[np.triu_indices(3)] = six
+    return made
+
+
+def _with_numbers(link: Any, numbers: Array, plain: bool) -> Any:
+    """Return a link with ten inertial numbers."""
+    mass, moment = float(numbers[0]), numbers[1:4]
+    size = max(abs(mass), float(np.abs(moment).max()), 1e-300)
+    if mass <= 0.0 and (mass < -1e-12 * size or np.abs(moment).max() > 1e-12 * size):
+        raise InvalidValue(
+            f"link {link.name!r}: the plain solution has mass {mass:.4g} and first moments "
+            f"({', '.join(f'{m:.4g}' for m in moment)}); physical=True finds a possible one"
+        )
+    com = moment / mass if mass > 0.0 else np.zeros(3)
+    about = _symmetric(numbers[4:])
+    inertia = about + about.T - np.diag(np.diag(about))
+    inertia = inertia - mass * (com @ com * np.eye(3) - np.outer(com, com))
+    return link.replace(mass=max(mass, 0.0), com=com, inertia=inertia, allow_impossible=link.allow_impossible or plain)

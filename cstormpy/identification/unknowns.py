@@ -1,0 +1,157 @@
+"""Unknowns of an identification: numbers in which the inverse dynamics is linear.
+
+Of a link whose mass, centre of mass and inertia are all asked for, these are its ten inertial numbers, "forearm.m",
+"forearm.mx" and so on (see `Mechanism.regressor`); mass and inertia on their own are themselves; so are armature,
+damping, friction and stiffness of a joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.arguments import entries
+from cstormpy.dynamics.regressor import INERTIAL
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.mechanism.components import Component, Inertia, Term, components, find
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Unknowns", "unknowns_of"]
+
+_OF_LINK = ("mass", "com", "inertia")
+#: Terms of a joint in which its torque is linear, and which are not negative.
+_OF_JOINT = ("armature", "damping", "friction", "stiffness")
+NONNEGATIVE = ("armature", "damping", "friction")
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Numbers to be found.
+
+    Attributes
+    ----------
+    parts : tuple of Component
+        What a change of each does to the inverse dynamics.
+    values : ndarray, (P,)
+        What they are in the mechanism that was given.
+    whole : mapping from int to slice
+        For each link that is unknown as a whole, where its ten numbers stand.
+    """
+
+    parts: tuple[Component, ...]
+    values: Array
+    whole: dict[int, slice]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The name of each."""
+        return tuple(part.name for part in self.parts)
+
+
+def unknowns_of(mech: Mechanism, parameters: Iterable[str] | str | None) -> Unknowns:
+    """Return the unknowns that parameters stand for; see `identify`.
+
+    >>> from cstormpy.mechanism import library
+    >>> unknowns_of(library.planar_2r(), ["forearm", "*.damping"]).names[-3:]
+    ('forearm.Izz', 'shoulder.damping', 'elbow.damping')
+    """
+    wanted = _expanded(mech, parameters)
+    parts: list[Component] = []
+    values: list[float] = []
+    whole: dict[int, slice] = {}
+    for i, link in enumerate(mech.links):
+        if _whole(link.name) <= set(wanted):
+            whole[i] = slice(len(parts), len(parts) + len(INERTIAL))
+            parts += [Inertia(f"{link.name}.{n}", i, np.eye(10)[k]) for k, n in enumerate(INERTIAL)]
+            values += mech.inertial_numbers[10 * i : 10 * i + 10].tolist()
+    for name in wanted:
+        for part in components(mech)[name]:
+            if isinstance(part, Inertia) and part.link in whole:
+                continue
+            parts.append(part)
+            values.append(_value(mech, part))
+    return Unknowns(tuple(parts), np.array(values), whole)
+
+
+def _whole(link: str) -> set[str]:
+    """Return the parameters that make all inertial numbers of a link."""
+    return {f"{link}.{field}" for field in _OF_LINK}
+
+
+def _expanded(mech: Mechanism, parameters: Any) -> list[str]:
+    """Return names of parameters, each once."""
+    moving = [link.name for i, link in enumerate(mech.links) if _moves(mech, i)]
+    if parameters is None:
+        parameters = moving
+    given = [parameters] if isinstance(parameters, str) else entries(parameters, "parameters")
+    names: list[str] = []
+    for name in given:
+        if not isinstance(name, str):
+            raise InvalidType(f"parameters: expected names, got {shown(name)}")
+        names += _meant(mech, name, moving)
+    names = list(dict.fromkeys(names))
+    find(mech, names)  # refuses what there is not
+    if not names:
+        raise InvalidValue("parameters: there are none to identify")
+    for name in names:
+        _refuse_other(mech, name, names)
+    return names
+
+
+def _meant(mech: Mechanism, name: str, moving: Sequence[str]) -> list[str]:
+    if name in mech._link_index:
+        return [f"{name}.{field}" for field in _OF_LINK]
+    owner, _, field = name.rpartition(".")
+    if owner == "*":
+        if field in _OF_LINK:
+            return [f"{link}.{field}" for link in moving]
+        if field in _OF_JOINT:
+            joints = [link.joint_name for link in mech.links if link.joint.dof]
+            return [f"{joint}.{field}" for joint in joints if f"{joint}.{field}" in components(mech)]
+        raise unknown_name("parameters", name, [f"*.{known}" for known in (*_OF_LINK, *_OF_JOINT)])
+    if name not in components(mech) and "." not in name and name != "gravity":
+        raise unknown_name("parameter or link", name, [*mech._link_index, *components(mech)])
+    return [name]
+
+
+def _refuse_other(mech: Mechanism, name: str, names: Sequence[str]) -> None:
+    """Refuse a parameter in which the inverse dynamics is not linear."""
+    field = name.partition("[")[0].rpartition(".")[2]
+    link = name.rpartition(f".{field}")[0]
+    if any(isinstance(part, Term) and part.field not in _OF_JOINT for part in components(mech)[name]) or not all(
+        isinstance(part, (Inertia, Term)) for part in components(mech)[name]
+    ):
+        raise InvalidValue(
+            f"parameter {name!r}: the torques are not linear in it; identify finds mass, com and inertia of links, and "
+            f"{', '.join(_OF_JOINT)} of joints"
+        )
+    if field == "com" and ("[" in name or not _whole(link) <= set(names)):
+        raise InvalidValue(f"parameter {name!r}: is found together with mass and inertia; name the link, {link!r}")
+
+
+def _moves(mech: Mechanism, link: int) -> bool:
+    """Tell whether any joint moves a link."""
+    while link >= 0:
+        if mech.links[link].joint.dof:
+            return True
+        link = int(mech.parents[link])
+    return False
+
+
+def _value(mech: Mechanism, part: Component) -> float:
+    """Return what a number is in a mechanism."""
+    if isinstance(part, Term):
+        return float(getattr(mech.freedoms[part.coordinate], part.field))
+    assert isinstance(part, Inertia)
+    link = mech.links[part.link]
+    if part.name == f"{link.name}.mass":
+        return link.mass
+    return float(link.inertia[np.triu_indices(3)] @ part.weights[4:])

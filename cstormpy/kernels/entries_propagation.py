@@ -1,0 +1,115 @@
+"""Runge-Kutta steps of a diagram with directions carried along.
+
+Beside a value stands its tangent, the derivative along one direction, named as the value with a d before it.
+"""
+
+from __future__ import annotations
+
+from cstormpy.graph.loops import at_address
+from cstormpy.kernels.diagram_rate import RATE
+from cstormpy.kernels.entries import entry
+from cstormpy.kernels.locating import crossed
+from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
+from cstormpy.kernels.stepping import LOOK, WENT
+from cstormpy.kernels.steps import step
+
+#: The function of a diagram with tangents: t, x, z, p, n, w, out, xd, then dt and the tangents of all but n.
+TANGENT = f"{RATE[:-1]}, f8, {', '.join(['f8[::1]'] * 6)})"
+
+
+def evaluate_along(f, t, x, z, p, n, w, out, xd, dt, dx, dz, dp, dw, dout, dxd):
+    """Evaluate such a function; f is its address, or in plain Python the function itself."""
+    return f(t, x, z, p, n, w, out, xd, dt, dx, dz, dp, dw, dout, dxd)
+
+
+at_address(evaluate_along, TANGENT)
+
+
+@step
+def evaluate(f, t, z, dz, p, dp, n, w, dw, out, dout, K, dK, s):
+    """Fill signals and derivatives s at the point in the last rows of K and dK; return what f returned."""
+    at = K.shape[0] - 1
+    for j in range(dK.shape[0]):
+        status = evaluate_along(
+            f, t, K[at], z, p, n, w, out, K[s], 0.0, dK[j, at], dz[j], dp[j], dw[j], dout[j], dK[j, s]
+        )
+        if status != 0:
+            return status
+    return 0
+
+
+@step
+def combined(table, row, count, h, x, K, result):
+    """Fill x + h Σ table[row, j] K[j]."""
+    for i in range(x.size):
+        total = 0.0
+        for j in range(count):
+            if table[row, j] != 0.0:
+                total += K[j, i] * table[row, j]
+        result[i] = x[i] + total * h
+
+
+@step
+def halted(out, guards, sides):
+    """Tell whether a signal is not finite or a guard crosses zero."""
+    nothing = 0.0
+    for k in range(out.size):
+        nothing += 0.0 * out[k]
+    if not nothing == 0.0:
+        return True
+    for g in range(guards.size):
+        if crossed(sides[0, g], out[guards[g]], sides[1, g]):
+            return True
+    return False
+
+
+_ROWS, _CUBE = "f8[:,::1]", "f8[:,:,::1]"
+
+
+@entry(
+    f"UniTuple(i8, 2)(i8, {_ROWS}, f8[::1], f8[::1], f8[::1], {_ROWS}, f8[::1], {_ROWS}, f8[::1], "
+    f"{_ROWS}, i8[::1], f8[::1], {_ROWS}, f8[::1], {_ROWS}, {_ROWS}, {_CUBE}, i8[::1], {_ROWS}, i8[::1], {_ROWS}, "
+    f"{_CUBE}, {_ROWS}, {_CUBE})",
+    nogil=True,
+)
+def propagate(
+    f, table, at, times, x, dx, z, dz, p, dp, n, w, dw, out, dout, K, dK, guards, sides, columns, states, dstates,
+    signals, dsignals,
+):  # fmt: skip
+    """Take steps to given times, and carry the tangents of the states along; return `WENT` or `LOOK`, and how many.
+
+    times holds the present one and those at which the steps end. K and dK hold the derivatives of the stages and, in
+    their last rows, scratch; K[0] and dK[:, 0] those at (t, x). A step within which a guard changes its side, or after
+    which something is not finite, is not taken: x, dx, K[0], dK[:, 0] and the sides stand before it.
+    """
+    stages, directions = table.shape[1] - 1, dx.shape[0]
+    for taken in range(times.size - 1):
+        t, h = times[taken], times[taken + 1] - times[taken]
+        stage = K[stages + 1]
+        for s in range(1, stages + 1):
+            row, count, when = stages + T_RESULT, stages, t + h
+            if s < stages:
+                row, count, when = s, s, t + table[stages + T_TIMES, s] * h
+            combined(table, row, count, h, x, K, stage)
+            for j in range(directions):
+                combined(table, row, count, h, dx[j], dK[j], dK[j, stages + 1])
+            if evaluate(f, clamped(when, at), z, dz, p, dp, n, w, dw, out, dout, K, dK, s) != 0:
+                return LOOK, taken
+        if halted(out, guards, sides):
+            return LOOK, taken
+        for i in range(x.size):
+            x[i], K[0, i], states[taken, i] = stage[i], K[stages, i], stage[i]
+        for j in range(directions):
+            for i in range(x.size):
+                dx[j, i], dK[j, 0, i], dstates[taken, j, i] = (
+                    dK[j, stages + 1, i],
+                    dK[j, stages, i],
+                    dK[j, stages + 1, i],
+                )
+        for g in range(guards.size):
+            sides[0, g] = out[guards[g]]
+        for k in range(columns.size):
+            signals[taken, k] = out[columns[k]]
+            for j in range(directions):
+                dsignals[taken, j, k] = dout[j, columns[k]]
+    return WENT, times.size - 1

@@ -1,0 +1,285 @@
+"""Functions of the user that cannot be traced, compiled by numba, which machine code calls as functions of C."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cstormpy.graph import Graph
+from cstormpy.graph.external import external
+from cstormpy.graph.python_calls import Differences, PythonCall
+from cstormpy.simulation.compiled.fingerprints import fingerprint
+from cstormpy.simulation.compiled.linkage import Linkage
+from cstormpy.simulation.compiled.refusals import told
+from cstormpy.simulation.compiled.signals import Signal, numbers, shaped
+from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
+
+__all__ = ["ByNumba", "UserFunction"]
+
+#: Gives the symbols of a number or an array that a function without arguments reads anew.
+Read = Callable[[Callable[[], Any]], Signal]
+#: So many functions are kept ready.
+_KEPT = 64
+
+
+class UserFunction:
+    """A function of the user, compiled by numba when it is asked for its address.
+
+    Parameters
+    ----------
+    function : function
+    source : str
+        Of what calls it as a function of C, see `cstormpy.kernels.user_functions.compiled`.
+    kinds : str
+        The types of its arguments.
+    owner : str
+        The name of its block.
+
+    Attributes
+    ----------
+    python : PythonCall or None
+        The same, asked in Python.
+    """
+
+    python: PythonCall | None = None
+    _compiled: ClassVar[dict[tuple[str, str], tuple[Any, int]]] = {}
+
+    def __init__(self, function: Any, source: str, kinds: str, owner: str) -> None:
+        self._function, self._source, self._kinds, self._owner = function, source, kinds, owner
+        self.seen, self._lasting = fingerprint([function])
+        self._ready: tuple[Any, int] | None = None
+
+    def is_ready(self) -> bool:
+        """Tell whether it has been compiled: it is here, or on disk."""
+        if self._ready is not None or (self._source, self.seen) in self._compiled:
+            return True
+        from cstormpy.kernels.compiling import is_kept
+        from cstormpy.kernels.user_functions import kept_as
+
+        return self._lasting and is_kept(kept_as(self._source, self.seen))
+
+    def address(self) -> int:
+        """Return where it begins.
+
+        Raises
+        ------
+        NotTranslated
+            If numba does not compile it.
+        """
+        from cstormpy.kernels.user_functions import Refused as RefusedByNumba
+        from cstormpy.kernels.user_functions import compiled
+
+        key, known = (self._source, self.seen), self._compiled
+        self._ready = self._ready or known.get(key)
+        if self._ready is None:
+            try:
+                made = compiled(self._source, self._function, self._kinds, self.seen if self._lasting else None)
+            except RefusedByNumba as refused:
+                why = f"numba does not compile its function: {told(self._function, str(refused))}"
+                raise NotTranslated([(self._owner, why)]) from refused
+            while len(known) >= _KEPT:
+                known.pop(next(iter(known)))
+            self._ready = known[key] = made
+        return self._ready[1]
+
+
+class ByNumba:
+    """Writes calls of functions of the user down.
+
+    Parameters
+    ----------
+    graph : Graph
+    linkage : Linkage
+    read : function
+        Gives the symbols of what a function without arguments reads anew.
+    depends : function of (reader, value)
+        Notes that what is written down holds as long as a reader gives the same.
+    """
+
+    def __init__(self, graph: Graph, linkage: Linkage, read: Read, depends: Callable[..., Any]) -> None:
+        self._graph, self._linkage, self._read, self._depends = graph, linkage, read, depends
+        self._made: dict[tuple[str, str], UserFunction] = {}
+
+    def outputs(self, block: Any, u: list[Signal]) -> list[Signal]:
+        """Return the outputs of FUNCTION."""
+        signals, func = [slot.value for slot in block._inport_slots], block.func
+        self._depends(lambda: block.func, func)
+        if not callable(func):
+            return [part for each in func for part in self._called(block, each, u, signals, whole=True)]
+        parts = self._called(block, func, u, signals)
+        if len(parts) != block.nout:
+            raise Refused(f"returns {len(parts)} values for {block.nout} outputs")
+        return parts
+
+    def _called(self, block: Any, func: Any, u: list[Signal], signals: list[Any], whole: bool = False) -> list[Signal]:
+        """Return what a function of FUNCTION gives for the inputs and the further arguments that the block holds."""
+
+        def further() -> list[Any]:
+            return _extra(func, len(u), block.args, block.kwargs)
+
+        given = further()
+        more = [self._read(lambda k=k: further()[k]) for k in range(len(given))]  # type: ignore[misc]
+        return self.call(func, [*u, *more], [*signals, *given], whole)
+
+    def call(
+        self, func: Callable[..., Any], arguments: list[Signal], samples: list[Any], whole: bool = False
+    ) -> list[Signal]:
+        """Return what a function returns, a list or tuple as its parts.
+
+        What it raises makes the run look at the block by its own methods. `samples` are values of the arguments, from
+        which it is seen what it returns.
+        """
+        func, arguments, samples = self._plain(func, arguments, samples)
+        sample = func(*[np.array(v) if isinstance(v, np.ndarray) else v for v in samples])
+        several = isinstance(sample, (list, tuple)) and not whole
+        parts = list(sample) if several else [sample]
+        source, kinds, count = _source([np.shape(v) for v in arguments], parts, sample if several else None)
+        made = UserFunction(func, source, kinds, self._linkage.owner)
+        made = self._made.setdefault((source, made.seen), made)
+        self._depends(lambda: fingerprint([func])[0], made.seen)
+        given = [self._linkage.time, *(x for value in arguments for x in numbers(value))]
+        failure, linkage, graph = self._linkage.failure, self._linkage, self._graph
+
+        def ask(t: float, values: list[Any]) -> list[Any]:
+            found = func(*values)
+            return list(found) if several else [found]
+
+        made.python = PythonCall(ask, samples, parts)
+        differences = Differences(linkage, ask, samples, parts)
+
+        def along(values: Any, rates: Any) -> Any:
+            return differences.nodes(graph, failure, values, rates)
+
+        found = external(graph, linkage.function(made), failure, given, count, along)
+        if not found:
+            return []
+        linkage.differenced(found[0].args[0], f"function {func.__name__}")
+        values, first = [], 0
+        for part in parts:
+            values.append(shaped(found[first : first + np.size(part)], np.shape(part)))
+            first += np.size(part)
+        return values
+
+    def _plain(self, func: Any, arguments: list[Signal], samples: list[Any]) -> tuple[Any, list[Signal], list[Any]]:
+        """Return a function that a compiler takes, with the bound arguments among the others."""
+        while isinstance(func, functools.partial):
+            arguments, samples = self._bound(func, arguments, samples)
+            func = func.func
+        func = getattr(func, "py_func", func)  # what numba has compiled is compiled anew, so that errors are seen
+        if isinstance(func, (types.BuiltinFunctionType, np.ufunc)):
+            func = _as_function(func, len(arguments))
+        if not isinstance(func, types.FunctionType):
+            raise Refused(f"its function is a {type(func).__name__}, not a plain function")
+        if func.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
+            raise Refused("its function is a generator")
+        return func, arguments, samples
+
+    def _bound(
+        self, func: functools.partial[Any], arguments: list[Signal], samples: list[Any]
+    ) -> tuple[list[Signal], list[Any]]:
+        """Return the arguments of a partial function's own function."""
+        first = [self._number(v) for v in func.args]
+        values = iter([*zip(first, func.args, strict=True), *zip(arguments, samples, strict=True)])
+        if not func.keywords:
+            found = list(values)
+        else:
+            found, keywords = [], dict(func.keywords)
+            for name, parameter in inspect.signature(func.func).parameters.items():
+                if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+                    raise Refused("takes arguments by keyword only")
+                if name in keywords:
+                    held = keywords.pop(name)
+                    found.append((self._number(held), held))
+                elif (value := next(values, None)) is not None:
+                    found.append(value)
+                elif keywords:  # those behind it are given
+                    found.append((self._number(parameter.default), parameter.default))
+        return [value for value, _ in found], [sample for _, sample in found]
+
+    def _number(self, value: Any) -> Signal:
+        """Return the symbols of a number or an array, which may be written into later."""
+        return self._read(lambda: value)
+
+
+def _extra(func: Callable[..., Any], count: int, args: Any, kwargs: Any) -> list[Any]:
+    """Return the further arguments of a function, in their order."""
+    if not kwargs:
+        return list(args)
+    try:
+        signature = inspect.signature(func)
+        bound = signature.bind(*[0.0] * count, *args, **kwargs)
+    except (TypeError, ValueError) as error:
+        raise Refused(f"its arguments do not fit: {error}") from error
+    if not bound.kwargs:
+        return list(bound.args[count:])
+    bound.apply_defaults()  # one stands behind another that is not given
+    if bound.kwargs:
+        raise Refused("takes arguments by keyword only")
+    return list(bound.args[count : 1 + max(list(signature.parameters).index(name) for name in kwargs)])
+
+
+def _as_function(known: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """Return a function of the language, of so many arguments, that calls one of NumPy or of the math module."""
+    forms: dict[int, Callable[..., Any]] = {
+        1: lambda a: known(a),
+        2: lambda a, b: known(a, b),
+        3: lambda a, b, c: known(a, b, c),
+    }
+    if count not in forms:
+        raise Refused(f"its function is one of {count} arguments that is built in")
+    return forms[count]
+
+
+def _source(shapes: list[tuple[int, ...]], parts: list[Any], several: Any) -> tuple[str, str, int]:
+    """Return the source of what calls a function, the types of its arguments, and how many numbers come out."""
+    given, kinds, first = [], [], 1  # the time comes before them, as for what is asked in Python
+    for shape in shapes:
+        behind = first + int(np.prod(shape))
+        if len(shape) > 2:
+            raise Refused(f"is given an array of {len(shape)} dimensions")
+        kinds.append(("f8", "f8[::1]", "f8[:,::1]")[len(shape)])
+        text = f"g[{first}:{behind}]" + (f".reshape({shape})" if len(shape) == 2 else "")
+        given.append(text if shape else f"g[{first}]")
+        first = behind
+    checks, fills, count = [], [], 0
+    if isinstance(several, list):
+        checks.append(f"len(r) != {len(several)}")
+    for k, part in enumerate(parts):
+        text = "r" if several is None else f"r[{k}]"
+        if np.shape(part):
+            checks.append(f"{text}.shape != {np.shape(part)}")
+        for line in _parts(text, part):
+            fills.append(f"    y[{count}] = {line}")
+            count += 1
+    lines = [
+        "def call(given, found):",
+        f"    g, y = carray(given, {first}), carray(found, {max(count, 1)})",
+        "    try:",
+        f"        r = f({', '.join(given)})",
+        "    except Exception:",
+        "        return 1",
+        *(f"    if {check}:\n        return 1" for check in checks),
+        *fills,
+        "    return 0",
+    ]
+    return "\n".join(lines) + "\n", ", ".join(kinds), count
+
+
+def _parts(text: str, sample: Any) -> list[str]:
+    """Return the numbers of a part of a result, as expressions."""
+    shape = np.shape(sample)
+    if np.asarray(sample).dtype.kind not in "biuf":
+        raise Refused(f"returns a {type(sample).__name__}")
+    if isinstance(sample, (list, tuple)):
+        raise Refused("returns a list within a list")
+    # a truth value counts as 1 or 0, and is made a number by a product: numba knows no float(True)
+    form = "float(1.0 * {0})" if np.asarray(sample).dtype.kind == "b" else "float({0})" if shape == () else "{0}"
+    text += "[()]" if isinstance(sample, np.ndarray) and shape == () else ""
+    if shape == ():
+        return [form.format(text)]
+    return [form.format(f"{text}[{', '.join(map(str, index))}]") for index in np.ndindex(shape)]

@@ -1,0 +1,38 @@
+"""Sinks that compute nothing: which need not be called at each point of a compiled run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["is_silent", "silent_sink"]
+
+_silent: dict[str, Callable[[Any], bool]] = {}
+
+
+def silent_sink(*classes: str, when: Callable[[Any], bool] = lambda block: True) -> None:
+    """Say that the `step` of a sink need not be called at each point of a run: always, or as ``when`` tells."""
+    _silent.update(dict.fromkeys(classes, when))
+
+
+def is_silent(block: Any) -> bool:
+    """Tell whether nothing happens in the `step` of a sink."""
+    for kind in type(block).__mro__:
+        silent = _silent.get(f"{kind.__module__}.{kind.__qualname__}")
+        if silent is not None:
+            return bool(silent(block))
+        if "step" in vars(kind):
+            return bool(getattr(block, "silent", False))
+    return False
+
+
+silent_sink(
+    "bdsim.blocks.sinks.Null", "bdsim.blocks.sinks.Watch", "bdsim.blocks.sinks.Stop", "bdsim.blocks.sinks.Event"
+)
+silent_sink(
+    "bdsim.blocks.displays.Scope",
+    "bdsim.blocks.displays.ScopeXY",
+    "bdsim.blocks.displays.ScopeXY1",
+    when=lambda block: not getattr(block, "_enabled", True),
+)
+silent_sink("cstormpy.blocks.live.LiveScope", "cstormpy.blocks.live.LiveXY", "cstormpy.blocks.live.MechanismView")

@@ -1,0 +1,138 @@
+"""KALMAN and EKF: the recursions of the textbook, in both engines, and what they are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import expm, solve_discrete_are
+
+import cstormpy as cs
+from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.mechanism import library
+from cstormpy.signals.estimation import motion_step
+from cstormpy.signals.noise import normal, uniform
+
+H = 0.05
+A = np.array([[1.0, H], [-2.0 * H, 1.0 - 0.3 * H]])
+B, C = np.array([[0.0], [H]]), np.array([[1.0, 0.0]])
+Q, R, P0 = np.diag([1e-5, 4e-4]), np.array([[0.01]]), np.diag([0.5, 2.0])
+ACROBOT = library.acrobot().with_parameters({"elbow.damping": 0.1, "shoulder.damping": 0.05})
+START = np.array([-1.2, 0.4, 0.0, 0.0])
+
+
+def diagram(engine):
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    clock = bd.clock(H)
+    push = bd.WAVEFORM("sine", freq=0.4, amplitude=2.0, name="push")
+    system = bd.DISCRETESS(clock, A, B, np.eye(2), x0=[1.0, 0.0], name="system")
+    measured = bd.SUM("++", name="measured")
+    bd.connect(push, held := bd.ZOH(clock, name="held"))
+    bd.connect(held, system)
+    bd.connect(system, first := bd.INDEX([0], name="first"))
+    bd.connect(first, measured[0])
+    bd.connect(bd.NOISE(clock, std=0.1, seed=1, name="noise"), measured[1])
+    for name, spread in (("filter", P0), ("steady", None)):
+        made = bd.KALMAN(clock, A, B, C, Q, R, P0=spread, name=name)
+        bd.connect(held, made.u)
+        bd.connect(measured, made.measured)
+        bd.connect(made, bd.NULL())
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=START[:2], name="plant")
+    bd.connect(held, plant.tau)
+    wrong = START + np.array([0.3, -0.2, 0.4, 0.1])
+    ekf = bd.EKF(clock, ACROBOT, Q=1e-8, R=1e-4, x0=wrong, P0=0.1, substeps=2, name="ekf")
+    noisy = bd.SUM("++", name="noisy")
+    bd.connect(plant.q, noisy[0])
+    bd.connect(bd.NOISE(clock, std=0.01, n=2, seed=2, name="encoders"), noisy[1])
+    bd.connect(push, ekf.tau)  # which the hold, and so the plant, takes at the same tick
+    bd.connect(noisy, ekf.measured)
+    bd.connect(ekf, bd.NULL())
+    return sim, bd
+
+
+WATCHED = ["filter", "steady", "system", "held", "measured", "ekf", "plant.q", "plant.qd"]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim, bd = diagram(engine)
+        found.append(sim.run(bd, T=3.02, watch=WATCHED, rtol=1e-9, atol=1e-10))
+        assert engine == "interpreted" or sim.explain(bd).count("output: traced; next: traced") >= 5
+    return found
+
+
+def at_ticks(out, name):
+    """Return a signal as it stands a little after each tick."""
+    return out.signal(name)[np.searchsorted(out.t, H * np.arange(61) + 1e-3) - 1]
+
+
+def test_both_engines_estimate_the_same(runs):
+    for name in ("filter", "steady", "ekf"):
+        np.testing.assert_allclose(at_ticks(runs[1], name), at_ticks(runs[0], name), atol=1e-7)
+
+
+def test_the_filter_follows_the_textbook(runs):
+    """Gain, estimate and covariance as written in any textbook, with the plain form of the correction."""
+    u = np.concatenate([[0.0], 2.0 * np.sin(0.8 * np.pi * H * np.arange(60))])  # as held before each tick
+    k = np.arange(61.0)
+    # at tick k the blocks of the clock see each other as they were before it
+    x, seen, noise = np.array([1.0, 0.0]), [], 0.1 * normal(uniform(1.0, k))
+    for j in range(61):
+        seen.append(x[0] + noise[j])
+        x = A @ x + B[:, 0] * u[j]
+    steady = solve_discrete_are(A.T, C.T, Q, R)
+    for name, P in (("filter", P0), ("steady", steady)):
+        x, found = np.zeros(2), at_ticks(runs[1], name)
+        for j in range(61):
+            K = P @ C.T @ np.linalg.inv(C @ P @ C.T + R)
+            x = x + K[:, 0] * (seen[j] - x[0])
+            np.testing.assert_allclose(found[j], x, atol=1e-10)
+            x, P = A @ x + B[:, 0] * u[j], A @ (np.eye(2) - K @ C) @ P @ A.T + Q
+
+
+def test_the_extended_filter_finds_the_motion(runs):
+    """From a wrong start, with positions that are measured only: the rates, which are not measured, are found."""
+    out = runs[1]
+    truth = np.hstack([at_ticks(out, "plant.q"), at_ticks(out, "plant.qd")])
+    error = np.abs(at_ticks(out, "ekf") - truth)
+    assert error[0].max() > 0.3
+    assert error[30:, :2].max() < 0.01 and error[30:, 2:].max() < 0.1, error[30:].max(axis=0)
+
+
+def test_a_step_of_a_motion_has_its_exact_derivative():
+    """That of a linear oscillator is the exponential, to the order of the method; of an acrobot, as differences say."""
+    K = np.array([[3.0, 1.0], [0.5, 2.0]])
+    x, F = motion_step(lambda q, qd: (-K @ q - 0.2 * qd, -K, -0.2 * np.eye(2)), np.ones(2), np.zeros(2), 0.01)
+    exact = expm(0.01 * np.block([[np.zeros((2, 2)), np.eye(2)], [-K, -0.2 * np.eye(2)]]))
+    np.testing.assert_allclose(F, exact, atol=1e-10)
+    np.testing.assert_allclose(x, exact @ [1.0, 1.0, 0.0, 0.0], atol=1e-10)
+
+    def accelerate(q, qd):
+        found = ACROBOT.hybrid_sensitivity(q, qd, np.array([0.0, 0.7]))
+        return found.qdd, found.dy_dq, found.dy_dqd
+
+    at = np.array([0.3, -0.4, 1.0, 0.5])
+    F, slopes = motion_step(accelerate, at[:2], at[2:], 0.05)[1], []
+    for k in range(4):
+        sides = [motion_step(accelerate, *np.split(at + s * np.eye(4)[k], 2), 0.05)[0] for s in (1e-5, -1e-5)]
+        slopes.append((sides[0] - sides[1]) / 2e-5)
+    np.testing.assert_allclose(F, np.transpose(slopes), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda bd, c: bd.KALMAN(c, A, B, C, -1.0, 1.0), InvalidValue, "Q: a covariance must be positive semidefinite"),
+        (lambda bd, c: bd.KALMAN(c, A, B, C, Q, 0.0), InvalidValue, "R: a covariance must be positive definite"),
+        (lambda bd, c: bd.KALMAN(c, A, B, C, np.eye(3), 1.0), ShapeError, "Q: expected one number, 2 for its diagonal"),
+        (lambda bd, c: bd.KALMAN(c, 2 * np.eye(2), B, C, Q, R), InvalidValue, "P0: there is no steady state"),
+        (lambda bd, c: bd.EKF(c, ACROBOT.with_drive(active=["elbow"])), InvalidValue, "'elbow' is active"),
+        (lambda bd, c: bd.EKF(c, "acrobot", C=[[1.0, 0.0]]), ShapeError, "C: "),
+    ],
+)
+def test_what_cannot_be_made_is_refused(make, kind, message):
+    bd = cs.Simulation(live=False).blockdiagram()
+    with pytest.raises(kind, match=message):
+        make(bd, bd.clock(0.1))

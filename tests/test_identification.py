@@ -1,0 +1,275 @@
+"""Identification: parameters back from torques, how well they are known, and what no data can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closeness import assert_close
+from random_mechanisms import COMPOUND, KINDS, random_mechanism
+
+import cstormpy as cs
+from cstormpy.identification import base_parameters
+from cstormpy.identification.consistency import is_possible
+from cstormpy.mechanism import library
+
+
+def a_log(mech, rows=300, seed=1, **loads):
+    rng = np.random.default_rng(seed)
+    q, qd, qdd = rng.normal(size=(3, rows, mech.n))
+    return {"q": q, "qd": qd, "qdd": qdd, "tau": mech.inverse_dynamics(q, qd, qdd, **loads)}
+
+
+def true_values(found, mech):
+    """Return the base parameters' values of a mechanism whose links are all identified as a whole."""
+    numbers = dict(
+        zip((f"{link.name}.{n}" for link in mech.links for n in NUMBERS), mech.inertial_numbers, strict=True)
+    )
+    return found.base.matrix @ np.array([numbers[name] for name in found.names])
+
+
+NUMBERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+
+
+# ---------------------------------------------------------------- base parameters
+def test_the_puma_has_36_base_parameters():
+    """Mayeda, Yoshida and Osuka (1990), Gautier (1991): 36 of 60 with gravity, rotors apart."""
+    found = base_parameters(library.puma560())
+    assert len(found) == 36
+    assert set(found.without_effect) == {f"link1.{n}" for n in NUMBERS} - {"link1.Iyy"}  # it turns about that axis
+
+
+@pytest.mark.parametrize("links", [1, 2, 3, 4])
+def test_planar_arms_have_three_for_each_link_and_two_less_without_gravity(links):
+    arm = library.pendulum(links)
+    assert len(base_parameters(arm)) == 3 * links
+    assert len(base_parameters(arm.with_gravity((0, 0, 0)))) == 3 * links - 2  # the first turns about its axis only
+
+
+def test_what_is_regrouped_changes_no_torque():
+    """Along any direction in which all base parameters stay, the torques of any motion stay."""
+    rng = np.random.default_rng(3)
+    mech = random_mechanism(rng, 6, KINDS + COMPOUND, terms=False)
+    found = base_parameters(mech, [link.name for link in mech.links])
+    Y = mech.regressor(*rng.normal(size=(3, 40, mech.n))).reshape(-1, len(found.names))
+    _, _, rows = np.linalg.svd(found.matrix)
+    silent = rows[len(found) :].T
+    assert silent.shape[1] > 0
+    assert np.abs(Y @ silent).max() < 1e-9 * np.abs(Y).max()
+    assert np.linalg.matrix_rank(Y) == len(found)
+
+
+# ---------------------------------------------------------------- what is found
+def test_clean_data_give_back_every_parameter_that_can_be_found():
+    rng = np.random.default_rng(7)
+    truth = random_mechanism(rng, 7, KINDS + COMPOUND)
+    wrong = truth.with_parameters(
+        {f"{link.name}.mass": 1.4 * link.mass for link in truth.links}
+        | {f"{link.joint_name}.damping": 0.0 for link in truth.links if hasattr(link.joint, "damping")}
+    )
+    moving = base_parameters(truth).names
+    links = sorted({name.rpartition(".")[0] for name in moving})
+    found = cs.identify(wrong, a_log(truth), [*links, "*.damping", "*.friction", "*.armature", "*.stiffness"])
+    assert found.rank == len(found.base)
+    check = a_log(truth, 50, seed=9)
+    made = found.mechanism
+    torques = made.inverse_dynamics(check["q"], check["qd"], check["qdd"])
+    assert_close(torques, check["tau"], 1e-6)
+    for link in truth.links:
+        if hasattr(link.joint, "damping"):
+            assert_close(made.joint(link.joint_name).damping, link.joint.damping, 1e-6)
+    with_links = cs.identify(truth.with_parameters({f"{links[0]}.mass": 9.0}), a_log(truth), links)
+    assert_close(with_links.base_values, true_values(with_links, truth), 1e-6)
+
+
+def test_one_mass_and_single_entries_of_an_inertia_are_found_alone():
+    truth = library.arm7()
+    wrong = truth.with_parameters({"link7.mass": 0.1, "link6.inertia": np.eye(3)})
+    found = cs.identify(wrong, a_log(truth), ["link7.mass", "link6.inertia"])
+    assert abs(found.mechanism.link("link7").mass - truth.link("link7").mass) < 1e-9
+    known = found.base.alone
+    assert "link7.mass" in known
+    # the sum of Ixx and Iyy cannot be told apart from that of the links before, whose numbers are given here
+    assert_close(found.mechanism.link("link6").inertia, truth.link("link6").inertia, 1e-6)
+
+
+def test_noisy_data_lie_within_three_standard_errors():
+    """A normal deviate does in 99.7 of 100 cases; 95 leave room for noise that is itself only estimated."""
+    truth = library.planar_2r()
+    log, rng = a_log(truth, 60), np.random.default_rng(4)
+    noise = np.array([0.5, 0.1])
+    inside = []
+    for _ in range(200):
+        noisy = {**log, "tau": log["tau"] + noise * rng.normal(size=log["tau"].shape)}
+        found = cs.identify(truth, noisy, physical=False)
+        inside.append(np.abs(found.base_values - true_values(found, truth)) < 3 * found.standard_errors)
+    inside = np.array(inside)
+    assert inside.mean(axis=0).min() > 0.95
+    assert not (np.abs(found.base_values - true_values(found, truth)) < 1e-3 * found.standard_errors).any()
+    assert_close(found.noise / noise, np.ones(2), 0.4)
+
+
+def test_wrenches_that_acted_are_taken_off():
+    truth = library.planar_2r()
+    wrench = np.random.default_rng(0).normal(size=(300, 2, 6))
+    found = cs.identify(truth, a_log(truth, wrench=wrench), wrench=wrench)
+    assert_close(found.base_values, true_values(found, truth), 1e-9)
+
+
+# ---------------------------------------------------------------- physical consistency
+def test_links_become_possible_where_the_plain_solution_is_not():
+    truth = library.arm7()
+    log, rng = a_log(truth), np.random.default_rng(1)
+    log["tau"] = log["tau"] + rng.normal(size=log["tau"].shape)
+    plain, found = cs.identify(truth, log, physical=False), cs.identify(truth, log)
+    assert plain.plain and not found.plain
+    numbers = {name: value for name, value in zip(plain.names, plain.values, strict=True)}
+    bodies = [np.array([numbers[f"{link.name}.{n}"] for n in NUMBERS]) for link in truth.links]
+    assert not all(map(is_possible, bodies))
+    for link in found.mechanism.links:  # which Link itself has checked
+        assert link.mass > 0 and not link.allow_impossible
+    assert found.noise @ found.noise < 1.02 * plain.noise @ plain.noise
+    assert "impossible" in str(found)
+
+
+def test_the_fit_among_possible_bodies_is_the_best_one():
+    """Nothing near it that is possible fits better: the problem is convex."""
+    truth = library.planar_2r()
+    log, rng = a_log(truth, 40), np.random.default_rng(2)
+    log["tau"] = log["tau"] + 2.0 * rng.normal(size=log["tau"].shape)
+    found = cs.identify(truth, log, physical=True)
+    assert not found.plain
+    W = truth.regressor(log["q"], log["qd"], log["qdd"]) / found.noise[:, None]
+
+    def misfit(pi):
+        return float(np.sum((log["tau"] / found.noise - W @ pi) ** 2))
+
+    best = misfit(found.values)
+    for size in (1e-4, 1e-3, 1e-2):
+        for _ in range(300):
+            pi = found.values + size * rng.normal(size=20)
+            if is_possible(pi[:10]) and is_possible(pi[10:]):
+                assert misfit(pi) > best - 1e-2
+
+
+def test_a_possible_solution_is_left_as_it_is():
+    truth = library.arm7()
+    found = cs.identify(truth, a_log(truth))
+    assert found.plain
+    assert_close(found.mechanism.inertial_numbers, truth.inertial_numbers, 1e-9)
+
+
+def test_damping_does_not_become_negative():
+    truth = library.acrobot()
+    log = a_log(truth.with_parameters({"elbow.damping": 0.0}))
+    log["tau"] = log["tau"] - 0.01 * log["qd"]
+    plain = cs.identify(truth, log, "*.damping", physical=False)
+    assert plain.values[1] < -0.005
+    found = cs.identify(truth, log, "*.damping")
+    assert 0.0 <= found.mechanism.joint("elbow").damping < 1e-3
+
+
+# ---------------------------------------------------------------- logs
+def swinging(mech, rows=2000):
+    t = np.linspace(0.0, 10.0, rows)
+    phases = np.arange(1, mech.n + 1)
+    q = np.sin(np.outer(t, phases)) + 0.5 * np.cos(np.outer(t, 1.7 * phases))
+    qd = phases * np.cos(np.outer(t, phases)) - 0.85 * phases * np.sin(np.outer(t, 1.7 * phases))
+    qdd = -(phases**2) * np.sin(np.outer(t, phases)) - 0.5 * (1.7 * phases) ** 2 * np.cos(np.outer(t, 1.7 * phases))
+    return t, q, qd, qdd, mech.inverse_dynamics(q, qd, qdd)
+
+
+def test_rates_and_accelerations_come_from_a_spline():
+    truth = library.planar_2r()
+    t, q, qd, _, tau = swinging(truth)
+    for log in ({"t": t, "q": q, "tau": tau}, {"t": t, "q": q, "qd": qd, "tau": tau}):
+        found = cs.identify(truth, log)
+        assert_close(found.base_values, true_values(found, truth), 1e-5)
+    noisy = {"t": t, "q": q + 1e-4 * np.random.default_rng(0).normal(size=q.shape), "tau": tau}
+    found = cs.identify(truth, noisy, control_points=60)
+    assert_close(found.base_values, true_values(found, truth), 1e-2)
+
+
+def test_a_log_is_a_frame_a_dict_or_several():
+    truth = library.acrobot()  # whose shoulder has no motor
+    log = a_log(truth)
+    want = cs.identify(truth, log).values
+    pd = pytest.importorskip("pandas")
+    by_joint = pd.DataFrame({f"{joint}.{name}": log[name][:, j] for j, joint in enumerate(truth.names) for name in log})
+    indexed = pd.DataFrame({f"{name}[{j}]": log[name][:, j] for j in range(2) for name in log})
+    halves = [{name: a[:150] for name, a in log.items()}, {name: a[150:] for name, a in log.items()}]
+    for form in (by_joint, indexed, halves):
+        assert_close(cs.identify(truth, form).values, want, 1e-12)
+    renamed = {"angles": log["q"], "qd": log["qd"], "qdd": log["qdd"], "motors": log["tau"]}
+    assert_close(cs.identify(truth, renamed, signals={"q": "angles", "tau": "motors"}).values, want, 1e-12)
+
+
+def test_a_run_is_a_log():
+    truth = library.pendulum().with_parameters({"joint1.damping": 0.3})
+    sim = cs.Simulation(live=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(truth, q0=[0.4], name="plant")
+    torque = bd.FUNCTION(lambda t: 4 * np.sin(3 * t) + 2 * np.sin(7.3 * t), nin=1, nout=1, name="torque")
+    bd.connect(bd.TIME(), torque)
+    bd.connect(torque, plant.tau)
+    out = sim.run(bd, T=5, dt=0.01, rtol=1e-9, watch=["plant.q", "plant.qd", "torque"])
+    wrong = truth.with_parameters({"joint1.damping": 0.0})
+    signals = {"q": "plant.q", "qd": "plant.qd", "tau": "torque"}
+    found = cs.identify(wrong, out, ["link1", "joint1.damping"], signals=signals)
+    assert abs(found.mechanism.joint("joint1").damping - 0.3) < 1e-3
+
+
+# ---------------------------------------------------------------- bad input
+def test_bad_parameters_are_named():
+    mech, log = library.acrobot(), a_log(library.acrobot())
+    with pytest.raises(cs.UnknownName, match=r"'forearm.mas' does not exist; did you mean 'forearm.mass'\?"):
+        cs.identify(mech, log, "forearm.mas")
+    with pytest.raises(cs.UnknownName, match=r"did you mean 'forearm'\?"):
+        cs.identify(mech, log, "forarm")
+    with pytest.raises(cs.InvalidValue, match=r"'elbow.axis': the torques are not linear in it"):
+        cs.identify(mech, log, "elbow.axis")
+    with pytest.raises(cs.InvalidValue, match=r"'forearm.com': is found together with mass and inertia"):
+        cs.identify(mech, log, "forearm.com")
+    with pytest.raises(cs.UnknownName, match=r"did you mean '\*.damping'"):
+        cs.identify(mech, log, "*.dampin")
+
+
+def test_bad_logs_are_named():
+    mech, log = library.acrobot(), a_log(library.acrobot(), 30)
+    spoilt = {**log, "tau": log["tau"].copy()}
+    spoilt["tau"][7, 1] = np.nan
+    with pytest.raises(cs.NonFinite, match=r"data, tau: joint 'elbow' is nan in row 7, and 1 of 30 rows"):
+        cs.identify(mech, spoilt)
+    assert len(cs.identify(mech, spoilt, missing="drop").t) == 29
+    with pytest.raises(cs.InvalidValue, match=r"3 rows of 2 joints are 6 equations, too few for 6 base parameters"):
+        cs.identify(mech, {name: a[:3] for name, a in log.items()})
+    with pytest.raises(cs.ShapeError, match=r"data, qd: expected 30 rows like q, got 29"):
+        cs.identify(mech, {**log, "qd": log["qd"][1:]})
+    with pytest.raises(cs.UnknownName, match="data: has no tau"):
+        cs.identify(mech, {"q": log["q"]})
+    with pytest.raises(cs.UnknownName, match="has no qd and no t to differentiate by"):
+        cs.identify(mech, {"q": log["q"], "tau": log["tau"]})
+    with pytest.raises(cs.ShapeError, match=r"data, q: expected shape \(N, 2\)"):
+        cs.identify(mech, {**log, "q": log["q"][:, :1]})
+    with pytest.raises(cs.InvalidType, match=r"data: expected a run, a frame of pandas or a dict of arrays, got 3"):
+        cs.identify(mech, 3)
+
+
+def test_what_the_motion_does_not_excite_is_said():
+    mech = library.acrobot()
+    rng = np.random.default_rng(0)
+    q, zero = rng.normal(size=(100, 2)), np.zeros((100, 2))
+    log = {"q": q, "qd": zero, "qdd": zero, "tau": mech.inverse_dynamics(q, zero, zero)}  # held still in 100 postures
+    found = cs.identify(mech, log)
+    assert found.rank == 4
+    assert len(found.undetermined) == 2
+    assert all("Izz" in name for name in found.undetermined)
+    assert np.isinf(found.standard_errors).sum() == 2
+    assert "not excited by these data" in str(found)
+
+
+def test_a_figure_has_torques_and_confidence(tmp_path):
+    mech = library.acrobot()
+    t, q, qd, qdd, tau = swinging(mech, 200)
+    figure = cs.identify(mech, {"t": t, "q": q, "qd": qd, "qdd": qdd, "tau": tau}).plot()
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles[0].startswith("shoulder: residual") and titles[-1].startswith("Base parameters")

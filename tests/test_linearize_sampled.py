@@ -1,0 +1,150 @@
+"""Models of loops with sampled blocks from one period to the next: exact, against SciPy and against runs."""
+
+from __future__ import annotations
+
+import math
+
+import matplotlib
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+import cstormpy as cs
+from cstormpy.errors import InvalidValue
+
+H = 0.1
+A, B = np.array([[0.0, 1.0], [-2.0, -0.6]]), np.array([[0.0], [1.0]])
+FILTER = [0.4, 0.0], [1.0, -0.6]  # 0.4 z / (z - 0.6)
+
+
+def over(h):
+    """The plant over a time, with its input held."""
+    block = np.zeros((3, 3))
+    block[:2, :2], block[:2, 2:] = A, B
+    found = expm(block * h)
+    return found[:2, :2], found[:2, 2:]
+
+
+def loop(offset=0.0):
+    """A plant, a sampled filter with feedthrough, and a delay of one sample of the same clock before the plant."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    clock = bd.clock(H, offset=offset)
+    plant = bd.STATESPACE(A, B, [[1.0, 0.0]], name="plant")
+    error, law = bd.SUM("+-", name="error"), bd.DISCRETETF(clock, *FILTER, name="law")
+    bd.connect(bd.CONSTANT(0.0, name="wanted"), error[0])
+    bd.connect(plant, error[1])
+    bd.connect(error, law)
+    bd.connect(law, hold := bd.ZOH(clock, name="hold"))
+    bd.connect(hold, plant)
+    return sim, bd
+
+
+def test_a_loop_is_that_of_its_parts():
+    """Written out: at the tick the law sees the plant, the hold takes the law's output, the plant moves on."""
+    sim, bd = loop()
+    model = sim.linearize(bd, inputs=["wanted"], outputs=["plant", "law"], dt=H)
+    F, G = over(H)
+    # law: ξ⁺ = 0.6 ξ + e, y = 0.24 ξ + 0.4 e with e = r - x₁
+    first = np.array([[1.0, 0.0]])
+    control = np.hstack([-0.4 * first, [[0.24]]])  # of (x, ξ)
+    expected = np.vstack([np.hstack([F, np.zeros((2, 1))]) + G @ control, np.hstack([-first, [[0.6]]])])
+    states = list(model.states)
+    assert [name.partition("[")[0] for name in states[2:]] == ["law", "hold"]
+    np.testing.assert_allclose(model.A[:3, :3], expected, atol=1e-12)
+    np.testing.assert_allclose(model.A[:, 3], 0.0, atol=1e-14)  # what the hold had before
+    np.testing.assert_allclose(model.B[:3, 0], [*(0.4 * G[:, 0]), 1.0], atol=1e-12)
+    np.testing.assert_allclose(model.C[:, :3], [[1.0, 0.0, 0.0], [-0.4, 0.0, 0.24]], atol=1e-12)
+    np.testing.assert_allclose(model.D[:, 0], [0.0, 0.4], atol=1e-12)
+    assert model.held == () and model.dt == H and model.stable
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.03])
+def test_a_run_moves_as_the_model_says(offset):
+    sim, bd = loop(offset)
+    model = sim.linearize(bd, dt=H)
+    found = sim.run(bd, T=10 * H, start=[0.5, -0.2], log_dt=H, rtol=1e-10, atol=1e-12)
+    x = np.zeros(len(model.states))
+    x[:2] = 0.5, -0.2
+    for k in range(11):
+        np.testing.assert_allclose(found.x[k], x[:2], atol=1e-8)
+        x = model.A @ x
+
+
+def test_two_clocks_and_a_plant_that_is_not_linear():
+    """A pendulum about the bottom, a filter at 10 Hz and a PID at 20 Hz beside its ticks: small motions of a run."""
+    scale, dt = 1e-4, 0.1
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    mech = cs.library.pendulum(1)
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[-0.5 * math.pi], actuated=list(mech.names), name="plant")
+    mean = bd.DISCRETETF(bd.clock(0.1), [0.5, 0.0], [1.0, -0.5], name="mean")
+    law = bd.DISCRETEPID(bd.clock(0.05, offset=0.02), P=2.0, D=0.2, N=20.0, name="law")
+    angle = bd.SUM("++", name="angle")
+    bd.connect(plant.q, angle[0])
+    bd.connect(bd.CONSTANT(0.5 * math.pi), angle[1])
+    bd.connect(angle, mean)
+    bd.connect(mean, law.measured)
+    bd.connect(bd.CONSTANT(0.0), law.reference)
+    bd.connect(law, plant.tau)
+    model = sim.linearize(bd, dt=dt)
+    start = np.array([-0.5 * math.pi + scale, 0.0])
+    found = sim.run(bd, T=8 * dt, start=start, log_dt=dt, watch=["law"], rtol=1e-11, atol=1e-14)
+    x = np.zeros(len(model.states))
+    x[0] = scale
+    x[model.states.index("law held[0]")] = found.signal("law")[0]  # before its first tick it is as at the start
+    for k in range(9):
+        np.testing.assert_allclose(found.x[k] - [-0.5 * math.pi, 0.0], x[:2], atol=1e-6 * scale)
+        x = model.A @ x
+
+
+def test_the_period_has_to_be_one_of_all_clocks():
+    sim, bd = loop()
+    with pytest.raises(InvalidValue, match=r"dt: expected a whole number of the periods .* each 0.1 s; got 0.15 s"):
+        sim.linearize(bd, dt=0.15)
+    with pytest.raises(InvalidValue, match="dt"):
+        sim.linearize(bd, dt=-1.0)
+
+
+def test_several_periods_are_a_power_of_one():
+    """Also of inputs, which are held over all of them."""
+    sim, bd = loop()
+    one, three = (sim.linearize(bd, inputs=["wanted"], outputs=["plant"], dt=h) for h in (H, 3 * H))
+    np.testing.assert_allclose(three.A, one.A @ one.A @ one.A, atol=1e-12)
+    np.testing.assert_allclose(three.B, (np.eye(4) + one.A + one.A @ one.A) @ one.B, atol=1e-12)
+
+
+def test_a_continuous_diagram_is_sampled_by_the_exponential():
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(0.0, name="push"), bd.STATESPACE(A, B, [[1.0, 0.0]], name="plant"))
+    model = sim.linearize(bd, inputs=["push"], outputs=["plant"], dt=0.3)
+    F, G = over(0.3)
+    np.testing.assert_allclose(model.A, F, atol=1e-13)
+    np.testing.assert_allclose(model.B, G, atol=1e-13)
+    free = sim.linearize(bd, inputs=["push"], outputs=["plant"])
+    np.testing.assert_allclose(np.sort(model.frequency), np.sort(free.frequency), atol=1e-10)
+    np.testing.assert_allclose(model.damping, free.damping, atol=1e-10)
+    response, exact = model.step(T=3.0), free.step(T=3.0, samples=11)
+    np.testing.assert_allclose(response.y[:, 0, 0], exact.y[:, 0, 0], atol=1e-10)
+    w = np.array([0.1, 1.0, 5.0])
+    z = np.exp(1j * w * 0.3)
+    expected = [(np.array([[1.0, 0.0]]) @ np.linalg.solve(at * np.eye(2) - F, G))[0, 0] for at in z]
+    np.testing.assert_allclose(model.frequency_response(w)[:, 0, 0], expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("dt", [None, H])
+def test_bode_and_step_are_drawn_without_another_package(dt):
+    matplotlib.use("Agg")
+    sim, bd = loop()
+    model = sim.linearize(bd, inputs=["wanted" if dt else "hold"], outputs=["plant", "error"], dt=dt)
+    figure = model.plot()
+    assert len(figure.axes) == 4 and figure.axes[0].get_title() == "Frequency response"
+    w, size = figure.axes[0].lines[0].get_data()
+    np.testing.assert_allclose(size, 20.0 * np.log10(np.abs(model.frequency_response(w)[:, 0, 0])), atol=1e-9)
+    if dt:
+        assert w[-1] == pytest.approx(math.pi / H)
+    assert len(model.plot("step").axes) == 2
+    with pytest.raises(InvalidValue, match="kind: expected 'bode' or 'step'"):
+        model.plot("nyquist")
+    matplotlib.pyplot.close("all")

@@ -1,0 +1,100 @@
+"""Diagrams stepped from outside: as runs with the same steps, and refused where a run would do more between steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidValue
+
+
+def acrobot():
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.2, 0.3], name="plant")
+    bd.connect(bd.CONSTANT(0.8, name="torque"), plant.tau)
+    return sim, bd
+
+
+@pytest.fixture(scope="module")
+def stepper():
+    sim, bd = acrobot()
+    return sim.stepper(bd, inputs=["plant.tau"], outputs=["plant.q", "plant.qd"])
+
+
+def test_steps_are_those_of_a_run(stepper):
+    sim, bd = acrobot()
+    out = sim.run(bd, T=1.0, solver="RK4", dt=0.01)
+    y = stepper.reset()
+    np.testing.assert_array_equal(y, [-1.2, 0.3, 0.0, 0.0])
+    for k in range(100):
+        y = stepper.step([0.8], 0.01)
+        np.testing.assert_allclose(stepper.x, out.x[k + 1], rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(y, stepper.x)
+    assert stepper.t == pytest.approx(1.0)
+    assert stepper.inputs == ("plant.tau[0]",) or stepper.inputs == ("plant.tau",)
+    assert len(stepper.outputs) == 4 == len(stepper.states)
+
+
+def test_inputs_are_held_over_a_step(stepper):
+    """Another torque for each step: as the mechanism's own dynamics, by the same method written out."""
+    mech = cs.library.acrobot()
+
+    def rate(x, tau):
+        return np.concatenate([x[2:], mech.forward_dynamics(x[:2], x[2:], np.array([0.0, tau]))])
+
+    x, h = stepper.reset([0.4, -0.2, 0.1, 0.0]), 0.02
+    for tau in np.linspace(-2.0, 2.0, 9):
+        k1 = rate(x, tau)
+        k2 = rate(x + 0.5 * h * k1, tau)
+        k3 = rate(x + 0.5 * h * k2, tau)
+        x = x + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + rate(x + h * k3, tau))
+        np.testing.assert_allclose(stepper.step(tau, h), x, atol=1e-12)
+
+
+def test_a_start_by_name_and_shorter_steps_inside():
+    sim, bd = acrobot()
+    fine = sim.stepper(bd, ["plant.tau"], ["plant.q"], substeps=10)
+    coarse = sim.stepper(bd, ["plant.tau"], ["plant.q"])
+    y = fine.step([0.5], 0.1)
+    for _ in range(10):
+        z = coarse.step([0.5], 0.01)
+    np.testing.assert_allclose(y, z, atol=1e-14)
+    np.testing.assert_allclose(fine.reset({"plant": [0.1, 0.2, 0.3, 0.4]}, t=3.0), [0.1, 0.2])
+    assert fine.t == 3.0
+
+
+def test_what_fails_leaves_it_where_it_stood(stepper):
+    x = stepper.reset().copy()
+    for u, dt, kind in (([1.0, 2.0], 0.1, CstormError), ([1.0], -0.1, InvalidValue), ([np.nan], 0.1, BlockError)):
+        with pytest.raises(kind):
+            stepper.step(u, dt)
+        assert stepper.t == 0.0 and np.array_equal(stepper.x, x)
+
+
+@pytest.mark.parametrize(
+    ("add", "message"),
+    [
+        (lambda bd, x: bd.connect(x, bd.ZOH(bd.clock(0.1), name="hold")), "block 'hold' is sampled"),
+        (lambda bd, x: bd.connect(x, bd.RELAY(name="relay")), "block 'relay' locates events"),
+        (lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()), "a source declares when it jumps"),
+    ],
+)
+def test_what_belongs_to_a_run_is_refused(add, message):
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(name="x")
+    bd.connect(bd.CONSTANT(1.0), x)
+    add(bd, x)
+    for block in list(bd.blocklist):
+        if block.name in ("hold", "relay"):
+            bd.connect(block, bd.NULL())
+    with pytest.raises(DiagramError, match=message):
+        sim.stepper(bd)
+
+
+def test_a_solver_of_its_own_steps_is_refused():
+    sim, bd = acrobot()
+    with pytest.raises(DiagramError, match="solver: expected one of fixed steps"):
+        sim.stepper(bd, solver="RK45")

@@ -133,7 +133,7 @@ class Twins:
         large = mech.n > LARGEST["one", True]  # the kernels, which may be called then, want all of T side by side
         if large:
             whole = f"all[{len(self.places)}]"
-            self.places.append(Place((*path, TableStep("T")), -tables_of(mech).T.size))
+            self.places.append(Place((*path, TableStep("T")), -tables_of(mech.tree).T.size))
 
         def number(table: str, index: int) -> Node:
             if large and table == "T":

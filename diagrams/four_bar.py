@@ -4,7 +4,9 @@
 
     speed --> error --> gain --tau--> plant --q,qd--+--> scope_q, view
                 ^                                   +--> energy ---> scope_energy
-                +-------- rate of the crank <-------+
+                +--------------- rate <-------------+
+
+    scope_tau on gain; rate takes that of the crank
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from pinocchio_model import Oracle
 import cstormpy as cs
 from cstormpy import lie
 from cstormpy.dynamics.assembly import independent_rows
-from cstormpy.formulations import kim_constrained as kim
+from cstormpy.formulations import kim
+from cstormpy.formulations import kim_constrained as constrained
 
 STARTS = {"four_bar": [1.0, 0.0, 1.5], "five_bar": [2.0, -1.0, 1.1, 1.0], "slider_crank": [0.7, -1.0, 1.0]}
 
@@ -106,8 +107,27 @@ def test_what_cannot_be_closed_is_said():
         mech.without_loops().closure(q)
     with pytest.raises(cs.InvalidValue, match="redundancy: is of mechanisms with loops"):
         mech.without_loops().inverse_dynamics(q, qd, q, redundancy="force")
-    for ask in (lambda: mech.trim(q), lambda: mech.linearize(q), lambda: mech.hybrid_jvp(q, qd, q, q, q, q)):
-        with pytest.raises(cs.InvalidValue, match="loop 'pin': what is asked here does not know of loops yet"):
+
+
+def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_silence():
+    mech, q, qd = state("four_bar")
+    bd = cs.Simulation(graphics=False, progress=False).blockdiagram()
+    u = np.zeros(3)
+    for ask in (
+        lambda: mech.trim(q),
+        lambda: mech.linearize(q),
+        lambda: mech.hybrid_jvp(q, qd, u, q, q, q),
+        lambda: mech.hybrid_vjp(q, qd, u, q),
+        lambda: mech.inverse_sensitivity(q, qd, u),
+        lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
+        lambda: mech.inverse_kinematics("rocker_rod", np.eye(4), q),
+        lambda: mech.parameter_sensitivity(q, qd, u, ["crank_rod.mass"]),
+        lambda: mech.regressor(q, qd, u),
+        lambda: bd.CONTROLLER(mech, "pd"),
+        lambda: cs.optimal.Problem(mech, duration=1.0, start=q),
+        lambda: kim.inverse_dynamics(mech, q, qd, u),
+    ):
+        with pytest.raises(cs.CstormError, match=r"loop 'pin': .*without_loops\(\)"):
             ask()
 
 
@@ -219,13 +239,15 @@ def test_kims_equations(name):
         driven = mech.with_drive(active=active)
         u = rng.normal(size=mech.n)
         r = driven.hybrid_dynamics(q, qd, u, wrench)
-        want = kim.constrained_hybrid_dynamics(driven.without_loops(), q, qd, u, A, rate, wrench)
+        want = constrained.constrained_hybrid_dynamics(driven.without_loops(), q, qd, u, A, rate, wrench)
         assert_close(r.y, want.y, 1e-10)
         assert_close(r.multipliers, want.lam, 1e-10)
         for least in ("torque", "force"):
             all_motors = mech.with_drive(actuated=mech.names)
             tau = all_motors.inverse_dynamics(q, qd, r.qdd, wrench, redundancy=least)
-            want = kim.constrained_inverse_dynamics(all_motors.without_loops(), q, qd, r.qdd, A, wrench, least=least)
+            want = constrained.constrained_inverse_dynamics(
+                all_motors.without_loops(), q, qd, r.qdd, A, wrench, least=least
+            )
             assert_close(np.asarray(tau), want.tau, 1e-10)
             assert_close(tau.multipliers, want.lam, 1e-10)
 
@@ -296,7 +318,7 @@ def test_redundant_actuation_is_optimal():
     for names in (mech.names[:3], mech.names):
         motors = mech.with_drive(actuated=names)
         a = motors.actuated_mask
-        N = kim.null_space(A[:, ~a].T)
+        N = constrained.null_space(A[:, ~a].T)
         torque = motors.inverse_dynamics(q, qd, qdd)
         force = motors.inverse_dynamics(q, qd, qdd, redundancy="force")
         assert N.shape[1] == len(names) - 2

@@ -138,7 +138,14 @@ def shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
         return q, qd
     refuse_open(mech, found, qd[None])
     free = np.ones(mech.n, dtype=bool)
-    return _project(mech, q, qd, free)
+    metric = _metric(mech, q, free)
+    # from so near one step is as good as many, and the metric is the same
+    shut_q = q - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ found.residual()[0])
+    found = closure_of(mech, shut_q[None])
+    A = found.A[0]
+    if np.abs(found.residual()).max() > DRIFT:
+        return _project(mech, q, qd, free)
+    return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
 
 
 def _held(mech: Mechanism, hold: Iterable[str]) -> NDArray[np.bool_]:

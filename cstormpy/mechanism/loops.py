@@ -13,7 +13,7 @@ from cstormpy.mechanism import checks
 from cstormpy.mechanism.links import Link, rigid_pose
 from cstormpy.mechanism.values import Value, frozen, numbers_text
 
-__all__ = ["DIRECTIONS", "Loop", "check_loops"]
+__all__ = ["DIRECTIONS", "Loop", "check_loops", "refuse_loops"]
 
 DIRECTIONS = {
     "pose": (True, True, True, True, True, True),
@@ -145,6 +145,15 @@ def _directions(value: str | Iterable[bool], what: str) -> tuple[bool, ...]:
     if not any(mask):
         raise InvalidValue(f"{what}: none is closed, so that there is no loop")
     return tuple(bool(closed) for closed in mask)
+
+
+def refuse_loops(loops: Sequence[Loop], what: str = "what is asked here") -> None:
+    """Refuse a mechanism with loops where nothing is known of them, so that none is open in silence."""
+    if loops:
+        raise InvalidValue(
+            f"loop {loops[0].name!r}: {what} does not know of loops yet; "
+            "mech.without_loops() is the mechanism with all loops open"
+        )
 
 
 def check_loops(loops: Iterable[Loop], links: Sequence[Link], index: Mapping[str, int]) -> tuple[Loop, ...]:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidValue
 from cstormpy.kernels import layout as at
 from cstormpy.mechanism.joints import OneDofJoint
+from cstormpy.mechanism.loops import refuse_loops
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["FOLDING", "FORWARD", "INVERSE", "STILL", "Form", "Tables", "folded", "tables_of"]
@@ -122,11 +122,7 @@ def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
     """
     made: Tables | None = mech._cache.get(("tables", drive))
     if made is None:
-        if mech.loops:
-            raise InvalidValue(
-                f"loop {mech.loops[0].name!r}: what is asked here does not know of loops yet; "
-                "mech.without_loops() is the mechanism with all loops open"
-            )
+        refuse_loops(mech.loops)
         if drive == "own":
             nodes, node_of_link, pose_in_node = _nodes(mech)
             welded = [i for i, node in enumerate(node_of_link) if node == 0]

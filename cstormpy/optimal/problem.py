@@ -150,8 +150,10 @@ class Problem:
 
     def __init__(self, mech: Mechanism | str, **options: Any) -> None:
         from cstormpy.mechanism import as_mechanism
+        from cstormpy.mechanism.loops import refuse_loops
 
         self.mech = as_mechanism(mech)
+        refuse_loops(self.mech.loops, "optimal control")
         known = list(_Options.__dataclass_fields__)
         for name in options:
             if name not in known:

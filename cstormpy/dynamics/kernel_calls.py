@@ -1,8 +1,8 @@
 """Calls of the kernels with loops from an expression graph: what stands there for a mechanism too large to be traced.
 
 A call finds all numbers of an answer; whoever writes the routine down gives it room (`graph.external.Linkage`). The
-derivatives of the hybrid dynamics and of energies are exact; but to numbers of the mechanism; those of sensitivities, of the mass matrix and of poses
-are differences, and said to be.
+derivatives of the hybrid dynamics and of energies are exact but for those to numbers of the mechanism; these, and those
+of sensitivities, of the mass matrix and of poses, are differences.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import cstormpy as cs
 from cstormpy.control import Law
 from cstormpy.errors import DiagramError
 from cstormpy.graph.choices import choose
-from cstormpy.mechanism import library
+from cstormpy.mechanism import library, synthetic
 
 ACROBOT = library.acrobot()
 
@@ -530,3 +530,28 @@ def test_the_way_of_each_block_is_explained():
     assert lines["wave"].endswith("output: traced") and "output: traced" in lines["shaped"]
     assert "deriv: asked in Python, as it cannot be traced: it asks a number" in lines["lag"]
     assert "test_own_blocks_and_laws.py" in lines["lag"]
+
+
+def test_a_plant_too_large_to_be_written_down_calls_its_kernels_and_keeps_exact_derivatives():
+    """Its dynamics and energies were calls in generated source; their derivatives stay exact, as calls of a graph."""
+    mech, n = synthetic.chain(16), 16
+    start, found = np.linspace(-0.3, 0.4, n), []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram("large")
+        plant, energy = bd.HYBRIDDYNAMICS(mech, q0=start, name="plant"), bd.ENERGY(mech, name="energy")
+        bd.connect(bd.CONSTANT(np.linspace(1.0, 2.0, n), name="torque"), plant.tau)
+        bd.connect(plant[0:2], energy[0:2])
+        for port in range(3):
+            bd.connect(energy[port], bd.NULL())
+        out = sim.run(bd, T=0.02, solver="RK4", dt=0.002, watch=["energy.total"])
+        found.append(np.column_stack([out.x, out.signal("energy.total")]))
+    np.testing.assert_allclose(*found, rtol=1e-9, atol=1e-9)
+    assert "deriv: traced; kernels with loops are called for its large mechanism" in ways(bd)
+    model = sim.linearize(bd, inputs=["torque"], outputs=["energy[0]", "energy[1]"])
+    exact = mech.hybrid_sensitivity(start, np.zeros(n), np.linspace(1.0, 2.0, n))
+    assert model.differenced == ()
+    np.testing.assert_allclose(model.A[n:, :n], exact.dy_dq, rtol=0, atol=1e-12 * abs(exact.dy_dq).max())
+    np.testing.assert_allclose(model.B[n:], exact.dy_du, rtol=0, atol=1e-12 * abs(exact.dy_du).max())
+    slopes = mech.inertial(start, np.zeros(n))
+    np.testing.assert_allclose(model.C[1, :n], slopes.potential_by_q, rtol=0, atol=1e-12 * abs(model.C).max())

@@ -1,8 +1,8 @@
 """Calls of the kernels with loops from an expression graph: what stands there for a mechanism too large to be traced.
 
 A call finds all numbers of an answer; whoever writes the routine down gives it room (`graph.external.Linkage`). The
-derivatives of the hybrid dynamics and of energies are exact; those of sensitivities, of the mass matrix and of poses
-are differences, and said to be.
+derivatives of the hybrid dynamics and of energies are exact but for those to numbers of the mechanism; these, and those
+of sensitivities, of the mass matrix and of poses, are differences.
 """
 
 from __future__ import annotations
@@ -119,11 +119,14 @@ class _Call:
 
         def along(differences: Along, args: Sequence[Number], rates: Sequence[Number]) -> list[Number]:
             changes = list(differences(args, rates))
-            if not isinstance(rates[0], Node):
-                energy, dq, dqd = external_parts(args), rates[1 : n + 1], rates[n + 1 :]
-                to_q, to_qd, potential = (energy[first + 2 + k * n : first + 2 + (k + 1) * n] for k in range(3))
-                changes[first] = _dot(to_q, dq) + _dot(to_qd, dqd)
-                changes[first + 1] = _dot(potential, dq)
+            energy, dq, dqd = external_parts(args), rates[1 : n + 1], rates[n + 1 :]
+            to_q, to_qd, potential = (energy[first + 2 + k * n : first + 2 + (k + 1) * n] for k in range(3))
+            # of numbers of the mechanism they are differences: 0 where these stay
+            moved: Sequence[Number] = [0.0] * len(changes)
+            if isinstance(rates[0], Node):
+                moved = differences(args, [rates[0], *[0.0] * (2 * n)])
+            changes[first] = moved[first] + _dot(to_q, dq) + _dot(to_qd, dqd)
+            changes[first + 1] = moved[first + 1] + _dot(potential, dq)
             return changes
 
         def external_parts(args: Sequence[Number]) -> list[Node]:

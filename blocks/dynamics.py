@@ -15,7 +15,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.assembly import shut
-from cstormpy.dynamics.border import link_index
+from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros

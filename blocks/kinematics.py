@@ -15,7 +15,7 @@ from cstormpy import lie
 from cstormpy.arrays import as_floats, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.dynamics.border import link_index
+from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism, checks
 

@@ -203,7 +203,7 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 
 
 def _demo(given: argparse.Namespace) -> int:
-    from cstormpy.kernels.beside import compile_beside, compile_here
+    from cstormpy.kernels.compile_processes import compile_beside, compile_here
 
     two = compile_beside(_BESIDE)  # before anything that takes long to import
     from cstormpy import diagrams
@@ -347,7 +347,7 @@ def _target(given: str | None, name: str, what: str = "report") -> Path:
 def _live(bd: Any, unwanted: bool) -> bool | str:
     """Return whether to show a live window; one that cannot be shown is a line, and no figures beside the report."""
     from cstormpy import live
-    from cstormpy.simulation.showing import is_off, wants_window
+    from cstormpy.simulation.live_session import is_off, wants_window
 
     if unwanted or is_off() or not wants_window(bd):
         return False

@@ -14,7 +14,7 @@ from cstormpy.diagrams._building import scope, switch, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import checks
-from cstormpy.optimal.keeping import asked, solved
+from cstormpy.optimal.solution_cache import asked, solved
 from cstormpy.reporting import notice_once
 
 if TYPE_CHECKING:

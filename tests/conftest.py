@@ -30,7 +30,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 @pytest.fixture
 def eager_threads(monkeypatch):
     """Let threads share batches that are too short for it to be worth while."""
-    from cstormpy.dynamics import running
+    from cstormpy.dynamics import batches
 
-    monkeypatch.setattr(running, "HAND_OVER", 1e-9)
-    monkeypatch.setattr(running, "LONG_ENOUGH", 1e-9)
+    monkeypatch.setattr(batches, "HAND_OVER", 1e-9)
+    monkeypatch.setattr(batches, "LONG_ENOUGH", 1e-9)

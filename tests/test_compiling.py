@@ -515,15 +515,15 @@ import os, warnings
 import numpy as np
 import tiny
 from concurrent.futures import ThreadPoolExecutor
-from cstormpy.dynamics import running
+from cstormpy.dynamics import batches
 warnings.simplefilter("ignore", DeprecationWarning)
 assert tiny.double.load()(3.0) == 6.0
-assert list(running._pool(2).map(tiny.double.load(), [1.0, 2.0])) == [2.0, 4.0]
+assert list(batches._pool(2).map(tiny.double.load(), [1.0, 2.0])) == [2.0, 4.0]
 child = os.fork()
 if child == 0:
     assert tiny.double.load()(4.0) == 8.0
     assert tiny.triple.load()(4.0) == 12.0
-    assert list(running._pool(2).map(tiny.double.load(), [1.0, 2.0])) == [2.0, 4.0]
+    assert list(batches._pool(2).map(tiny.double.load(), [1.0, 2.0])) == [2.0, 4.0]
     os._exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """

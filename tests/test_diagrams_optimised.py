@@ -13,7 +13,7 @@ from cstormpy.control import OpenLoop, Then
 from cstormpy.diagrams import _optimised, branched_acrobot, two_link_lifting, two_link_time_optimal
 from cstormpy.errors import CstormError, InvalidType, InvalidValue
 from cstormpy.mechanism import library
-from cstormpy.optimal import keeping
+from cstormpy.optimal import solution_cache
 
 ARMS = {"two_link_time_optimal": 22, "two_link_lifting": 22, "two_link_swing": 20}
 #: Steps between two knots in which RK4 comes to 1e-5, and how far beside the motion an adaptive solver with rtol 1e-9
@@ -153,7 +153,7 @@ def searches(tmp_path, monkeypatch):
     """A cache of its own, and how often a problem was solved."""
     count = []
     solve = cs.optimal.Problem.solve
-    monkeypatch.setattr(keeping, "_cache", lambda: tmp_path)
+    monkeypatch.setattr(solution_cache, "_cache", lambda: tmp_path)
     monkeypatch.setattr(
         cs.optimal.Problem, "solve", lambda self, **options: (count.append(options), solve(self, **options))[1]
     )

@@ -24,7 +24,7 @@ import numpy as np
 import cstormpy as cs
 from cstormpy import diagrams, report
 from cstormpy.diagrams import _bd_files
-from cstormpy.optimal import keeping
+from cstormpy.optimal import solution_cache
 from cstormpy.simulation.sweep.files import Log, header
 
 base = Path(sys.argv[1])
@@ -63,10 +63,10 @@ def bd_file(path):
     _bd_files._main()
 
 def kept(path):
-    keeping._cache = lambda: path.parent
-    keeping.file_name = lambda made_by: path.name
-    made = keeping.asked("swing", goal=np.arange(200.0))
-    keeping._keep(made, ())
+    solution_cache._cache = lambda: path.parent
+    solution_cache.file_name = lambda made_by: path.name
+    made = solution_cache.asked("swing", goal=np.arange(200.0))
+    solution_cache._keep(made, ())
 
 writers = {
     "state.json": out.state.save,

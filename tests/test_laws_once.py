@@ -40,7 +40,7 @@ from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.mechanism import library
-from cstormpy.simulation.compiled.traced import _renamed
+from cstormpy.simulation.compiled.signals import renamed as with_inputs_renamed
 from cstormpy.simulation.compiled.twins import Reading, Twins, moved, numbers_used
 from cstormpy.trajectory import BSpline
 
@@ -126,7 +126,7 @@ class Written:
         directions = {x: graph.input("dx", k) for k, x in enumerate(given)} | moved(nodes, begins, "dp")
         changes = tangents(outputs, directions)
         renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
-        outputs, changes, (status,) = _renamed([outputs, changes, [graph.status]], renamed)
+        outputs, changes, (status,) = with_inputs_renamed([outputs, changes, [graph.status]], renamed)
         self.count, self.numbers = len(outputs), count
         sizes = {"p": count, "dp": count}, {"x": 5, "dx": 5}
         self.text = text_for_one(Routine("w", *sizes, {"y": outputs, "dy": changes}, status))

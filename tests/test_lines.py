@@ -12,7 +12,7 @@ from random_mechanisms import random_loads, random_mechanism, random_state
 
 import cstormpy as cs
 from cstormpy.dynamics import lines
-from cstormpy.dynamics.border import read_samples
+from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.lines import filled, line_for
 from cstormpy.dynamics.tracing import Question, hybrid_routine
 from cstormpy.errors import NonFinite, SingularInertia

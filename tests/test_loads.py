@@ -16,7 +16,7 @@ from random_mechanisms import any_tree, random_mechanism, random_state
 import cstormpy as cs
 from cstormpy import formulations as sb
 from cstormpy import lie
-from cstormpy.dynamics.border import read_loads
+from cstormpy.dynamics.checked_arguments import read_loads
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.mechanism import Load, library

@@ -10,7 +10,7 @@ import pytest
 
 from cstormpy.graph.loops import LoopError, loops_text
 from cstormpy.graph.machine import Machine
-from cstormpy.kernels import dense, locating, rungekutta, stepping
+from cstormpy.kernels import dense, event_location, rungekutta, stepping
 from cstormpy.kernels.stepping_code import Steps
 from cstormpy.simulation.compiled.slices import _tables
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
@@ -128,8 +128,8 @@ def arguments(method, grid):
         np.zeros(1),
         np.zeros(4),
     )
-    guards, sides = np.array([2]), np.full((locating.SIDES, 1), np.nan)
-    sides[locating.BEFORE], sides[locating.DIRECTION], sides[locating.FIRED_AT] = 0.5, 0.0, -np.inf
+    guards, sides = np.array([2]), np.full((event_location.SIDES, 1), np.nan)
+    sides[event_location.BEFORE], sides[event_location.DIRECTION], sides[event_location.FIRED_AT] = 0.5, 0.0, -np.inf
     clocks, parts = np.array([[0.25, 1.0, 0.25, 0.0]]), np.array([[0, 1, 3, -1]])
     pendulum(0.0, x, z, p, n, w, out, K[0])
     return [

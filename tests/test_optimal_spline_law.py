@@ -15,7 +15,7 @@ from cstormpy import control, diagrams
 from cstormpy.diagrams import _optimised, branched_acrobot
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import library
-from cstormpy.optimal import keeping, spline_law
+from cstormpy.optimal import solution_cache, spline_law
 from cstormpy.optimal.spline_law import swing_up
 
 ACROBOTS = ("teaching", "spong", "gym", "rods")
@@ -27,7 +27,7 @@ STARTS = ((0, 0, 0, 0), (0.1, 0, 0, 0), (-0.05, 0.05, 0, 0), (0.2, -0.3, 0, 0), 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     """A cache of its own, which is empty."""
-    monkeypatch.setattr(keeping, "_cache", lambda: tmp_path)
+    monkeypatch.setattr(solution_cache, "_cache", lambda: tmp_path)
     return tmp_path
 
 
@@ -79,7 +79,7 @@ def test_no_file_comes_with_the_package_that_nobody_asks_for(monkeypatch):
     asked = set()
 
     def ask(problem, made_by, *arguments, **options):
-        asked.add(keeping.file_name(made_by))
+        asked.add(solution_cache.file_name(made_by))
         raise Asked
 
     for module in (spline_law, _optimised):
@@ -89,7 +89,7 @@ def test_no_file_comes_with_the_package_that_nobody_asks_for(monkeypatch):
             swing_up(library.acrobot(name))
     with pytest.raises(Asked):
         branched_acrobot.optimum()
-    assert {path.name for path in keeping.SHIPPED.iterdir()} == asked
+    assert {path.name for path in solution_cache.SHIPPED.iterdir()} == asked
 
 
 # ---------------------------------------------------------------- the law

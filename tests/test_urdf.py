@@ -31,7 +31,7 @@ from cstormpy.mechanism import (
     urdf,
     xml_elements,
 )
-from cstormpy.simulation.showing import controls_of
+from cstormpy.simulation.live_session import controls_of
 
 BODY = (
     "<inertial><origin xyz='0.5 0 0'/><mass value='2'/>"

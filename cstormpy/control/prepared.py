@@ -138,7 +138,7 @@ def _evaluators_by(line: Callable[..., int], n: int) -> tuple[Callable[..., floa
 
 
 def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:
-    from cstormpy.dynamics.running import scratch_size
+    from cstormpy.dynamics.batches import scratch_size
     from cstormpy.kernels.entries_mechanisms import energies
     from cstormpy.mechanism.tables import first_moment, tables_of
 
@@ -157,7 +157,7 @@ def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:
 
 
 def _mass_evaluator(mech: Mechanism) -> Callable[[Array, Array], Array]:
-    from cstormpy.dynamics.running import scratch_size
+    from cstormpy.dynamics.batches import scratch_size
     from cstormpy.kernels import entries_kinematics as entries
     from cstormpy.mechanism.tables import tables_of
 

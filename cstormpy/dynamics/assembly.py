@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
-from cstormpy.dynamics.border import read_samples
+from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.mechanism import checks

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.assembly import LEAST, independent_rows, refuse_open
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, copy_out
 from cstormpy.errors import InvalidValue

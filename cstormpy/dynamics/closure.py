@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import Samples, read_samples
+from cstormpy.dynamics.checked_arguments import Samples, read_samples
 from cstormpy.dynamics.kinematics import coordinates_to, forward_kinematics, jacobian
 from cstormpy.errors import InvalidValue
 

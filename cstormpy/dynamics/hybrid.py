@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import (
+from cstormpy.dynamics.batches import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
+from cstormpy.dynamics.checked_arguments import (
     BaseLike,
     Samples,
     WrenchLike,
@@ -19,7 +20,6 @@ from cstormpy.dynamics.border import (
     refuse_non_finite_samples,
 )
 from cstormpy.dynamics.lines import filled, prepared, rows_filled
-from cstormpy.dynamics.running import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import is_symbolic, symbols

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, read_samples, refuse_overflow
-from cstormpy.dynamics.running import run_batch, scratch_size
+from cstormpy.dynamics.batches import run_batch, scratch_size
+from cstormpy.dynamics.checked_arguments import BaseLike, read_samples, refuse_overflow
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import lie
 from cstormpy.arrays import as_floats, real_array
-from cstormpy.dynamics.border import link_index, read_samples
-from cstormpy.dynamics.pose_search import Found, Search, Tip
+from cstormpy.dynamics.checked_arguments import link_index, read_samples
+from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 from cstormpy.mechanism import checks
 
@@ -87,7 +87,7 @@ def inverse_kinematics(
     single = targets.ndim == 2
     rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
     first = _first(mech, q0, len(rows), single, _flag(path, "path"))
-    search = Search(tip, checks.count(starts, "starts"), _generator(rng), checks.count(iterations, "iterations"))
+    search = PoseSearch(tip, checks.count(starts, "starts"), _generator(rng), checks.count(iterations, "iterations"))
     found = search.along(rows, first) if path else search.each(rows, first)
     return _answer(tip, found, single)
 

@@ -22,7 +22,7 @@ from cstormpy.graph.python_calls import Differences
 from cstormpy.kernels import layout as at
 
 if TYPE_CHECKING:
-    from cstormpy.dynamics.border import Samples
+    from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.dynamics.tracing import Question
     from cstormpy.mechanism.tables import Tables
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.dynamics.running import run_parts
+from cstormpy.dynamics.batches import run_parts
 from cstormpy.dynamics.tracing import LARGEST, Question, hybrid_routine
 from cstormpy.graph.calls import batch_caller, caller
 from cstormpy.graph.emission import LANES
@@ -29,7 +29,7 @@ from cstormpy.kernels import layout
 from cstormpy.mechanism.tables import Tables, folded, tables_of
 
 if TYPE_CHECKING:
-    from cstormpy.dynamics.border import Samples
+    from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import lie
-from cstormpy.dynamics.running import scratch_size, workspace
+from cstormpy.dynamics.batches import scratch_size, workspace
 from cstormpy.errors import NonFinite
 from cstormpy.lie.exponential import _log_so3
 
@@ -40,7 +40,7 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-__all__ = ["Found", "Search", "Tip"]
+__all__ = ["Found", "PoseSearch", "Tip"]
 
 DAMPING = 0.1
 """First factor μ of the damping λ = μ |e|²."""
@@ -286,7 +286,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Search:
+class PoseSearch:
     """The search for targets from some starts each, q0 the first."""
 
     tip: Tip

@@ -31,7 +31,7 @@ from cstormpy.kernels.vector import add, cross
 from cstormpy.mechanism.tables import folded
 
 if TYPE_CHECKING:
-    from cstormpy.dynamics.border import Samples
+    from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.kernels.compiling import Entry
     from cstormpy.mechanism import Mechanism
     from cstormpy.mechanism.tables import Tables

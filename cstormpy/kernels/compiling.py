@@ -198,7 +198,7 @@ def warmup(report=None):
 
     ``report`` is called with the name of each kernel once it is ready.
     """
-    from cstormpy.kernels.beside import compile_beside, processors
+    from cstormpy.kernels.compile_processes import compile_beside, processors
 
     begin = time.perf_counter()
     for module in iter_modules([os.path.dirname(__file__)]):

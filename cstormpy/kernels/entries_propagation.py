@@ -8,7 +8,7 @@ from __future__ import annotations
 from cstormpy.graph.loops import at_address
 from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.entries import entry
-from cstormpy.kernels.locating import crossed
+from cstormpy.kernels.event_location import crossed
 from cstormpy.kernels.rungekutta import T_RESULT, T_TIMES, clamped
 from cstormpy.kernels.stepping import LOOK, WENT
 from cstormpy.kernels.steps import step

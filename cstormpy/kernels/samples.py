@@ -31,7 +31,7 @@ WRONG_SIZE = -2
 
 @step
 def arrays_behind(handle):
-    """Return T, N and W of a `cstormpy.dynamics.running.Handle`."""
+    """Return T, N and W of a `cstormpy.dynamics.batches.Handle`."""
     T = memory_floats(handle[0], handle[1])
     N = memory_integers(handle[2], handle[3])
     return T, N, memory_floats(handle[4], handle[5])

@@ -16,7 +16,7 @@ import numpy as np
 
 from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
-from cstormpy.kernels.locating import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
+from cstormpy.kernels.event_location import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
 from cstormpy.kernels.rungekutta import (
     ADAPTIVE,
     BOUND,

@@ -17,7 +17,7 @@ from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.loops import Loop, check_loops
-from cstormpy.mechanism.questions import Questions
+from cstormpy.mechanism.methods import Questions
 from cstormpy.mechanism.topology import check_links, index_names, parent_indices, select_names
 from cstormpy.mechanism.values import Value, frozen
 

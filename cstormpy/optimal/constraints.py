@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import lie
 from cstormpy.arrays import as_floats
-from cstormpy.dynamics.border import link_index
+from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism import checks as numbers

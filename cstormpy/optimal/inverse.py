@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cstormpy.dynamics.running import MANY_COORDINATES, run_batch, scratch_size
+from cstormpy.dynamics.batches import MANY_COORDINATES, run_batch, scratch_size
 from cstormpy.kernels import layout
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Samples

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cstormpy.dynamics.border import link_index
-from cstormpy.dynamics.border import read_loads as row_of_loads
+from cstormpy.dynamics.checked_arguments import link_index
+from cstormpy.dynamics.checked_arguments import read_loads as row_of_loads
 from cstormpy.errors import InvalidType, ShapeError
 from cstormpy.mechanism import Load, Mechanism
 from cstormpy.optimal.samples import Array

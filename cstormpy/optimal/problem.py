@@ -17,8 +17,7 @@ from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
 from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.loads import read_loads
-from cstormpy.optimal.programme import Programme
-from cstormpy.optimal.reading import (
+from cstormpy.optimal.problem_arguments import (
     fitting_steps,
     read_duration,
     read_knots,
@@ -28,6 +27,7 @@ from cstormpy.optimal.reading import (
     variable_bounds,
     without_motor,
 )
+from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from cstormpy.optimal.checking import GradientCheck
+    from cstormpy.optimal.live_search import Viewer
     from cstormpy.optimal.solution import Solution
     from cstormpy.optimal.stages import Stage
     from cstormpy.optimal.starts import Progressed
-    from cstormpy.optimal.watching import Viewer
 
 __all__ = ["Problem"]
 
@@ -418,7 +418,7 @@ class Problem:
         -----
         Ctrl-C ends the search; the best so far is returned, and its `reason` says so.
         """
-        from cstormpy.optimal.solving import Search
+        from cstormpy.optimal.solving import SolutionSearch
         from cstormpy.optimal.starts import Accuracy
 
         try:
@@ -426,7 +426,7 @@ class Problem:
         except (TypeError, ValueError) as error:
             raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {shown(seed)}") from error
         accuracy = Accuracy(tolerance, feasibility, refine)
-        search = Search(self, solver, iterations, accuracy, executor, callback, progress, live)
+        search = SolutionSearch(self, solver, iterations, accuracy, executor, callback, progress, live)
         return search.run(starts, rng, tuple(stages), keep)
 
     def check_gradients(self, x: Array | None = None, tolerance: float = 1e-6) -> GradientCheck:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.optimal.reading import fitting_steps
+from cstormpy.optimal.problem_arguments import fitting_steps
 from cstormpy.optimal.residuals import INTEGRATION, Residuals
 from cstormpy.optimal.samples import Array
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cstormpy.dynamics.running import scratch_size, workspace
+from cstormpy.dynamics.batches import scratch_size, workspace
 from cstormpy.errors import InvalidValue
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.dynamics.running import thread_count
+from cstormpy.dynamics.batches import thread_count
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.optimal.ipopt import has_ipopt
+from cstormpy.optimal.live_search import viewer_of
 from cstormpy.optimal.progress import SearchLine
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.stages import Stage, carried
 from cstormpy.optimal.starts import INTERRUPTED, STOPPED, Accuracy, Orders, Outcome, Progressed, run_start
-from cstormpy.optimal.watching import viewer_of
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
     from cstormpy.optimal.solution import Solution
 
-__all__ = ["Search"]
+__all__ = ["SolutionSearch"]
 
 PATIENCE = 0.2
 """Seconds between two looks whether the starts have ended."""
@@ -32,7 +32,7 @@ PATIENCE = 0.2
 SOLVERS = ("auto", "slsqp", "ipopt")
 
 
-class Search:
+class SolutionSearch:
     """A search with its settings; see `Problem.solve`."""
 
     def __init__(

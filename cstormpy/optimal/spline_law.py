@@ -17,9 +17,9 @@ from cstormpy.control.law import mechanism_of
 from cstormpy.control.spline import SHARE
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import Mechanism, checks
-from cstormpy.optimal.keeping import asked, solved
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.solution import Solution
+from cstormpy.optimal.solution_cache import asked, solved
 from cstormpy.optimal.stages import Stage
 from cstormpy.optimal.starts import INTERRUPTED
 from cstormpy.optimal.terms import Effort, Terminal

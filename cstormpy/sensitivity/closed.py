@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.assembly import LEAST, refuse_open
-from cstormpy.dynamics.border import BaseLike, WrenchLike, read_samples
+from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike, read_samples
 from cstormpy.dynamics.closed import columns, forces_of_loops, inverse_of, multipliers_of, wanted_accelerations
 from cstormpy.dynamics.closure import closure_of
 from cstormpy.dynamics.hybrid import Together

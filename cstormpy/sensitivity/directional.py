@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
-from cstormpy.dynamics.running import run_checked, scratch_size
+from cstormpy.dynamics.batches import run_checked, scratch_size
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:

@@ -9,17 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import flag
-from cstormpy.dynamics.border import (
-    BaseLike,
-    Samples,
-    WrenchLike,
-    read_loads,
-    read_samples,
-    refuse_non_finite_samples,
-)
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
-from cstormpy.dynamics.lines import filled, prepared, rows_filled
-from cstormpy.dynamics.running import (
+from cstormpy.dynamics.batches import (
     MANY_COORDINATES,
     WRONG,
     Handle,
@@ -29,6 +19,16 @@ from cstormpy.dynamics.running import (
     thread_count,
     with_loads,
 )
+from cstormpy.dynamics.checked_arguments import (
+    BaseLike,
+    Samples,
+    WrenchLike,
+    read_loads,
+    read_samples,
+    refuse_non_finite_samples,
+)
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
+from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.kernels import layout
 from cstormpy.mechanism.tables import tables_of

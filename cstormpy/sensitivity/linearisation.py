@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
 from cstormpy.arrays import Shape, as_floats, is_single, real_array
-from cstormpy.dynamics.border import Samples, WrenchLike, read_samples
+from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity

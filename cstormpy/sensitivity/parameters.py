@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import mapping
 from cstormpy.arrays import real_array
-from cstormpy.dynamics.border import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, hybrid_answer, put_together
 from cstormpy.dynamics.kinematics import jacobian
 from cstormpy.dynamics.regressor import INERTIAL, regressor

@@ -27,6 +27,7 @@ from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
+from cstormpy.simulation.live_session import Showing, check_pace, is_off, wants_window
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -35,7 +36,6 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.showing import Showing, check_pace, is_off, wants_window
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.unread import UnreadResult, write_figures
@@ -376,8 +376,7 @@ class Simulation(Analysis, Sweeping, BDSim):
     def explain(self, bd: Any) -> str:
         """Return in which way the compiled engine computes each block of a diagram, a line for each.
 
-        By an emitter of cstormpy's, or, of a block or law of one's own: traced, compiled by numba, or asked in Python,
-        and why not in a faster way.
+        Traced, compiled by numba, or asked in Python, and why not in a faster way.
 
         Raises
         ------

@@ -125,7 +125,7 @@ class Sweeping:
         [0.3679, 0.1353, 0.0498]
         """
         from cstormpy.simulation.sweep.axes import Axes
-        from cstormpy.simulation.sweep.preparing import How, carry_out
+        from cstormpy.simulation.sweep.preparation import How, carry_out
 
         check_solver(
             Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)

@@ -20,7 +20,7 @@ import cstormpy as cs
 from cstormpy import live
 from cstormpy.live import LiveFeed, LivePane
 from cstormpy.simulation import simulation
-from cstormpy.simulation.showing import Showing
+from cstormpy.simulation.live_session import Showing
 
 reason = live.available({"QT_QPA_PLATFORM": "offscreen"})
 pytestmark = pytest.mark.skipif(reason is not None, reason=f"no window here: {reason}")

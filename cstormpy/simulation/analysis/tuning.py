@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.descent import INTERRUPTED, Descent, single
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
-from cstormpy.simulation.analysis.searching import INTERRUPTED, Search, single
 from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState
@@ -111,7 +111,7 @@ def tune(
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs = _EXPECTED
-    search = Search(problem, _limits(problem.parameters.names, bounds, before), before, most, sim.options)
+    search = Descent(problem, _limits(problem.parameters.names, bounds, before), before, most, sim.options)
     try:
         first = search.look(before)
         success, message = search.go(least)

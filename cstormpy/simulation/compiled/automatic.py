@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.simulation.compiled.compiled_run import CompiledRun
 from cstormpy.simulation.compiled.prepared import prepared
-from cstormpy.simulation.compiled.running import CompiledRun
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 

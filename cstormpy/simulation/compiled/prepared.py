@@ -101,7 +101,7 @@ class Prepared:
         program = self.program
         called = [function for function in program.called if not function.is_ready()]
         if called:
-            from cstormpy.kernels.beside import compile_beside
+            from cstormpy.kernels.compile_processes import compile_beside
 
             compile_beside(tuple(function.kept_as for function in called if isinstance(function, EntryOfC)))
             if any(isinstance(function, UserFunction) for function in called):

@@ -122,7 +122,7 @@ class Slices:
 
     def arrange(self) -> None:
         """Look up where signals, guards and new states stand, after the program has changed."""
-        from cstormpy.kernels import locating, stepping
+        from cstormpy.kernels import event_location, stepping
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
@@ -137,9 +137,9 @@ class Slices:
         self.signals = np.zeros((self.times.size, self.columns.size))
         guards = program.guards or []
         self.guards = np.array([place for place, _, _ in guards], dtype=np.int64)
-        self.sides = np.zeros((locating.SIDES, len(guards)))
-        self.sides[locating.DIRECTION] = [direction for _, direction, _ in guards]
-        self._fired_at, self._crosses_at = self.sides[locating.FIRED_AT], self.sides[locating.CROSSES_AT]
+        self.sides = np.zeros((event_location.SIDES, len(guards)))
+        self.sides[event_location.DIRECTION] = [direction for _, direction, _ in guards]
+        self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
         self.how[[at.COLUMNS, at.CHECKED]] = self.columns.size, program.checked
         clocks = program.clocks
         flags = program.flags

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from cstormpy.mechanism import library
-from cstormpy.optimal import Effort, Problem, keeping
-from cstormpy.optimal.keeping import asked, file_name, solved
+from cstormpy.optimal import Effort, Problem, solution_cache
+from cstormpy.optimal.solution_cache import asked, file_name, solved
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "_cache", lambda: tmp_path / "motions")
+    monkeypatch.setattr(solution_cache, "_cache", lambda: tmp_path / "motions")
     return tmp_path / "motions"
 
 
@@ -161,5 +161,5 @@ def test_a_place_where_nothing_can_be_kept_is_told_and_does_no_harm(folder, monk
     def nowhere():
         raise OSError("no home")
 
-    monkeypatch.setattr(keeping, "_cache", nowhere)
+    monkeypatch.setattr(solution_cache, "_cache", nowhere)
     assert not ask()[1]

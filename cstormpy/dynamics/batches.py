@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.dynamics.border import Samples, failure
+from cstormpy.dynamics.checked_arguments import Samples, failure
 from cstormpy.errors import InvalidValue, shown
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels import layout

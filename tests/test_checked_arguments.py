@@ -15,8 +15,8 @@ from random_mechanisms import random_mechanism, random_pose, random_state
 
 from cstormpy import lie
 from cstormpy.arrays import as_floats
-from cstormpy.dynamics import running
-from cstormpy.dynamics.border import read_samples
+from cstormpy.dynamics import batches
+from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.errors import (
     CstormError,
     InvalidType,
@@ -628,7 +628,7 @@ def test_what_scratch_memory_holds_from_before_does_not_matter():
     ]
     clean = [ask() for ask in questions]
     for ask, expected in zip(questions, clean, strict=True):
-        running.workspace(1)[...] = np.nan
+        batches.workspace(1)[...] = np.nan
         np.testing.assert_array_equal(ask(), expected)
 
 

@@ -15,7 +15,7 @@ __all__ = ["compile_beside", "compile_here", "processors"]
 #: What such a process runs: the paths of this one, and the names of the kernels as `Entry.name` and its module say.
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from cstormpy.kernels.beside import compile_here; compile_here(sys.argv[2:])"
+    "from cstormpy.kernels.compile_processes import compile_here; compile_here(sys.argv[2:])"
 )
 
 

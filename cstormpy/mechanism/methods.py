@@ -18,7 +18,7 @@ from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
     from cstormpy.dynamics import HybridDynamics, Inertial
-    from cstormpy.dynamics.border import BaseLike, WrenchLike
+    from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike
     from cstormpy.dynamics.inverse_kinematics import InverseKinematics
     from cstormpy.mechanism.mechanism import Mechanism
     from cstormpy.sensitivity import HybridSensitivity

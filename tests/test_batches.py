@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cstormpy.dynamics import running
-from cstormpy.dynamics.running import run_batch
+from cstormpy.dynamics import batches
+from cstormpy.dynamics.batches import run_batch
 from cstormpy.kernels.layout import LANES
 
 TABLES = SimpleNamespace(T=np.zeros(3), N=np.zeros(2, dtype=np.int64))
@@ -17,7 +17,7 @@ TABLES = SimpleNamespace(T=np.zeros(3), N=np.zeros(2, dtype=np.int64))
 @pytest.fixture(autouse=True)
 def nothing_known(monkeypatch):
     """Begin without knowing how long a sample takes."""
-    monkeypatch.setattr(running, "_rates", {})
+    monkeypatch.setattr(batches, "_rates", {})
 
 
 def run(part, count, threads):
@@ -54,7 +54,7 @@ def test_threads_work_at_the_same_time():
 
 def test_no_thread_is_woken_for_what_is_done_before_it_wakes(monkeypatch):
     """On a busy machine even nothing can take longer than waking does; here waking takes ten seconds."""
-    monkeypatch.setattr(running, "HAND_OVER", 10.0)
+    monkeypatch.setattr(batches, "HAND_OVER", 10.0)
     names = []
     run(lambda start, stop: names.append(threading.get_ident()), 40 * LANES, 4)
     assert set(names) == {threading.get_ident()}
@@ -89,9 +89,9 @@ def test_what_is_known_to_take_long_is_shared_from_the_first_sample_on():
 
 
 def test_few_sizes_are_remembered(monkeypatch):
-    monkeypatch.setattr(running, "_rates", {("another", k, k): 1.0 for k in range(running._RATES_KEPT)})
+    monkeypatch.setattr(batches, "_rates", {("another", k, k): 1.0 for k in range(batches._RATES_KEPT)})
     run(lambda start, stop: time.sleep(1e-4 * (stop - start)), 4 * LANES, 2)
-    assert len(running._rates) == running._RATES_KEPT and ("part", 3, 2) in running._rates
+    assert len(batches._rates) == batches._RATES_KEPT and ("part", 3, 2) in batches._rates
 
 
 @pytest.mark.usefixtures("eager_threads")
@@ -126,7 +126,7 @@ def test_what_is_raised_in_another_thread_reaches_the_caller():
 
 @pytest.mark.usefixtures("eager_threads")
 def test_a_caller_does_not_wait_for_threads_that_others_keep_busy():
-    free, pool = threading.Event(), running._pool(1)
+    free, pool = threading.Event(), batches._pool(1)
     busy = [pool.submit(free.wait, 20) for _ in range(pool._max_workers)]
     taken = []
     run(lambda start, stop: taken.append(stop - start), 100 * LANES, 2)

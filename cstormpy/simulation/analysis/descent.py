@@ -14,7 +14,7 @@ from cstormpy.errors import CstormError, NonFinite
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 
-__all__ = ["INTERRUPTED", "Search", "single"]
+__all__ = ["INTERRUPTED", "Descent", "single"]
 
 Array = NDArray[np.float64]
 #: A cost has no minimum where it falls so many times its size at the start, or one, below zero; or it may have none.
@@ -38,7 +38,7 @@ class _Stop(Exception):
 
 
 @dataclass
-class Search:
+class Descent:
     """A search for a lower cost; each parameter is measured by its size at the start."""
 
     problem: Problem

@@ -18,7 +18,7 @@ from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, UnknownName
 from cstormpy.live import Knob, LawChoice
 from cstormpy.simulation import simulation
-from cstormpy.simulation.showing import check_pace, controls_of
+from cstormpy.simulation.live_session import check_pace, controls_of
 
 has_qt = find_spec("PySide6") is not None and live.available({"QT_QPA_PLATFORM": "offscreen"}) is None
 needs_qt = pytest.mark.skipif(not has_qt, reason="needs PySide6 and its libraries")

@@ -40,8 +40,9 @@ from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.mechanism import library
+from cstormpy.simulation.compiled.readings import Reading
 from cstormpy.simulation.compiled.signals import renamed as with_inputs_renamed
-from cstormpy.simulation.compiled.twins import Reading, Twins, moved, numbers_used
+from cstormpy.simulation.compiled.twins import Twins, moved, numbers_used
 from cstormpy.trajectory import BSpline
 
 ACROBOT, ARM = library.acrobot(), library.planar_2r()

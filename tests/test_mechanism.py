@@ -386,11 +386,11 @@ class TestMechanism:
         mech, again = library.get(name), library.get(name)
         assert mech == again
         assert hash(mech) == hash(again)
-        mech._cache["table"] = object()  # neither compared nor pickled
+        mech.memo["table"] = object()  # neither compared nor pickled
         restored = pickle.loads(pickle.dumps(mech))
         assert restored == mech == again
         assert hash(restored) == hash(mech)
-        assert restored._cache == {}
+        assert restored.memo == {}
         assert not restored.links[0].com.flags.writeable
         assert copy.copy(mech) is mech
         assert copy.deepcopy(mech) is mech
@@ -446,10 +446,10 @@ class TestDerivation:
 
     def test_caches_are_not_shared(self):
         mech = two_links()
-        mech._cache["tables"] = 1
+        mech.memo["tables"] = 1
         for derived in (mech.with_gravity((0, 0, 0)), mech.with_drive(active=["elbow"]), mech.with_parameters({})):
-            assert derived._cache == {}
-            assert derived._cache is not mech._cache
+            assert derived.memo == {}
+            assert derived.memo is not mech.memo
 
     @pytest.mark.parametrize(
         ("name", "value"),

@@ -42,13 +42,13 @@ def inertia_line(mech: Mechanism) -> Callable[..., int] | None:
     tables, key = tables_of(mech), (_NAME, "line")
     if not 0 < int(tables.N[layout.N_COUNT]) <= LARGEST["one", False]:
         return None
-    found: Callable[..., int] | None = mech._cache.get(key)
+    found: Callable[..., int] | None = mech.memo.get(key)
     if found is None:
         structure = [tables.N.tobytes(), folded(tables.T).tobytes(), folded(tables.base_inertia).tobytes()]
         shapes = {"q": (mech.n,), "qd": (mech.n,), "energy": (1,), "mass": (mech.n, mech.n)}
         machine = machine_for(_NAME, b"".join(structure), lambda: text_for_one(_routine(mech), shapes))
         numbers = [tables.T, np.ascontiguousarray(tables.base_inertia).ravel()]
-        found = mech._cache[key] = caller(machine, _NAME, numbers, list(shapes.values()))
+        found = mech.memo[key] = caller(machine, _NAME, numbers, list(shapes.values()))
     return found
 
 

@@ -91,7 +91,7 @@ def _independent(A: Array) -> list[int]:
 
 def independent_rows(mech: Mechanism) -> list[int]:
     """Return constraints that span all of them in closed postures, kept: of a few postures those that span the most."""
-    made: list[int] | None = mech._cache.get("independent rows")
+    made: list[int] | None = mech.memo.get("independent rows")
     if made is not None:
         return made
     rng, found, error = np.random.default_rng(0), [], None
@@ -109,7 +109,7 @@ def independent_rows(mech: Mechanism) -> list[int]:
     if not found:
         assert error is not None
         raise error
-    made = mech._cache["independent rows"] = max(found)[2]
+    made = mech.memo["independent rows"] = max(found)[2]
     return made
 
 

@@ -200,11 +200,11 @@ class Handle:
 
 def handle_of(mech: Mechanism, drive: str = "own", matrices: bool = False) -> Handle:
     """Return the handle of a mechanism with a drive (see `mechanism.tables.tables_of`), made at its first use."""
-    made: Handle | None = mech._cache.get(("handle", drive, matrices))
+    made: Handle | None = mech.memo.get(("handle", drive, matrices))
     if made is None:
         from cstormpy.mechanism.tables import tables_of
 
-        made = mech._cache["handle", drive, matrices] = Handle(mech, tables_of(mech, drive), matrices)
+        made = mech.memo["handle", drive, matrices] = Handle(mech, tables_of(mech, drive), matrices)
     return made
 
 

@@ -176,11 +176,11 @@ def _residual(chain: Chain, R: Array, p: Array) -> Array:
 
 def chains_of(mech: Mechanism) -> tuple[Chain, ...]:
     """Return the chains of a mechanism's loops, kept."""
-    if "chains" not in mech._cache:
-        mech._cache["chains"] = tuple(_chain(mech, loop) for loop in mech.loops)
+    if "chains" not in mech.memo:
+        mech.memo["chains"] = tuple(_chain(mech, loop) for loop in mech.loops)
         if not mech.symbolic:
             _refuse_free_rotations(mech)
-    made: tuple[Chain, ...] = mech._cache["chains"]
+    made: tuple[Chain, ...] = mech.memo["chains"]
     return made
 
 
@@ -212,7 +212,7 @@ def _refuse_free_rotations(mech: Mechanism) -> None:
         about = loop.directions.index(True)
         others = [axis for axis in range(3) if axis != about]
         if np.abs(w[:, others]).max(initial=0.0) > _ROTATES or np.abs(R[:, others, about]).max() > _ROTATES:
-            del mech._cache["chains"]
+            del mech.memo["chains"]
             raise InvalidValue(
                 f"loop {loop.name!r}: closes rotation about {'xyz'[about]} alone, but its links also rotate about "
                 "other axes; close two rotations ('hinge') or all three ('pose', 'orientation')"

@@ -192,12 +192,12 @@ def filled(
 def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bool:
     """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
     key = "rows", drive, question
-    if key not in mech._cache:
+    if key not in mech.memo:
         tables = tables_of(mech, drive)
         call = line_for(tables, question).batch_caller(tables.T, count)
         if call is None:
             return False
-        mech._cache[key] = call
+        mech.memo[key] = call
     return True
 
 
@@ -208,7 +208,7 @@ def rows_filled(
 
     They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
     """
-    call: Callable[..., int] | None = mech._cache.get(("rows", drive, question))
+    call: Callable[..., int] | None = mech.memo.get(("rows", drive, question))
     if call is None:
         return False
     count = len(arrays[0])
@@ -241,13 +241,13 @@ def prepared(
     With `loads` it takes all but these; with `eager` it is for many samples.
     """
     key = "line", drive, question
-    found: Callable[..., int] | None = mech._cache.get(key)
+    found: Callable[..., int] | None = mech.memo.get(key)
     if found is None:
         tables = tables_of(mech, drive)
         found = line_for(tables, question).caller(tables.T, eager)
         if found is None:
             return None
-        mech._cache[key] = found
+        mech.memo[key] = found
     if not loads.size:
         return found
     call = found
@@ -260,10 +260,10 @@ def address_of(mech: Mechanism, drive: str, question: Question) -> int:
     The code stays as long as the mechanism does.
     """
     key = "address", drive, question
-    found: tuple[int, Line] | None = mech._cache.get(key)
+    found: tuple[int, Line] | None = mech.memo.get(key)
     if found is None:
         line = line_for(tables_of(mech, drive), question)
         machine = line.machine("one", _MANY)
         address = 0 if machine is None else machine.address(f"{question.name}_one")
-        found = mech._cache[key] = address, line
+        found = mech.memo[key] = address, line
     return found[0]

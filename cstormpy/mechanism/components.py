@@ -97,14 +97,14 @@ def components(mech: Mechanism) -> dict[str, tuple[Component, ...]]:
     >>> [part.name for part in found["forearm.com"]], len(found["forearm.com[1]"])
     (['forearm.com[0]', 'forearm.com[1]', 'forearm.com[2]'], 1)
     """
-    made: dict[str, tuple[Component, ...]] | None = mech._cache.get("components")
+    made: dict[str, tuple[Component, ...]] | None = mech.memo.get("components")
     if made is None:
         made = {}
         for name, parts in _parameters(mech):
             made[name] = parts
             if len(parts) > 1:
                 made |= {part.name: (part,) for part in parts}
-        mech._cache["components"] = made
+        mech.memo["components"] = made
     return made
 
 

@@ -69,6 +69,8 @@ class Mechanism(Questions, Closures, Formats, Value):
         Index of each link's parent, -1 for the base.
     joint_links : ndarray of int, (n,)
         Index of the link that coordinate k moves.
+    memo : dict
+        What others have computed from the mechanism and keep with it, as tables of kernels; no part of its content.
 
     Raises
     ------
@@ -105,7 +107,7 @@ class Mechanism(Questions, Closures, Formats, Value):
     _link_of_joint: Mapping[str, int]
     _joint_index: Mapping[str, int]  # position in q of each coordinate's name
     _ranges: tuple[slice, ...]  # coordinates of the joint of each link
-    _cache: dict[Any, Any]  # what was computed from this mechanism, as kernel tables: no part of its content
+    memo: dict[Any, Any]
 
     def __init__(
         self,
@@ -140,7 +142,7 @@ class Mechanism(Questions, Closures, Formats, Value):
             _link_of_joint=MappingProxyType(link_of_joint),
             _joint_index=MappingProxyType({name: k for k, name in enumerate(names)}),
             _ranges=tuple(slice(first, last) for first, last in pairwise(starts)),
-            _cache={},
+            memo={},
         )
         self._drive(names if actuated is None else actuated, active)
 
@@ -163,7 +165,7 @@ class Mechanism(Questions, Closures, Formats, Value):
     def _derive(self: M, **attributes: Any) -> M:
         """Return a copy of the same topology with some attributes changed, validated by the caller."""
         derived = object.__new__(type(self))
-        derived._set(**{**self.__dict__, **attributes, "_cache": {}})
+        derived._set(**{**self.__dict__, **attributes, "memo": {}})
         return derived
 
     def link_index(self, name: str) -> int:
@@ -239,9 +241,9 @@ class Mechanism(Questions, Closures, Formats, Value):
         """The mechanism with all loops open, kept; itself where there is none."""
         if not self.loops:
             return self
-        if "tree" not in self._cache:
-            self._cache["tree"] = self._derive(loops=())
-        return cast("Mechanism", self._cache["tree"])
+        if "tree" not in self.memo:
+            self.memo["tree"] = self._derive(loops=())
+        return cast("Mechanism", self.memo["tree"])
 
     def with_gravity(self: M, gravity: ArrayLike) -> M:
         """Return the mechanism under another gravity, (3,) in the base frame [m/s^2]."""

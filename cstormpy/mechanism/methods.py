@@ -58,7 +58,7 @@ class Questions:
     which may cost half as much again: ask for less at once.
     """
 
-    _cache: dict[Any, Any]
+    memo: dict[Any, Any]
 
     @property
     def _self(self) -> Mechanism:
@@ -113,7 +113,7 @@ class Questions:
         """
         if wrench is None and base is None and threads is _ONE and redundancy is None:
             try:
-                answer = self._cache["hybrid"]
+                answer = self.memo["hybrid"]
             except KeyError:
                 answer = self._prepared_hybrid(_is_sample(u))
             return answer(q, qd, u)
@@ -152,24 +152,24 @@ class Questions:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
             return hybrid_evaluator(self._self, wrench)[0]
-        if "hybrid evaluator" not in self._cache:
+        if "hybrid evaluator" not in self.memo:
             self._prepared_hybrid()
-        return cast("Callable[..., Array]", self._cache["hybrid evaluator"])
+        return cast("Callable[..., Array]", self.memo["hybrid evaluator"])
 
     def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
         """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
         if self._self.loops:
             from cstormpy.dynamics.closed import closed_hybrid
 
-            self._cache["hybrid"] = partial(closed_hybrid, self._self)
-            return cast("Callable[..., HybridDynamics]", self._cache["hybrid"])
+            self.memo["hybrid"] = partial(closed_hybrid, self._self)
+            return cast("Callable[..., HybridDynamics]", self.memo["hybrid"])
         from cstormpy.dynamics.hybrid import hybrid_answer, hybrid_evaluator
 
         if for_sample:
-            self._cache["hybrid evaluator"], self._cache["hybrid"] = hybrid_evaluator(self._self)
+            self.memo["hybrid evaluator"], self.memo["hybrid"] = hybrid_evaluator(self._self)
         else:
-            self._cache["hybrid"] = _for_rows(hybrid_answer, self._self, self._prepared_hybrid)
-        return cast("Callable[..., HybridDynamics]", self._cache["hybrid"])
+            self.memo["hybrid"] = _for_rows(hybrid_answer, self._self, self._prepared_hybrid)
+        return cast("Callable[..., HybridDynamics]", self.memo["hybrid"])
 
     def hybrid_sensitivity(
         self,
@@ -205,7 +205,7 @@ class Questions:
         """
         if wrench is None and base is None and to_base is False and threads is _ONE:
             try:
-                answer = self._cache["sensitivity"]
+                answer = self.memo["sensitivity"]
             except KeyError:
                 answer = self._prepared_sensitivity(_is_sample(u))
             return answer(q, qd, u)
@@ -230,25 +230,25 @@ class Questions:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
             return hybrid_sensitivity_evaluator(self._self, wrench)[0]
-        if "sensitivity evaluator" not in self._cache:
+        if "sensitivity evaluator" not in self.memo:
             self._prepared_sensitivity()
-        return cast("Callable[..., tuple[Array, Array]]", self._cache["sensitivity evaluator"])
+        return cast("Callable[..., tuple[Array, Array]]", self.memo["sensitivity evaluator"])
 
     def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
         """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
         if self._self.loops:
             from cstormpy.sensitivity.closed import closed_sensitivity
 
-            self._cache["sensitivity"] = partial(closed_sensitivity, self._self)
-            return cast("Callable[..., HybridSensitivity]", self._cache["sensitivity"])
+            self.memo["sensitivity"] = partial(closed_sensitivity, self._self)
+            return cast("Callable[..., HybridSensitivity]", self.memo["sensitivity"])
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity, hybrid_sensitivity_evaluator
 
         if for_sample:
             made = hybrid_sensitivity_evaluator(self._self)
-            self._cache["sensitivity evaluator"], self._cache["sensitivity"] = made
+            self.memo["sensitivity evaluator"], self.memo["sensitivity"] = made
         else:
-            self._cache["sensitivity"] = _for_rows(hybrid_sensitivity, self._self, self._prepared_sensitivity)
-        return cast("Callable[..., HybridSensitivity]", self._cache["sensitivity"])
+            self.memo["sensitivity"] = _for_rows(hybrid_sensitivity, self._self, self._prepared_sensitivity)
+        return cast("Callable[..., HybridSensitivity]", self.memo["sensitivity"])
 
     def parameter_sensitivity(
         self,

@@ -66,23 +66,23 @@ class SymbolicMechanism(Mechanism):
     def _become(self, of: Mechanism, tables: Tables, links: Callable[[], tuple[Link, ...]]) -> None:
         content = {name: value for name, value in vars(of).items() if name != "links"}
         gravity = tables.T[layout.T_GRAVITY : layout.T_GRAVITY + 3]
-        own = {"_cache": {("tables", "own"): tables}, "_of": of, "_tables": tables, "_make_links": links}
+        own = {"memo": {("tables", "own"): tables}, "_of": of, "_tables": tables, "_make_links": links}
         self._set(**{**content, "gravity": gravity, **own})
 
     @property
     def links(self) -> tuple[Link, ...]:  # type: ignore[override]
         """The links, whose numbers are symbols."""
-        if "links" not in self._cache:
-            self._cache["links"] = self._make_links()
-        links: tuple[Link, ...] = self._cache["links"]
+        if "links" not in self.memo:
+            self.memo["links"] = self._make_links()
+        links: tuple[Link, ...] = self.memo["links"]
         return links
 
     @property
     def tree(self) -> Mechanism:
         """The mechanism with all loops open."""
-        if self.loops and "tree" not in self._cache:
-            self._cache["tree"] = self._of_tables(self._of.tree, self._tables)
-        return cast("Mechanism", self._cache["tree"]) if self.loops else self
+        if self.loops and "tree" not in self.memo:
+            self.memo["tree"] = self._of_tables(self._of.tree, self._tables)
+        return cast("Mechanism", self.memo["tree"]) if self.loops else self
 
     def _of_tables(self, of: Mechanism, tables: Tables) -> SymbolicMechanism:
         made: SymbolicMechanism = object.__new__(type(self))

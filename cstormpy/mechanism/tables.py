@@ -120,7 +120,7 @@ def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
         The mechanism's own drive; all joints active; all passive; all active and without damping, friction and
         springs.
     """
-    made: Tables | None = mech._cache.get(("tables", drive))
+    made: Tables | None = mech.memo.get(("tables", drive))
     if made is None:
         refuse_loops(mech.loops)
         if drive == "own":
@@ -131,7 +131,7 @@ def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
         else:
             own = tables_of(mech)
             made = Tables(own.T, _with_drive(own.N, drive), own.base_inertia)
-        mech._cache["tables", drive] = made
+        mech.memo["tables", drive] = made
     return made
 
 

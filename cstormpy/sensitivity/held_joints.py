@@ -76,9 +76,9 @@ class Held:
     def of(cls, mech: Mechanism, places: set[tuple[int, int]]) -> Held:
         """Return a mechanism that can move before some freedoms, each given by its link and its place there."""
         key = "held", frozenset(places)
-        found: Held | None = mech._cache.get(key)
+        found: Held | None = mech.memo.get(key)
         if found is None:
-            found = mech._cache[key] = cls._made(mech, places)
+            found = mech.memo[key] = cls._made(mech, places)
         return found
 
     @classmethod

@@ -129,7 +129,7 @@ def batch_name(request):
 def warm(record_row, name, what, mech, ask, count):
     """Ask as somebody does who has many batches, until the code is there that he gets."""
     begin, asked = time.perf_counter(), 0
-    while time.perf_counter() - begin < WARMING and not any(key[0] == "rows" for key in mech._cache):
+    while time.perf_counter() - begin < WARMING and not any(key[0] == "rows" for key in mech.memo):
         ask()
         asked += count
     record_row(WARM, mechanism=name, what=what, samples=asked, seconds=time.perf_counter() - begin)

@@ -31,9 +31,6 @@ SHOWN = 3600.0
 _HINT = " (--debug shows where)"
 #: Numbers that Python has no literal for.
 _NO_LITERALS = ("nan", "inf", "+inf", "-inf")
-#: Kernels that most of the ready diagrams want: one that takes as long as all others is compiled in another process.
-_BESIDE = ("entries_sensitivity.sensitivity_one",)
-_HERE = ("entries_hybrid.hybrid_one", "entries_kinematics.inertial_one", "entries_mechanisms.energies")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -203,9 +200,6 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 
 
 def _demo(given: argparse.Namespace) -> int:
-    from cstormpy.kernels.compile_processes import compile_beside, compile_here
-
-    two = compile_beside(_BESIDE)  # before anything that takes long to import
     from cstormpy import diagrams
 
     options = _options(given.set)
@@ -213,8 +207,6 @@ def _demo(given: argparse.Namespace) -> int:
         options["controller"] = given.controller
     build = diagrams.load(given.name).build
     _checked(given.name, build, options)
-    if two:
-        compile_here(_HERE)
     return _simulate(given, given.name, lambda sim: build(sim, **options))
 
 

@@ -462,7 +462,7 @@ def test_ctrl_c_ends_the_run_and_leaves_its_report():
 
 @posix
 def test_ctrl_c_before_the_run_is_one_line():
-    process = start("run", script("import time\nopen('running', 'w').close()\ntime.sleep(60)"))
+    process = start("run", script("import time\nopen('running', 'w').close()\ntime.sleep(60)\ndef build(sim): ..."))
     wait_for("running", process)
     process.send_signal(signal.SIGINT)
     out, error = process.communicate(timeout=60)

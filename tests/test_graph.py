@@ -179,6 +179,10 @@ def test_symbols_of_two_graphs_do_not_mix():
         lambda x: bool(x),
         lambda x: range(x),
         lambda x: round(x),
+        lambda x: str(x),
+        lambda x: f"{x:.2f}",
+        lambda x: repr([x]),
+        lambda x: str(np.array([x, 1.0])),
     ],
 )
 def test_what_would_freeze_a_value_is_refused(asked):

@@ -251,17 +251,15 @@ class Node(Symbol):
 
     def _refuse(self, *_: Any) -> Any:
         raise SymbolicBranch(
-            f"the number {short(self)} is not known while the expression is written down: no `if`, float() or "
+            f"the number {short(self)} is not known while the expression is written down: no `if`, float(), text or "
             "function of `math` can look at it; choose by where(), compute by NumPy"
         )
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _refuse
+    __str__ = __repr__ = __format__ = _refuse  # a text of it would be the same for all its values
 
     def __iter__(self) -> Any:
         raise InvalidType("a symbol is one number, it has no parts")
-
-    def __repr__(self) -> str:
-        return short(self)
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

@@ -10,7 +10,7 @@ comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
 ``partials``   derivatives to each argument, from the arguments and the result; None for one that has none
 ``along``      the derivative along a direction, of (node, what gives the rate of an argument), in place of partials
 ``code``       LLVM instructions, through an `emission.Emitter`, for one float64 or for lanes of them
-``text``       how it is written, in Python and in C alike where it can be
+``text``       how it is written in Python, and in C where ``in_c`` says nothing else
 =============  ============================================================================================
 """
 
@@ -53,6 +53,7 @@ class Primitive:
     commutes: bool = False
     truth: bool = False
     along: Rule | None = None
+    in_c: str = ""
 
 
 #: Every primitive by its name.
@@ -284,6 +285,7 @@ AND = _define(
     simplify=_simplify_and,
     commutes=True,
     truth=True,
+    in_c="({} && {})",
 )
 OR = _define(
     "or",
@@ -295,6 +297,7 @@ OR = _define(
     simplify=_simplify_or,
     commutes=True,
     truth=True,
+    in_c="({} || {})",
 )
 NOT = _define(
     "not",
@@ -305,6 +308,7 @@ NOT = _define(
     _no_partials,
     simplify=lambda a: a.args[0] if _is(a, "not") else None,
     truth=True,
+    in_c="(!({}))",
 )
 
 
@@ -402,12 +406,17 @@ def _sign(a: float) -> float:
     return a if a != a else float((a > 0) - (a < 0))
 
 
-ABS = _define("abs", 1, abs, "abs({})", lambda e, a: e.intrinsic("llvm.fabs", a), lambda r, a: (apply(SIGN, a),))
+ABS = _define(
+    "abs", 1, abs, "abs({})", lambda e, a: e.intrinsic("llvm.fabs", a), lambda r, a: (apply(SIGN, a),), in_c="fabs({})"
+)
 SIGN: Primitive = _define("sign", 1, _sign, "sign({})", lambda e, a: e.sign(a), lambda r, a: (0.0,))
 
 
-def _rounding(name: str, intrinsic: str, value: Rule) -> Primitive:
-    return _define(name, 1, value, f"{name}({{}})", lambda e, a: e.intrinsic(intrinsic, a), lambda r, a: (0.0,))
+def _rounding(name: str, intrinsic: str, value: Rule, in_c: str = "") -> Primitive:
+    def code(e: Any, a: Any) -> Any:
+        return e.intrinsic(intrinsic, a)
+
+    return _define(name, 1, value, f"{name}({{}})", code, lambda r, a: (0.0,), in_c=in_c)
 
 
 def _whole(function: Callable[[float], int]) -> Rule:
@@ -417,7 +426,7 @@ def _whole(function: Callable[[float], int]) -> Rule:
 FLOOR = _rounding("floor", "llvm.floor", _whole(math.floor))
 CEIL = _rounding("ceil", "llvm.ceil", _whole(math.ceil))
 TRUNC = _rounding("trunc", "llvm.trunc", _whole(math.trunc))
-ROUND = _rounding("round", "llvm.rint", _whole(round))  # halves go to the even neighbour, as in Python
+ROUND = _rounding("round", "llvm.rint", _whole(round), "rint({})")  # halves go to the even neighbour, as in Python
 
 
 def _extreme(name: str, sign: str) -> Primitive:
@@ -463,4 +472,6 @@ def _mod_code(e: Any, a: Any, b: Any) -> Any:
     return e.selection(wrong, e.operation("fadd", rest, b), rest)
 
 
-MOD = _define("mod", 2, _numpy("mod"), "({} % {})", _mod_code, lambda r, a, b: (1.0, -apply(FLOOR, a / b)))
+MOD = _define(
+    "mod", 2, _numpy("mod"), "({} % {})", _mod_code, lambda r, a, b: (1.0, -apply(FLOOR, a / b)), in_c="mod({}, {})"
+)

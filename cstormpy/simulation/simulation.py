@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
 import sys
@@ -361,17 +362,27 @@ class Simulation(Analysis, Sweeping, BDSim):
 
         return CompiledRun if self.engine == "compiled" else AutomaticRun
 
-    def source(self, bd: Any) -> str:
+    def source(self, bd: Any, language: str = "python") -> str:
         """Return the source of the one function that the compiled engine makes of a diagram, to be read.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+        language : {"python", "c"}
+            C may be compiled elsewhere: ``int rate(double t, const double *x, …, double *out, double *xd)`` fills
+            signals and rates. The numbers of the blocks are in ``p``; calls and look-ups are not written in C.
 
         Raises
         ------
         NotTranslated
             Naming the blocks that it cannot translate, and why.
+        InvalidValue
+            In C, where something is called or looked up.
         """
         from cstormpy.simulation.compiled import source_of
 
-        return self._told("source", bd, source_of)
+        language = one_of(language, "language", ("python", "c"))
+        return self._told("source", bd, functools.partial(source_of, language=language))
 
     def explain(self, bd: Any) -> str:
         """Return in which way the compiled engine computes each block of a diagram, a line for each.

@@ -24,7 +24,7 @@ from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import INPUT, TABLE, alive
-from cstormpy.graph.printing import equations
+from cstormpy.graph.printing import c_source, equations
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.linkage import Link
@@ -147,6 +147,10 @@ class Program:
     def printed(self) -> str:
         """Return its equations, as Python, with a line for each block before them."""
         return "\n".join(f"# {line}" for line in self.legend) + "\n" + equations("rate", self.routine, _ORDER)
+
+    def in_c(self) -> str:
+        """Return its equations, as C, with a line for each block before them."""
+        return "\n".join(f"// {line}" for line in self.legend) + "\n" + c_source("rate", self.routine, _ORDER)
 
     @property
     def called(self) -> list[Function]:

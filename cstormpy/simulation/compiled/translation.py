@@ -36,9 +36,10 @@ def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None)
     return Assembly(diagram, detectors or []).program()
 
 
-def source_of(bd: Any) -> str:
+def source_of(bd: Any, language: str = "python") -> str:
     """Return the source of a compiled diagram's function, with what its variables are, from the initial states."""
-    return _at_the_start(bd).printed()
+    program = _at_the_start(bd)
+    return program.in_c() if language == "c" else program.printed()
 
 
 def explanation_of(bd: Any) -> str:

@@ -174,9 +174,7 @@ def test_numbers_are_uniform_and_independent(seed):
     assert len(set(u.tolist())) == n
 
 
-def with_noise(engine, duration):
-    sim = simulation(engine)
-    bd = sim.blockdiagram()
+def noises(bd):
     clock = bd.clock(100, "Hz")
     bd.NOISE(clock, std=2.0, mean=[1.0, -1.0], seed=5, name="white")
     bd.NOISE(clock, power=0.04, kind="uniform", name="flat")
@@ -184,6 +182,12 @@ def with_noise(engine, duration):
     bd.NOISE(clock, name="other")
     for name, width in (("white", 2), ("flat", 0), ("band", 16), ("other", 0)):
         summed(bd, f"of {name}", bd.blocknames[name], width)
+
+
+def with_noise(engine, duration):
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    noises(bd)
     return sim.run(bd, T=duration, watch=["white", "flat", "band", "other"], dt=0.01, solver="RK4")
 
 

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 from bdsim.components import ContinuousBlock, SampledBlock, SinkBlock, SubsystemBlock
 from block_diagrams import DIAGRAMS
+from test_blocks_estimators import diagram as estimators
+from test_blocks_signals import diagram as signals
+from test_blocks_signals import linear, noises
+from test_blocks_switching import limits
 from test_compiled import assert_same_derivatives, simulation
 
 from cstormpy.simulation.compiled import CompiledRun, equations, untranslated
@@ -194,9 +198,9 @@ def test_what_bdsims_blocks_compute_is_traced(runs, name):
 
 
 def test_every_block_that_is_translated_is_wired_in_some_diagram():
-    """The diagrams here leave no equation untried."""
-    sim, wired = simulation("interpreted"), set()
-    for build in DIAGRAMS.values():
+    """The diagrams here, and those whose runs are compared with known solutions, leave no equation untried."""
+    sim, wired = simulation("interpreted"), {type(b) for b in estimators("interpreted")[1].blocklist}
+    for build in (*DIAGRAMS.values(), signals, linear, noises, limits):
         bd = sim.blockdiagram()
         build(bd)
         inside = [b for s in bd.blocklist if isinstance(s, SubsystemBlock) for b in s.subsystem.blocklist]

@@ -289,7 +289,7 @@ def junk():
 
 
 @each_block
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_wrong_arguments_raise_our_own_errors_only(cls, data):
     names = [name for name in inspect.signature(cls).parameters if name != "blockargs"]

@@ -30,7 +30,9 @@ def swing(law, k, duration):
 # ---------------------------------------------------------------- swing up
 
 
-@pytest.mark.parametrize(("name", "slowest"), [("energy", 4.7), ("pfl", 5.1), ("noncollocated", 5.9)])
+@pytest.mark.parametrize(
+    ("name", "slowest"), [("energy", 4.7), ("pfl", 5.1), pytest.param("noncollocated", 5.9, marks=pytest.mark.slow)]
+)
 def test_the_acrobot_swings_up_and_balances_from_all_starts(name, slowest):
     """Within the slowest of the times measured elsewhere, and 5 %."""
     mech = library.acrobot()

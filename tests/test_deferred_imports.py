@@ -101,6 +101,7 @@ print(sim.run(bd, T=0.1).x.shape[1])
     assert int(said(script)[-1]) >= 1
 
 
+@pytest.mark.slow
 def test_a_script_that_has_loaded_them_before_keeps_them():
     script = "import scipy.signal, matplotlib.pyplot as plt; before = scipy.signal, plt\n" + RUN
     assert said(script + "print(before == (sys.modules['scipy.signal'], sys.modules['matplotlib.pyplot']))") == ["True"]

@@ -255,6 +255,7 @@ def test_of_the_seven_joint_arms_laws_only_computed_torque_follows(sim):
     assert ends["pd with gravity"][1] < 0.01 and ends["pd"][1] > 0.1
 
 
+@pytest.mark.slow
 def test_a_body_turns_over_about_its_intermediate_axis_only(sim):
     tight = {"rtol": 1e-10, "atol": 1e-12, "solver": "DOP853", "watch": ["spin", "energy"]}
     build = diagrams.load("spinning_body").build

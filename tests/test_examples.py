@@ -89,6 +89,7 @@ def test_computed_torque():
     assert worst[1.25] < 1e-4 < 0.05 < worst[1.5] < worst[2.5]
 
 
+@pytest.mark.slow
 def test_seven_joint_arm(capsys, tmp_path):
     comparison = example(6)["main"](T=4.0)
     assert [row["settled"] for row in comparison.rows] == [True, True, False]
@@ -96,6 +97,7 @@ def test_seven_joint_arm(capsys, tmp_path):
     assert (tmp_path / "seven_joint_arm.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_identify(capsys, tmp_path):
     found, (before, after) = example(12)["main"](samples=400)
     assert before > 5.0 and after < 0.5
@@ -131,6 +133,7 @@ def test_compiled_diagram(capsys):
     assert "def rate(t, x, z, p, n, w, out, xd):" in printed and "'spring' output 0" in printed
 
 
+@pytest.mark.slow
 def test_tune(capsys, tmp_path):
     tuned = example(11)["main"](T=1.0, dt=0.02)
     assert tuned.success and tuned.cost < 0.5 * tuned.cost_before

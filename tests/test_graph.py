@@ -403,6 +403,7 @@ def test_a_call_for_rows_looks_at_nothing_that_is_not_as_it_must_be(batch_square
     assert batch_square(*arguments) == UNFIT
 
 
+@pytest.mark.slow
 def test_a_call_keeps_what_it_needs_and_no_more():
     """The machine code must live as long as the function, and go with it."""
     import gc

@@ -148,6 +148,7 @@ class PressAt:
         return self.line
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "stride"), [("interpreted", 1), ("compiled", 7), ("with a report", 151)])
 def test_behind_the_last_step_it_loses_no_run(tmp_path, monkeypatch, engine, stride):
     """A run of an hour was gone where Ctrl-C came between its last step and its return: one time in twelve."""

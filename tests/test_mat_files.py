@@ -92,6 +92,7 @@ def test_a_damaged_file_does_not_take_the_interpreter_with_it(tmp_path):
         assert found == "read" or (found[0] == "FileFormatError" and found[1].startswith(f"{path}: ")), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compressed", [False, True])
 def test_any_damage_is_survived(tmp_path, compressed):
     """Every byte is changed, and the file cut at every place."""

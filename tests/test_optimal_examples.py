@@ -58,7 +58,7 @@ PRINTED = {
         ("Fig. 14: closed form and recursive derivatives differ by", 0, 0.0, 1e-12),
     ],
 }
-SLOW = ("acrobot_swing_up", "branched_acrobot_swing_up", "two_link_lifting")
+SLOW = ("acrobot_swing_up", "branched_acrobot_swing_up", "two_link_lifting", "two_link_swing")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 

@@ -70,7 +70,7 @@ def changed(mech, name, change, h):
     return mech.with_parameters({name: value})
 
 
-@any_tree(examples=6, links=8)
+@any_tree(examples=3, links=8)
 def test_kims_sweeps_have_the_same_of_every_parameter(seed, links):
     rng = np.random.default_rng(seed)
     mech = random_mechanism(rng, links, KINDS)

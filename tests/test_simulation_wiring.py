@@ -297,7 +297,7 @@ def by_bdsim(sim, example):
     return sim.run(bd, 2.0, watch=watch)
 
 
-@pytest.mark.parametrize("ours_first", [True, False])
+@pytest.mark.parametrize("ours_first", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_bdsim_itself_is_left_as_it_was(ours_first, capsys):
     """In a process of its own, because bdsim keeps its table of blocks for as long as the process lives."""
     script = f"""

@@ -184,6 +184,7 @@ def test_an_option_that_the_builder_refuses_fails_in_its_runs(sim):
 # ---------------------------------------------------------------- workers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_the_number_of_workers_changes_nothing(engine):
     sim = cs.Simulation(engine=engine, live=False)

@@ -187,7 +187,14 @@ def test_symbols_of_two_graphs_do_not_mix():
 )
 def test_what_would_freeze_a_value_is_refused(asked):
     with pytest.raises(SymbolicBranch, match="is not known while the expression is written down"):
-        asked(Graph().input("x"))
+        asked(Graph(legible=False).input("x"))
+
+
+def test_a_node_shows_its_expression_to_whoever_looks_into_a_graph():
+    x = Graph().input("x")
+    assert str(x + 1.0) == f"{x + 1.0}" == repr(x + 1.0) == "x[0] + 1.0"
+    with pytest.raises(SymbolicBranch, match="is not known"):
+        f"{x:.2f}"
 
 
 def test_numpy_holds_on_arrays_of_symbols():

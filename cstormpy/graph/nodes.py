@@ -20,6 +20,12 @@ class SymbolicBranch(InvalidType):
 class Graph:
     """The nodes of one computation, in the order in which they were made; no two of them are alike.
 
+    Parameters
+    ----------
+    legible : bool
+        Whether str() and repr() of a node show its expression. Where functions are traced that others wrote they are
+        refused: a text that such a function makes of a number, or prints, would be the same for all its values.
+
     Attributes
     ----------
     nodes : list of Node
@@ -29,9 +35,10 @@ class Graph:
         How functions are called from it, see `external`; None where they cannot be.
     """
 
-    __slots__ = ("_conditions", "_known", "linkage", "nodes", "required")
+    __slots__ = ("_conditions", "_known", "legible", "linkage", "nodes", "required")
 
-    def __init__(self) -> None:
+    def __init__(self, legible: bool = True) -> None:
+        self.legible = legible
         self.nodes: list[Node] = []
         self.required: list[Node] = []
         self.linkage: Any = None
@@ -256,7 +263,12 @@ class Node(Symbol):
         )
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _refuse
-    __str__ = __repr__ = __format__ = _refuse  # a text of it would be the same for all its values
+
+    def __repr__(self) -> str:
+        return short(self) if self.graph.legible else str(self._refuse())
+
+    def __format__(self, form: str) -> str:
+        return format(short(self), form) if self.graph.legible and not form else str(self._refuse())
 
     def __iter__(self) -> Any:
         raise InvalidType("a symbol is one number, it has no parts")

@@ -52,7 +52,7 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any]) -> Any:
 
 def untraceable(owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str | None:
     """Return why a method of (twin, *symbols of some shapes) cannot be written down; None if it can."""
-    graph = Graph()
+    graph = Graph(legible=False)
     graph.linkage = Linkage(Numbers(), graph.input("t"))
     twins, inputs, size = Twins(graph), [], 0
     for shape in shapes:

@@ -70,7 +70,7 @@ def follow(
         run.begin(t, first, 0.0)
         run.stand_at_bounds(first)
         run.crossings.before = [None] * len(run.crossings.detectors)
-        run._go()
+        run.steps_to_end()
         return run.trajectory()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph.gathering import Gathered
-from cstormpy.mechanism.tables import tables_of
+from cstormpy.linkage.tables import tables_of
 from cstormpy.simulation.compiled.structures import Holders
 from cstormpy.simulation.compiled.twins import Path, Place, Readers, TableStep, as_parameter
 

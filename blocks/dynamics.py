@@ -16,12 +16,12 @@ from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._drives import Changing, Driven, DriveSet
 from cstormpy.blocks._stops import stops_of
 from cstormpy.blocks._switching import Switching
-from cstormpy.dynamics.assembly import shut
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
 from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros
+from cstormpy.loops.assembly import shut
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.limits import nearest_level, room_in_level
 from cstormpy.trajectory.checks import finite_array

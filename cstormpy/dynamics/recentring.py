@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ NEARLY = np.pi * (1.0 - 1e-9)
 """A vector that a run has found at half a turn is as long as this."""
 
 
-def half_turn_left(mech: Mechanism, q: Any) -> Any:
+def half_turn_left(mech: Linkage, q: Any) -> Any:
     """Return by how much the longest rotation vector is shorter than π, as the difference of the squares."""
     squares = [q[k] * q[k] + q[k + 1] * q[k + 1] + q[k + 2] * q[k + 2] for k in mech.ball_starts]
     longest = squares[0]
@@ -32,13 +32,13 @@ def half_turn_left(mech: Mechanism, q: Any) -> Any:
     return np.pi**2 - longest
 
 
-def recentre(mech: Mechanism, q: Array, qd: Array, longest: float = NEARLY) -> None:
+def recentre(mech: Linkage, q: Array, qd: Array, longest: float = NEARLY) -> None:
     """Write the same positions and rates by other rotation vectors where these are longer than that."""
     for at, joint in _balls(mech):
         q[at], qd[at] = joint.recentred(q[at], qd[at], longest)
 
 
-def carried(mech: Mechanism, q: Array, qd: Array, tangents: Array, longest: float = NEARLY) -> Array:
+def carried(mech: Linkage, q: Array, qd: Array, tangents: Array, longest: float = NEARLY) -> Array:
     """Return derivatives (2n, k) of a state as those of the state that `recentre` makes of it."""
     n, found = mech.n, np.array(tangents, dtype=float)
     for at, joint in _balls(mech):
@@ -47,7 +47,7 @@ def carried(mech: Mechanism, q: Array, qd: Array, tangents: Array, longest: floa
     return found
 
 
-def _balls(mech: Mechanism) -> list[tuple[slice, Any]]:
+def _balls(mech: Linkage) -> list[tuple[slice, Any]]:
     """Return the coordinates of each joint that has a rotation vector, and the joint."""
     names = [mech.links[mech.joint_links[first]].joint_name for first in mech.ball_starts]
     return [(mech.coordinates(name), mech.joint(name)) for name in names]

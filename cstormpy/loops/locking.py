@@ -18,20 +18,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
-from cstormpy.dynamics.assembly import LEAST
 from cstormpy.dynamics.checked_arguments import read_samples
-from cstormpy.dynamics.closure import closure_of
+from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
+from cstormpy.loops.assembly import LEAST
+from cstormpy.loops.closure import closure_of
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
 __all__ = ["lock"]
 
 
-def lock(mech: Mechanism, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> tuple[Array, Array]:
+def lock(mech: Linkage, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> tuple[Array, Array]:
     """Return the rates behind the locking, and the impulses of all joints, each (n,) or (N, n)."""
     names = entries(joints, "joints")
     where = np.zeros(mech.n, dtype=bool)
@@ -40,7 +41,7 @@ def lock(mech: Mechanism, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) ->
     rows = samples.rows
     A = closure_of(mech, rows["q"]).A if mech.loops else np.zeros((samples.count, 0, mech.n))
     after, impulse = samples.room(mech.n), samples.room(mech.n)
-    masses = np.reshape(mech.inertial(rows["q"]).mass_matrix, (samples.count, mech.n, mech.n))
+    masses = np.reshape(inertial(mech.tree, rows["q"]).mass_matrix, (samples.count, mech.n, mech.n))
     for k, (M, rates) in enumerate(zip(masses, rows["qd"], strict=True)):
         after[k], impulse[k] = _locked(M, rates, where, A[k])
         if not np.isfinite(after[k]).all():

@@ -188,8 +188,14 @@ class Changing(Driven):
         super().compile()  # type: ignore[misc]
         self._changes = False
 
+    @property
+    def _next_first(self) -> int:
+        """The drive that the next run begins in: what was chosen too late for the last one is for this."""
+        return self._wanted if self._waiting else self._first
+
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
+        self._first = self._next_first
         self._mode, self._waiting, self._wanted = float(self._first), 0.0, self._first
         self._changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
         if self._changes:

@@ -225,11 +225,10 @@ class _AssemblyOfRows(AssemblyWithInputs):
 
 def _refuse_calls(program: Program) -> None:
     """Refuse what has no code for several samples side by side."""
-    if program.called:
-        slow = [f"block {name!r}, {way}" for name, way in program.ways if "asked in Python" in way or "called" in way]
-        slow += [f"block {name!r}, {way}" for name, way in program.ways if "compiled by numba" in way]
+    calling = program.calling_block()
+    if calling is not None:
         raise DiagramError(
-            f"batch_stepper: {(slow or ['a block'])[0]}; rows need blocks that are traced; sim.explain(bd) tells of all"
+            f"batch_stepper: block {calling[0]!r} has no code for many rows, for which it must be traced: {calling[1]}"
         )
 
 

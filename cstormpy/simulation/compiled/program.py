@@ -158,6 +158,16 @@ class Program:
         """What the routine itself calls."""
         return [link.function for link in self.links if not link.changes]
 
+    def calling_block(self) -> tuple[str, str] | None:
+        """Return the name of the first block that calls something, and how it is computed; None where none does."""
+        if not self.called:
+            return None
+        for name, way in self.ways:
+            how = way.partition(": ")[2]
+            if not how.startswith("traced") or "are called" in how:
+                return name, way
+        return "?", "it calls a function"
+
     def is_here(self) -> bool:
         """Tell whether its machine code is in memory, and what that calls on disk at least."""
         return self.key in self._machines and all(function.is_ready() for function in self.called)

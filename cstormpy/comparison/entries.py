@@ -79,7 +79,7 @@ class Entry:
 
     @property
     def label(self) -> str:
-        """What the run is called in tables and legends."""
+        """The name of the run in tables and legends."""
         parts = [v if isinstance(v, str) else f"{k}={short(v)}" for k, v in self.options.items()]
         return ", ".join(parts) or "run"
 
@@ -109,7 +109,7 @@ class Comparison:
 
     @property
     def results(self) -> list[Result | None]:
-        """What each run returned; None where it failed before its first sample."""
+        """The result of each run; None where it failed before its first sample."""
         return [entry.result for entry in self.entries]
 
     def __getitem__(self, label: str) -> Entry:

@@ -25,7 +25,7 @@ __all__ = ["Identification"]
 
 
 class Identification:
-    """What `identify` found.
+    """The result of `identify`.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ CLOSED = 1e-3
 one is not, nor the stage of a step."""
 
 DRIFT = 1e-10
-"""What a run may let the loops drift apart before it projects its state [m, rad]."""
+"""The drift of the loops [m, rad] at which a run projects its state."""
 
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""

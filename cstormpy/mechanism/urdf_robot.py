@@ -30,7 +30,7 @@ _SHOWN = 4
 
 
 class Notes:
-    """What is to be said of a file, each thing once with those that it concerns."""
+    """Notices about a file, each once, with the links or joints that it concerns."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}

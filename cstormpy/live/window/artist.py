@@ -28,7 +28,7 @@ _TRAIL_STEPS = 12
 
 @dataclass
 class Look:
-    """What is drawn besides the links."""
+    """The choice of what is drawn besides the links."""
 
     frames: bool = False
     masses: bool = True

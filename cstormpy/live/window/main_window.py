@@ -33,7 +33,7 @@ _RATE_EVERY = 0.5
 
 
 class Conversation(Protocol):
-    """What the window needs of a `Channel`."""
+    """The part of a `Channel` that the window uses."""
 
     lost: bool
 

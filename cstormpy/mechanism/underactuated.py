@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.errors import unknown_name
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Prismatic, Revolute
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Prismatic, Revolute
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import rod, rod_inertia
 

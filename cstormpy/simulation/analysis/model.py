@@ -93,7 +93,7 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
     return signals
 
 
-class _AssemblyWithInputs(Assembly):
+class AssemblyWithInputs(Assembly):
     """What goes through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
 
     An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
@@ -165,14 +165,14 @@ class Model:
 
     def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> None:
         self.diagram = diagram
-        assembly = _AssemblyWithInputs(diagram, inputs)
+        assembly = AssemblyWithInputs(diagram, inputs)
         self.program, places = assembly.program(), assembly.places_of
         self.function = along_many(self.program)
         self.differenced = self.program.differenced
         self.exact = True
         self._held = {i.signal.key for i in inputs if i.held}
         self._places = [k for i in inputs for k in places[i.signal.key]]
-        self._columns = _columns(self.program, outputs)
+        self._columns = places_of(self.program, outputs)
         self._z = np.zeros(self.program.sampled_size)
         fill_samples(self._z, self.program, diagram)
         self._w = np.zeros(self.program.scratch)
@@ -292,7 +292,7 @@ def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
     return program.columns[signal.key]
 
 
-def _columns(program: Program, outputs: list[Signal]) -> Any:
+def places_of(program: Program, outputs: list[Signal]) -> Any:
     spans = [columns_of(program, s) for s in outputs]
     parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)

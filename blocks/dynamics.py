@@ -270,7 +270,6 @@ class HybridDynamics(Changing, ContinuousBlock):
     def getstate0(self) -> Array:
         """Return the state at the start, with rotation vectors of at most π."""
         x: Array = np.array(super().getstate0(), dtype=float)
-        self._drives.refuse_moving(self._mech, self._next_first, x[self._n :])
         if self._mech.ball_starts:
             recentre(self._mech, x[: self._n], x[self._n :], np.pi)
         return self.projected(x) if self._mech.loops else x

@@ -5,6 +5,7 @@ import pytest
 from closeness import assert_close, central_difference
 from random_mechanisms import random_mechanism, random_state
 
+import cstormpy as cs
 from cstormpy.formulations import xiang
 
 KINDS = [
@@ -60,7 +61,8 @@ def test_points_move_as_the_differences_of_their_positions_say(kinds):
     assert_close(found.acceleration, speed[:, 0], 1e-8)
     for slope, what, by in (
         (found.dp_dq, "position", "q"), (found.dv_dq, "velocity", "q"), (found.dv_dqd, "velocity", "qd"),
-        (found.da_dq, "acceleration", "q"), (found.da_dqd, "acceleration", "qd"), (found.da_dqdd, "acceleration", "qdd"),
+        (found.da_dq, "acceleration", "q"), (found.da_dqd, "acceleration", "qd"),
+        (found.da_dqdd, "acceleration", "qdd"),
     ):  # fmt: skip
         start = {"q": q, "qd": qd, "qdd": qdd}[by]
         expected = central_difference(lambda x, by=by, what=what: getattr(at(**{by: x}), what), start, 1e-3)
@@ -82,3 +84,41 @@ def test_points_move_as_xiang_s_recursion_says():
         found = mech.point_motion(q, qd, qdd, link, r[:3])
         assert_close(found.velocity, (rates.B[link] @ r)[:3], 1e-12)
         assert_close(found.acceleration, (rates.C[link] @ r)[:3], 1e-12)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_kinematics_says_how_a_tool_is_accelerated(engine):
+    """Wired behind a plant and its effort: the second difference of the position that the same block gives."""
+    rng = np.random.default_rng(6)
+    mech = random_mechanism(rng, 3, ("revolute", "spherical"))
+    mech = mech.with_drive(active=[], actuated=[])
+    sim = cs.Simulation(engine=engine, live=False, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=np.full(mech.n, 0.2), qd0=np.full(mech.n, 0.5), name="plant")
+    effort = bd.JOINTEFFORT(mech, name="effort")
+    tip = bd.KINEMATICS(mech, tool=[0.3, -0.2, 0.5], acceleration=True, name="tip")
+    bd.connect(plant[0:2], effort[0:2])
+    bd.connect(plant[0:2], tip[0:2])
+    bd.connect(effort.qdd, tip.qdd)
+    out = sim.run(bd, T=0.1, dt=1e-3, solver="RK4", watch=["tip"])
+    p, a = out.signal("tip.position"), out.signal("tip.acceleration")
+    np.testing.assert_allclose(a[1:-1], (p[2:] - 2 * p[1:-1] + p[:-2]) / 1e-6, atol=1e-4 * np.abs(a).max())
+
+
+def test_a_tip_passes_a_point_at_a_velocity():
+    """Of the two-link arm: in the middle of the motion, with its acceleration bounded all the time."""
+    from cstormpy.optimal import Effort, PointAcceleration, PointVelocity, Problem
+
+    mech, tip = cs.library.planar_2r(), {"link": "forearm", "tool": [0.5, 0.0, 0.0]}
+    passing = PointVelocity(target=[-0.6, None, None], at=0.5, **tip)
+    gently = PointAcceleration(lower=[-3, -3, None], upper=[3, 3, None], at="all", **tip)
+    problem = Problem(
+        mech, duration=1.5, start=[0.0, 0.5], end=[1.2, 0.9], objective=Effort(), limits=None, points=9,
+        constraints=[passing, gently],
+    )  # fmt: skip
+    found = problem.solve()
+    assert found.feasible, found.message
+    at = found.at(np.array([0.0, 0.3, 0.75, 1.1, 1.5]))
+    motion = mech.point_motion(at.q, at.qd, at.qdd, "forearm", [0.5, 0, 0])
+    np.testing.assert_allclose(motion.velocity[2, 0], -0.6, atol=1e-5)
+    assert np.abs(motion.acceleration).max() < 3.0 + 1e-3

@@ -7,8 +7,8 @@ Of a point at p(q) in the base's frame let P = ∂p/∂q. Then
 
 since derivatives to time and to q may change places: the answers to (15) and (21)-(26) of Xiang, Arora and Abdel-Malek
 (2008). With the link's body Jacobian J and rotation R, and r the point in the link's frame, P = R [-r×, 1] J. In the
-link's frame the joints k behind a joint j turn its column, J̇_j = ad_{J_j} W_j + Ad Ṡ_j with W_j = Σ_k J_k q̇_k, where Ṡ is
-zero but for rotation vectors.
+link's frame the joints k behind a joint j turn its column, J̇_j = ad_{J_j} W_j + Ad Ṡ_j with W_j = Σ_k J_k q̇_k, where
+Ṡ is zero but for rotation vectors.
 """
 
 from __future__ import annotations

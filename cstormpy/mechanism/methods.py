@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import flag
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -131,12 +132,13 @@ class Questions:
         if redundancy is not None:
             raise InvalidValue("redundancy: is of mechanisms with loops; this one has none")
 
-    def hybrid_evaluator(self, wrench: WrenchLike = None) -> Callable[..., Array]:
+    def hybrid_evaluator(self, wrench: WrenchLike = None, base: bool = False) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
 
         Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`, but
         that the mask of a masked sample is not looked at. The answer is a fresh array, or `out`. `wrench` (see
-        `Questions`) is the same at all calls.
+        `Questions`) is the same at all calls. With ``base=True`` the function is f(q, qd, u, base, out=None), where
+        `base` is the motion of the base: (V0, dV0) behind one another as an array (12,), or the pair.
 
         Examples
         --------
@@ -145,6 +147,10 @@ class Questions:
         >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
         array([-12.6129,  16.8171])
         """
+        if flag(base, "base"):
+            from cstormpy.dynamics.hybrid import moving_evaluator
+
+            return moving_evaluator(self._self, wrench, self.hybrid_dynamics)
         if self._self.loops:
             from cstormpy.loops.dynamics import closed_evaluator
 
@@ -218,11 +224,18 @@ class Questions:
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
 
-    def hybrid_sensitivity_evaluator(self, wrench: WrenchLike = None) -> Callable[..., tuple[Array, Array]]:
+    def hybrid_sensitivity_evaluator(
+        self, wrench: WrenchLike = None, base: bool = False
+    ) -> Callable[..., tuple[Array, Array]]:
         """Return the prepared function f(q, qd, u) -> (y, D), D of shape (3, n, n): to q, to q̇, to u.
 
-        `wrench`, see `Questions`, is the same at all calls.
+        `wrench`, see `Questions`, is the same at all calls; with ``base=True`` it is f(q, qd, u, base), as of
+        `hybrid_evaluator`.
         """
+        if flag(base, "base"):
+            from cstormpy.dynamics.hybrid import moving_evaluator
+
+            return moving_evaluator(self._self, wrench, self.hybrid_sensitivity, sensitivities=True)
         if self._self.loops:
             from cstormpy.loops.sensitivity import closed_sensitivity_evaluator
 

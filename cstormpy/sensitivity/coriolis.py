@@ -1,8 +1,8 @@
 """Coriolis matrix of a mechanism, consistent with the symbols of Christoffel.
 
-The Coriolis and centrifugal torques are quadratic in the rates, c_i = Σ_jk Γ_ijk q̇_j q̇_k, with the symbols of Christoffel
-of the mass matrix, which are symmetric in j and k; so ∂c_i/∂q̇_j = 2 Σ_k Γ_ijk q̇_k = 2 C_ij. The derivative of the inverse
-dynamics to the rates, without damping and friction, is exact and recursive.
+The Coriolis and centrifugal torques are quadratic in the rates, c_i = Σ_jk Γ_ijk q̇_j q̇_k, with the symbols of
+Christoffel of the mass matrix, which are symmetric in j and k; so ∂c_i/∂q̇_j = 2 Σ_k Γ_ijk q̇_k = 2 C_ij. The derivative
+of the inverse dynamics to the rates, without damping and friction, is exact and recursive.
 """
 
 from __future__ import annotations

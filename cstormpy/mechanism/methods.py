@@ -620,6 +620,39 @@ class Questions:
             raise InvalidValue("center_of_mass: no link has mass, so that there is none")
         return found.center_of_mass
 
+    def lock(self, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> tuple[Array, Array]:
+        """Return the rates of all joints just after some were brought to rest at once, and the impulses that did it.
+
+        The momenta (M q̇)ᵢ of the other joints stay as they are, loops stay closed, and energy is lost.
+
+        Parameters
+        ----------
+        q, qd : array_like, (n,) or (N, n)
+            Position and rate of every joint.
+        joints : list of str
+            Names of the joints that are locked.
+
+        Returns
+        -------
+        qd, impulse : ndarray, (n,) or (N, n)
+            Zero and not zero of the locked joints, in this order; the reverse of the others.
+
+        Raises
+        ------
+        SingularInertia
+            Where another joint moves no inertia.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> qd, impulse = library.acrobot(parameters="rods").lock([0.0, 0.0], [0.0, 1.0], ["elbow"])
+        >>> qd.round(4) + 0, impulse.round(4)
+        (array([0.3125, 0.    ]), array([ 0.    , -0.0729]))
+        """
+        from cstormpy.loops.locking import lock
+
+        return lock(self._self, q, qd, joints)
+
     def forward_kinematics(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""
         from cstormpy.dynamics.kinematics import forward_kinematics

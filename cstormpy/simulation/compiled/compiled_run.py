@@ -373,6 +373,7 @@ class _Guard:
         self._run, self._place, self._detector = run, place, detector
         self.direction = float(getattr(detector, "direction", 0.0))
         self.decided = bool(getattr(detector, "decided", False))
+        self.first = bool(getattr(detector, "first", False))
 
     def __call__(self, t: float, x: Array) -> float:
         """Return the quantity at a time and a state; what fails is asked of the block."""

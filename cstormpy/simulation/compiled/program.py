@@ -62,7 +62,8 @@ class Program:
     held : list of (Block, slice)
         Where in z stands what sampled blocks hold at their outputs.
     flags : dict of Clock to int
-        Where in z stands whether the outputs that are held by a clock's ticks are computed now.
+        Where in z stands whether what is due at a clock's ticks is computed now: the new states of its blocks, and the
+        outputs that they hold.
     guards : list of (int, float, bool) or None
         Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
         all it looks at; None where there is one that is not translated.

@@ -243,6 +243,8 @@ class Mechanism(Questions, Closures, Formats, Value):
             return self
         if "tree" not in self.memo:
             self.memo["tree"] = self._derive(loops=())
+            if "like" in self.memo:
+                self.memo["tree"].memo["like"] = self.memo["like"]
         return cast("Mechanism", self.memo["tree"])
 
     def with_gravity(self: M, gravity: ArrayLike) -> M:

@@ -61,8 +61,8 @@ def names_of(mech):
 
 
 SOME = [
-    "base_link.inertia", "waist.point", "waist.damping", "arm.pose", "screw.axis", "screw.pitch",
-    "screw.friction_velocity", "tool.mass", "slide.com", "slide.rest", "gravity",
+    "base_link.inertia.xy", "waist.point[0]", "waist.damping", "arm.pose.ry", "screw.axis[0]", "screw.pitch",
+    "screw.friction_velocity", "tool.mass", "slide.com[2]", "slide.rest", "gravity[1]",
 ]  # fmt: skip
 
 
@@ -78,7 +78,7 @@ def test_a_run_knows_its_derivative_to_every_number_of_its_mechanism(names):
     np.testing.assert_allclose(found["compiled"].cost, x, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found["interpreted"].gradient, found["compiled"].gradient, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found["compiled"].gradient, S, rtol=0, atol=1e-10)
-    assert (np.abs(S).max(axis=0) > 1e-6).sum() > len(names)
+    assert (np.abs(S).max(axis=0) > 1e-6).mean() > 0.6
     assert bd.blocknames["plant"].mech == mech
 
 

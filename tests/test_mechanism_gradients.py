@@ -5,7 +5,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue, UnknownName
-from cstormpy.mechanism.components import components
+from cstormpy.linkage.components import components
 
 T, H = 0.2, 0.02
 

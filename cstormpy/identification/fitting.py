@@ -18,8 +18,8 @@ from cstormpy.identification.output_error import fit_output
 from cstormpy.identification.output_result import OutputIdentification
 from cstormpy.identification.result import Identification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
-from cstormpy.mechanism.components import Term
-from cstormpy.mechanism.loops import refuse_loops
+from cstormpy.linkage.components import Term
+from cstormpy.linkage.loops import refuse_loops
 from cstormpy.sensitivity.parameters import torque_rates
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.log import Log
+from cstormpy.linkage.components import Component, Term, find
 from cstormpy.mechanism.component_values import component_value, with_components
-from cstormpy.mechanism.components import Component, Term, find
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.parameters import torque_rates
 

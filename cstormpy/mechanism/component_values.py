@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
 from cstormpy.lie.exponential import exp_se3
-from cstormpy.mechanism.components import PAIRS, TWIST, components
-from cstormpy.mechanism.joints import Joint
-from cstormpy.mechanism.parameters import joint_parts
+from cstormpy.linkage.components import PAIRS, TWIST, components
+from cstormpy.linkage.joints import Joint
+from cstormpy.linkage.parameters import joint_parts
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -43,7 +43,7 @@ def component_value(mech: Mechanism, name: str) -> float:
 def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impossible: bool = False) -> Mechanism:
     """Return the mechanism with some components changed, and the others as they are.
 
-    Its joints keep the axes beside their own that `mechanism.tables` has chosen, so that its tables follow the
+    Its joints keep the axes beside their own that `linkage.tables` has chosen, so that its tables follow the
     components smoothly.
 
     Parameters

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
-from cstormpy.mechanism.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.mechanism.skeleton import Skeleton, skeleton
+from cstormpy.linkage.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Budget",

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.components import Component, Inertia, Term, Wrench, components, find
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.component_values import component_value, with_components
-from cstormpy.mechanism.components import Component, Inertia, Term, Wrench, components, find
 from cstormpy.simulation.palette import quiet
 
 __all__ = ["MechanismNumbers", "is_mechanical", "knows"]

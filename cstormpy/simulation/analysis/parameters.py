@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
-from cstormpy.mechanism.components import components
+from cstormpy.linkage.components import components
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, knows
 from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.palette import quiet

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Fixed, Joint
-from cstormpy.mechanism.values import Value, frozen
+from cstormpy.linkage.joints import Fixed, Joint
+from cstormpy.values import Value, frozen
 
 __all__ = ["INERTIA_TOLERANCE", "POSE_TOLERANCE", "Link", "rigid_pose"]
 

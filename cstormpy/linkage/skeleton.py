@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import real_array
-from cstormpy.mechanism.joints import Joint
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.viewing import view
+from cstormpy.linkage.joints import Joint
+from cstormpy.linkage.linkage import Linkage
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.viewing import view
 
 __all__ = ["Drawing", "Skeleton", "skeleton"]
 
@@ -188,7 +188,7 @@ class Skeleton:
         return points.min(axis=0), points.max(axis=0)
 
 
-def skeleton(mech: Mechanism) -> Skeleton:
+def skeleton(mech: Linkage) -> Skeleton:
     """Return the skeleton of a mechanism.
 
     Examples

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.loops import Loop
-from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.linkage.linkage import Linkage
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
 
 __all__ = ["without_fixed"]
 
 Array = NDArray[np.float64]
+M = TypeVar("M", bound=Linkage)
 
 
 class _Part(NamedTuple):
@@ -25,8 +26,8 @@ class _Part(NamedTuple):
     inertia: Array  # about its own centre of mass
 
 
-def without_fixed(mech: Mechanism) -> Mechanism:
-    """Return the mechanism with one link for all that is welded together; `Mechanism.without_fixed` tells of it."""
+def without_fixed(mech: M) -> M:
+    """Return the mechanism with one link for all that is welded together; `Linkage.without_fixed` tells of it."""
     carrier: dict[str, tuple[str | None, Array]] = {}  # of each fixed link: what carries it, and its pose there
     parts: dict[str, list[_Part]] = {link.name: [] for link in mech.links}
     impossible = {link.name for link in mech.links if link.allow_impossible and link.joint.dof}
@@ -55,7 +56,7 @@ def without_fixed(mech: Mechanism) -> Mechanism:
             Link(link.name, parent, link.joint, pose, mass, com, inertia, allow_impossible=link.name in impossible)
         )
     loops = [_carried(loop, carrier) for loop in mech.loops]
-    return Mechanism(links, mech.gravity, actuated=mech.actuated, active=mech.active, loops=loops)
+    return mech.replace(links=links, loops=loops)
 
 
 def _carried(loop: Loop, carrier: dict[str, tuple[str | None, Array]]) -> Loop:
@@ -91,7 +92,7 @@ def _sum(parts: list[_Part]) -> _Part:
     return _Part(mass, com, inertia)
 
 
-def _outwards(mech: Mechanism) -> list[int]:
+def _outwards(mech: Linkage) -> list[int]:
     """Return the links such that a parent precedes its children."""
     children: dict[int, list[int]] = {}
     for i, parent in enumerate(mech.parents.tolist()):

@@ -185,6 +185,8 @@ class Linkage(Value):
             return self
         if "tree" not in self.memo:
             self.memo["tree"] = self._derive(loops=())
+            if "like" in self.memo:
+                self.memo["tree"].memo["like"] = self.memo["like"]
         return cast("M", self.memo["tree"])
 
     @property

@@ -21,7 +21,7 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "parse", "read"]
 MAX_BYTES = 16 * 2**20
 """Largest file that is read."""
 
-MAX_DEPTH, MAX_ELEMENTS = 100, 200_000
+MAX_DEPTH, MAX_ELEMENTS = 500, 200_000
 """Elements within one another, and all elements of a file."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

@@ -22,6 +22,7 @@ from cstormpy.mechanism.loads import Load
 from cstormpy.mechanism.lookup import as_mechanism
 from cstormpy.mechanism.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.shapes import Shape
 from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Screw",
+    "Shape",
     "Skeleton",
     "Spherical",
     "Translational",

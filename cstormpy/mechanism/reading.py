@@ -69,7 +69,7 @@ def made(where: str, make: Callable[[], Any]) -> Any:
 
 
 def kept_link(
-    notes: Notes, line: int, name: str, parent: str | None, joint: Joint, pose: NDArray[np.float64], **body: Any
+    notes: Notes, line: int | str, name: str, parent: str | None, joint: Joint, pose: NDArray[np.float64], **body: Any
 ) -> Link:
     """Return a link; an inertia that no body can have but a file says is kept, and noted."""
     where = f"line {line}: "

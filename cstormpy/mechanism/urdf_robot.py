@@ -218,7 +218,11 @@ class Robot:
 def _refuse_others(root: Element) -> None:
     """Refuse what is XML but no URDF, by what it is."""
     if root.tag != "robot":
-        kinds = {"mujoco": "a model of MuJoCo", "sdf": "a model of Gazebo (SDF)", "COLLADA": "a mesh"}
+        kinds = {
+            "mujoco": "a model of MuJoCo, which Mechanism.from_mjcf reads",
+            "sdf": "a model of Gazebo (SDF)",
+            "COLLADA": "a mesh",
+        }
         what = kinds.get(root.tag, f"an XML file of <{root.tag[:40]}>")
         raise FileFormatError(f"line {root.line}: is {what}; a URDF is a <robot>")
     for element in root.within():

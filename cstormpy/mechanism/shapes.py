@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +16,7 @@ from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.mechanism.values import Value, numbers_text
 
-__all__ = ["SHAPES", "Shape", "check_shapes"]
+__all__ = ["SHAPES", "Shape", "Solid", "check_shapes"]
 
 Array = NDArray[np.float64]
 
@@ -28,8 +29,40 @@ SHAPES = {
 }
 """Kinds of shapes, and the numbers that are their size."""
 
-_ROUND = 16
+_ROUND = 12
 """Corners of what is drawn for a circle."""
+
+
+class Solid(NamedTuple):
+    """The outside of a convex shape: its flat faces.
+
+    Attributes
+    ----------
+    middle : ndarray (3,)
+    corners : ndarray (k, 3)
+    faces : tuple of tuple of int
+        Corners of each face, counterclockwise seen from outside.
+    normals : ndarray (n_faces, 3)
+        Unit vectors, outwards.
+    colour : ndarray (3,) or None
+    smooth : bool
+        Whether the edges between faces are not there in truth.
+    """
+
+    middle: Array
+    corners: Array
+    faces: tuple[tuple[int, ...], ...]
+    normals: Array
+    colour: Array | None
+    smooth: bool
+
+    def moved(self, X: Array) -> Solid:
+        """Return it in frames where its own has the poses X (..., 4, 4): middle, corners and normals (..., k, 3)."""
+        R, p = X[..., :3, :3], X[..., :3, 3]
+        Rt = np.swapaxes(R, -1, -2)
+        return self._replace(
+            middle=R @ self.middle + p, corners=self.corners @ Rt + p[..., None, :], normals=self.normals @ Rt
+        )
 
 
 class Shape(Value):
@@ -99,10 +132,21 @@ class Shape(Value):
         """Return the shape in another frame, in which its own has this pose."""
         return Shape(self.kind, self.size, pose @ self.pose, self.colour)
 
-    def faces(self) -> list[Array]:
-        """Return its faces as polygons (k, 3) in the link's frame, counterclockwise seen from outside."""
+    def solid(self) -> Solid:
+        """Return what is drawn of it, in the link's frame.
+
+        >>> cube = Shape("box", (2.0, 2.0, 2.0)).solid()
+        >>> len(cube.corners), len(cube.faces), cube.normals[0].tolist()
+        (8, 6, [-1.0, 0.0, 0.0])
+        """
         own = _box(0.5 * self.size) if self.kind == "box" else _turned(self._profile(), self._scale())
-        return [face @ self.pose[:3, :3].T + self.pose[:3, 3] for face in own]
+        own = [face for face in own if np.linalg.norm(_normal(face)) > 0]
+        R, middle = self.pose[:3, :3], self.pose[:3, 3]
+        places: dict[tuple[float, ...], int] = {}
+        faces = tuple(tuple(places.setdefault(tuple(c), len(places)) for c in (face + 0.0).tolist()) for face in own)
+        normals = np.array([_normal(face) / np.linalg.norm(_normal(face)) for face in own]).reshape(-1, 3)
+        corners = np.array(list(places)).reshape(-1, 3)
+        return Solid(middle, corners @ R.T + middle, faces, normals @ R.T, self.colour, self.kind != "box")
 
     def _scale(self) -> Array:
         return self.size if self.kind == "ellipsoid" else np.ones(3)
@@ -172,3 +216,8 @@ def _turned(profile: Array, scale: Array) -> list[Array]:
             kept = corners[1:] if not r else corners[:3] if not R else corners
             faces.append(np.array(kept))
     return [face * scale for face in faces]
+
+
+def _normal(face: Array) -> Array:
+    """Return twice the area of a plane polygon, as a vector to the side from which it is counterclockwise."""
+    return np.cross(face, np.roll(face, -1, axis=0)).sum(axis=0)

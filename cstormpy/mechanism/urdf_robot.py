@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from cstormpy.mechanism.joints import Fixed, Free, Joint, Limits, Planar, Prisma
 from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.reading import Notes, kept_link, made
 from cstormpy.mechanism.rotations import rotation
+from cstormpy.mechanism.shapes import Shape
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["NO_LIMIT", "WORLD", "Robot"]
@@ -25,6 +27,10 @@ NO_LIMIT = float(np.finfo(np.float64).max)
 """Written where URDF wants a limit and there is none."""
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radius", 1), ("length", 1)),
+          "capsule": (("radius", 1), ("length", 1))}  # fmt: skip
+"""Of the shapes that are drawn, the attributes that tell of their size, and how many numbers each has."""
+
 _PASSED = ("link", "joint", "material")
 _SHOWN = 4
 
@@ -36,6 +42,7 @@ class Robot:
         _refuse_others(root)
         self.notes = Notes()
         self._links = _by_name(root, "link")
+        self._materials = {e.attributes.get("name", ""): e for e in root.within() if e.tag == "material" and e.children}
         self._joints = _by_name(root, "joint")
         if not self._links:
             raise FileFormatError(f"line {root.line}: <robot> has no links")
@@ -132,7 +139,29 @@ class Robot:
         element = self._links[name]
         inertial = self._only(element, "inertial", f"link {name!r}")
         body = {} if inertial is None else self._body(name, inertial)
-        return kept_link(self.notes, element.line, name, parent, joint, pose, **body)
+        return kept_link(
+            self.notes, element.line, name, parent, joint, pose, **body, shapes=self._shapes(name, element)
+        )
+
+    def _shapes(self, name: str, link: Element) -> list[Shape]:
+        """Return the boxes, cylinders and balls that a link looks like; meshes are skipped."""
+        whose, found = f"link {name!r}", []
+        for visual in link.all("visual"):
+            pose = self._origin(visual, whose)
+            for solid in (solid for geometry in visual.all("geometry") for solid in geometry.children):
+                if solid.tag in _SIZES:
+                    size = [n for key, count in _SIZES[solid.tag] for n in solid.numbers(key, whose, count)]
+                    shape = partial(Shape, solid.tag, size, pose, self._colour(visual, whose))
+                    found.append(made(f"line {solid.line}: {whose}: ", shape))
+        return found
+
+    def _colour(self, visual: Element, whose: str) -> tuple[float, ...] | None:
+        """Return the colour of a visual's own material, or of the one of this name that the file has elsewhere."""
+        for material in visual.all("material"):
+            named = self._materials.get(material.attributes.get("name", ""))
+            for color in [*material.all("color"), *([] if named is None else named.all("color"))]:
+                return tuple(min(max(part, 0.0), 1.0) for part in color.numbers("rgba", whose, 3, 4)[:3])
+        return None
 
     def _body(self, name: str, inertial: Element) -> dict[str, Any]:
         """Return mass, com and inertia in the link's frame."""

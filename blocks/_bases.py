@@ -9,9 +9,9 @@ from bdsim.components import Block, Plug
 
 from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
 from cstormpy.blocks._stops import Stops
-from cstormpy.dynamics.closed import closed_hybrid
 from cstormpy.dynamics.hybrid import HybridDynamics
 from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 __all__ = ["Mechanical", "Ported", "Signals"]

@@ -14,11 +14,11 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import stops_of
-from cstormpy.dynamics.assembly import shut
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros
+from cstormpy.loops.assembly import shut
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
 

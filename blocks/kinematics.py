@@ -11,13 +11,13 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy import lie
+from cstormpy import checks, lie
 from cstormpy.arrays import as_floats, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
-from cstormpy.mechanism import Mechanism, as_mechanism, checks
+from cstormpy.mechanism import Mechanism, as_mechanism
 
 Array = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from pinocchio_model import Oracle
 
 import cstormpy as cs
 from cstormpy import lie
-from cstormpy.dynamics.assembly import independent_rows
 from cstormpy.formulations import kim
 from cstormpy.formulations import kim_constrained as constrained
+from cstormpy.loops.assembly import independent_rows
 
 STARTS = {"four_bar": [1.0, 0.0, 1.5], "five_bar": [2.0, -1.0, 1.1, 1.0], "slider_crank": [0.7, -1.0, 1.0]}
 

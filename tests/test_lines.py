@@ -16,8 +16,8 @@ from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.lines import filled, line_for
 from cstormpy.dynamics.tracing import Question, hybrid_routine
 from cstormpy.errors import NonFinite, SingularInertia
+from cstormpy.linkage.tables import tables_of
 from cstormpy.mechanism import library
-from cstormpy.mechanism.tables import tables_of
 from cstormpy.reporting import notice_once
 
 SAMPLES = 11

@@ -10,7 +10,7 @@ from cstormpy.control.own import OwnLaw
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
-from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
+from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
 
@@ -28,6 +28,7 @@ __all__ = [
     "Off",
     "OpenLoop",
     "OwnLaw",
+    "PendulumPump",
     "SplineSwingUp",
     "SwingUp",
     "Then",

@@ -26,11 +26,11 @@ from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import Tables, folded, tables_of
+from cstormpy.linkage.tables import Tables, folded, tables_of
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -166,7 +166,7 @@ def line_for(tables: Tables, question: Question) -> Line:
 
 
 def filled(
-    mech: Mechanism,
+    mech: Linkage,
     drive: str,
     question: Question,
     samples: Samples,
@@ -189,7 +189,7 @@ def filled(
     return rows_filled(mech, drive, question, (*map(np.ascontiguousarray, given), *outputs), threads)
 
 
-def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bool:
+def _has_rows(mech: Linkage, drive: str, question: Question, count: int) -> bool:
     """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
     key = "rows", drive, question
     if key not in mech.memo:
@@ -202,7 +202,7 @@ def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bo
 
 
 def rows_filled(
-    mech: Mechanism, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
+    mech: Linkage, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
 ) -> bool:
     """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
 
@@ -222,7 +222,7 @@ def rows_filled(
     return run_parts(part, (question.name, mech.n, len(mech.links)), count, threads)[1] == 0
 
 
-def _few(mech: Mechanism, drive: str, question: Question, given: list[Array], outputs: tuple[Array, ...]) -> bool:
+def _few(mech: Linkage, drive: str, question: Question, given: list[Array], outputs: tuple[Array, ...]) -> bool:
     """Do so with fewer samples than lanes, the last of which is repeated."""
     rows = np.minimum(np.arange(LANES), len(outputs[0]) - 1)
     room = [np.empty((LANES, *a.shape[1:])) for a in outputs]
@@ -234,7 +234,7 @@ def _few(mech: Mechanism, drive: str, question: Question, given: list[Array], ou
 
 
 def prepared(
-    mech: Mechanism, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
+    mech: Linkage, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
 ) -> Callable[..., int] | None:
     """Return the built-in function that answers for one sample, or None where the loops are the way.
 
@@ -254,7 +254,7 @@ def prepared(
     return lambda q, qd, u, *filled: call(q, qd, u, loads, *filled)
 
 
-def address_of(mech: Mechanism, drive: str, question: Question) -> int:
+def address_of(mech: Linkage, drive: str, question: Question) -> int:
     """Return where the straight line for one sample begins, or 0 for a mechanism that is too large for one.
 
     The code stays as long as the mechanism does.

@@ -67,7 +67,7 @@ def loops_text(entries: dict[Callable[..., Any], Sequence[str]]) -> str:
     """Return the text of a module of some functions, each given with the kinds of its arguments.
 
     Of each ``name`` there is ``i64 name_call(ptr arguments, ptr results)``: the arguments stand one behind the other as
-    whole numbers, those of arrays as their place and lengths; the results are whole numbers.
+    whole numbers, those of arrays as their place and lengths; the results are whole numbers, one alone is returned too.
 
     Parameters
     ----------
@@ -132,8 +132,9 @@ class _Module:
                 )
         else:
             lines.append("  store i64 %found, ptr %results, align 8")
+        answer = "0" if isinstance(result, tuple) else "%found"
         head = f"define i64 @{function.__name__}_call(ptr %arguments, ptr %results) {{"
-        self.texts.append("\n".join([head, *lines, "  ret i64 0", "}"]))
+        self.texts.append("\n".join([head, *lines, f"  ret i64 {answer}", "}"]))
 
 
 def _number(value: Any) -> str:

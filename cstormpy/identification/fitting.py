@@ -16,7 +16,7 @@ from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.log import Log, read_logs
 from cstormpy.identification.result import Identification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, unknowns_of
-from cstormpy.mechanism.components import Term
+from cstormpy.linkage.components import Term
 from cstormpy.sensitivity.parameters import torque_rates
 
 if TYPE_CHECKING:

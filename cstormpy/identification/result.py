@@ -12,7 +12,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.identification.base_parameters import BaseParameters
 from cstormpy.identification.log import Log
 from cstormpy.identification.unknowns import Unknowns
-from cstormpy.mechanism.components import Inertia, Term
+from cstormpy.linkage.components import Inertia, Term
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import entries
 from cstormpy.dynamics.regressor import INERTIAL
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
-from cstormpy.mechanism.components import Component, Inertia, Term, components, find
+from cstormpy.linkage.components import Component, Inertia, Term, components, find
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from cstormpy.arguments import option
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.joints import OneDofJoint
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.dh import CONVENTIONS, DHTable, parameters, transform
-from cstormpy.mechanism.joints import OneDofJoint
-from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["to_dh"]

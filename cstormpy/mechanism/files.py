@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, unknown_name
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
-from cstormpy.mechanism.joints import JOINT_TYPES, Joint, Limits
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.loops import Loop
+from cstormpy.linkage.joints import JOINT_TYPES, Joint, Limits
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.shapes import SHAPES, Shape
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.shapes import SHAPES, Shape
 
 __all__ = ["FORMAT", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
 

@@ -77,7 +77,7 @@ class Questions:
         """Return the torques of the active and the accelerations of the passive joints: y = f(q, q̇, u).
 
         Of a mechanism with loops it is that of the closed one, in a state that closes them, and has `multipliers` and
-        `loop_wrenches` too; see `dynamics.closed.ClosedDynamics`.
+        `loop_wrenches` too; see `loops.dynamics.ClosedDynamics`.
 
         Parameters
         ----------
@@ -118,7 +118,7 @@ class Questions:
                 answer = self._prepared_hybrid(_is_sample(u))
             return answer(q, qd, u)
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_hybrid
+            from cstormpy.loops.dynamics import closed_hybrid
 
             return closed_hybrid(self._self, q, qd, u, wrench, base, threads, redundancy)
         from cstormpy.dynamics.hybrid import hybrid_answer
@@ -145,7 +145,7 @@ class Questions:
         array([-12.6129,  16.8171])
         """
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_evaluator
+            from cstormpy.loops.dynamics import closed_evaluator
 
             return closed_evaluator(self._self, wrench)
         if wrench is not None:
@@ -159,7 +159,7 @@ class Questions:
     def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
         """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_hybrid
+            from cstormpy.loops.dynamics import closed_hybrid
 
             self.memo["hybrid"] = partial(closed_hybrid, self._self)
             return cast("Callable[..., HybridDynamics]", self.memo["hybrid"])
@@ -210,7 +210,7 @@ class Questions:
                 answer = self._prepared_sensitivity(_is_sample(u))
             return answer(q, qd, u)
         if self._self.loops and not to_base:
-            from cstormpy.sensitivity.closed import closed_sensitivity
+            from cstormpy.loops.sensitivity import closed_sensitivity
 
             return closed_sensitivity(self._self, q, qd, u, wrench, base, threads)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -223,7 +223,7 @@ class Questions:
         `wrench`, see `Questions`, is the same at all calls.
         """
         if self._self.loops:
-            from cstormpy.sensitivity.closed import closed_sensitivity_evaluator
+            from cstormpy.loops.sensitivity import closed_sensitivity_evaluator
 
             return closed_sensitivity_evaluator(self._self, wrench)
         if wrench is not None:
@@ -237,7 +237,7 @@ class Questions:
     def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
         """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
         if self._self.loops:
-            from cstormpy.sensitivity.closed import closed_sensitivity
+            from cstormpy.loops.sensitivity import closed_sensitivity
 
             self.memo["sensitivity"] = partial(closed_sensitivity, self._self)
             return cast("Callable[..., HybridSensitivity]", self.memo["sensitivity"])
@@ -471,7 +471,7 @@ class Questions:
         `loop_wrenches` and `rank`. A motion that the motors cannot make is refused.
         """
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_inverse
+            from cstormpy.loops.dynamics import closed_inverse
 
             return cast("Array", closed_inverse(self._self, q, qd, qdd, wrench, base, threads, redundancy))
         from cstormpy.dynamics.hybrid import hybrid_dynamics
@@ -494,7 +494,7 @@ class Questions:
         Of a mechanism with loops the array has `multipliers`, `loop_wrenches` and `rank`.
         """
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_forward
+            from cstormpy.loops.dynamics import closed_forward
 
             return cast("Array", closed_forward(self._self, q, qd, tau, wrench, base, threads))
         from cstormpy.dynamics.hybrid import hybrid_dynamics
@@ -528,7 +528,7 @@ class Questions:
     ) -> HybridSensitivity:
         """Return `forward_dynamics` (as y) and its derivatives to q, q̇ and τ (as dy_dq, dy_dqd, dy_du)."""
         if self._self.loops and not to_base:
-            from cstormpy.sensitivity.closed import closed_sensitivity
+            from cstormpy.loops.sensitivity import closed_sensitivity
 
             return closed_sensitivity(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -583,11 +583,9 @@ class Questions:
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-        from cstormpy.dynamics.hybrid import hybrid_dynamics
-        from cstormpy.graph.arrays import as_numbers
+        from cstormpy.dynamics.hybrid import gravity_load
 
-        rest = np.zeros(as_numbers(q, "q").shape)
-        return hybrid_dynamics(self._self.tree, q, rest, rest, threads=threads, drive="still")
+        return gravity_load(self._self, q, threads)
 
     def inertial(
         self, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1

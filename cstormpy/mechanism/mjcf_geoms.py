@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError
-from cstormpy.mechanism.bodies import Body
+from cstormpy.linkage.bodies import Body
+from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mjcf_settings import Settings, unit
 from cstormpy.mechanism.reading import Notes, made
 from cstormpy.mechanism.rotations import from_z
-from cstormpy.mechanism.shapes import Shape
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Geom", "geom", "inertia_of"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, unknown_name
-from cstormpy.mechanism.joints import Joint, Limits, Prismatic, Revolute, Spherical
+from cstormpy.linkage.joints import Joint, Limits, Prismatic, Revolute, Spherical
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
 from cstormpy.mechanism.reading import Notes, made
 from cstormpy.mechanism.xml_elements import Element

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, unknown_name
-from cstormpy.mechanism.loops import Loop
+from cstormpy.linkage.loops import Loop
 from cstormpy.mechanism.mjcf_model import Model
 from cstormpy.mechanism.mjcf_settings import unit
 from cstormpy.mechanism.reading import fresh_name, made

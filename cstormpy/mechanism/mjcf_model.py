@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, shown
-from cstormpy.mechanism.bodies import Body, sum_of
-from cstormpy.mechanism.joints import Fixed, Free, Joint, Spherical
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.bodies import Body, sum_of
+from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mjcf_geoms import Geom, geom, inertia_of
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
 from cstormpy.mechanism.mjcf_settings import Classes, Settings

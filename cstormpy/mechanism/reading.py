@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown
-from cstormpy.mechanism.joints import Joint
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Joint
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["Notes", "Reading", "fresh_name", "is_text", "kept_link", "made"]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, shown, unknown_name
-from cstormpy.mechanism.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.reading import Notes, kept_link, made
 from cstormpy.mechanism.rotations import rotation
-from cstormpy.mechanism.shapes import Shape
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["NO_LIMIT", "WORLD", "Robot"]

@@ -14,13 +14,13 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Joint, Limits, OneDofJoint
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.rotations import roll_pitch_yaw
-from cstormpy.mechanism.shapes import Shape
 from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
 from cstormpy.reporting import notice
 

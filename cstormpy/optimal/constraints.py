@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy import checks as numbers
 from cstormpy import lie
 from cstormpy.arrays import as_floats
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 from cstormpy.mechanism import Mechanism
-from cstormpy.mechanism import checks as numbers
 from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.sizes import Sizes

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
@@ -149,8 +150,8 @@ class Problem:
     """
 
     def __init__(self, mech: Mechanism | str, **options: Any) -> None:
+        from cstormpy.linkage.loops import refuse_loops
         from cstormpy.mechanism import as_mechanism
-        from cstormpy.mechanism.loops import refuse_loops
 
         self.mech = as_mechanism(mech)
         refuse_loops(self.mech.loops, "optimal control")

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.joints import mask_of, targets_of
 from cstormpy.optimal.samples import Array, Parts, Samples
 

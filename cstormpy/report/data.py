@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.mechanism.shapes import Solid
-from cstormpy.mechanism.skeleton import Skeleton, skeleton
+from cstormpy.linkage.shapes import Solid
+from cstormpy.linkage.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Budget",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import FileWriteError
 from cstormpy.file_writer import file_path, write_bytes
-from cstormpy.mechanism.shapes import Solid
-from cstormpy.mechanism.skeleton import Skeleton
+from cstormpy.linkage.shapes import Solid
+from cstormpy.linkage.skeleton import Skeleton
 from cstormpy.report.data import bones_of, kept_samples, panes_of, shared_names
 
 if TYPE_CHECKING:

@@ -31,10 +31,10 @@ from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, c
 from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import tables_of
+from cstormpy.linkage.tables import tables_of
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -87,7 +87,7 @@ class HybridSensitivity(HybridDynamics):
 
 
 def hybrid_sensitivity(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -111,9 +111,7 @@ def hybrid_sensitivity(
     return HybridSensitivity(parts, samples.shaped(columns), samples.shaped(of_base) if to_base else None)
 
 
-def _run(
-    mech: Mechanism, samples: Samples, threads: int | None, to_base: bool, drive: str
-) -> tuple[Array, Array, Array]:
+def _run(mech: Linkage, samples: Samples, threads: int | None, to_base: bool, drive: str) -> tuple[Array, Array, Array]:
     n, count = mech.n, samples.count
     y, columns = samples.room(n), samples.room(3, n, n)
     of_base = samples.room(n, 12) if to_base else np.empty((0, n, 12))
@@ -142,7 +140,7 @@ def _run(
 
 
 def hybrid_sensitivity_evaluator(
-    mech: Mechanism, wrench: WrenchLike = None
+    mech: Linkage, wrench: WrenchLike = None
 ) -> tuple[Callable[..., tuple[Array, Array]], Callable[..., HybridSensitivity]]:
     """Return a prepared f(q, qd, u) -> (y, D), and one that returns the whole answer.
 
@@ -174,7 +172,7 @@ def hybrid_sensitivity_evaluator(
     return evaluate, answer
 
 
-def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
+def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
     """Return what fills y, see `tracing.Question`, and the derivatives by the kernels with loops; not 0 if not."""
     from cstormpy.kernels import entries_sensitivity as entries
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
-from cstormpy.mechanism import checks
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class Equilibrium(_Pair):
 
 
 def linearize(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike | None = None,
     tau: ArrayLike | None = None,
@@ -114,7 +114,7 @@ def linearize(
     return Linearization(samples.shaped(A), samples.shaped(B), samples.shaped(rate), states, tuple(names))
 
 
-def _loads_of(mech: Mechanism, samples: Samples) -> Array | None:
+def _loads_of(mech: Linkage, samples: Samples) -> Array | None:
     """Return the loads of samples as `hybrid_sensitivity` takes them again."""
     if not len(samples.wrench):
         return None
@@ -135,7 +135,7 @@ def _signals(value: ArrayLike | None, name: str, joints: list[str], count: int, 
 
 
 def trim(
-    mech: Mechanism,
+    mech: Linkage,
     guess: ArrayLike | None = None,
     tau: ArrayLike | Mapping[str, float] | None = None,
     hold: Iterable[str] = (),
@@ -158,7 +158,7 @@ def trim(
     return Equilibrium(q, load[mech.actuated_mask], float(np.abs(left).max(initial=0.0)))
 
 
-def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
+def _given_torques(mech: Linkage, tau: Any) -> dict[str, float]:
     if tau is None:
         return {}
     if isinstance(tau, Mapping):
@@ -173,7 +173,7 @@ def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
     return dict(zip(mech.actuated, numbers.tolist(), strict=True))
 
 
-def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
+def _held(mech: Linkage, hold: Iterable[str]) -> set[str]:
     held: set[str] = set()
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
@@ -184,7 +184,7 @@ def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
 
 
 def _search(
-    mech: Mechanism, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
+    mech: Linkage, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
 ) -> tuple[Array, Array]:
     """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints.
 
@@ -194,7 +194,7 @@ def _search(
     still = np.zeros(mech.n)
 
     def ask(q: Array) -> tuple[Array, Array, Array]:
-        d = mech.inverse_sensitivity(q, still, still, wrench)
+        d = hybrid_sensitivity(mech, q, still, still, wrench, drive="inverse", name="qdd")
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
     load, r, J = ask(q)
@@ -216,7 +216,7 @@ def _search(
     return q, load
 
 
-def _not_found(mech: Mechanism, q: Array, left: Array, small: float) -> str:
+def _not_found(mech: Linkage, q: Array, left: Array, small: float) -> str:
     loads = ", ".join(
         f"{name!r} {value:.3g}" for name, value in zip(mech.names, left, strict=True) if abs(value) > small
     )

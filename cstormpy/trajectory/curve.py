@@ -12,7 +12,6 @@ from cstormpy.arguments import entries, one_of
 from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.graph.nodes import Node, require_zero
-from cstormpy.mechanism.values import Value, frozen
 from cstormpy.trajectory import matrices
 from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, evaluate_symbolic, spans
 from cstormpy.trajectory.checks import (
@@ -26,6 +25,7 @@ from cstormpy.trajectory.checks import (
 )
 from cstormpy.trajectory.ends import ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import check_knots, insert_knots, refining_knots
+from cstormpy.values import Value, frozen
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
+from cstormpy.linkage.shapes import Solid
+from cstormpy.linkage.skeleton import Drawing, Skeleton
 from cstormpy.live.window import theme
 from cstormpy.live.window.camera import Camera
 from cstormpy.live.window.plotting import short_number
-from cstormpy.mechanism.shapes import Solid
-from cstormpy.mechanism.skeleton import Drawing, Skeleton
 
 __all__ = ["Artist", "Look"]
 

@@ -10,13 +10,13 @@ from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from cstormpy.linkage.skeleton import Drawing, skeleton
 from cstormpy.live.window import theme
 from cstormpy.live.window.artist import Artist, Look
 from cstormpy.live.window.camera import Camera
 from cstormpy.live.window.history import Thinned
 from cstormpy.live.window.tile import Tile, small_button
 from cstormpy.mechanism.files import from_dict
-from cstormpy.mechanism.skeleton import Drawing, skeleton
 
 __all__ = ["MechanismTile", "MechanismView"]
 

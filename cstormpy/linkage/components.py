@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
-from cstormpy.mechanism.joints import Joint, OneDofJoint
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Joint, OneDofJoint
+from cstormpy.linkage.links import Link
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism.mechanism import Mechanism
+    from cstormpy.linkage.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class Wrench(Component):
     axis: int
 
 
-def components(mech: Mechanism) -> dict[str, tuple[Component, ...]]:
+def components(mech: Linkage) -> dict[str, tuple[Component, ...]]:
     """Return the components of each parameter, in its order, by the names of both.
 
     >>> from cstormpy.mechanism import library
@@ -108,7 +108,7 @@ def components(mech: Mechanism) -> dict[str, tuple[Component, ...]]:
     return made
 
 
-def find(mech: Mechanism, names: Any) -> list[tuple[str, tuple[Component, ...]]]:
+def find(mech: Linkage, names: Any) -> list[tuple[str, tuple[Component, ...]]]:
     """Return each parameter of a list with its components.
 
     Raises
@@ -133,7 +133,7 @@ def find(mech: Mechanism, names: Any) -> list[tuple[str, tuple[Component, ...]]]
     return found
 
 
-def _refusal(mech: Mechanism, name: str, known: dict[str, tuple[Component, ...]]) -> UnknownName | InvalidValue:
+def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) -> UnknownName | InvalidValue:
     owner, _, field = name.partition("[")[0].rpartition(".")
     if field == "limits":
         return InvalidValue(f"parameter {name!r}: the dynamics do not depend on limits")
@@ -142,7 +142,7 @@ def _refusal(mech: Mechanism, name: str, known: dict[str, tuple[Component, ...]]
     return unknown_name("parameter", name, known)
 
 
-def _parameters(mech: Mechanism) -> Iterator[tuple[str, tuple[Component, ...]]]:
+def _parameters(mech: Linkage) -> Iterator[tuple[str, tuple[Component, ...]]]:
     for i, link in enumerate(mech.links):
         yield from _of_link(i, link)
         first = mech.coordinates(link.joint_name).start

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import real_array
-from cstormpy.mechanism.joints import Joint
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.shapes import Solid
-from cstormpy.mechanism.viewing import view
+from cstormpy.linkage.joints import Joint
+from cstormpy.linkage.linkage import Linkage
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.shapes import Solid
+from cstormpy.linkage.viewing import view
 
 __all__ = ["Drawing", "Skeleton", "skeleton"]
 
@@ -200,7 +200,7 @@ class Skeleton:
         return points.min(axis=0), points.max(axis=0)
 
 
-def skeleton(mech: Mechanism) -> Skeleton:
+def skeleton(mech: Linkage) -> Skeleton:
     """Return the skeleton of a mechanism.
 
     Examples

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
-from cstormpy.mechanism.joints.limits import Limits, limits_of
-from cstormpy.mechanism.joints.one_dof import OneDofJoint, Prismatic, Revolute
-from cstormpy.mechanism.values import frozen, numbers_text
+from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
+from cstormpy.linkage.joints.limits import Limits, limits_of
+from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
+from cstormpy.values import frozen, numbers_text
 
 __all__ = ["Composite", "Planar", "Translational", "Universal"]
 

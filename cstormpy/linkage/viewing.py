@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.linkage.linkage import Linkage
 
 __all__ = ["view"]
 
@@ -15,12 +15,12 @@ _TOLERANCE = 1e-6
 """By how much a direction may leave the plane, or miss an axis of the base."""
 
 
-def view(mech: Mechanism, order: tuple[int, ...]) -> tuple[bool, Array, Array]:
+def view(mech: Linkage, order: tuple[int, ...]) -> tuple[bool, Array, Array]:
     """Return whether all that moves stays parallel to one plane, and the directions to draw to the right and upwards.
 
     Parameters
     ----------
-    mech : Mechanism
+    mech : Linkage
     order : tuple of int
         The links such that a parent precedes its children.
 

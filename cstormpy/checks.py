@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import describe, real_array
 from cstormpy.arrays import real_number as real
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism.values import frozen
+from cstormpy.values import frozen
 
 __all__ = [
     "MAX_NAME",

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.kernels import layout as at
-from cstormpy.mechanism.joints import OneDofJoint
-from cstormpy.mechanism.loops import refuse_loops
-from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.linkage.joints import OneDofJoint
+from cstormpy.linkage.linkage import Linkage
+from cstormpy.linkage.loops import refuse_loops
 
 __all__ = ["FOLDING", "FORWARD", "INVERSE", "STILL", "Form", "Tables", "folded", "tables_of"]
 
@@ -85,12 +85,12 @@ class Form:
     base_inertia: Array
 
     @classmethod
-    def of(cls, mech: Mechanism) -> Form:
+    def of(cls, mech: Linkage) -> Form:
         """Return the form of a mechanism; numbers that do not fold are NaN in it."""
         tables = tables_of(mech.tree)
         return cls(_names_of(mech), tables.N, folded(tables.T), folded(tables.base_inertia))
 
-    def fits(self, mech: Mechanism) -> bool:
+    def fits(self, mech: Linkage) -> bool:
         """Tell whether what was written down holds for a mechanism too: with other numbers where they do not fold."""
         tables = tables_of(mech.tree)
         if self.names != _names_of(mech) or self.N.shape != tables.N.shape:
@@ -106,16 +106,16 @@ class Form:
         return np.array_equal(here, there) and all(same)
 
 
-def _names_of(mech: Mechanism) -> tuple[tuple[Any, ...], ...]:
+def _names_of(mech: Linkage) -> tuple[tuple[Any, ...], ...]:
     return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active, mech.loops
 
 
-def tables_of(mech: Mechanism, drive: str = "own") -> Tables:
+def tables_of(mech: Linkage, drive: str = "own") -> Tables:
     """Return the tables of a mechanism, made at their first use; who knows of loops asks those of its `tree`.
 
     Parameters
     ----------
-    mech : Mechanism
+    mech : Linkage
     drive : {"own", "inverse", "forward", "still"}
         The mechanism's own drive; all joints active; all passive; all active and without damping, friction and
         springs.
@@ -159,7 +159,7 @@ def _set_passive_depth(N: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
     N[at.N_DEEP] = len(passive) > 0 and float(passive.mean()) > DEEP
 
 
-def _nodes(mech: Mechanism) -> tuple[list[_Node], list[int], list[Array]]:
+def _nodes(mech: Linkage) -> tuple[list[_Node], list[int], list[Array]]:
     """Return the nodes, numbered depth first from 1, the node of each link, and each link's pose in its node."""
     children: list[list[int]] = [[] for _ in range(len(mech.links) + 1)]
     for i, parent in enumerate(mech.parents):
@@ -256,7 +256,7 @@ def _central_inertia(node: _Node) -> tuple[Array, Array]:
     return com, node.second + node.mass * shift @ shift
 
 
-def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> Array:
+def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Array:
     T = np.zeros(at.T_NODES + at.T_NODE * len(nodes) + at.T_LINK * len(mech.links))
     T[at.T_GRAVITY : at.T_GRAVITY + 3] = mech.gravity
     for k, node in enumerate(nodes):
@@ -277,7 +277,7 @@ def _numbers(mech: Mechanism, nodes: list[_Node], pose_in_node: list[Array]) -> 
     return T
 
 
-def _structure(mech: Mechanism, nodes: list[_Node], node_of_link: list[int]) -> NDArray[np.int64]:
+def _structure(mech: Linkage, nodes: list[_Node], node_of_link: list[int]) -> NDArray[np.int64]:
     N = np.zeros(at.N_NODES + at.N_NODE * len(nodes) + len(mech.links), dtype=np.int64)
     N[at.N_COUNT], N[at.N_LINKS] = len(nodes), len(mech.links)
     rows = N[at.N_NODES : at.N_NODES + at.N_NODE * len(nodes)].reshape(-1, at.N_NODE)

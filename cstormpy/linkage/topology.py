@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, unknown_name
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.links import Link
 
 __all__ = ["check_links", "index_names", "parent_indices", "select_names"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Fixed, Joint
-from cstormpy.mechanism.shapes import Shape, check_shapes
-from cstormpy.mechanism.values import Value, frozen
+from cstormpy.linkage.joints import Fixed, Joint
+from cstormpy.linkage.shapes import Shape, check_shapes
+from cstormpy.values import Value, frozen
 
 __all__ = ["INERTIA_TOLERANCE", "Link"]
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.values import Value, numbers_text
+from cstormpy.values import Value, numbers_text
 
 __all__ = ["SHAPES", "Shape", "Solid", "check_shapes"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cstormpy.mechanism.values import numbers_text
+from cstormpy.values import numbers_text
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism.links import Link
-    from cstormpy.mechanism.loops import Loop
-    from cstormpy.mechanism.mechanism import Mechanism
+    from cstormpy.linkage.linkage import Linkage
+    from cstormpy.linkage.links import Link
+    from cstormpy.linkage.loops import Loop
 
 __all__ = ["MAX_ROWS", "table"]
 
@@ -20,7 +20,7 @@ _HEADER = ("q", "joint", "type", "drive", "axis", "link", "parent", "mass", "com
 _RIGHT = ("q", "mass")
 
 
-def table(mechanism: Mechanism) -> str:
+def table(mechanism: Linkage) -> str:
     """Return a table with a row per link: its joint, how it is driven, its parent and its mass.
 
     >>> from cstormpy.mechanism import library
@@ -53,7 +53,7 @@ def _loop(loop: Loop) -> str:
     return f"loop {loop.name!r}: {a} with {b}, closed in {', '.join(loop.labels)}"
 
 
-def _row(mechanism: Mechanism, link: Link) -> tuple[str, ...]:
+def _row(mechanism: Linkage, link: Link) -> tuple[str, ...]:
     joint, name = link.joint, link.joint_name
     at = mechanism.coordinates(name)
     return (
@@ -70,5 +70,5 @@ def _row(mechanism: Mechanism, link: Link) -> tuple[str, ...]:
     )
 
 
-def _drive(mechanism: Mechanism, k: int) -> str:
+def _drive(mechanism: Linkage, k: int) -> str:
     return "active" if mechanism.active_mask[k] else "actuated" if mechanism.actuated_mask[k] else "free"

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.values import Value, frozen, numbers_text
+from cstormpy.linkage.links import Link
+from cstormpy.values import Value, frozen, numbers_text
 
 __all__ = ["DIRECTIONS", "Loop", "check_loops", "refuse_loops"]
 

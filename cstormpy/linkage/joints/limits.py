@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.values import Value, numbers_text
+from cstormpy.values import Value, numbers_text
 
 __all__ = ["Limits", "limits_of"]
 

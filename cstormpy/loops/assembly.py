@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.dynamics.checked_arguments import read_samples
-from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
+from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import InvalidValue, UnknownName
-from cstormpy.mechanism import checks
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -62,7 +63,7 @@ class Mobility(NamedTuple):
     dependent: tuple[str, ...]
 
 
-def mobility(mech: Mechanism, q: ArrayLike) -> Mobility:
+def mobility(mech: Linkage, q: ArrayLike) -> Mobility:
     """Return the mobility of one posture; `Mechanism.mobility` tells of it."""
     rows = read_samples(mech.tree, {"q": checks.array(q, (mech.n,), "q")}).rows
     found = closure_of(mech, rows["q"])
@@ -89,7 +90,7 @@ def _independent(A: Array) -> list[int]:
     return sorted(chosen)
 
 
-def independent_rows(mech: Mechanism) -> list[int]:
+def independent_rows(mech: Linkage) -> list[int]:
     """Return constraints that span all of them in closed postures, kept: of a few postures those that span the most."""
     made: list[int] | None = mech.memo.get("independent rows")
     if made is not None:
@@ -113,7 +114,7 @@ def independent_rows(mech: Mechanism) -> list[int]:
     return made
 
 
-def refuse_open(mech: Mechanism, found: Closure, qd: Array | None = None, single: bool = True) -> None:
+def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True) -> None:
     """Refuse states that do not close the loops, or do not keep them closed, naming the worst of them."""
     off, what = np.abs(found.residual()), "misses closure by"
     scale = np.ones(len(off))
@@ -129,7 +130,7 @@ def refuse_open(mech: Mechanism, found: Closure, qd: Array | None = None, single
     raise InvalidValue(f"loop {name}: {what} {off[row, k]:.3g}{where}; mech.project(q, qd) finds a closed state")
 
 
-def shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
+def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing."""
     found = closure_of(mech, q[None])
     A = found.A[0]
@@ -148,7 +149,7 @@ def shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
     return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
 
 
-def _held(mech: Mechanism, hold: Iterable[str]) -> NDArray[np.bool_]:
+def _held(mech: Linkage, hold: Iterable[str]) -> NDArray[np.bool_]:
     mask = np.zeros(mech.n, dtype=bool)
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
@@ -158,9 +159,7 @@ def _held(mech: Mechanism, hold: Iterable[str]) -> NDArray[np.bool_]:
     return mask
 
 
-def project(
-    mech: Mechanism, q: ArrayLike, qd: ArrayLike | None = None, hold: Iterable[str] = ()
-) -> tuple[Array, Array]:
+def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iterable[str] = ()) -> tuple[Array, Array]:
     """Return the nearest state that closes all loops; `Mechanism.project` tells of it."""
     free = ~_held(mech, hold)
     samples = read_samples(mech.tree, {"q": q} if qd is None else {"q": q, "qd": qd})
@@ -170,7 +169,7 @@ def project(
     return tuple(samples.shaped(np.array(part).reshape(rows.shape)) for part in zip(*found, strict=True))  # type: ignore[return-value]
 
 
-def _project(mech: Mechanism, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _project(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
     metric = _metric(mech, q0, free)
     q = _nearest(mech, q0, q0, free, metric)
     if q is None:  # from afar: a closed posture first, then the nearest one from there
@@ -180,9 +179,9 @@ def _project(mech: Mechanism, q0: Array, qd0: Array, free: NDArray[np.bool_]) ->
     return q, _nearest_rate(mech, q, qd0, free)
 
 
-def _metric(mech: Mechanism, q: Array, free: NDArray[np.bool_]) -> Array:
+def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
     """Return L with L Lᵀ the inverse of the free joints' mass matrix; one that moves no mass counts as of little."""
-    M = mech.mass_matrix(q)[np.ix_(free, free)]
+    M = inertial(mech.tree, q).mass_matrix[np.ix_(free, free)]
     least = 1e-13 * max(float(np.trace(M)) / max(len(M), 1), np.finfo(float).tiny)
     return np.asarray(np.linalg.inv(np.linalg.cholesky(M + least * np.eye(len(M)))).T)
 
@@ -192,7 +191,7 @@ def _size(found: Closure) -> float:
     return max(1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts))
 
 
-def _nearest(mech: Mechanism, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
+def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
     """Return the closed posture nearest to q0 by sequential quadratic programming, or None."""
     q, moved = start.copy(), np.inf
     for _ in range(ITERATIONS):
@@ -210,7 +209,7 @@ def _nearest(mech: Mechanism, q0: Array, start: Array, free: NDArray[np.bool_], 
     return q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
 
 
-def _closed_around(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture from q0, or from postures beside it, as one that is stretched shows no way to go."""
     rng, first = np.random.default_rng(0), None
     for k in range(STARTS):
@@ -222,7 +221,7 @@ def _closed_around(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: 
     raise first
 
 
-def _closed(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
     q, damping = q0.copy(), 1e-3
     found = closure_of(mech, q[None])
@@ -253,7 +252,7 @@ def _closed(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) 
     )
 
 
-def _nearest_rate(mech: Mechanism, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:
+def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:
     """Return the rate nearest to a given one that keeps the loops closed."""
     A = closure_of(mech, q[None]).A[0]
     metric = _metric(mech, q, free)

@@ -4,7 +4,7 @@ With y = f(q, q̇, u) of the open chain, and the forces Aᵀ λ of the loops act
 
     y = f(q, q̇, u + [Aᵀλ]_v) - [Aᵀλ]_u,    A q̈ + Ȧ q̇ = 0
 
-and for a change d of q, q̇ or u (Y is ∂f/∂u, W = [Y A_vᵀ] as in `dynamics.closed`)
+and for a change d of q, q̇ or u (Y is ∂f/∂u, W = [Y A_vᵀ] as in `loops.dynamics`)
 
     (a)  dy = ∂f + Y [dAᵀ λ]_v - [dAᵀ λ]_u + (W - A_uᵀ) dλ
     (b)  (A_v W_v) dλ = -(A_v dq̈_v|_{dλ = 0} + A_u dq̈_u + dA q̈ + d(Ȧ q̇))
@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.assembly import LEAST, refuse_open
 from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike, read_samples
-from cstormpy.dynamics.closed import columns, forces_of_loops, inverse_of, multipliers_of, wanted_accelerations
-from cstormpy.dynamics.closure import closure_of
 from cstormpy.dynamics.hybrid import Together
 from cstormpy.errors import InvalidValue
+from cstormpy.loops.assembly import LEAST, refuse_open
+from cstormpy.loops.closure import closure_of
+from cstormpy.loops.dynamics import columns, forces_of_loops, inverse_of, multipliers_of, wanted_accelerations
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class ClosedSensitivity(HybridSensitivity):
         Of the answer as it continues beside the states that close the loops: only directions that keep them closed
         have a meaning of their own.
     multipliers, loop_wrenches, rank
-        As in `dynamics.closed.ClosedDynamics`.
+        As in `loops.dynamics.ClosedDynamics`.
     """
 
     __slots__ = ("loop_wrenches", "multipliers", "rank")
@@ -55,7 +55,7 @@ class ClosedSensitivity(HybridSensitivity):
 
 
 def closed_sensitivity(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -96,7 +96,7 @@ def closed_sensitivity(
     return ClosedSensitivity(parts, samples.shaped(D), samples.shaped(lam), wrenches, rank_of)
 
 
-def closed_sensitivity_evaluator(mech: Mechanism, wrench: WrenchLike = None) -> Callable[..., tuple[Array, Array]]:
+def closed_sensitivity_evaluator(mech: Linkage, wrench: WrenchLike = None) -> Callable[..., tuple[Array, Array]]:
     """Return f(q, qd, u) -> (y, D), D of shape (3, n, n)."""
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
@@ -126,7 +126,7 @@ def _corrected(
     return np.asarray(b + (W - np.where(on, np.swapaxes(A, -1, -2), 0.0))[:, None] @ d_lam)  # (a)
 
 
-def _refuse_redundant(mech: Mechanism, A: Array, rank: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
+def _refuse_redundant(mech: Linkage, A: Array, rank: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
     """Refuse active joints that the loops tie to each other: how they share a load has no derivative here."""
     if not active.any():
         return

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints.joint import Joint, Symbol, shift_of_point
-from cstormpy.mechanism.joints.one_dof import OneDofJoint, Prismatic, Revolute
-from cstormpy.mechanism.values import numbers_text
+from cstormpy import checks
+from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point
+from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
+from cstormpy.values import numbers_text
 
 __all__ = ["Free", "Spherical"]
 

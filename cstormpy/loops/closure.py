@@ -33,8 +33,8 @@ from cstormpy.dynamics.kinematics import coordinates_to, forward_kinematics, jac
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
-    from cstormpy.mechanism.loops import Loop
+    from cstormpy.linkage import Linkage
+    from cstormpy.linkage.loops import Loop
 
 Array = NDArray[np.float64]
 
@@ -174,7 +174,7 @@ def _residual(chain: Chain, R: Array, p: Array) -> Array:
     return np.concatenate([angle, p], axis=-1)[..., chain.rows]
 
 
-def chains_of(mech: Mechanism) -> tuple[Chain, ...]:
+def chains_of(mech: Linkage) -> tuple[Chain, ...]:
     """Return the chains of a mechanism's loops, kept."""
     if "chains" not in mech.memo:
         mech.memo["chains"] = tuple(_chain(mech, loop) for loop in mech.loops)
@@ -184,7 +184,7 @@ def chains_of(mech: Mechanism) -> tuple[Chain, ...]:
     return made
 
 
-def _chain(mech: Mechanism, loop: Loop) -> Chain:
+def _chain(mech: Linkage, loop: Loop) -> Chain:
     a, b = (-1 if end is None else mech.link_index(end) for end in (loop.link_a, loop.link_b))
     to_a, to_b = (coordinates_to(mech, end) for end in (a, b))
     common = set(to_a) & set(to_b)
@@ -201,7 +201,7 @@ def _chain(mech: Mechanism, loop: Loop) -> Chain:
     return Chain(loop, a, b, np.array(on_a, dtype=np.int64), np.array(on_b, dtype=np.int64), rows)
 
 
-def _refuse_free_rotations(mech: Mechanism) -> None:
+def _refuse_free_rotations(mech: Linkage) -> None:
     """Refuse a loop that closes one rotation alone where the links rotate otherwise too: that can be no closure."""
     alone = [k for k, loop in enumerate(mech.loops) if sum(loop.directions[:3]) == 1]
     if not alone:
@@ -219,16 +219,16 @@ def _refuse_free_rotations(mech: Mechanism) -> None:
             )
 
 
-def closure_of(mech: Mechanism, q: Any) -> Closure:
+def closure_of(mech: Linkage, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
     chains, tree = chains_of(mech), mech.tree
     if not chains:
         raise InvalidValue("closure: the mechanism has no loops; give it some as Mechanism(links, loops=[Loop(...)])")
     single = q.dtype == object
-    poses = tree.forward_kinematics(q[0])[None] if single else forward_kinematics(tree, q)
+    poses = forward_kinematics(tree, q[0])[None] if single else forward_kinematics(tree, q)
     columns: dict[int, Any] = {}
     for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
-        columns[end] = tree.jacobian(q[0], end)[None] if single else jacobian(tree, q, end)[0]
+        columns[end] = jacobian(tree, q[0], end)[0][None] if single else jacobian(tree, q, end)[0]
     return Closure(mech.n, chains, tuple(_parts(chain, poses, columns) for chain in chains))
 
 
@@ -257,28 +257,28 @@ def _parts(chain: Chain, poses: Any, columns: dict[int, Any]) -> tuple[Any, Any,
     return R, p[..., 0], w, v
 
 
-def constraint_names(mech: Mechanism) -> tuple[str, ...]:
+def constraint_names(mech: Linkage) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
     return tuple(f"{loop.name}: {label}" for loop in mech.loops for label in loop.labels)
 
 
-def _read(mech: Mechanism, **given: ArrayLike) -> Samples:
+def _read(mech: Linkage, **given: ArrayLike) -> Samples:
     return read_samples(mech.tree, given)
 
 
-def closure(mech: Mechanism, q: ArrayLike) -> Array:
+def closure(mech: Linkage, q: ArrayLike) -> Array:
     """Return φ(q), (m,) or (N, m); `Mechanism.closure` tells of it."""
     samples = _read(mech, q=q)
     return samples.shaped(closure_of(mech, samples.rows["q"]).residual())
 
 
-def closure_jacobian(mech: Mechanism, q: ArrayLike) -> Array:
+def closure_jacobian(mech: Linkage, q: ArrayLike) -> Array:
     """Return A(q), (m, n) or (N, m, n)."""
     samples = _read(mech, q=q)
     return samples.shaped(closure_of(mech, samples.rows["q"]).A)
 
 
-def closure_jacobian_rate(mech: Mechanism, q: ArrayLike, qd: ArrayLike) -> Array:
+def closure_jacobian_rate(mech: Linkage, q: ArrayLike, qd: ArrayLike) -> Array:
     """Return Ȧ(q, q̇), (m, n) or (N, m, n)."""
     samples = _read(mech, q=q, qd=qd)
     return samples.shaped(closure_of(mech, samples.rows["q"]).rate(samples.rows["qd"]))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.values import Value
+from cstormpy import checks
+from cstormpy.values import Value
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism.joints.one_dof import OneDofJoint
+    from cstormpy.linkage.joints.one_dof import OneDofJoint
 
 __all__ = ["Fixed", "Joint", "Symbol"]
 

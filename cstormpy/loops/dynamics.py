@@ -19,14 +19,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.assembly import LEAST, independent_rows, refuse_open
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, copy_out
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, copy_out, hybrid_dynamics
 from cstormpy.errors import InvalidValue
+from cstormpy.loops.assembly import LEAST, independent_rows, refuse_open
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -97,7 +98,7 @@ class ClosedAnswer(np.ndarray[Any, np.dtype[np.float64]]):
         return plain if plain.ndim else plain[()]
 
 
-def forces_of_loops(mech: Mechanism, multipliers: Any) -> Any:
+def forces_of_loops(mech: Linkage, multipliers: Any) -> Any:
     """Return (N, loops, 6) wrenches from multipliers (N, m)."""
     out = np.zeros((len(multipliers), len(mech.loops), 6), dtype=multipliers.dtype)
     at = 0
@@ -108,7 +109,7 @@ def forces_of_loops(mech: Mechanism, multipliers: Any) -> Any:
 
 
 def closed_hybrid(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -124,8 +125,6 @@ def closed_hybrid(
 
     Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
     """
-    from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-
     least = _redundancy(redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]
@@ -151,7 +150,7 @@ def closed_hybrid(
 
 
 def closed_forward(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     tau: ArrayLike,
@@ -164,7 +163,7 @@ def closed_forward(
     return ClosedAnswer.of(found.y, found.multipliers, found.loop_wrenches, found.rank)
 
 
-def closed_evaluator(mech: Mechanism, wrench: WrenchLike = None) -> Callable[..., Array]:
+def closed_evaluator(mech: Linkage, wrench: WrenchLike = None) -> Callable[..., Array]:
     """Return f(q, qd, u, out=None) -> y."""
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
@@ -204,7 +203,7 @@ def inverse_of(S: Array) -> tuple[Array, NDArray[np.int64]]:
 
 
 def multipliers_of(
-    mech: Mechanism, found: Closure, W: Array, wanted: Array, active: NDArray[np.bool_], single: bool
+    mech: Linkage, found: Closure, W: Array, wanted: Array, active: NDArray[np.bool_], single: bool
 ) -> tuple[Array, NDArray[np.int64]]:
     """Return λ of (a), the least one, and the ranks; refuse what the prescribed accelerations contradict."""
     S = np.where(active, 0.0, found.A) @ W
@@ -252,11 +251,10 @@ def null_space(X: Array) -> Array:
 
 
 def _written_down(
-    mech: Mechanism, found: Closure, samples: Samples, open_chain: Any, active: NDArray[np.bool_], given: Any
+    mech: Linkage, found: Closure, samples: Samples, open_chain: Any, active: NDArray[np.bool_], given: Any
 ) -> tuple[Any, Any, Any]:
     """Return y, λ and the rank of one sample of symbols: of constraints that are independent in closed postures."""
-    of = getattr(mech, "_of", mech)
-    rows = independent_rows(of)
+    rows = independent_rows(mech.numeric)
     A, qd, y_r, Y = found.A[0][rows], samples.rows["qd"][0], open_chain.y, open_chain.dy_du
     A_v, A_u = A.copy(), A.copy()
     A_v[:, active], A_u[:, ~active] = 0.0, 0.0
@@ -273,7 +271,7 @@ def _written_down(
 
 
 def closed_inverse(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     qdd: ArrayLike,
@@ -283,8 +281,6 @@ def closed_inverse(
     redundancy: str | None = None,
 ) -> Any:
     """Return the torques of the actuated joints that make a motion; those of the others are zero."""
-    from cstormpy.dynamics.hybrid import hybrid_dynamics
-
     least = _redundancy(redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
     if samples.symbolic:
@@ -312,7 +308,7 @@ def closed_inverse(
     return ClosedAnswer.of(samples.shaped(tau), samples.shaped(lam), wrenches, int(rank[0]) if samples.single else rank)
 
 
-def _share(mech: Mechanism, A: Array, load: Array, least: str, row: int | None) -> tuple[Array, Array, int]:
+def _share(mech: Linkage, A: Array, load: Array, least: str, row: int | None) -> tuple[Array, Array, int]:
     """Return torques, multipliers and rank that carry the loads of the open chain; Kim's letters and numbers."""
     a, p = mech.actuated_mask, ~mech.actuated_mask
     A_a, A_p = A[:, a], A[:, p]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy import checks
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, shown
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.values import frozen
+from cstormpy.values import frozen
 
 __all__ = ["Load"]
 

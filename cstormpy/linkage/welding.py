@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism.bodies import Body, sum_of
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.loops import Loop
-from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.shapes import Shape
+from cstormpy.linkage.bodies import Body, sum_of
+from cstormpy.linkage.linkage import Linkage
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.shapes import Shape
 
 __all__ = ["without_fixed"]
 
 Array = NDArray[np.float64]
+M = TypeVar("M", bound=Linkage)
 
 
-def without_fixed(mech: Mechanism) -> Mechanism:
-    """Return the mechanism with one link for all that is welded together; `Mechanism.without_fixed` tells of it."""
+def without_fixed(mech: M) -> M:
+    """Return the mechanism with one link for all that is welded together; `Linkage.without_fixed` tells of it."""
     carrier: dict[str, tuple[str | None, Array]] = {}  # of each fixed link: what carries it, and its pose there
     parts: dict[str, list[Body]] = {link.name: [] for link in mech.links}
     shapes: dict[str, list[Shape]] = {link.name: list(link.shapes) for link in mech.links}
@@ -49,7 +50,7 @@ def without_fixed(mech: Mechanism) -> Mechanism:
         kept: dict[str, Any] = {"allow_impossible": link.name in impossible, "shapes": shapes[link.name]}
         links.append(Link(link.name, parent, link.joint, pose, mass, com, inertia, **kept))
     loops = [_carried(loop, carrier) for loop in mech.loops]
-    return Mechanism(links, mech.gravity, actuated=mech.actuated, active=mech.active, loops=loops)
+    return mech.replace(links=links, loops=loops)
 
 
 def _carried(loop: Loop, carrier: dict[str, tuple[str | None, Array]]) -> Loop:
@@ -72,7 +73,7 @@ def _place(link: Link, carrier: dict[str, tuple[str | None, Array]]) -> tuple[st
     return link.parent, link.pose
 
 
-def _outwards(mech: Mechanism) -> list[int]:
+def _outwards(mech: Linkage) -> list[int]:
     """Return the links such that a parent precedes its children."""
     children: dict[int, list[int]] = {}
     for i, parent in enumerate(mech.parents.tolist()):

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidType, unknown_name
-from cstormpy.mechanism.joints import Joint
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Joint
+from cstormpy.linkage.links import Link
 
 __all__ = ["LINK_PARAMETERS", "changed_links", "joint_parameters", "parameter_names"]
 

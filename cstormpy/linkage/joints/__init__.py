@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cstormpy.mechanism.joints.ball import Free, Spherical
-from cstormpy.mechanism.joints.compound import Composite, Planar, Translational, Universal
-from cstormpy.mechanism.joints.joint import Fixed, Joint, Symbol
-from cstormpy.mechanism.joints.limits import Limits
-from cstormpy.mechanism.joints.one_dof import OneDofJoint, Prismatic, Revolute, Screw
+from cstormpy.linkage.joints.ball import Free, Spherical
+from cstormpy.linkage.joints.compound import Composite, Planar, Translational, Universal
+from cstormpy.linkage.joints.joint import Fixed, Joint, Symbol
+from cstormpy.linkage.joints.limits import Limits
+from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute, Screw
 
 __all__ = [
     "JOINT_TYPES",

@@ -185,6 +185,8 @@ class Linkage(Value):
             return self
         if "tree" not in self.memo:
             self.memo["tree"] = self._derive(loops=())
+            if "like" in self.memo:
+                self.memo["tree"].memo["like"] = self.memo["like"]
         return cast("M", self.memo["tree"])
 
     @property
@@ -229,7 +231,12 @@ class Linkage(Value):
         rest = dict(values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
+        return self.with_links(links)._derive(gravity=gravity)
+
+    def with_links(self: M, links: Iterable[Link]) -> M:
+        """Return the mechanism with other links, of the same names, parents and joints but for their numbers."""
+        links = tuple(links)
+        return self._derive(links=links, freedoms=_freedoms(links))
 
     def without_fixed(self: M) -> M:
         """Return the mechanism with one link for all that is welded together, which moves in the same way.

@@ -98,7 +98,7 @@ class Problem:
         pair (low, high), or a mapping from joints to such. "mechanism": those of its joints; what a mapping does not
         mention is not limited.
     constraints : sequence of PathConstraint
-        `Position`, `Pose`, `Constraint`.
+        `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
         What acts on the links from outside.
     points : int

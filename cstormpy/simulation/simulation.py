@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bdsim import BDSim
-
 from cstormpy import report
 from cstormpy.arguments import flag, one_of, option
 from cstormpy.errors import CstormError, DiagramError, InvalidType, unknown_name
@@ -43,7 +41,10 @@ from cstormpy.simulation.unread import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 if TYPE_CHECKING:
+    from cstormpy.simulation.bdsim_bases import BDSim
     from cstormpy.simulation.diagram_kinds import BlockDiagram
+else:
+    from bdsim import BDSim
 
 __all__ = ["Simulation"]
 

@@ -112,12 +112,13 @@ class DiagramStepper:
         BlockError
             A block that fails, or a state that is not finite; time and state stay as they were.
         """
-        if u.__class__ is np.ndarray and u.shape == self._u.shape and u.dtype is _FLOAT64:
-            self._u[:] = u
-        elif u.__class__ is float and self._u.size == 1:
-            self._u[0] = u
-        elif u.__class__ is list and len(u) == self._u.size and all([value.__class__ is float for value in u]):
-            self._u[:] = u
+        given: Any = u
+        if given.__class__ is np.ndarray and given.shape == self._u.shape and given.dtype is _FLOAT64:
+            self._u[:] = given
+        elif given.__class__ is float and self._u.size == 1:
+            self._u[0] = given
+        elif given.__class__ is list and len(given) == self._u.size and all([x.__class__ is float for x in given]):
+            self._u[:] = given
         else:
             shapes = self._u.shape, *([()] if self._u.size == 1 else [])
             self._u[:] = real_array(u, "step: u", *shapes, finite=False)

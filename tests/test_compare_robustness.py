@@ -77,16 +77,16 @@ def test_disturbances_are_what_they_say(engine):
     np.testing.assert_allclose(given[1:], given[:-1] + 0.4 * (wanted[1:] - given[:-1]), atol=1e-6)
 
 
-SMALL = Robustness(steps=4, profiles=3, dt=DT, model=0.2)
+SMALL = Robustness(steps=3, profiles=2, dt=DT, model=0.2)
 
 
 @pytest.fixture(scope="module")
 def scored():
-    return compare(balanced, {"gain": [0.1, 1000.0]}, T=3.0, robustness=SMALL)
+    return compare(balanced, {"gain": [0.1, 1000.0]}, T=2.0, robustness=SMALL)
 
 
 def test_a_regulator_endures_what_is_small_and_not_what_is_large(scored):
-    """That of a pendulum, weak and strong: 40 ms are too much for the strong one, whose gain falls below one at some 100 1/s."""
+    """That of a pendulum, weak and strong: 40 ms are too much for the strong one, with a crossover at some 100 1/s."""
     weak, strong = (entry.robustness for entry in scored.entries)
     assert [curve.name for curve in weak.curves] == [
         *("link1 mass", "link1 centre of mass", "link1 inertia", "joint1 damping", "joint1 friction"),
@@ -100,7 +100,7 @@ def test_a_regulator_endures_what_is_small_and_not_what_is_large(scored):
         assert found.total == pytest.approx(np.mean(shares))
     assert weak.share("delay") == 1.0 > strong.share("delay")
     delays = next(curve for curve in strong.curves if curve.criterion == "delay")
-    np.testing.assert_allclose(delays.values, [0.0, 0.04 / 3, 0.08 / 3, 0.04])
+    np.testing.assert_allclose(delays.values, [0.0, 0.02, 0.04])
 
 
 def test_it_prints_and_draws_what_each_endures(scored):
@@ -116,6 +116,7 @@ def test_it_prints_and_draws_what_each_endures(scored):
     assert len(maps[0].patches) == runs
 
 
+@pytest.mark.slow
 def test_scores_are_the_same_on_any_number_of_cores_and_in_both_engines(scored):
     entry = scored.entries[1]
     tiny = Robustness(steps=2, profiles=1, dt=DT, model=0.2)

@@ -254,7 +254,7 @@ class Problem:
     def _refuse_rough(self) -> None:
         """Refuse what is known to have impulses; for functions of the user's own it shows at the guess."""
         for _, term in self.objective.parts:
-            self.setup.refuse_rough(term.channels, term._shown())
+            self.setup.refuse_rough(term.channels, term.label())
         for constraint in self.constraints:
             self.setup.refuse_rough(constraint.channels, f"constraint {constraint.name!r}")
         if not self.inverse and not self.mech.active_mask.all():

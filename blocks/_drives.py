@@ -196,7 +196,8 @@ class Changing(Driven):
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
         self._first = self._next_first
-        self._mode, self._waiting, self._wanted = float(self._first), 0.0, self._first
+        self._mode, self._wanted = float(self._first), self._first
+        self._waiting = 1.0 if self._drives.locked[self._first].any() else 0.0  # what moves stops at the start
         self._changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
         if self._changes:
             Crossing(
@@ -209,8 +210,9 @@ class Changing(Driven):
         return ports.vector(self, port, u[port], 1)[0]  # type: ignore[arg-type]
 
     def _drive_margin(self, t: float, u: Any) -> Any:
-        """Fall below zero where the signal means another drive than that of now, or one has been asked for."""
-        return room_in_level(self._chosen(u), 1.0, self._mode) if self._by_signal else 1.0 - 2.0 * self._waiting
+        """Fall below zero where the signal means another drive than that of now, or one is to be entered."""
+        room = room_in_level(self._chosen(u), 1.0, self._mode) if self._by_signal else 1.0
+        return room - 2.0 * self._waiting
 
     def _change(self, t: float) -> None:
         if self._by_signal:

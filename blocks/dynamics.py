@@ -270,7 +270,6 @@ class HybridDynamics(Changing, ContinuousBlock):
     def getstate0(self) -> Array:
         """Return the state at the start, with rotation vectors of at most π."""
         x: Array = np.array(super().getstate0(), dtype=float)
-        self._drives.refuse_moving(self._mech, self._next_first, x[self._n :])
         if self._mech.ball_starts:
             recentre(self._mech, x[: self._n], x[self._n :], np.pi)
         return self.projected(x) if self._mech.loops else x
@@ -499,6 +498,10 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
             - wrench
             - ndarray(n_links, 6)
             - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
+        *   - Input
+            - base
+            - ndarray(2, 6)
+            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
         *   - Output
             - tau
             - ndarray(n)
@@ -519,18 +522,23 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     outlabels = ("tau",)
     kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
-    def __init__(self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, **blockargs: Any) -> None:
+    def __init__(
+        self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, base: bool = False, **blockargs: Any
+    ) -> None:
         """Create the block.
 
         :param mech: the mechanism, the name of a ready one, or the path of a JSON file
         :type mech: str, path or Mechanism
         :param wrench: whether there is a port for wrenches on the links, defaults to False
         :type wrench: bool, optional
+        :param base: whether there is a port for the motion of the base, defaults to False
+        :type base: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        loads = ports.Drive(mechanism.with_drive(actuated=(), active=()), ports.flag(wrench, "wrench"), first=3)
+        ways = ports.flag(wrench, "wrench"), 3, ports.flag(base, "base")
+        loads = ports.Drive(mechanism.with_drive(actuated=(), active=()), *ways)
         names = (*self.inlabels, *loads.names)
         super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
         n = self._n = mechanism.n
@@ -543,9 +551,9 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the torques."""
         q, qd, qdd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1, 2))
-        wrench = self._loads.wrenches(self, u)
+        wrench, base = self._loads.wrenches(self, u), self._loads.motion(self, u)
         try:
-            return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench)]
+            return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench, base=base)]
         except NonFinite:
             self._blame(u)
             raise

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import Shape as Shape
     from cstormpy.mechanism import Spherical as Spherical
     from cstormpy.mechanism import Translational as Translational
     from cstormpy.mechanism import Universal as Universal
@@ -109,6 +110,7 @@ _HOMES = {
     "Prismatic": "mechanism",
     "Revolute": "mechanism",
     "Screw": "mechanism",
+    "Shape": "mechanism",
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",

@@ -261,5 +261,5 @@ def test_a_joint_that_moves_is_not_locked_where_that_is_refused(engine):
     out = sim.run(bd, T=1.0, at={0.5: lambda: plant.select("held")}, on_error="return")
     assert out.status == "failed" and "joint 'elbow': is locked by drive 'held' while it moves" in out.message
     plant.select("held")
-    with pytest.raises(cs.CstormError, match="joint 'elbow': is locked by drive 'held' while it moves at 1"):
+    with pytest.raises(cs.BlockError, match="t = 0: joint 'elbow': is locked by drive 'held' while it moves at 1;"):
         sim.run(bd, T=1.0)

@@ -23,6 +23,7 @@ from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loads import Load
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.shapes import Shape
 from cstormpy.linkage.skeleton import Skeleton, skeleton
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Screw",
+    "Shape",
     "Skeleton",
     "Spherical",
     "Translational",

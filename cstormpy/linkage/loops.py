@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arrays import describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
-from cstormpy.linkage.links import Link, rigid_pose
+from cstormpy.linkage.links import Link
 from cstormpy.values import Value, frozen, numbers_text
 
 __all__ = ["DIRECTIONS", "Loop", "check_loops", "refuse_loops"]
@@ -129,7 +129,7 @@ def _frame(value: ArrayLike | None, what: str) -> NDArray[np.float64]:
         pose = np.eye(4)
         pose[:3, 3] = checks.array(value, (3,), what)
         return frozen(pose)
-    return rigid_pose(value, what)
+    return checks.rigid_pose(value, what)
 
 
 def _directions(value: str | Iterable[bool], what: str) -> tuple[bool, ...]:

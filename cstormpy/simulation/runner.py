@@ -158,7 +158,7 @@ class Run:
 
     def _go_or_fail(self) -> None:
         try:
-            self._go()
+            self.steps_to_end()
         except StepFailed as failure:
             self.t, self.x = self.stepper.t, self.stepper.x
             self._fail(self._why_no_step(failure))
@@ -186,7 +186,8 @@ class Run:
 
     # the loop
 
-    def _go(self) -> None:
+    def steps_to_end(self) -> None:
+        """Step from event to event until the end, or until a block stops the run."""
         due = self._due(self.t)
         if self.diagram.holds:
             self.diagram.at(self.t, self.x)

@@ -244,7 +244,7 @@ class Simulation(Analysis, Sweeping, BDSim):
                 diagram = Diagram(bd)
                 simstate = RunState(diagram)
                 simstate.options = options
-                with self._in_context(bd, simstate, options, threaded):
+                with self.in_context(bd, simstate, options, threaded):
                     run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
                     run.interrupts = interrupts
                     show = Showing(feed, bd, run, run.recording.panes, pace)
@@ -347,7 +347,8 @@ class Simulation(Analysis, Sweeping, BDSim):
         notice_once("what the scopes showed is in the result of the run; sim.report('run.html') writes it to a file")
 
     @contextlib.contextmanager
-    def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
+    def in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
+        """Let bdsim's blocks find a run and its options, as they do while bdsim itself runs them."""
         before = self._get_context()
         self._set_context(self._make_context(bd, simstate, options, threaded=threaded))
         try:

@@ -70,7 +70,7 @@ def follow(
         run.begin(t, first, 0.0)
         run.stand_at_bounds(first)
         run.crossings.before = [None] * len(run.crossings.detectors)
-        run._go()
+        run.steps_to_end()
         return run.trajectory()
 
 
@@ -150,7 +150,8 @@ class _TangentRun(Run):
 
     def _refuse_idle(self, slopes: Array) -> None:
         for entry, row in zip(self.parameters.entries, slopes, strict=True):
-            if not row.any() and getattr(entry.block, "blockclass", "") != "sampled":
+            # one of a mechanism may have no effect, as that of an axis along itself
+            if not row.any() and entry.mechanism is None and getattr(entry.block, "blockclass", "") != "sampled":
                 raise InvalidValue(
                     f"gradient: nothing in the compiled diagram reads {entry.name}, so it cannot be tuned; is it a "
                     "parameter that a block only looks at when it is made?"

@@ -171,31 +171,31 @@ class Model:
         self.differenced = self.program.differenced
         self.exact = True
         self._held = {i.signal.key for i in inputs if i.held}
-        self._places = [k for i in inputs for k in places[i.signal.key]]
-        self._columns = places_of(self.program, outputs)
-        self._z = np.zeros(self.program.sampled_size)
-        fill_samples(self._z, self.program, diagram)
-        self._w = np.zeros(self.program.scratch)
+        self.places = [k for i in inputs for k in places[i.signal.key]]
+        self.columns = places_of(self.program, outputs)
+        self.z = np.zeros(self.program.sampled_size)
+        fill_samples(self.z, self.program, diagram)
+        self.w = np.zeros(self.program.scratch)
 
     def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:
         """Return rates and outputs at a point, with their derivatives."""
         out, rate, dout, drate = self._evaluated(t, x, u)
-        dy, n, last = dout[self._columns], x.size, x.size + u.size
-        return Jacobians(rate, out[self._columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
+        dy, n, last = dout[self.columns], x.size, x.size + u.size
+        return Jacobians(rate, out[self.columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
 
     def _evaluated(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return the signals and the rates, and their derivatives to states and inputs."""
         p, n = self.program, x.size
         count = max(1, n + u.size)
         numbers, dx, dp = p.p.copy(), np.zeros((n, count)), np.zeros((p.p.size, count))
-        numbers[self._places] = u
+        numbers[self.places] = u
         dx[:, :n] = np.eye(n)[:, :count]
-        dp[self._places, n : n + u.size] = np.eye(u.size)
+        dp[self.places, n : n + u.size] = np.eye(u.size)
         out, rate = np.zeros(p.width), np.zeros(n)
         dout, drate = np.zeros((p.width, count)), np.zeros((n, count))
-        dw = np.zeros((self._w.size, count))
-        dz = np.zeros((self._z.size, count))
-        failed = self.function(t, x, self._z, numbers, p.n, self._w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
+        dw = np.zeros((self.w.size, count))
+        dz = np.zeros((self.z.size, count))
+        failed = self.function(t, x, self.z, numbers, p.n, self.w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
         if failed:
             self.diagram.derivative(t, x)  # which says what is wrong
             name = self.program.blocks[failed - 1]

@@ -327,15 +327,14 @@ class CompiledRun(Run):
         return taken
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:
-        """Enter ticks where bdsim keeps them."""
+        """Enter ticks where bdsim keeps them, all of this slice as one array."""
         if not len(ticks):
             return
         for k, (clock, part, _) in enumerate(slices.compiled.program.clocks):
             rows, size = ticks[ticks[:, 1] == k], sum(b.ndstates for b in clock.blocklist)
-            states = rows[:, 2 : 2 + size].copy()
             log = self.simstate.clock_states[clock]
-            log.tlog.extend(rows[:, 0].tolist())
-            log.xlog.extend(states)
+            log.tlog.append(rows[:, 0].copy())
+            log.xlog.append(rows[:, 2 : 2 + size].copy())
             log.state = self._compiled.z[part.start : part.start + size].copy()
         for b, part in slices.compiled.program.held:
             self.diagram.holds[b].put(self._compiled.z[part])

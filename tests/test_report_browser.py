@@ -209,7 +209,7 @@ def test_the_diagram_is_enlarged_and_fitted_again(tmp_path):
 
 
 def test_the_player_is_usable_on_a_phone(tmp_path):
-    """On 390 pixels the slider had no room: it has a row of its own, buttons are as large as a finger, all is inside."""
+    """On 390 pixels the slider had no room: it has a row of its own, buttons are as large as a finger."""
     t = np.linspace(0, 1, 11)
     page = report.html(None, outcome(pane("scope", t, np.sin(t)[:, None], "one", labels=["a"])))
     inner = """<script>parent.postMessage(JSON.stringify((() => {

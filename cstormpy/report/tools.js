@@ -44,23 +44,26 @@ function offerDownloads(panes) {
   });
 }
 
-// The diagram fits the page at first; larger, it is scrolled.
+// A diagram is as large as it can be read at first, and scrolled where it is wider than the page; or all of it is shown.
 function offerZoom() {
   const svg = document.querySelector("svg.diagram");
   if (!svg) return;
   const heading = svg.closest(".card").querySelector("h2");
   const scroll = svg.closest(".scroll");
   let size = 0;
+  let base = 0;
   const show = (wanted) => {
     const middle = (scroll.scrollLeft + scroll.clientWidth / 2) / scroll.scrollWidth;
     size = Math.max(0, Math.min(TIMES_LARGER.length - 1, wanted));
+    base = base || svg.getBoundingClientRect().width;
+    svg.style.minWidth = size ? "0" : "";
     svg.style.maxWidth = size ? "none" : "";
-    svg.style.width = size ? `${TIMES_LARGER[size] * scroll.clientWidth}px` : "";
+    svg.style.width = size ? `${TIMES_LARGER[size] * base}px` : "";
     scroll.scrollLeft = middle * scroll.scrollWidth - scroll.clientWidth / 2;
   };
   tool("+", "Larger", heading, () => show(size + 1));
   tool("−", "Smaller", heading, () => show(size - 1));
-  tool("fit", "The whole diagram", heading, () => show(0));
+  tool("fit", "The whole diagram", heading, () => { show(0); svg.style.minWidth = "0"; });
   scroll.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;
     event.preventDefault();

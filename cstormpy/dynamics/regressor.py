@@ -86,7 +86,7 @@ def inertial_rates(
         *samples.rows.values(), samples.base, given, begins.astype(np.int64), np.ascontiguousarray(weights[order]),
         np.asarray(places, dtype=np.int64)[order], room, out,
     )  # fmt: skip
-    numbers = layout.LANES * (room + mech.n * (mech.n + most))
+    numbers = layout.LANES * (room + mech.n * (mech.n + 2 * most))
     run_batch(entries.inertial_rates_lanes, tables_of(mech, INVERSE), arguments, samples.count, numbers, threads)
 
 

@@ -171,36 +171,37 @@ def parent_place(i):
 @step
 def put_weighed(N, W, link, out, places, begin, end, room, first, last, like):
     """Write the columns of a link's numbers: the rows of the joints on the way to it."""
-    i, count = carrier(N, link), 0
-    while i > 0:
-        row = N[node(i)[0] + N_COORDINATE]
-        for c in range(begin, end):
-            put(out, first, last, row, places[c], load(W, room + count * (end - begin) + c - begin, like))
-        count += 1
-        i = N[parent_place(i)]
+    lanes = width(like)
+    for s in range(min(lanes, last + 1 - first)):
+        i, at = carrier(N, link), room
+        while i > 0:
+            row = N[node(i)[0] + N_COORDINATE]
+            for c in range(begin, end):
+                out[first + s, row, places[c]] = W[at * lanes + s]
+                at += 1
+            i = N[parent_place(i)]
 
 
 @step
 def put_response(N, W, link, out, places, begin, end, room, answers, first, last, like):
     """Write the columns of a link's numbers: the responses, which stand from `answers` on, to the torques they ask."""
-    n = N[N_COUNT]
+    n, most, lanes = N[N_COUNT], end - begin, width(like)
+    filled = room + n * most
     for row in range(n):
-        for c in range(begin, end):
-            total = like
-            i, count = carrier(N, link), 0
-            while i > 0:
-                column = N[node(i)[0] + N_COORDINATE]
-                part = load(W, room + count * (end - begin) + c - begin, like)
-                total = total + load(W, answers + row * n + column, like) * part
-                count += 1
-                i = N[parent_place(i)]
-            put(out, first, last, row, places[c], total)
-
-
-@step
-def put(out, first, last, row, column, value):
-    for s in range(min(width(value), last + 1 - first)):
-        out[first + s, row, column] = lane(value, s)
+        for c in range(most):
+            store(W, filled + row * most + c, like)
+        i, at = carrier(N, link), room
+        while i > 0:
+            answer = load(W, answers + row * n + N[node(i)[0] + N_COORDINATE], like)
+            for c in range(most):
+                to = filled + row * most + c
+                store(W, to, load(W, to, like) + answer * load(W, at + c, like))
+            at += most
+            i = N[parent_place(i)]
+    for s in range(min(lanes, last + 1 - first)):
+        for row in range(n):
+            for c in range(most):
+                out[first + s, row, places[begin + c]] = W[(filled + row * most + c) * lanes + s]
 
 
 @step

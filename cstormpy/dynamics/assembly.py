@@ -12,6 +12,8 @@ from cstormpy.arguments import entries
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
 from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.graph import require_zero
+from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.mechanism import checks
 
 if TYPE_CHECKING:
@@ -19,7 +21,19 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["CLOSED", "LEAST", "Mobility", "independent_rows", "mobility", "project", "refuse_open", "shut"]
+__all__ = [
+    "CLOSED",
+    "DEFINITE",
+    "LEAST",
+    "Mobility",
+    "independent_rows",
+    "mobility",
+    "project",
+    "refuse_open",
+    "require_closed",
+    "shut",
+    "shut_symbols",
+]
 
 LEAST = 1e-9
 """A singular value of A below this part of the greatest counts as zero."""
@@ -30,6 +44,9 @@ one is not, nor the stage of a step."""
 
 DRIFT = 1e-10
 """What a run may let the loops drift apart before it projects its state [m, rad]."""
+
+DEFINITE = 1e-11
+"""Symbols take constraints for dependent that share all of their motion but such a part; numbers are asked then."""
 
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""
@@ -131,6 +148,18 @@ def refuse_open(mech: Mechanism, found: Closure, qd: Array | None = None, single
 
 def shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
     """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing."""
+    if q.dtype == object:
+        return shut_symbols(mech, q, qd)
+    from cstormpy.dynamics.closed_lines import shut_call
+
+    to_q, to_qd = np.empty(mech.n), np.empty(mech.n)
+    if shut_call(mech)(np.ascontiguousarray(q), np.ascontiguousarray(qd), to_q, to_qd) == 0:
+        return to_q, to_qd
+    return _shut(mech, q, qd)
+
+
+def _shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Do so by numbers."""
     found = closure_of(mech, q[None])
     A = found.A[0]
     off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))
@@ -146,6 +175,40 @@ def shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
     if np.abs(found.residual()).max() > DRIFT:
         return _project(mech, q, qd, free)
     return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
+
+
+def require_closed(found: Closure, qd: Any) -> tuple[Any, Any]:
+    """Require of one sample of symbols what `refuse_open` refuses; return by how much it misses both."""
+    (phi,), over = found.sines()
+    require_zero(over)
+    off, rate = np.max(np.abs(phi)), np.max(np.abs(found.A[0] @ qd)) / (1.0 + np.max(np.abs(qd)))
+    require_zero((off > CLOSED) | (rate > CLOSED))
+    return off, rate
+
+
+def shut_symbols(mech: Mechanism, q: Any, qd: Any) -> tuple[Any, Any]:
+    """Return what `shut` does of symbols; one that one step does not close fails."""
+    from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+    rows = independent_rows(getattr(mech, "_of", mech))
+    found = closure_of(mech, q[None])
+    off, rate = require_closed(found, qd)
+    nothing = np.zeros(mech.n)
+    inverse = hybrid_sensitivity(mech.tree, q, nothing, nothing, drive="forward").dy_du  # of the mass matrix
+
+    def taken_away(A: Any, missed: Any) -> Any:
+        W = inverse @ A.T
+        lam, indefinite = solve_definite(A @ W, missed, DEFINITE)
+        require_zero(indefinite)
+        return W @ lam
+
+    near_q = q - taken_away(found.A[0][rows], found.sines()[0][0][rows])
+    near = closure_of(mech, near_q[None])
+    require_zero(np.max(np.abs(near.sines()[0])) > DRIFT)
+    A = near.A[0][rows]
+    near_qd = qd - taken_away(A, A @ qd)
+    settled = (off <= DRIFT) & (rate <= DRIFT)
+    return np.where(settled, q, near_q), np.where(settled, qd, near_qd)
 
 
 def _held(mech: Mechanism, hold: Iterable[str]) -> NDArray[np.bool_]:

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
 from cstormpy.dynamics.kinematics import coordinates_to, forward_kinematics, jacobian
 from cstormpy.errors import InvalidValue
+from cstormpy.graph.arrays import zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -74,6 +75,11 @@ class Closure:
     chains: tuple[Chain, ...]
     parts: tuple[tuple[Any, Any, Any, Any], ...]
 
+    @property
+    def m(self) -> int:
+        """How many constraints there are."""
+        return sum(len(chain.rows) for chain in self.chains)
+
     @cached_property
     def A(self) -> Any:
         """The constraint Jacobian, (N, m, n)."""
@@ -87,9 +93,21 @@ class Closure:
         """Return φ, (N, m); not of symbols."""
         return np.concatenate([_residual(chain, R, p) for chain, (R, p, _, _) in self._each()], axis=-1)
 
+    def sines(self) -> tuple[Any, Any]:
+        """Return φ with the sines of its angles instead of these, and the truth that an angle is a right one or more.
+
+        That says as much near to closure, and is said without a choice: of symbols too, of one sample.
+        """
+        found, over = [], False
+        for chain, (R, p, _, _) in self._each():
+            sine, wide = _sine(chain, R[0])
+            found.append(np.concatenate([sine, p[0]])[chain.rows])
+            over = wide | over
+        return np.concatenate(found)[None], over
+
     def slopes(self) -> Array:
         """Return ∂A/∂q, (N, m, n, n), the last index being that of q."""
-        out = np.zeros((len(self.parts[0][1]), sum(len(c.rows) for c in self.chains), self.n, self.n))
+        out = zeros((len(self.parts[0][1]), self.m, self.n, self.n), *(x for part in self.parts for x in part))
         at = 0
         for chain, (_, _, w, v) in self._each():
             rows = slice(at, at := at + len(chain.rows))
@@ -103,16 +121,16 @@ class Closure:
         for chain, (_, _, w, v) in self._each():
             rates = qd[:, chain.path]
             Hw, Hv = _slopes(chain, w, v)
-            carried = np.einsum("scjl,sj,jk->sckl", Hw, rates, chain.before)  # ∂Ω of what lies nearer to A
+            by_rate = rates[:, None, :, None]
+            carried = chain.before.T @ (Hw * by_rate)  # ∂Ω of what lies nearer to A
             omega = ((w * rates[:, None]) @ chain.before)[..., None]
             moving = 2.0 * omega + (w * rates[:, None])[..., None]
-            d_moving = 2.0 * carried + Hw * rates[:, None, :, None]
-            by_rate = rates[:, None, :, None]
-            turned = np.cross(carried, w[..., None], axis=1) + np.cross(omega, Hw, axis=1)
-            shifted = np.cross(d_moving, v[..., None], axis=1) + np.cross(moving, Hv, axis=1)
+            d_moving = 2.0 * carried + Hw * by_rate
+            turned = _cross(carried, w[..., None], -3) + _cross(omega, Hw, -3)
+            shifted = _cross(d_moving, v[..., None], -3) + _cross(moving, Hv, -3)
             to_q.append(np.concatenate([(x * by_rate).sum(axis=2) for x in (turned, shifted)], axis=1))
             H = np.concatenate([Hw, Hv], axis=1)
-            to_qd.append(np.einsum("scjl,sj->scl", H, rates) + np.einsum("scjl,sl->scj", H, rates))
+            to_qd.append((H * by_rate).sum(axis=2) + (H * rates[:, None, None]).sum(axis=3))
         return self._stacked(to_q), self._stacked(to_qd)
 
     def _each(self) -> Any:
@@ -127,7 +145,7 @@ class Closure:
     def _stacked(self, of_chains: list[Any]) -> Any:
         """Return matrices (N, 6, k) of the chains as one (N, m, n)."""
         like = next((x for x in of_chains if x.dtype == object), of_chains[0])
-        out = np.zeros((len(like), sum(len(c.rows) for c in self.chains), self.n), dtype=like.dtype)
+        out = np.zeros((len(like), self.m, self.n), dtype=like.dtype)
         if out.dtype == object:
             out[...] = 0.0
         at = 0
@@ -137,19 +155,18 @@ class Closure:
         return out.view(type(like))
 
 
-def _cross(a: Any, b: Any) -> Any:
-    """Return a × b along the last axis but one, also of symbols."""
-    x, y, z = (a[..., k, :] for k in range(3))
-    u, v, w = (b[..., k, :] for k in range(3))
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-2)
+def _cross(a: Any, b: Any, axis: int = -2) -> Any:
+    """Return a × b along an axis, also of symbols."""
+    (x, y, z), (u, v, w) = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=axis)
 
 
 def _slopes(chain: Chain, w: Array, v: Array) -> tuple[Array, Array]:
     """Return ∂w_j/∂q_k and ∂v_j/∂q_k, (N, 3, k, k) each."""
     w_j, w_k, v_j, v_k = w[..., :, None], w[..., None, :], v[..., :, None], v[..., None, :]
     nearer = chain.before.T > 0.0  # k < j
-    turned = np.where(nearer, np.cross(w_k, w_j, axis=1), 0.0)  # (a)
-    return turned, np.where(nearer, np.cross(w_k, v_j, axis=1), np.cross(w_j, v_k, axis=1))  # (b)
+    turned = np.where(nearer, _cross(w_k, w_j, -3), 0.0)  # (a)
+    return turned, np.where(nearer, _cross(w_k, v_j, -3), _cross(w_j, v_k, -3))  # (b)
 
 
 def _residual(chain: Chain, R: Array, p: Array) -> Array:
@@ -172,6 +189,25 @@ def _residual(chain: Chain, R: Array, p: Array) -> Array:
         i, j = (turns[0] + 1) % 3, (turns[0] + 2) % 3
         angle[..., turns[0]] = np.arctan2(R[..., j, i] - R[..., i, j], R[..., i, i] + R[..., j, j])
     return np.concatenate([angle, p], axis=-1)[..., chain.rows]
+
+
+def _sine(chain: Chain, R: Any) -> tuple[Any, Any]:
+    """Return the sine of the angle of R about each axis that the loop closes, and whether it is a right one or more."""
+    turns = [k for k in range(3) if chain.loop.directions[k]]
+    sine = zeros(3, R)
+    if not turns:
+        return sine, False
+    if len(turns) == 2:
+        (k,) = {0, 1, 2}.difference(turns)
+        i, j = (k + 1) % 3, (k + 2) % 3
+        sine[i], sine[j] = -R[j, k], R[i, k]
+        return sine, R[k, k] < 0.0
+    for k in turns:
+        i, j = (k + 1) % 3, (k + 2) % 3
+        sine[k] = (R[j, i] - R[i, j]) / 2.0
+    k = turns[0]
+    i, j = (k + 1) % 3, (k + 2) % 3
+    return sine, R[i, i] + R[j, j] + (R[k, k] - 1.0 if len(turns) == 3 else 0.0) < 0.0
 
 
 def chains_of(mech: Mechanism) -> tuple[Chain, ...]:

@@ -147,7 +147,7 @@ class Questions:
         if self._self.loops:
             from cstormpy.dynamics.closed import closed_evaluator
 
-            return closed_evaluator(self._self, wrench)
+            return closed_evaluator(self._self, wrench)[0]
         if wrench is not None:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
@@ -159,9 +159,12 @@ class Questions:
     def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
         """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_hybrid
+            from cstormpy.dynamics.closed import closed_evaluator, closed_hybrid
+            from cstormpy.dynamics.closed_lines import is_built
 
-            self.memo["hybrid"] = partial(closed_hybrid, self._self)
+            if not (for_sample and is_built(self._self, "own", "dynamics")):
+                return partial(closed_hybrid, self._self)
+            self.memo["hybrid"] = closed_evaluator(self._self)[1]
             return cast("Callable[..., HybridDynamics]", self.memo["hybrid"])
         from cstormpy.dynamics.hybrid import hybrid_answer, hybrid_evaluator
 
@@ -225,7 +228,7 @@ class Questions:
         if self._self.loops:
             from cstormpy.sensitivity.closed import closed_sensitivity_evaluator
 
-            return closed_sensitivity_evaluator(self._self, wrench)
+            return closed_sensitivity_evaluator(self._self, wrench)[0]
         if wrench is not None:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
@@ -237,9 +240,12 @@ class Questions:
     def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
         """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
         if self._self.loops:
-            from cstormpy.sensitivity.closed import closed_sensitivity
+            from cstormpy.dynamics.closed_lines import is_built
+            from cstormpy.sensitivity.closed import closed_sensitivity, closed_sensitivity_evaluator
 
-            self.memo["sensitivity"] = partial(closed_sensitivity, self._self)
+            if not (for_sample and is_built(self._self, "own", "sensitivity")):
+                return partial(closed_sensitivity, self._self)
+            self.memo["sensitivity"] = closed_sensitivity_evaluator(self._self)[1]
             return cast("Callable[..., HybridSensitivity]", self.memo["sensitivity"])
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity, hybrid_sensitivity_evaluator
 

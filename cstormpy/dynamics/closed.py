@@ -152,7 +152,7 @@ def closed_hybrid(
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]
     active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
-    made = closed_lines.rows_of(mech, drive, "dynamics", samples, threads) if check else None
+    made = closed_lines.rows_of(mech, drive, "dynamics", samples, threads)
     if made is not None:
         y, lam = map(samples.shaped, made)
         return ClosedDynamics(mech, Together(y, samples.shaped(given.copy()), active), lam)

@@ -20,6 +20,7 @@ from cstormpy.dynamics.loads import link_wrench
 from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
+from cstormpy.sensitivity.closed_linearisation import independent_joints, tangent
 from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
@@ -236,6 +237,12 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         """Return the nearest state that closes all loops; one that is far from it is refused."""
         n = self._n
         return np.concatenate(shut(self._mech, x[:n], x[n:]))
+
+    def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
+        """Return which states are independent where loops are closed, and the matrix by which all follow them."""
+        n = self._n
+        z = independent_joints(self._mech, x[:n])
+        return np.concatenate([z, n + z]), tangent(self._mech, x[:n], x[n:], z).joints
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs: the push, as link, point and force, nothing where there is none."""

@@ -117,8 +117,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
     bd = cs.Simulation(graphics=False, progress=False).blockdiagram()
     u = np.zeros(3)
     for ask in (
-        lambda: mech.trim(q),
-        lambda: mech.linearize(q),
         lambda: mech.hybrid_jvp(q, qd, u, q, q, q),
         lambda: mech.hybrid_vjp(q, qd, u, q),
         lambda: mech.inverse_sensitivity(q, qd, u),
@@ -523,3 +521,62 @@ def test_a_projection_in_machine_code_is_that_by_numbers():
     assert_close(to_qd, want[1], 1e-12)
     assert np.abs(mech.closure(to_q)).max() < 1e-10
     assert close(drifted + 0.1, qd, to_q, to_qd) != 0
+
+
+# ---------------------------------------------------------------- linear models and equilibria
+@pytest.mark.parametrize("name", STARTS)
+def test_the_linear_model_is_that_of_the_freedoms_by_differences_along_closed_states(name):
+    mech, q, qd = state(name, 3)
+    tau = np.linspace(0.5, -1.0, len(mech.actuated))
+    model = mech.linearize(q, qd, tau)
+    f = mech.mobility(q).freedoms
+    z, free = [mech.names.index(s) for s in model.states[:f]], model.states[:f]
+    assert model.A.shape == (2 * f, 2 * f) and len(z) == f
+
+    def rate(x, v=tau):
+        a, b, u = q.copy(), qd.copy(), np.zeros(mech.n)
+        a[z], b[z] = x[:f], x[f:]
+        a, b = mech.project(a, b, hold=free)
+        u[mech.actuated_mask] = v
+        return np.concatenate([b[z], np.asarray(mech.forward_dynamics(a, b, u))[z]])
+
+    def whole(x):
+        a, b = q.copy(), qd.copy()
+        a[z], b[z] = x[:f], x[f:]
+        return np.concatenate(mech.project(a, b, hold=free))
+
+    x0 = np.concatenate([q[z], qd[z]])
+    assert_close(model.rate, rate(x0), 1e-10)
+    assert_close(model.A, central_difference(rate, x0, 1e-3), 1e-8)
+    assert_close(model.B, central_difference(lambda v: rate(x0, v), tau, 1e-2), 1e-9)
+    assert_close(model.joints, central_difference(whole, x0, 1e-3), 1e-9)
+    rows = mech.linearize(np.array([q, q]), np.array([qd, qd]), tau)
+    assert_close(rows.A[1], model.A, 1e-13)
+
+
+def test_a_hanging_parallelogram_swings_as_a_pendulum():
+    """By its energies: ω² = (m₁ a/2 + m₂ a + m₃ a/2) g / (m₁ a²/3 + m₂ a² + m₃ a²/3)."""
+    a, (m1, m2, m3) = 0.5, (0.5, 0.8, 0.4)
+    mech = cs.library.four_bar(ground=0.8, lengths=(a, 0.8, a), masses=(m1, m2, m3))
+    q, tau = mech.trim([-1.4, 1.4, -1.5], tau=0)
+    assert_close(q, np.array([-1.0, 1.0, -1.0]) * np.pi / 2, 1e-9)
+    model = mech.linearize(q, independent=["crank"])
+    assert model.states == ("crank", "crank rate")
+    stiffness, inertia = 9.81 * a * (m1 / 2 + m2 + m3 / 2), a * a * (m1 / 3 + m2 + m3 / 3)
+    assert_close(model.A, [[0.0, 1.0], [-stiffness / inertia, 0.0]], 1e-9)
+    assert_close(model.B, [[0.0], [1.0 / inertia]], 1e-10)
+
+
+def test_an_equilibrium_of_more_motors_than_freedoms_has_the_least_torque():
+    mech, q, _ = state("five_bar", 5)
+    motors = mech.with_drive(actuated=mech.names)
+    found = motors.trim(q)
+    still = np.zeros(4)
+    assert np.abs(mech.closure(found.q)).max() < 1e-12
+    load, A = mech.without_loops().inverse_dynamics(found.q, still, still), mech.closure_jacobian(found.q)
+    assert np.abs(A @ found.tau).max() < 1e-10  # the least torque has no part that only loads the loops
+    assert np.linalg.matrix_rank(np.vstack([A, load - found.tau]), tol=1e-10) == 2
+    with pytest.raises(cs.InvalidValue, match=r"independent: expected 2 coordinate"):
+        mech.linearize(found.q, independent=["left_shoulder"])
+    with pytest.raises(cs.InvalidValue, match="independent: is of mechanisms with loops"):
+        mech.without_loops().linearize(found.q, independent=["left_shoulder"])

@@ -147,7 +147,7 @@ def arguments(method, grid):
 @pytest.mark.parametrize("grid", [0.0, 0.07])
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_the_steps_of_machine_code_are_those_of_python(name, grid):
-    """Steps, ticks, jumps, a grid, a crossing and what keeps loops closed: all that `advance` leaves is the same to the last bit."""
+    """Steps, ticks, jumps, a grid, a crossing, what keeps loops closed: `advance` leaves the same to the last bit."""
     ours, theirs = arguments(EXPLICIT[name], grid), arguments(EXPLICIT[name], grid)
     functions = [behind_an_address(f) for f in (pendulum, slowed)]
     for how in (ours[2], theirs[2]):

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.dynamics import closed_lines
 from cstormpy.dynamics.assembly import DEFINITE, LEAST, independent_rows, refuse_open
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
-from cstormpy.dynamics import closed_lines
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, carefully, copy_out
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import require_zero

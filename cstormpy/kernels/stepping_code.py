@@ -23,8 +23,8 @@ __all__ = ["Steps", "steps_are_kept"]
 #: The kinds of the arguments, as `loops_text` takes them: the diagram's function is given by its address.
 _TRIAL = ("i", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2")
 _ADVANCE = (
-    "i", "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1", "F2",
-    "F1", "F2", "F2",
+    "i", "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1",
+    "F2", "F1", "F2", "F2",
 )  # fmt: skip
 _KINDS = {"trial": _TRIAL, "advance": _ADVANCE}
 _NAME, _KEY = "steps", b"steps"

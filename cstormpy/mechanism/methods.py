@@ -346,7 +346,8 @@ class Questions:
     ) -> Equilibrium:
         """Return a posture near a guess in which the mechanism can stay at rest, and the motor torques that hold it.
 
-        Joints without motor are in balance there. Which joints are active does not matter.
+        Joints without motor are in balance there. Which joints are active does not matter. Loops are closed, and carry
+        loads; of more motors than freedoms, none of whose torques is given, the torques are the least.
 
         Parameters
         ----------
@@ -398,8 +399,12 @@ class Questions:
         tau: ArrayLike | None = None,
         acc: ArrayLike | None = None,
         wrench: WrenchLike = None,
+        independent: Iterable[str] | None = None,
     ) -> Linearization:
         """Return the exact linear model dx/dt = rate + A (x − x0) + B (v − v0) about a state x0 = (q, qd).
+
+        Of a mechanism with loops, in a state that closes them, x holds independent joints and their rates, as many as
+        there are freedoms, and `joints` says how all joints follow.
 
         Parameters
         ----------
@@ -411,6 +416,9 @@ class Questions:
             Accelerations of the active joints; zeros unless given.
         wrench
             What acts on the links from outside; see `Questions`.
+        independent : iterable of str, optional
+            The joints whose coordinates x holds, of a mechanism with loops; unless given, those that determine the
+            others best, motors before others.
 
         Returns
         -------
@@ -426,7 +434,7 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import linearize
 
-        return linearize(self._self, q, qd, tau, acc, wrench)
+        return linearize(self._self, q, qd, tau, acc, wrench, independent)
 
     def hybrid_jvp(
         self,

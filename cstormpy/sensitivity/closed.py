@@ -23,9 +23,9 @@ from cstormpy.dynamics.assembly import DEFINITE, LEAST, independent_rows, refuse
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.closed import (
     ClosedDynamics,
-    least_multipliers,
     columns,
     inverse_of,
+    least_multipliers,
     multipliers_of,
     wanted_accelerations,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,8 @@ from cstormpy.arrays import Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.mechanism import checks
+from cstormpy.sensitivity.closed import closed_sensitivity
+from cstormpy.sensitivity.closed_linearisation import closed_loads, independent_joints, tangent
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["Equilibrium", "Linearization", "linearize", "trim"]
+__all__ = ["ClosedLinearization", "Equilibrium", "Linearization", "linearize", "trim"]
 
 ITERATIONS = 100
 """Most steps of the search for an equilibrium; from a good guess it takes five."""
@@ -52,6 +54,24 @@ class Linearization:
     rate: Array
     states: tuple[str, ...]
     inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ClosedLinearization(Linearization):
+    """The linear model of a closed mechanism, in the state (z, ż) of joints that are independent.
+
+    Attributes
+    ----------
+    A : ndarray, (2f, 2f) or (N, 2f, 2f)
+    B : ndarray, (2f, m) or (N, 2f, m)
+    rate : ndarray, (2f,) or (N, 2f)
+    states, inputs : tuple of str
+        As in `Linearization`; f joints and their rates.
+    joints : ndarray, (2n, 2f) or (N, 2n, 2f)
+        What the states of all joints follow by: δ(q, q̇) = joints δ(z, ż).
+    """
+
+    joints: Array
 
 
 class _Pair(NamedTuple):
@@ -87,19 +107,23 @@ def linearize(
     tau: ArrayLike | None = None,
     acc: ArrayLike | None = None,
     wrench: WrenchLike = None,
+    independent: Iterable[str] | None = None,
 ) -> Linearization:
     """Return the linear model about a state; `Mechanism.linearize` says what is what."""
     n = mech.n
+    if independent is not None and not mech.loops:
+        raise InvalidValue("independent: is of mechanisms with loops; this one has none, and all its joints are")
     given = as_floats(q, "q")
     rates = np.zeros(given.shape) if qd is None else qd
-    samples = read_samples(mech, {"q": given, "qd": rates}, wrench)
+    samples = read_samples(mech.tree, {"q": given, "qd": rates}, wrench)
     driven = np.flatnonzero(mech.actuated_mask & ~mech.active_mask)
     active = np.flatnonzero(mech.active_mask)
     u = np.zeros((samples.count, n))
     u[:, driven] = _signals(tau, "tau", [mech.names[k] for k in driven], samples.count, samples.single)
     u[:, active] = _signals(acc, "acc", [mech.names[k] for k in active], samples.count, samples.single)
     loads = _loads_of(mech, samples)
-    d = hybrid_sensitivity(mech, samples.rows["q"], samples.rows["qd"], u, loads)
+    ask: Any = closed_sensitivity if mech.loops else hybrid_sensitivity
+    d = ask(mech, samples.rows["q"], samples.rows["qd"], u, loads)
     passive = ~mech.active_mask[:, None]
     inputs = np.concatenate([driven, active])
     A = np.zeros((samples.count, 2 * n, 2 * n))
@@ -111,7 +135,34 @@ def linearize(
     rate = np.hstack([samples.rows["qd"], d.qdd])
     names = [f"{mech.names[k]} torque" for k in driven] + [f"{mech.names[k]} acceleration" for k in active]
     states = (*mech.names, *(f"{name} rate" for name in mech.names))
+    if mech.loops:
+        return _on_the_manifold(mech, samples, A, B, rate, independent, tuple(names))
     return Linearization(samples.shaped(A), samples.shaped(B), samples.shaped(rate), states, tuple(names))
+
+
+def _on_the_manifold(
+    mech: Mechanism,
+    samples: Samples,
+    A: Array,
+    B: Array,
+    rate: Array,
+    independent: Iterable[str] | None,
+    inputs: tuple[str, ...],
+) -> ClosedLinearization:
+    """Return the model of (z, ż) from that of all joints, whose A has a meaning along closed states only."""
+    rows = list(zip(samples.rows["q"], samples.rows["qd"], strict=True))
+    z = independent_joints(mech, rows[0][0], independent)
+    joints = np.array([tangent(mech, q, qd, z).joints for q, qd in rows])
+    kept = np.concatenate([z, mech.n + z])
+    names = [mech.names[k] for k in z]
+    return ClosedLinearization(
+        samples.shaped((A @ joints)[:, kept]),
+        samples.shaped(B[:, kept]),
+        samples.shaped(rate[:, kept]),
+        (*names, *(f"{name} rate" for name in names)),
+        inputs,
+        samples.shaped(joints),
+    )
 
 
 def _loads_of(mech: Mechanism, samples: Samples) -> Array | None:
@@ -151,10 +202,15 @@ def trim(
     # a motor whose torque is not given holds whatever comes, and is no equation
     rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
     wanted = np.array([given.get(name, 0.0) for name in mech.names])
-    q, load = _search(mech, q, free, rows, wanted, wrench)
+    if mech.loops:
+        q, load = _closed_search(mech, q, held, free, rows, wanted, wrench)
+    else:
+        q, load = _search(mech, q, free, rows, wanted, wrench)
     left = np.where(rows, load - wanted, 0.0)
     if not np.abs(left).max(initial=0.0) <= small:
         raise InvalidValue(_not_found(mech, q, left, small))
+    if mech.loops and not given:  # of more motors than freedoms the least torque
+        load = np.asarray(mech.inverse_dynamics(q, np.zeros(mech.n), np.zeros(mech.n), wrench))
     return Equilibrium(q, load[mech.actuated_mask], float(np.abs(left).max(initial=0.0)))
 
 
@@ -186,18 +242,51 @@ def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
 def _search(
     mech: Mechanism, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
 ) -> tuple[Array, Array]:
-    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints.
-
-    Levenberg and Marquardt's steps, which are Newton's near the answer and go the shortest way where there are more
-    joints than equations.
-    """
+    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints."""
     still = np.zeros(mech.n)
 
     def ask(q: Array) -> tuple[Array, Array, Array]:
         d = mech.inverse_sensitivity(q, still, still, wrench)
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
+    return _found(ask, q, free)
+
+
+def _closed_search(
+    mech: Mechanism,
+    q: Array,
+    held: set[str],
+    free: NDArray[np.bool_],
+    rows: NDArray[np.bool_],
+    wanted: Array,
+    wrench: WrenchLike,
+) -> tuple[Array, Array]:
+    """Do so with loops that stay closed and carry loads: the unknowns are joints and multipliers."""
+    still, n, tree = np.zeros(mech.n), mech.n, mech.tree
+    q, lam, loops = closed_loads(mech, q, held)
+
+    def ask(x: Array) -> tuple[Array, Array, Array]:
+        d = tree.inverse_sensitivity(x[:n], still, still, wrench)
+        carried, to_q, to_lam, phi, A = loops(x[:n], x[n:])
+        load = d.y - carried
+        J = np.block([[(d.dy_dq - to_q)[rows], -to_lam[rows]], [A, np.zeros((len(phi), len(phi)))]])
+        return load, np.concatenate([(load - wanted)[rows], phi]), J[:, np.append(free, np.ones(len(phi), dtype=bool))]
+
+    x, load = _found(ask, np.concatenate([q, lam]), np.append(free, np.ones(len(lam), dtype=bool)), n)
+    return x[:n], load
+
+
+def _found(
+    ask: Callable[[Array], tuple[Array, Array, Array]], q: Array, free: NDArray[np.bool_], joints: int | None = None
+) -> tuple[Array, Array]:
+    """Return where what is left over vanishes, moving `free` entries only, and the loads there.
+
+    `ask` gives loads, what is left over, and its derivative. The steps are Levenberg and Marquardt's, which are
+    Newton's near the answer and go the shortest way where there are more unknowns than equations. The first entries,
+    all unless said how many, are `joints`, which go no further than a radian at once.
+    """
     load, r, J = ask(q)
+    turning = np.flatnonzero(free)[:] < (len(q) if joints is None else joints)
     damping = 1e-3
     for _ in range(ITERATIONS):
         if np.abs(r).max(initial=0.0) <= ROUNDING * max(1.0, float(np.abs(load).max(initial=0.0))):
@@ -205,7 +294,7 @@ def _search(
         scale = damping * max(float(np.sum(J * J)), np.finfo(float).tiny) * np.abs(r).max() / (1.0 + np.abs(r).max())
         step = J.T @ np.linalg.solve(J @ J.T + scale * np.eye(len(r)), -r) if J.any() else np.zeros(free.sum())
         moved = q.copy()
-        moved[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))  # a radian at most
+        moved[free] += step * min(1.0, 1.0 / max(np.abs(step[turning]).max(initial=0.0), 1e-300))
         load_there, r_there, J_there = ask(moved)
         if r_there @ r_there < r @ r:
             q, load, r, J, damping = moved, load_there, r_there, J_there, damping * 0.1

@@ -97,7 +97,7 @@ def test_closed_diagram_beside_its_open_chain(benchmark, record_row, engine):
     contestants = {"closed": running(mech), "open": running(mech.without_loops())}
     times = interleave(contestants, rounds=5)
     record_row(
-        "four-bar diagram of 10 s, interpreted of 1 s [ms]", engine=engine, closed=times["closed"] * 1e3, open=times["open"] * 1e3,
-        ratio=times["closed"] / times["open"], goal=2.0,
+        "four-bar diagram of 10 s, interpreted of 1 s [ms]", engine=engine, closed=times["closed"] * 1e3,
+        open=times["open"] * 1e3, ratio=times["closed"] / times["open"], goal=2.0,
     )  # fmt: skip
     benchmark(contestants["closed"])

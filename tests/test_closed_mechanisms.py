@@ -558,7 +558,7 @@ def test_a_hanging_parallelogram_swings_as_a_pendulum():
     """By its energies: ω² = (m₁ a/2 + m₂ a + m₃ a/2) g / (m₁ a²/3 + m₂ a² + m₃ a²/3)."""
     a, (m1, m2, m3) = 0.5, (0.5, 0.8, 0.4)
     mech = cs.library.four_bar(ground=0.8, lengths=(a, 0.8, a), masses=(m1, m2, m3))
-    q, tau = mech.trim([-1.4, 1.4, -1.5], tau=0)
+    q, _ = mech.trim([-1.4, 1.4, -1.5], tau=0)
     assert_close(q, np.array([-1.0, 1.0, -1.0]) * np.pi / 2, 1e-9)
     model = mech.linearize(q, independent=["crank"])
     assert model.states == ("crank", "crank rate")

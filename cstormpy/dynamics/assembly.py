@@ -169,7 +169,8 @@ def _shut(mech: Mechanism, q: Array, qd: Array) -> tuple[Array, Array]:
     free = np.ones(mech.n, dtype=bool)
     metric = _metric(mech, q, free)
     # from so near one step is as good as many, and the metric is the same
-    shut_q = q - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ found.residual()[0])
+    h = found.holonomic
+    shut_q = q - metric @ (np.linalg.pinv(A[h] @ metric, rcond=LEAST) @ found.residual()[0, h])
     found = closure_of(mech, shut_q[None])
     A = found.A[0]
     if np.abs(found.residual()).max() > DRIFT:
@@ -202,7 +203,8 @@ def shut_symbols(mech: Mechanism, q: Any, qd: Any) -> tuple[Any, Any]:
         require_zero(indefinite)
         return W @ lam
 
-    near_q = q - taken_away(found.A[0][rows], found.sines()[0][0][rows])
+    closing = [k for k in rows if found.holonomic[k]]
+    near_q = q - taken_away(found.A[0][closing], found.sines()[0][0][closing])
     near = closure_of(mech, near_q[None])
     require_zero(np.max(np.abs(near.sines()[0])) > DRIFT)
     A = near.A[0][rows]
@@ -252,7 +254,7 @@ def _metric(mech: Mechanism, q: Array, free: NDArray[np.bool_]) -> Array:
 
 def _size(found: Closure) -> float:
     """Return a length of the mechanism: how far its joints move the closed frames."""
-    return max(1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts))
+    return max([1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts)])
 
 
 def _nearest(mech: Mechanism, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
@@ -260,7 +262,8 @@ def _nearest(mech: Mechanism, q0: Array, start: Array, free: NDArray[np.bool_], 
     q, moved = start.copy(), np.inf
     for _ in range(ITERATIONS):
         found = closure_of(mech, q[None])
-        phi, A = found.residual()[0], found.A[0][:, free]
+        h = found.holonomic
+        phi, A = found.residual()[0, h], found.A[0][h][:, free]
         if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) and moved <= 1e-9:
             return q
         away = (q - q0)[free]
@@ -289,9 +292,10 @@ def _closed(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) 
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
     q, damping = q0.copy(), 1e-3
     found = closure_of(mech, q[None])
-    phi = found.residual()[0]
+    h = found.holonomic
+    phi = found.residual()[0, h]
     for _ in range(5 * ITERATIONS):
-        A = found.A[0][:, free]
+        A = found.A[0][h][:, free]
         if np.abs(phi).max(initial=0.0) <= SHUT * _size(found):
             return q
         W = A @ metric
@@ -300,7 +304,7 @@ def _closed(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) 
         tried = q.copy()
         tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
         there = closure_of(mech, tried[None])
-        left = there.residual()[0]
+        left = there.residual()[0, h]
         if left @ left < phi @ phi:
             q, found, phi, damping = tried, there, left, max(damping * 0.1, 1e-15)
         elif damping > 1e8:
@@ -308,9 +312,10 @@ def _closed(mech: Mechanism, q0: Array, free: NDArray[np.bool_], metric: Array) 
         else:
             damping *= 10.0
     k = int(np.argmax(np.abs(phi)))
-    rank = np.linalg.matrix_rank(found.A[0][:, free], tol=1e-6)
+    rank = np.linalg.matrix_rank(found.A[0][h][:, free], tol=1e-6)
+    name = constraint_names(mech)[np.flatnonzero(h)[k]]
     raise InvalidValue(
-        f"loop {constraint_names(mech)[k]}: cannot be closed from there, {phi[k]:.3g} is left at q = "
+        f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left at q = "
         f"({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
         f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
     )

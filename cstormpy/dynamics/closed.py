@@ -28,6 +28,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.mechanism.loops import Loop
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -115,9 +116,10 @@ class ClosedAnswer(np.ndarray[Any, np.dtype[np.float64]]):
 
 def wrenches_of(mech: Mechanism, multipliers: Any) -> Any:
     """Return (loops, 6) wrenches from multipliers (m,), or (N, loops, 6) from (N, m)."""
-    out = np.zeros((*multipliers.shape[:-1], len(mech.loops), 6), dtype=multipliers.dtype)
+    loops = [loop for loop in mech.loops if isinstance(loop, Loop)]
+    out = np.zeros((*multipliers.shape[:-1], len(loops), 6), dtype=multipliers.dtype)
     at = 0
-    for k, loop in enumerate(mech.loops):
+    for k, loop in enumerate(loops):
         out[..., k, np.flatnonzero(loop.directions)] = multipliers[..., at : at + loop.count]
         at += loop.count
     return out
@@ -199,7 +201,7 @@ def closed_evaluator(
         closed_lines.prepared(mech, "own", "dynamics", answers) if plain else carefully
         for answers in ("found", "whole")
     )
-    n, three, m, empty = mech.n, 3 * mech.n, sum(loop.count for loop in mech.loops), np.empty
+    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
         y = empty(n) if out is None else out

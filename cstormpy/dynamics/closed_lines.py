@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cstormpy.dynamics.assembly import independent_rows, require_closed, shut_symbols
 from cstormpy.dynamics.batches import run_parts
-from cstormpy.dynamics.closure import closure_of
+from cstormpy.dynamics.closure import chains_of, closure_of, constraint_names, rows_of_constraints
 from cstormpy.dynamics.hybrid import carefully
 from cstormpy.dynamics.lines import Line, key_of
 from cstormpy.dynamics.tracing import LARGEST, Question
@@ -50,7 +50,7 @@ class ClosedLine(Line):
     def __init__(self, mech: Mechanism, drive: str, what: str, answers: str) -> None:
         super().__init__(tables_of(mech.tree, drive), Question(sensitivities=what == "sensitivity", answers=answers))
         self._mech, self._drive, self._what = mech, drive, what
-        self._m = sum(loop.count for loop in mech.loops)
+        self._m = len(constraint_names(mech))
         self.name = f"closed_{what}_{answers}"
         self._key = _key(mech, drive, what, answers)
 
@@ -109,10 +109,10 @@ class ClosedLine(Line):
 
 def _key(mech: Mechanism, drive: str, what: str, answers: str) -> bytes:
     """Return what the code depends on: the tree's structure, the loops' numbers, the choice of constraints."""
-    loops = [(*loop.directions, loop.link_a and mech.link_index(loop.link_a)) for loop in mech.loops]
-    ends = [loop.link_b and mech.link_index(loop.link_b) for loop in mech.loops]
-    poses = b"".join(x.tobytes() for loop in mech.loops for x in (loop.pose_a, loop.pose_b))
-    said = repr((what, answers, loops, ends, independent_rows(mech))).encode()
+    loops = [(*chain.loop.directions, chain.a, chain.b) for chain in chains_of(mech)]
+    poses = b"".join(x.tobytes() for chain in chains_of(mech) for x in (chain.loop.pose_a, chain.loop.pose_b))
+    others = [rows.text for rows in rows_of_constraints(mech)]
+    said = repr((what, answers, loops, others, independent_rows(mech))).encode()
     return key_of(tables_of(mech.tree, drive), said + poses)
 
 
@@ -131,6 +131,8 @@ def _line(mech: Mechanism, drive: str, what: str, answers: str = "found") -> Clo
 
 def _found_line(mech: Mechanism, drive: str, what: str, answers: str) -> ClosedLine | None:
     if mech.symbolic or mech.n > LARGEST["one", what == "sensitivity"]:
+        return None
+    if not all(rows.traced for rows in rows_of_constraints(mech)):
         return None
     try:
         key = _key(mech, drive, what, answers)

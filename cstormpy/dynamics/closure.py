@@ -29,13 +29,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
+from cstormpy.dynamics.constraint_rows import ConstraintRows, RowsAt
 from cstormpy.dynamics.kinematics import coordinates_to, forward_kinematics, jacobian
 from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import zeros
+from cstormpy.mechanism.constraints import Constraint
+from cstormpy.mechanism.loops import Loop
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-    from cstormpy.mechanism.loops import Loop
 
 Array = NDArray[np.float64]
 
@@ -74,24 +76,36 @@ class Closure:
     n: int
     chains: tuple[Chain, ...]
     parts: tuple[tuple[Any, Any, Any, Any], ...]
+    others: tuple[RowsAt, ...] = ()
 
     @property
     def m(self) -> int:
         """How many constraints there are."""
-        return sum(len(chain.rows) for chain in self.chains)
+        return sum(len(chain.rows) for chain in self.chains) + sum(rows.A.shape[1] for rows in self.others)
+
+    @property
+    def holonomic(self) -> NDArray[np.bool_]:
+        """Which rows close positions: not those of a constraint of rates, (m,)."""
+        loops = np.ones(sum(len(chain.rows) for chain in self.chains), dtype=bool)
+        return np.concatenate([loops, *(np.full(x.A.shape[1], x.holonomic) for x in self.others)])
 
     @cached_property
     def A(self) -> Any:
         """The constraint Jacobian, (N, m, n)."""
-        return self._stacked([np.concatenate([w, v], axis=-2) for _, _, w, v in self.parts])
+        return self._stacked(
+            [np.concatenate([w, v], axis=-2) for _, _, w, v in self.parts], [rows.A for rows in self.others]
+        )
 
     def rate(self, qd: Any) -> Any:
         """Return its rate Ȧ, (N, m, n), from rates (N, n)."""
-        return self._stacked([self._rate(chain, w, v, qd) for chain, (_, _, w, v) in self._each()])
+        return self._stacked(
+            [self._rate(chain, w, v, qd) for chain, (_, _, w, v) in self._each()], [x.rate(qd) for x in self.others]
+        )
 
     def residual(self) -> Array:
         """Return φ, (N, m); not of symbols."""
-        return np.concatenate([_residual(chain, R, p) for chain, (R, p, _, _) in self._each()], axis=-1)
+        of_loops = [_residual(chain, R, p) for chain, (R, p, _, _) in self._each()]
+        return np.concatenate([*of_loops, *(rows.phi for rows in self.others)], axis=-1)
 
     def sines(self) -> tuple[Any, Any]:
         """Return φ with the sines of its angles instead of these, and the truth that an angle is a right one or more.
@@ -103,16 +117,20 @@ class Closure:
             sine, wide = _sine(chain, R[0])
             found.append(np.concatenate([sine, p[0]])[chain.rows])
             over = wide | over
-        return np.concatenate(found)[None], over
+        return np.concatenate([*found, *(rows.phi[0] for rows in self.others)])[None], over
 
     def slopes(self) -> Array:
         """Return ∂A/∂q, (N, m, n, n), the last index being that of q."""
-        out = zeros((len(self.parts[0][1]), self.m, self.n, self.n), *(x for part in self.parts for x in part))
+        of_others = [rows.slopes() for rows in self.others]
+        like = [*(x for part in self.parts for x in part), *of_others]
+        out = zeros((len(like[0]), self.m, self.n, self.n), *like)
         at = 0
         for chain, (_, _, w, v) in self._each():
             rows = slice(at, at := at + len(chain.rows))
             H = np.concatenate(_slopes(chain, w, v), axis=1)[:, chain.rows]
             out[:, rows, chain.path[:, None], chain.path[None, :]] = H
+        for H in of_others:
+            out[:, at : (at := at + H.shape[1])] = H
         return out
 
     def bias_slopes(self, qd: Array) -> tuple[Array, Array]:
@@ -131,7 +149,8 @@ class Closure:
             to_q.append(np.concatenate([(x * by_rate).sum(axis=2) for x in (turned, shifted)], axis=1))
             H = np.concatenate([Hw, Hv], axis=1)
             to_qd.append((H * by_rate).sum(axis=2) + (H * rates[:, None, None]).sum(axis=3))
-        return self._stacked(to_q), self._stacked(to_qd)
+        of_others = [rows.bias_slopes(qd) for rows in self.others]
+        return self._stacked(to_q, [x for x, _ in of_others]), self._stacked(to_qd, [x for _, x in of_others])
 
     def _each(self) -> Any:
         return zip(self.chains, self.parts, strict=True)
@@ -142,9 +161,10 @@ class Closure:
         omega, behind = (w * rates) @ chain.before, (v * rates) @ (1.0 - chain.before)
         return np.concatenate([_cross(omega, w), _cross(omega, v) + _cross(w, behind)], axis=-2)
 
-    def _stacked(self, of_chains: list[Any]) -> Any:
-        """Return matrices (N, 6, k) of the chains as one (N, m, n)."""
-        like = next((x for x in of_chains if x.dtype == object), of_chains[0])
+    def _stacked(self, of_chains: list[Any], of_others: list[Any]) -> Any:
+        """Return matrices (N, 6, k) of the chains and (N, c, n) of other constraints as one (N, m, n)."""
+        every = [*of_chains, *of_others]
+        like = next((x for x in every if x.dtype == object), every[0])
         out = np.zeros((len(like), self.m, self.n), dtype=like.dtype)
         if out.dtype == object:
             out[...] = 0.0
@@ -152,6 +172,8 @@ class Closure:
         for chain, block in zip(self.chains, of_chains, strict=True):
             rows = slice(at, at := at + len(chain.rows))
             out[:, rows, chain.path] = np.asarray(block)[:, chain.rows]
+        for block in of_others:
+            out[:, at : (at := at + block.shape[1])] = np.asarray(block)
         return out.view(type(like))
 
 
@@ -213,7 +235,7 @@ def _sine(chain: Chain, R: Any) -> tuple[Any, Any]:
 def chains_of(mech: Mechanism) -> tuple[Chain, ...]:
     """Return the chains of a mechanism's loops, kept."""
     if "chains" not in mech.memo:
-        mech.memo["chains"] = tuple(_chain(mech, loop) for loop in mech.loops)
+        mech.memo["chains"] = tuple(_chain(mech, loop) for loop in mech.loops if isinstance(loop, Loop))
         if not mech.symbolic:
             _refuse_free_rotations(mech)
     made: tuple[Chain, ...] = mech.memo["chains"]
@@ -239,12 +261,13 @@ def _chain(mech: Mechanism, loop: Loop) -> Chain:
 
 def _refuse_free_rotations(mech: Mechanism) -> None:
     """Refuse a loop that closes one rotation alone where the links rotate otherwise too: that can be no closure."""
-    alone = [k for k, loop in enumerate(mech.loops) if sum(loop.directions[:3]) == 1]
+    chains = mech.memo["chains"]
+    alone = [k for k, chain in enumerate(chains) if sum(chain.loop.directions[:3]) == 1]
     if not alone:
         return
     found = closure_of(mech, np.random.default_rng(0).uniform(-2.0, 2.0, (3, mech.n)))
     for k in alone:
-        loop, (R, _, w, _) = mech.loops[k], found.parts[k]
+        loop, (R, _, w, _) = chains[k].loop, found.parts[k]
         about = loop.directions.index(True)
         others = [axis for axis in range(3) if axis != about]
         if np.abs(w[:, others]).max(initial=0.0) > _ROTATES or np.abs(R[:, others, about]).max() > _ROTATES:
@@ -258,14 +281,26 @@ def _refuse_free_rotations(mech: Mechanism) -> None:
 def closure_of(mech: Mechanism, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
     chains, tree = chains_of(mech), mech.tree
-    if not chains:
+    if not mech.loops:
         raise InvalidValue("closure: the mechanism has no loops; give it some as Mechanism(links, loops=[Loop(...)])")
     single = q.dtype == object
     poses = tree.forward_kinematics(q[0])[None] if single else forward_kinematics(tree, q)
     columns: dict[int, Any] = {}
     for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
         columns[end] = tree.jacobian(q[0], end)[None] if single else jacobian(tree, q, end)[0]
-    return Closure(mech.n, chains, tuple(_parts(chain, poses, columns) for chain in chains))
+    others = tuple(rows.at(q) for rows in rows_of_constraints(mech))
+    return Closure(mech.n, chains, tuple(_parts(chain, poses, columns) for chain in chains), others)
+
+
+def rows_of_constraints(mech: Mechanism) -> tuple[ConstraintRows, ...]:
+    """Return the rows of a mechanism's own constraints, kept."""
+    of = getattr(mech, "_of", mech)
+    if "constraint rows" not in of.memo:
+        of.memo["constraint rows"] = tuple(
+            ConstraintRows(loop, of.n) for loop in of.loops if isinstance(loop, Constraint)
+        )
+    made: tuple[ConstraintRows, ...] = of.memo["constraint rows"]
+    return made
 
 
 def _parts(chain: Chain, poses: Any, columns: dict[int, Any]) -> tuple[Any, Any, Any, Any]:
@@ -295,7 +330,8 @@ def _parts(chain: Chain, poses: Any, columns: dict[int, Any]) -> tuple[Any, Any,
 
 def constraint_names(mech: Mechanism) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
-    return tuple(f"{loop.name}: {label}" for loop in mech.loops for label in loop.labels)
+    loops = [f"{loop.name}: {label}" for loop in mech.loops if isinstance(loop, Loop) for label in loop.labels]
+    return (*loops, *(f"{r.constraint.name}: {label}" for r in rows_of_constraints(mech) for label in r.labels))
 
 
 def _read(mech: Mechanism, **given: ArrayLike) -> Samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cstormpy.mechanism import library
+from cstormpy.mechanism.constraints import Constraint
 from cstormpy.mechanism.joints import (
     Composite,
     Fixed,
@@ -26,6 +27,7 @@ from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Composite",
+    "Constraint",
     "Fixed",
     "Free",
     "Joint",

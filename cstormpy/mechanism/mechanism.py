@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import checks
 from cstormpy.mechanism.closures import Closures
+from cstormpy.mechanism.constraints import Constraint
 from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.joints import Joint, OneDofJoint
 from cstormpy.mechanism.links import Link
@@ -44,15 +45,15 @@ class Mechanism(Questions, Closures, Formats, Value):
     active : iterable of str
         Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
         All others are passive: torque given, acceleration found.
-    loops : iterable of Loop
-        What closes loops of the tree. The coordinates, and what is said of them alone (kinematics, mass matrix,
-        energy, `bias`, `gravity_load`), remain those of the tree; hybrid, inverse and forward dynamics are of the
-        closed mechanism.
+    loops : iterable of Loop or Constraint
+        What closes loops of the tree, and what a user's functions say of its coordinates. These, and what is said of
+        them alone (kinematics, mass matrix, energy, `bias`, `gravity_load`), remain those of the tree; hybrid, inverse
+        and forward dynamics are of the closed mechanism.
 
     Attributes
     ----------
     links : tuple of Link
-    loops : tuple of Loop
+    loops : tuple of Loop and Constraint
     n : int
         Number of coordinates.
     names : tuple of str
@@ -90,7 +91,7 @@ class Mechanism(Questions, Closures, Formats, Value):
     #: Whether its numbers are symbols, see `mechanism.symbolic`.
     symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[Loop | Constraint, ...]
     gravity: NDArray[np.float64]
     n: int
     names: tuple[str, ...]
@@ -115,7 +116,7 @@ class Mechanism(Questions, Closures, Formats, Value):
         gravity: ArrayLike = (0.0, -9.81, 0.0),
         actuated: Iterable[str] | None = None,
         active: Iterable[str] = (),
-        loops: Iterable[Loop] = (),
+        loops: Iterable[Loop | Constraint] = (),
     ) -> None:
         links = check_links(links)
         link_index = index_names("link", (link.name for link in links))

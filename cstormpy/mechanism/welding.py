@@ -54,7 +54,7 @@ def without_fixed(mech: Mechanism) -> Mechanism:
         links.append(
             Link(link.name, parent, link.joint, pose, mass, com, inertia, allow_impossible=link.name in impossible)
         )
-    loops = [_carried(loop, carrier) for loop in mech.loops]
+    loops = [_carried(loop, carrier) if isinstance(loop, Loop) else loop for loop in mech.loops]
     return Mechanism(links, mech.gravity, actuated=mech.actuated, active=mech.active, loops=loops)
 
 

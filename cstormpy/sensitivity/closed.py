@@ -29,7 +29,7 @@ from cstormpy.dynamics.closed import (
     multipliers_of,
     wanted_accelerations,
 )
-from cstormpy.dynamics.closure import Closure, closure_of
+from cstormpy.dynamics.closure import Closure, closure_of, constraint_names
 from cstormpy.dynamics.hybrid import Together, carefully
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import require_zero
@@ -143,7 +143,7 @@ def closed_sensitivity_evaluator(
         closed_lines.prepared(mech, "own", "sensitivity", answers) if plain else carefully
         for answers in ("found", "whole")
     )
-    n, three, m, empty = mech.n, 3 * mech.n, sum(loop.count for loop in mech.loops), np.empty
+    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
     shape = (3, n, n)
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:

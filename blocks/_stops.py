@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.dynamics.loads import stop_torque
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]

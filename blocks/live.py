@@ -13,11 +13,12 @@ from typing import Any, ClassVar
 
 from bdsim.components import SinkBlock
 
+from cstormpy import checks
 from cstormpy.arrays import as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
-from cstormpy.mechanism import Mechanism, as_mechanism, checks
+from cstormpy.mechanism import Mechanism, as_mechanism
 
 VIEWS = ("auto", "planar", "3d")
 """How a mechanism may be looked at."""

@@ -69,7 +69,7 @@ class Effort(bases.Ported, ContinuousBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        from cstormpy.mechanism import checks
+        from cstormpy import checks
 
         w, begin = weights(weight), checks.real(start, "start")
         super().__init__(nstates=1, **ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=1))

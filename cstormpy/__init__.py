@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cstormpy import dynamics as dynamics
     from cstormpy import errors as errors
     from cstormpy import formulations as formulations
+    from cstormpy import gym as gym
     from cstormpy import identification as identification
     from cstormpy import lie as lie
     from cstormpy import measures as measures
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import Shape as Shape
     from cstormpy.mechanism import Spherical as Spherical
     from cstormpy.mechanism import Translational as Translational
     from cstormpy.mechanism import Universal as Universal
@@ -110,6 +112,7 @@ _HOMES = {
     "Prismatic": "mechanism",
     "Revolute": "mechanism",
     "Screw": "mechanism",
+    "Shape": "mechanism",
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",
@@ -140,6 +143,7 @@ _SUBMODULES = (
     "dynamics",
     "errors",
     "formulations",
+    "gym",
     "identification",
     "lie",
     "measures",

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Set
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import describe, is_single, real_array
 from cstormpy.errors import InvalidType
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.values import frozen
+from cstormpy.values import frozen
 
 __all__ = ["Goal"]
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.control import LQR, TVLQR, Law, OpenLoop, Then
 from cstormpy.diagrams._building import scope, switch, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import checks
 from cstormpy.optimal.solution_cache import asked, solved
 from cstormpy.reporting import notice_once
 

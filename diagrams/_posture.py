@@ -17,7 +17,7 @@ from cstormpy.arrays import real_array
 from cstormpy.mechanism import Mechanism
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism.joints import OneDofJoint
+    from cstormpy.linkage.joints import OneDofJoint
     from cstormpy.simulation import Simulation
 
 

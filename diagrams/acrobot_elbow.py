@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from cstormpy import checks
 from cstormpy.diagrams._building import motion_of, ready, scope, view
-from cstormpy.mechanism import checks, library
+from cstormpy.mechanism import library
 from cstormpy.trajectory import BSpline
 
 if TYPE_CHECKING:

@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.diagrams._optimised import ANGLES, found, laws_along, propose, replay
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.mechanism import checks, library
+from cstormpy.mechanism import library
 from cstormpy.optimal import Effort, Problem, Terminal
 from cstormpy.trajectory import BSpline
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cstormpy import checks
 from cstormpy.diagrams._building import ready, scope, view
-from cstormpy.mechanism import checks, library
+from cstormpy.mechanism import library
 
 if TYPE_CHECKING:
     from cstormpy.simulation import Simulation

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from cstormpy import checks
 from cstormpy.control import PD, ComputedTorque
 from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.diagrams._goal import Goal
-from cstormpy.mechanism import checks, library
+from cstormpy.mechanism import library
 from cstormpy.trajectory import BSpline
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
 from cstormpy.mechanism import library
 from cstormpy.simulation.compiled.equations import equations_of
-from cstormpy.simulation.compiled.readings import Reading
+from cstormpy.simulation.compiled.readings import Reading, Source
 from cstormpy.simulation.compiled.twins import Twins
 from cstormpy.trajectory import BSpline
 
@@ -134,7 +134,7 @@ def written(block, method, t, u, x):
     assert twins.fits(block)
     values["all"] = []
     for k, place in enumerate(twins.places):
-        now = Reading(block, [place])().tolist()
+        now = Reading(Source(block, [place]))().tolist()
         values["all"].append(now[0])
         values[f"all[{k}]"] = now
     return found, values

@@ -12,10 +12,10 @@ from pinocchio_model import Oracle
 
 import cstormpy as cs
 from cstormpy import lie
-from cstormpy.dynamics import closed_lines
-from cstormpy.dynamics.assembly import independent_rows, shut
 from cstormpy.formulations import kim
 from cstormpy.formulations import kim_constrained as constrained
+from cstormpy.loops import lines as closed_lines
+from cstormpy.loops.assembly import independent_rows, shut
 
 STARTS = {"four_bar": [1.0, 0.0, 1.5], "five_bar": [2.0, -1.0, 1.1, 1.0], "slider_crank": [0.7, -1.0, 1.0]}
 
@@ -465,7 +465,7 @@ def test_the_straight_line_answers_as_the_numbers_do(name, what):
     assert_close(filled[0], found.y, 1e-12)
     assert_close(filled[1], found.multipliers, 1e-12)
     if what == "sensitivity":
-        assert_close(filled[2], found._columns, 1e-11)
+        assert_close(filled[2], found.columns, 1e-11)
 
 
 def test_constraints_that_depend_on_each_other_have_the_least_multipliers_in_a_line_too():

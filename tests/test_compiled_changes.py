@@ -88,3 +88,66 @@ def test_each_way_to_change_a_law_between_runs_is_seen(change):
     plain = cs.Simulation(engine="interpreted", live=False, progress=False)
     np.testing.assert_allclose(after, plain.run(wired(plain), T=1.0).x[-1], rtol=1e-9)
     assert np.array_equal(*before) and not np.allclose(before[0], after)
+
+
+class Classy:
+    """A law that has part of itself from its class, and from what that inherits from."""
+
+    slope, factors, more = 2.0, [[1.0], 1.0], np.ones(1)
+
+    def __init__(self):
+        self.gain = 1.0
+
+    @property
+    def doubled(self):
+        return 2.0 * self.gain
+
+    @staticmethod
+    def bent(angle):
+        return np.sin(angle)
+
+    def __call__(self, t, q, qd):
+        return [-self.doubled * self.bent(q[0]) - self.slope * self.factors[0][0] * self.more[0] * qd[0]]
+
+
+def _method(kind):
+    kind.bent = staticmethod(np.cos)
+
+
+def _property(kind):
+    kind.doubled = property(lambda self: 3.0 * self.gain)
+
+
+def _number_of_class(kind):
+    kind.slope = 5.0
+
+
+def _list_of_class(kind):
+    kind.factors[0][0] = 2.5
+
+
+def _array_of_class(kind):
+    kind.more[:] = 2.5
+
+
+@pytest.mark.parametrize("change", [_method, _property, _number_of_class, _list_of_class, _array_of_class])
+def test_a_change_of_a_class_between_runs_is_seen(change):
+    """What stands in the class is compared where it stands: in the class itself, or in one that it inherits from."""
+    base = type("Classy", (Classy,), {"factors": [[1.0], 1.0], "more": np.ones(1), "__module__": __name__})
+    law = type("Inheriting", (base,), {"__module__": __name__})()
+    ends = []
+    for engine in ("compiled", "interpreted"):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS("pendulum", q0=[0.4], name="plant")
+        controller = bd.CONTROLLER("pendulum", law, name="controller")
+        bd.connect(plant[0:2], controller[0:2])
+        bd.connect(controller.tau, plant.tau)
+        for _ in range(2):
+            sim.run(bd, T=0.3)
+        if engine == "compiled":
+            before = sim.run(bd, T=0.3).x[-1]
+            change(base)
+        ends.append(sim.run(bd, T=0.3).x[-1])
+    assert np.abs(before - ends[1]).max() > 1e-3
+    np.testing.assert_allclose(*ends, atol=1e-8)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cstormpy.mechanism.joints import JOINT_TYPES
+from cstormpy.linkage.joints import JOINT_TYPES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "CONTRIBUTING.md"

@@ -363,7 +363,7 @@ def batch_square(request, monkeypatch):
     from cstormpy.graph import calls
 
     if request.param == "by ctypes":
-        monkeypatch.setattr(calls, "_CPYTHON", False)
+        monkeypatch.setattr(calls, "is_cpython", lambda: False)
     return batch_call_of_square()
 
 

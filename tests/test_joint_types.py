@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import cstormpy as cs
-from cstormpy.mechanism.joints import JOINT_TYPES, OneDofJoint
+from cstormpy.linkage.joints import JOINT_TYPES, OneDofJoint
 
 ROOT = Path(cs.__file__).parent
 HOME = ROOT / "mechanism" / "joints"

@@ -23,8 +23,8 @@ from cstormpy import lie, mechanism
 from cstormpy.diagrams import _posture
 from cstormpy.formulations import kim_joints
 from cstormpy.formulations.kim import bracket
+from cstormpy.linkage.joints import JOINT_TYPES
 from cstormpy.mechanism import Joint, skeleton
-from cstormpy.mechanism.joints import JOINT_TYPES
 
 EVERY = (*KINDS, *COMPOUND)
 

@@ -40,7 +40,7 @@ from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import alive
 from cstormpy.graph.routine import Routine
 from cstormpy.mechanism import library
-from cstormpy.simulation.compiled.readings import Reading
+from cstormpy.simulation.compiled.readings import Reading, Source
 from cstormpy.simulation.compiled.signals import renamed as with_inputs_renamed
 from cstormpy.simulation.compiled.twins import Twins, moved, numbers_used
 from cstormpy.trajectory import BSpline
@@ -135,7 +135,7 @@ class Written:
         self.function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)(self.machine.address("w_one"))
 
     def __call__(self, owner, x, dx=None, dp=None):
-        p = Reading(owner, self.places)()
+        p = Reading(Source(owner, self.places))()
         arrays = [p, np.zeros_like(p) if dp is None else dp, x, np.zeros(5) if dx is None else dx]
         arrays += [np.zeros(self.count), np.zeros(self.count)]
         status = self.function(*(np.ascontiguousarray(a).ctypes.data for a in arrays))

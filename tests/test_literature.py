@@ -213,3 +213,81 @@ def test_gains_of_the_upright_acrobot(parameters):
     B = np.concatenate([zero, d.dy_du[:, 1]])[:, None]
     S = solve_continuous_are(A, B, np.diag([10.0, 10.0, 1.0, 1.0]), np.eye(1))
     np.testing.assert_allclose((B.T @ S)[0], GAINS[parameters], rtol=0, atol=0.0501)
+
+
+# ---------------------------------------------------------------- pendulums with one motor
+def cart_pole_by_florian(mech, q, qd, force):
+    """Florian (2007), "Correct equations for the dynamics of the cart-pole system", (23) and (24) without friction.
+
+    The angle of the paper is that from the upright, to the side to which the cart's position grows.
+    """
+    cart, pole = mech.links
+    m_c, m_p, half, g = cart.mass, pole.mass, pole.com[0], -mech.gravity[1]
+    theta, rate, total = np.pi / 2 - q[1], -qd[1], m_c + m_p
+    s, c = np.sin(theta), np.cos(theta)
+    push = (-force - m_p * half * rate**2 * s) / total
+    turning = (g * s + c * push) / (half * (4.0 / 3.0 - m_p * c**2 / total))  # (23)
+    moving = (force + m_p * half * (rate**2 * s - turning * c)) / total  # (24)
+    return np.array([moving, -turning])
+
+
+def pendubot_by_spong(mech, q, qd, torque):
+    """Spong and Block (1995), "The Pendubot: a mechatronic system for control research and education", (1) to (7).
+
+    With the five parameters of the paper, angles from the horizontal.
+    """
+    first, second = mech.links
+    m1, m2, lc1, lc2 = first.mass, second.mass, first.com[0], second.com[0]
+    l1, I1, I2, g = second.pose[0, 3], first.inertia[2, 2], second.inertia[2, 2], -mech.gravity[1]
+    t1, t2, t3 = m1 * lc1**2 + m2 * l1**2 + I1, m2 * lc2**2 + I2, m2 * l1 * lc2
+    t4, t5 = m1 * lc1 + m2 * l1, m2 * lc2
+    s2, c2 = np.sin(q[1]), np.cos(q[1])
+    D = np.array([[t1 + t2 + 2 * t3 * c2, t2 + t3 * c2], [t2 + t3 * c2, t2]])
+    C = t3 * s2 * np.array([[-qd[1], -qd[1] - qd[0]], [qd[0], 0.0]])
+    gravity = g * np.array([t4 * np.cos(q[0]) + t5 * np.cos(q[0] + q[1]), t5 * np.cos(q[0] + q[1])])
+    friction = [joint.joint.damping * rate for joint, rate in zip(mech.links, qd, strict=True)]
+    return np.linalg.solve(D, np.array([torque, 0.0]) - C @ qd - gravity - friction)
+
+
+def furuta_by_cazzolato(mech, q, qd, torque):
+    """Cazzolato and Prime (2011), "On the dynamics of the Furuta pendulum", (33) and (34).
+
+    The arm of the paper turns about the vertical against ours, the pendulum hangs at zero. (34) is printed with a minus
+    before the centrifugal term sin(2 θ2) θ̇1²/2, which (33), eliminated from the same two equations, contradicts.
+    """
+    arm, swing = mech.links
+    m1, m2, l1, l2, L1 = arm.mass, swing.mass, arm.com[0], swing.com[2], swing.pose[0, 3]
+    b1, b2, g = arm.joint.damping, swing.joint.damping, -mech.gravity[1]
+    J0, J2 = arm.inertia[1, 1] + m1 * l1**2 + m2 * L1**2, swing.inertia[0, 0] + m2 * l2**2
+    w1, w2, angle = -qd[0], qd[1], q[1] + np.pi / 2
+    s, c, double, k = np.sin(angle), np.cos(angle), np.sin(2 * angle), m2 * L1 * l2
+    rates = np.array([w1, w2, w1 * w2, w1**2, w2**2])
+    given = np.array([-torque, 0.0, g])
+    below = J0 * J2 + J2**2 * s**2 - k**2 * c**2
+    first = np.array([-J2 * b1, k * c * b2, -(J2**2) * double, -J2 * k * c * double / 2, J2 * k * s]) @ rates
+    first += np.array([J2, -k * c, m2 * l2 * k * double / 2]) @ given
+    both = J0 + J2 * s**2
+    second = np.array([k * c * b1, -b2 * both, k * J2 * c * double, double / 2 * J2 * both, -(k**2) * double / 2])
+    change = second @ rates + np.array([-k * c, both, -m2 * l2 * s * both]) @ given
+    return np.array([-first, change]) / below
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize(
+    ("mech", "equations"),
+    [
+        (library.cart_pole(), cart_pole_by_florian),
+        (library.cart_pole(cart_mass=0.4, mass=0.7, length=0.3), cart_pole_by_florian),
+        *((library.pendubot(name), pendubot_by_spong) for name in ("design_C.1", "design_A.0", "teaching")),
+        *((library.furuta(name), furuta_by_cazzolato) for name in ("cazzolato", "qube")),
+    ],
+)
+def test_pendulums_with_one_motor_move_as_their_closed_forms_say(mech, equations):
+    rng = np.random.default_rng(1992)
+    for _ in range(20):
+        q, qd = rng.uniform(-3, 3, (2, 2))
+        scale = np.abs(mech.mass_matrix(q)).max()
+        push = rng.uniform(-5, 5) * scale
+        want = equations(mech, q, qd, push)
+        found = mech.forward_dynamics(q, qd, [push, 0.0])
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-12 * max(1.0, np.abs(want).max()))

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.linkage.links import INERTIA_TOLERANCE
+from cstormpy.linkage.parameters import parameter_names
+from cstormpy.linkage.printing import MAX_ROWS
 from cstormpy.mechanism import Fixed, Joint, Limits, Link, Mechanism, Prismatic, Revolute, Screw, library
-from cstormpy.mechanism.links import INERTIA_TOLERANCE
-from cstormpy.mechanism.parameters import parameter_names
-from cstormpy.mechanism.printing import MAX_ROWS
 
 Z = (0.0, 0.0, 1.0)
 NAN, INF = math.nan, math.inf

@@ -121,6 +121,15 @@ def test_every_folder_with_python_files_is_a_package():
     assert [str(folder) for folder in bare if not (folder / "__init__.py").is_file()] == []
 
 
+@only_checkout
+def test_no_layers_may_import_each_other():
+    """Packages that share a row of the layers are independent: "|", where ":" would let them form a circle."""
+    (contract,) = (each for each in SETTINGS["tool"]["importlinter"]["contracts"] if each["id"] == "layers")
+    assert [row for row in contract["layers"] if ":" in row] == []
+    rows = {name: k for k, row in enumerate(contract["layers"]) for name in row.split(" | ")}
+    assert rows["mechanism"] < rows["sensitivity"] < rows["dynamics"] < rows["linkage"]
+
+
 @only_wheel
 def test_wheel_holds_the_listed_packages():
     assert folders_with_code(PACKAGE) == set(SETTINGS["tool"]["setuptools"]["packages"])

@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation
 
 import cstormpy as cs
 from cstormpy.formulations import kim_derivative
+from cstormpy.linkage.components import components
 from cstormpy.mechanism import Fixed, Link, Mechanism, Revolute, library
-from cstormpy.mechanism.components import components
 
 PAIRS = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 

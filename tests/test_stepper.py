@@ -65,6 +65,24 @@ def test_a_start_by_name_and_shorter_steps_inside():
     assert fine.t == 3.0
 
 
+@pytest.mark.parametrize("u", [0.7, [0.7], (0.7,), np.float64(0.7), np.array(0.7), np.array([0.7], dtype=np.float32)])
+def test_inputs_are_taken_in_any_form(stepper, u):
+    """Arrays of float64, floats and lists of floats are taken as they are, all else is looked at first."""
+    stepper.reset()
+    expected = stepper.step(np.array([0.7]), 0.01)
+    given = stepper.reset()
+    np.testing.assert_allclose(stepper.step(u, 0.01), expected, atol=1e-8)
+    np.testing.assert_array_equal(given, stepper.reset())  # what was returned before stays as it was
+
+
+@pytest.mark.parametrize("u", [[0.7, 0.1], "0.7", [None], [[0.7]], np.zeros(0)])
+def test_inputs_of_another_form_are_refused(stepper, u):
+    stepper.reset()
+    with pytest.raises(CstormError, match="step: u"):
+        stepper.step(u, 0.01)
+    assert stepper.t == 0.0
+
+
 def test_what_fails_leaves_it_where_it_stood(stepper):
     x = stepper.reset().copy()
     for u, dt, kind in (([1.0, 2.0], 0.1, CstormError), ([1.0], -0.1, InvalidValue), ([np.nan], 0.1, BlockError)):

@@ -11,9 +11,9 @@ from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
+from cstormpy.linkage.tables import Form, tables_of
 from cstormpy.mechanism import library
 from cstormpy.mechanism.symbolic import SymbolicMechanism
-from cstormpy.mechanism.tables import Form, tables_of
 
 MECHANISMS = {
     "acrobot": library.acrobot(),

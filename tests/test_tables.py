@@ -8,8 +8,8 @@ from random_mechanisms import KINDS, random_mechanism, random_pose
 
 from cstormpy import lie
 from cstormpy.kernels import layout as at
+from cstormpy.linkage.tables import _axis_frame, tables_of
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, library
-from cstormpy.mechanism.tables import _axis_frame, tables_of
 
 pytestmark = pytest.mark.nojit
 

@@ -7,10 +7,11 @@ from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
 from cstormpy.control.named import law, names
 from cstormpy.control.own import OwnLaw
+from cstormpy.control.predictive import PredictiveController
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
-from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated
+from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
 
@@ -28,6 +29,8 @@ __all__ = [
     "Off",
     "OpenLoop",
     "OwnLaw",
+    "PendulumPump",
+    "PredictiveController",
     "SplineSwingUp",
     "SwingUp",
     "Then",

@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.own import OwnLaw, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 

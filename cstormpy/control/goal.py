@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from cstormpy.graph.kept import machine_for
 from cstormpy.graph.module import text_for_one
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout
+from cstormpy.linkage.tables import folded, tables_of
 from cstormpy.mechanism.symbolic import SymbolicMechanism
-from cstormpy.mechanism.tables import folded, tables_of
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

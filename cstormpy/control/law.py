@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import Node
-from cstormpy.mechanism import Mechanism, as_mechanism, checks
+from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.curve import Curve
 
 Array = NDArray[np.float64]

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 

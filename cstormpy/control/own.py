@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy import checks
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import unknown_name
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 

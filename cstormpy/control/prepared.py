@@ -140,7 +140,7 @@ def _evaluators_by(line: Callable[..., int], n: int) -> tuple[Callable[..., floa
 def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:
     from cstormpy.dynamics.batches import scratch_size
     from cstormpy.kernels.entries_mechanisms import energies
-    from cstormpy.mechanism.tables import first_moment, tables_of
+    from cstormpy.linkage.tables import first_moment, tables_of
 
     n, tables = mech.n, tables_of(mech)
     kernel, given, scratch = energies.load(), np.zeros(2 * n), np.zeros(scratch_size(mech, False))
@@ -159,7 +159,7 @@ def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:
 def _mass_evaluator(mech: Mechanism) -> Callable[[Array, Array], Array]:
     from cstormpy.dynamics.batches import scratch_size
     from cstormpy.kernels import entries_kinematics as entries
-    from cstormpy.mechanism.tables import tables_of
+    from cstormpy.linkage.tables import tables_of
 
     n, tables = mech.n, tables_of(mech)
     kernel, rows, rates = entries.inertial_one.load(), np.zeros((1, n)), np.zeros((1, n))

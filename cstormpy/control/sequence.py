@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
 from cstormpy.control.swing_up import BALANCE, SWING, SwingUp
 from cstormpy.control.tvlqr import TVLQR
-from cstormpy.mechanism import checks
 from cstormpy.trajectory import BSpline
 
 Array = NDArray[np.float64]

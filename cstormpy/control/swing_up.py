@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
-from cstormpy.mechanism import checks
 
 Array = NDArray[np.float64]
 

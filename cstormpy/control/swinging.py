@@ -1,7 +1,8 @@
 """Laws that swing an underactuated mechanism towards an equilibrium: they add the energy that is missing.
 
 References: M. W. Spong, "The swing up control problem for the acrobot", IEEE Control Systems 15(1), 1995;
-X. Xin and M. Kaneda, "Analysis of the energy-based swing-up control of the acrobot", 2007. With the mass matrix M and
+X. Xin and M. Kaneda, "Analysis of the energy-based swing-up control of the acrobot", 2007; K. J. Åström and K. Furuta,
+"Swinging up a pendulum by energy control", Automatica 36(2), 2000. With the mass matrix M and
 the rest b of M q̈ + b = τ split into joints with a motor (a) and without (p); E is the energy, E* that at rest in the
 goal.
 
@@ -24,7 +25,7 @@ from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
 
-__all__ = ["EnergyPFL", "EnergyPump", "NonCollocated"]
+__all__ = ["EnergyPFL", "EnergyPump", "NonCollocated", "PendulumPump"]
 
 
 class _TowardsGoal(Law):
@@ -135,6 +136,60 @@ class EnergyPFL(EnergyPump):
         a = self._motors
         u = placed(self.mech.n, (a, self._towards(a, q, qd, self.kp, self.kd)))
         return self._hybrid(q, qd, u)[a] + self._pumped(q, qd)
+
+
+class PendulumPump(EnergyPump):
+    """Accelerate the motors' joints so that they do work on a pendulum that they carry: on a cart, or on an arm.
+
+    q̈_a = kp (q*_a − q_a) − kd q̇_a − ke (E* − E_p) M_ap q̇_p
+
+    where E_p is the energy that the mechanism would have with the motors' joints at rest at their goal. It changes by
+    −q̇_pᵀ M_pa q̈_a, so that the last term brings it to E*. The torque is that of the hybrid dynamics.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+    kp, kd : float or array_like, (n_a,)
+        Stiffness [1/s²] and damping [1/s] of the motors' joints, weak beside the pump.
+    ke : float or array_like, (n_a,)
+        The pump: acceleration for energy and momentum.
+    goal, limit
+        As for `EnergyPump`.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> law = PendulumPump(library.cart_pole(), kp=1.0, kd=1.0, ke=50.0)
+    >>> law(0.0, [0.0, -1.5708], [0.0, 1.0]).round(3)
+    array([-2.528])
+    """
+
+    _prepared = ("_inertia", "_hybrid")
+
+    def __init__(
+        self,
+        mech: Mechanism,
+        kp: float | ArrayLike = 1.0,
+        kd: float | ArrayLike = 1.0,
+        ke: float | ArrayLike = 50.0,
+        goal: ArrayLike | None = None,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(mech, kp, kd, ke, goal, limit)
+        self._carried = places(~self.mech.actuated_mask)
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._hybrid = HybridDynamics(self.mech, self.motors)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,); see `Law.torque`."""
+        a, p, n = self._motors, self._carried, self.mech.n
+        swinging = placed(n, (p, qd[p]))
+        missing = self.goal_energy - self.energy(placed(n, (p, q[p]), (a, self.goal[a])), swinging)
+        momentum = np.cumsum(self._inertia.mass_matrix(q, qd) * swinging, axis=1)[:, -1][a]  # M_ap q̇_p
+        wanted = self._towards(a, q, qd, self.kp, self.kd) - self.ke * missing * momentum
+        return self._hybrid(q, qd, placed(n, (a, wanted)))[a]
 
 
 class NonCollocated(_TowardsGoal):

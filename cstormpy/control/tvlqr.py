@@ -9,12 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arguments import function
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
 
 Array = NDArray[np.float64]

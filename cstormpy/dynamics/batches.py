@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
     from cstormpy.kernels.compiling import Entry
-    from cstormpy.mechanism import Mechanism
-    from cstormpy.mechanism.tables import Tables
+    from cstormpy.linkage import Linkage
+    from cstormpy.linkage.tables import Tables
 
 Array = NDArray[np.float64]
 
@@ -176,7 +176,7 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return pool
 
 
-def scratch_size(mech: Mechanism, matrices: bool) -> int:
+def scratch_size(mech: Linkage, matrices: bool) -> int:
     """Return how many float64 of scratch memory any batch kernel needs for a mechanism."""
     one = layout.forms_numbers(mech.n, len(mech.links))
     # matrices stand side by side, or those of one sample behind what stands side by side
@@ -189,7 +189,7 @@ class Handle:
     `y_only` is that argument for kernels that fill y; with `all_three` they also fill q̈ and τ.
     """
 
-    def __init__(self, mech: Mechanism, tables: Tables, matrices: bool) -> None:
+    def __init__(self, mech: Linkage, tables: Tables, matrices: bool) -> None:
         numbers = layout.forms_numbers(mech.n, len(mech.links)) + (layout.matrix_numbers(mech.n) if matrices else 0)
         scratch = np.zeros(numbers)
         self.arrays = (tables.T, tables.N, scratch)
@@ -198,11 +198,11 @@ class Handle:
         self.all_three = np.array([*addresses, 3], dtype=np.int64)
 
 
-def handle_of(mech: Mechanism, drive: str = "own", matrices: bool = False) -> Handle:
-    """Return the handle of a mechanism with a drive (see `mechanism.tables.tables_of`), made at its first use."""
+def handle_of(mech: Linkage, drive: str = "own", matrices: bool = False) -> Handle:
+    """Return the handle of a mechanism with a drive (see `linkage.tables.tables_of`), made at its first use."""
     made: Handle | None = mech.memo.get(("handle", drive, matrices))
     if made is None:
-        from cstormpy.mechanism.tables import tables_of
+        from cstormpy.linkage.tables import tables_of
 
         made = mech.memo["handle", drive, matrices] = Handle(mech, tables_of(mech, drive), matrices)
     return made
@@ -215,7 +215,7 @@ def with_loads(entry: Entry, loads: Array) -> Callable[..., int]:
 
 
 def run_checked(
-    mech: Mechanism,
+    mech: Linkage,
     entry: Entry,
     tables: Tables,
     arguments: tuple[Any, ...],

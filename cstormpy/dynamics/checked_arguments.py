@@ -22,10 +22,10 @@ from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia, shown
 from cstormpy.graph.arrays import Symbols, as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
-from cstormpy.mechanism.loads import Load
+from cstormpy.linkage.loads import Load
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Owner = Callable[[tuple[int, ...]], str]
 """Says whose an entry of an array is, from its index."""
@@ -79,7 +79,7 @@ class Samples:
 
 
 def read_samples(
-    mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None, finite: bool = True
+    mech: Linkage, given: Mapping[str, Any], wrench: WrenchLike = None, base: BaseLike = None, finite: bool = True
 ) -> Samples:
     """Check coordinates, wrenches and the motion of the base, and return them as rows.
 
@@ -108,21 +108,21 @@ def read_samples(
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
 
 
-def refuse_non_finite_samples(mech: Mechanism, samples: Samples) -> None:
+def refuse_non_finite_samples(mech: Linkage, samples: Samples) -> None:
     """Refuse coordinates that are not finite, where `read_samples` did not and no kernel noticed."""
     if not samples.symbolic:
         shaped = {name: samples.shaped(rows) for name, rows in samples.rows.items()}
         _refuse_non_finite_coordinates(mech, shaped)
 
 
-def _refuse_non_finite_coordinates(mech: Mechanism, arrays: Mapping[str, Array]) -> None:
+def _refuse_non_finite_coordinates(mech: Linkage, arrays: Mapping[str, Array]) -> None:
     for name, array in arrays.items():
         refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[-1]]!r}")
     for first in mech.ball_starts if "q" in arrays else ():
         _refuse_whole_turn(mech, arrays["q"], first)
 
 
-def _refuse_whole_turn(mech: Mechanism, q: Array, first: int) -> None:
+def _refuse_whole_turn(mech: Linkage, q: Array, first: int) -> None:
     """Refuse rotation vectors as long as a whole turn, where their coordinates are singular."""
     angles = np.atleast_1d(np.sqrt((q[..., first : first + 3] ** 2).sum(axis=-1)))
     if (angles >= 2.0 * np.pi).any():
@@ -135,7 +135,7 @@ def _refuse_whole_turn(mech: Mechanism, q: Array, first: int) -> None:
         )
 
 
-def _symbols(mech: Mechanism, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:
+def _symbols(mech: Linkage, given: Mapping[str, Any], wrench: WrenchLike, base: BaseLike) -> Samples:
     """Return one sample of symbols; what acts on the mechanism from outside may be of them too."""
     rows: dict[str, Array] = {}
     for name, value in given.items():
@@ -167,13 +167,13 @@ _ONE_OR_EACH = "a load is the same for all samples, or has a row for each of a b
 _WIDE = layout.WRENCH + layout.DEAD
 
 
-def read_loads(mech: Mechanism, wrench: WrenchLike) -> Array:
+def read_loads(mech: Linkage, wrench: WrenchLike) -> Array:
     """Return loads that are the same for all samples as one row, (6 n_links,) or (21 n_links,), or (0,) for none."""
     rows = _wrench_rows(mech, wrench, 1, True)
     return rows[0] if len(rows) else np.zeros(0)
 
 
-def _wrench_rows(mech: Mechanism, wrench: WrenchLike, count: int, single: bool) -> Array:
+def _wrench_rows(mech: Linkage, wrench: WrenchLike, count: int, single: bool) -> Array:
     if wrench is None:
         return _NONE
     if isinstance(wrench, Load):
@@ -198,7 +198,7 @@ def _is_load(entry: Any) -> bool:
     return isinstance(entry[0], str) or link
 
 
-def _loads_on_links(mech: Mechanism, loads: Sequence[Any], count: int, single: bool) -> Array:
+def _loads_on_links(mech: Linkage, loads: Sequence[Any], count: int, single: bool) -> Array:
     """Sum up loads, each a `Load` or (link, pose, wrench) in a frame of its own, by links."""
     placed: list[tuple[int, str, Array]] = []
     for k, load in enumerate(loads):
@@ -266,7 +266,7 @@ def _base_rows(base: Any, count: int, single: bool) -> Array:
     return np.hstack([np.broadcast_to(part, (length, 6)) for part in parts])
 
 
-def link_index(mech: Mechanism, link: str | int, what: str = "link") -> int:
+def link_index(mech: Linkage, link: str | int, what: str = "link") -> int:
     """Return the position of a link given by name or by position; `what` begins the message if it is neither."""
     if isinstance(link, str):
         return mech.link_index(link)
@@ -292,7 +292,7 @@ def _overflow(row: int | None) -> NonFinite:
     return NonFinite(f"the result{where} is not finite although all given numbers are: some are too large")
 
 
-def failure(mech: Mechanism, structure: NDArray[np.int64], status: int, row: int | None) -> Exception:
+def failure(mech: Linkage, structure: NDArray[np.int64], status: int, row: int | None) -> Exception:
     """Return the error for a kernel's status: a vanished pivot at a node, or a result that is not finite."""
     if status < 0:
         return _overflow(row)

@@ -22,18 +22,18 @@ from cstormpy.dynamics.checked_arguments import (
 from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
-from cstormpy.graph.arrays import is_symbolic, symbols
+from cstormpy.graph.arrays import as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import tables_of
+from cstormpy.linkage.tables import tables_of
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
 _VALUES = Question()
 
-__all__ = ["HybridDynamics", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator"]
+__all__ = ["HybridDynamics", "gravity_load", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator", "moving_evaluator"]
 
 
 class HybridDynamics:
@@ -110,7 +110,7 @@ def put_together(y: Array, u: ArrayLike, active: NDArray[np.bool_]) -> Together:
 
 
 def hybrid_answer(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -124,7 +124,7 @@ def hybrid_answer(
 
 
 def hybrid_dynamics(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -136,7 +136,7 @@ def hybrid_dynamics(
 ) -> Array:
     """Return y of one sample or of a batch; `Mechanism.hybrid_dynamics` says what is what.
 
-    `drive` is one of `mechanism.tables.tables_of`; `name` is what messages call u.
+    `drive` is one of `linkage.tables.tables_of`; `name` is what messages call u.
     """
     if are_plain_rows(q, qd, u, wrench, base, threads):
         y = np.empty(q.shape)  # type: ignore[union-attr]
@@ -146,6 +146,12 @@ def hybrid_dynamics(
     return samples.shaped(_run(mech, samples, threads, drive))
 
 
+def gravity_load(mech: Linkage, q: ArrayLike, threads: int | None = 1) -> Array:
+    """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
+    rest = np.zeros(as_numbers(q, "q").shape)
+    return hybrid_dynamics(mech.tree, q, rest, rest, threads=threads, drive="still")
+
+
 def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any) -> bool:
     """Tell whether these may be arrays of rows that need no reading: the line itself looks at them."""
     if not (type(q) is type(qd) is type(u) is np.ndarray and wrench is None and base is None):
@@ -153,7 +159,7 @@ def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any
     return q.ndim == 2 and len(q) >= layout.LANES and (type(threads) is int or threads is None)
 
 
-def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> Array:
+def _run(mech: Linkage, samples: Samples, threads: int | None, drive: str) -> Array:
     out = samples.room(mech.n)
     thread_count(threads)
     question = Question.of_samples(mech, samples)
@@ -177,7 +183,7 @@ def _run(mech: Mechanism, samples: Samples, threads: int | None, drive: str) -> 
 
 
 def hybrid_evaluator(
-    mech: Mechanism, wrench: WrenchLike = None
+    mech: Linkage, wrench: WrenchLike = None
 ) -> tuple[Callable[..., Array], Callable[..., HybridDynamics]]:
     """Return a prepared f(q, qd, u, out=None) -> y, and one that returns the whole answer.
 
@@ -208,12 +214,41 @@ def hybrid_evaluator(
     return evaluate, answer
 
 
+def moving_evaluator(
+    mech: Linkage, wrench: WrenchLike, answer: Callable[..., Any], sensitivities: bool = False
+) -> Callable[..., Any]:
+    """Return a prepared f(q, qd, u, base, out=None) -> y, or (y, D) with sensitivities, of a base that moves.
+
+    `answer` is the careful way: that of the mechanism's method, with all its checks.
+    """
+    ready: Callable[..., int] = carefully
+    loads = read_loads(mech, wrench)
+    if not mech.symbolic and not mech.loops:
+        question = Question.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
+        ready = prepared(mech, "own", question, eager=True) or carefully
+    n, empty, before = mech.n, np.empty, (loads,) if loads.size else ()
+
+    def evaluate(q: Array, qd: Array, u: Array, base: Any, out: Array | None = None) -> Any:
+        y = empty(n) if out is None else out
+        if type(base) is np.ndarray and base.shape == (12,):
+            filled = (y, empty((3, n, n))) if sensitivities else (y,)
+            if ready(q, qd, u, *before, base, *filled) == 0:
+                return filled if sensitivities else y
+            base = base[:6], base[6:]
+        found = answer(q, qd, u, wrench=wrench, base=base)
+        if sensitivities:
+            return found.y, np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
+        return found.y if out is None else copy_out(found.y, out)
+
+    return evaluate
+
+
 def carefully(*_: Array) -> int:
     """Fill nothing: what is asked of a mechanism of symbols is read and answered with care."""
     return WRONG
 
 
-def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
+def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
     """Return what fills y, see `tracing.Question`, by the kernel with loops; not 0 where it does not."""
     from cstormpy.kernels import entries_hybrid as entries
 

@@ -12,7 +12,7 @@ from cstormpy.dynamics.batches import run_batch, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, read_samples, refuse_overflow
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -37,11 +37,11 @@ class Inertial:
 
 
 def inertial(
-    mech: Mechanism, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1
+    mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1
 ) -> Inertial:
     """Return all inertial quantities of one sample or of a batch; without qd nothing moves."""
     from cstormpy.kernels import entries_kinematics as entries
-    from cstormpy.mechanism.tables import tables_of
+    from cstormpy.linkage.tables import tables_of
 
     samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd}, None, base)
     count, n = samples.count, mech.n
@@ -66,9 +66,9 @@ def inertial(
     return Inertial(*(samples.shaped(part) for part in parts))
 
 
-def _add_welded(mech: Mechanism, base: Array, bulk: Array, energy: Array) -> None:
+def _add_welded(mech: Linkage, base: Array, bulk: Array, energy: Array) -> None:
     """Add the links that are fixed to the base, which the kernels do not see."""
-    from cstormpy.mechanism.tables import first_moment, tables_of
+    from cstormpy.linkage.tables import first_moment, tables_of
 
     J = tables_of(mech).base_inertia
     bulk[:, 6] += J[5, 5]

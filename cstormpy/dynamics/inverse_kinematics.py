@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy import lie
+from cstormpy import checks, lie
 from cstormpy.arrays import as_floats, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
-from cstormpy.mechanism import checks
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
-    from cstormpy.mechanism.joints import OneDofJoint
+    from cstormpy.linkage import Linkage
+    from cstormpy.linkage.joints import OneDofJoint
 
 Array = NDArray[np.float64]
 
@@ -66,7 +65,7 @@ class InverseKinematics:
 
 
 def inverse_kinematics(
-    mech: Mechanism,
+    mech: Linkage,
     link: str | int,
     pose: ArrayLike,
     q0: ArrayLike | None = None,
@@ -93,7 +92,7 @@ def inverse_kinematics(
 
 
 def _tip(
-    mech: Mechanism, link: str | int, tool: object, mask: object, limits: bool, length: object, tolerance: object
+    mech: Linkage, link: str | int, tool: object, mask: object, limits: bool, length: object, tolerance: object
 ) -> Tip:
     index = link_index(mech, link)
     way = _way(mech, index)
@@ -120,7 +119,7 @@ def _tool(tool: object) -> Array:
     return lie.check_pose(frame, name="tool") if frame.ndim == 2 else lie.make_pose(np.eye(3), frame)
 
 
-def _way(mech: Mechanism, link: int) -> list[int]:
+def _way(mech: Linkage, link: int) -> list[int]:
     """Return the links from the base to a link."""
     way = []
     while link >= 0:
@@ -129,7 +128,7 @@ def _way(mech: Mechanism, link: int) -> list[int]:
     return way[::-1]
 
 
-def _reach(mech: Mechanism, way: list[int], tool: Array | None) -> float:
+def _reach(mech: Linkage, way: list[int], tool: Array | None) -> float:
     """Return the length of the way along the origins from the base to the frame, or 1 m if they coincide."""
     origins = [mech.links[k].pose[:3, 3] for k in way] + ([] if tool is None else [tool[:3, 3]])
     total = sum(float(np.linalg.norm(origin)) for origin in origins)
@@ -180,7 +179,7 @@ def _generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def _first(mech: Mechanism, q0: ArrayLike | None, count: int, single: bool, path: bool) -> Array:
+def _first(mech: Linkage, q0: ArrayLike | None, count: int, single: bool, path: bool) -> Array:
     """Return where the search begins, (N, n); of a path the first row counts."""
     if q0 is None:
         return np.zeros((count, mech.n))

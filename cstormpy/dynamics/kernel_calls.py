@@ -24,7 +24,7 @@ from cstormpy.kernels import layout as at
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.dynamics.tracing import Question
-    from cstormpy.mechanism.tables import Tables
+    from cstormpy.linkage.tables import Tables
 
 __all__ = ["answer", "run"]
 

@@ -11,17 +11,17 @@ from cstormpy.dynamics.batches import run_batch, scratch_size
 from cstormpy.dynamics.checked_arguments import link_index, read_samples, refuse_overflow
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative"]
+__all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative", "places_on_path"]
 
 
-def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -> Array:
+def forward_kinematics(mech: Linkage, q: ArrayLike, threads: int | None = 1) -> Array:
     """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""
     from cstormpy.kernels import entries_kinematics as entries
-    from cstormpy.mechanism.tables import tables_of
+    from cstormpy.linkage.tables import tables_of
 
     samples = read_samples(mech, {"q": q})
     out = samples.room(len(mech.links), 16)
@@ -32,11 +32,11 @@ def forward_kinematics(mech: Mechanism, q: ArrayLike, threads: int | None = 1) -
 
 
 def jacobian(
-    mech: Mechanism, q: ArrayLike, link: str | int, qd: ArrayLike | None = None, threads: int | None = 1
+    mech: Linkage, q: ArrayLike, link: str | int, qd: ArrayLike | None = None, threads: int | None = 1
 ) -> tuple[Array, Array]:
     """Return the body Jacobian of a link and its rate, each (6, n) or (N, 6, n)."""
     from cstormpy.kernels import entries_kinematics as entries
-    from cstormpy.mechanism.tables import tables_of
+    from cstormpy.linkage.tables import tables_of
 
     samples = read_samples(mech, {"q": q} if qd is None else {"q": q, "qd": qd})
     index = link_index(mech, link)
@@ -48,14 +48,14 @@ def jacobian(
     return samples.shaped(out), samples.shaped(rate)
 
 
-def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
+def jacobian_derivative(mech: Linkage, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
     """Return H with H[..., :, j, k] = ∂J_j/∂q_k, (6, n, n) or (N, 6, n, n).
 
     In the link's own frame a joint k turns the column of a joint j that carries it: ∂J_j/∂q_k = ad_{J_j} J_k. A
     rotation vector also changes its own columns: what it changes is the rate of J at a unit rate of one component.
     """
     J, _ = jacobian(mech, q, link, None, threads)
-    order = _places_on_path(mech, link_index(mech, link))
+    order = places_on_path(mech, link_index(mech, link))
     omega, v = J[..., :3, :, None], J[..., 3:, :, None]
     omega_k, v_k = J[..., :3, None, :], J[..., 3:, None, :]
     turned = np.cross(omega, omega_k, axis=-3)
@@ -69,7 +69,7 @@ def jacobian_derivative(mech: Mechanism, q: ArrayLike, link: str | int, threads:
     return H
 
 
-def coordinates_to(mech: Mechanism, link: int) -> list[int]:
+def coordinates_to(mech: Linkage, link: int) -> list[int]:
     """Return the coordinates on the way from the base to a link, in that order; none for -1, the base."""
     path: list[int] = []
     while link >= 0:
@@ -78,7 +78,7 @@ def coordinates_to(mech: Mechanism, link: int) -> list[int]:
     return path[::-1]
 
 
-def _places_on_path(mech: Mechanism, link: int) -> NDArray[np.int64]:
+def places_on_path(mech: Linkage, link: int) -> NDArray[np.int64]:
     """Return, for each coordinate, its place on the way from the base to a link, or -1."""
     path = coordinates_to(mech, link)
     places = np.full(mech.n, -1)

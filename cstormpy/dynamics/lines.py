@@ -1,9 +1,10 @@
 """Which of the two ways a mechanism's dynamics are computed: by its own straight line, or by the kernels with loops.
 
 A straight line is several times as fast, and has to be built for each structure; the loops serve all mechanisms, but
-their compiler takes a second to load. So a line is taken where it is on disk or in memory already, where it has paid or
-will pay for its building, and for the first few mechanisms of a process, which then never loads the loops. Large
-mechanisms have no line: building would take seconds, and their code no longer fits the processor's caches.
+their compiler takes a second to load, and where they are not on disk some twenty to compile them. So a line is taken
+where it is on disk or in memory already, where it has paid or will pay for its building, and as long as building lines
+has taken less than having the loops would. Large mechanisms have no line: building would take seconds, and their code
+no longer fits the processor's caches.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import Tables, folded, tables_of
+from cstormpy.linkage.tables import Tables, folded, tables_of
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -50,8 +51,8 @@ _SHORT = {"one": 0.1, "rows": 0.7}
 _BATCH = 256
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
-#: Seconds that loading the loops and their compiler takes.
-_LOOPS = 1.2
+#: Seconds that loading the loops and their compiler takes, and compiling those of one question.
+_LOADING, _COMPILING = 1.2, 20.0
 
 
 class Line:
@@ -96,9 +97,22 @@ class Line:
             self._looked[kind] = self._asked[kind]
             if is_kept(self._file(kind), self._key):
                 return True
-        if "cstormpy.kernels.compiling" in sys.modules or _Spent.seconds + cost > _LOOPS:
-            return False
-        return True
+        spent = _Spent.seconds + cost
+        if spent <= _LOADING and "cstormpy.kernels.compiling" not in sys.modules:
+            return True
+        return spent <= _COMPILING and not self._has_loops(kind)
+
+    def _has_loops(self, kind: str) -> bool:
+        """Tell whether the loops that would answer need no compiling."""
+        from cstormpy.kernels import entries_hybrid, entries_sensitivity
+
+        asked = self._question
+        name = "sensitivity" if asked.sensitivities else "hybrid"
+        entries = entries_sensitivity if asked.sensitivities else entries_hybrid
+        if kind == "one" and not (asked.moving_base or asked.to_base):
+            name = f"loaded_{name}_one" if asked.loads else f"{name}_one"
+            return bool(getattr(entries, name).is_ready())
+        return bool(getattr(entries, f"{name}_lanes").is_ready())
 
     def _file(self, kind: str) -> str:
         return f"{self.name}_{kind}"
@@ -172,7 +186,7 @@ def line_for(tables: Tables, question: Question) -> Line:
 
 
 def filled(
-    mech: Mechanism,
+    mech: Linkage,
     drive: str,
     question: Question,
     samples: Samples,
@@ -195,7 +209,7 @@ def filled(
     return rows_filled(mech, drive, question, (*map(np.ascontiguousarray, given), *outputs), threads)
 
 
-def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bool:
+def _has_rows(mech: Linkage, drive: str, question: Question, count: int) -> bool:
     """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
     key = "rows", drive, question
     if key not in mech.memo:
@@ -208,7 +222,7 @@ def _has_rows(mech: Mechanism, drive: str, question: Question, count: int) -> bo
 
 
 def rows_filled(
-    mech: Mechanism, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
+    mech: Linkage, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
 ) -> bool:
     """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
 
@@ -228,7 +242,7 @@ def rows_filled(
     return run_parts(part, (question.name, mech.n, len(mech.links)), count, threads)[1] == 0
 
 
-def _few(mech: Mechanism, drive: str, question: Question, given: list[Array], outputs: tuple[Array, ...]) -> bool:
+def _few(mech: Linkage, drive: str, question: Question, given: list[Array], outputs: tuple[Array, ...]) -> bool:
     """Do so with fewer samples than lanes, the last of which is repeated."""
     rows = np.minimum(np.arange(LANES), len(outputs[0]) - 1)
     room = [np.empty((LANES, *a.shape[1:])) for a in outputs]
@@ -240,7 +254,7 @@ def _few(mech: Mechanism, drive: str, question: Question, given: list[Array], ou
 
 
 def prepared(
-    mech: Mechanism, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
+    mech: Linkage, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
 ) -> Callable[..., int] | None:
     """Return the built-in function that answers for one sample, or None where the loops are the way.
 
@@ -260,7 +274,7 @@ def prepared(
     return lambda q, qd, u, *filled: call(q, qd, u, loads, *filled)
 
 
-def address_of(mech: Mechanism, drive: str, question: Question) -> int:
+def address_of(mech: Linkage, drive: str, question: Question) -> int:
     """Return where the straight line for one sample begins, or 0 for a mechanism that is too large for one.
 
     The code stays as long as the mechanism does.

@@ -33,8 +33,8 @@ from cstormpy.errors import NonFinite
 from cstormpy.lie.exponential import _log_so3
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
-    from cstormpy.mechanism.tables import Tables
+    from cstormpy.linkage import Linkage
+    from cstormpy.linkage.tables import Tables
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -71,7 +71,7 @@ BLOCK = 256
 class Tip:
     """The frame that is to be brought somewhere, the joints that move it, and how far counts as how far."""
 
-    mech: Mechanism
+    mech: Linkage
     link: int
     tool: tuple[Array, Array] | None  # the frame's pose in the link's, (4, 4), and what turns the link's twists to its
     moving: Ints  # (k,) coordinates that move the link
@@ -91,7 +91,7 @@ class Tip:
     @cached_property
     def _kernels(self) -> tuple[Any, Any, Tables, int]:
         from cstormpy.kernels import entries_kinematics as entries
-        from cstormpy.mechanism.tables import tables_of
+        from cstormpy.linkage.tables import tables_of
 
         mech = self.mech
         return entries.pose_lanes.load(), entries.jacobian_lanes.load(), tables_of(mech), scratch_size(mech, False)

@@ -11,7 +11,7 @@ from cstormpy.dynamics.batches import run_batch, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, read_samples, refuse_overflow
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -22,7 +22,7 @@ INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 
 
 def regressor(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     qdd: ArrayLike,
@@ -31,7 +31,7 @@ def regressor(
 ) -> Array:
     """Return Y (n, 10 n_links) or (N, n, 10 n_links); see `Mechanism.regressor`."""
     from cstormpy.kernels import entries_regressor as entries
-    from cstormpy.mechanism.tables import INVERSE, tables_of
+    from cstormpy.linkage.tables import INVERSE, tables_of
 
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
     out = samples.room(mech.n, len(INERTIAL) * len(mech.links))
@@ -43,7 +43,7 @@ def regressor(
     return samples.shaped(out)
 
 
-def _pull_back(mech: Mechanism, q: Array, out: Array) -> None:
+def _pull_back(mech: Linkage, q: Array, out: Array) -> None:
     """Turn the rows of each ball joint from moments about its link's axes into those of its rotation vector."""
     for link in mech.links:
         if any(link.joint.balls):
@@ -53,7 +53,7 @@ def _pull_back(mech: Mechanism, q: Array, out: Array) -> None:
             out[:, rows] = np.swapaxes(turn, -1, -2) @ out[:, rows]
 
 
-def inertial_numbers(mech: Mechanism) -> Array:
+def inertial_numbers(mech: Linkage) -> Array:
     """Return the inertial numbers of all links, (10 n_links,), in the order of `INERTIAL`."""
     return np.concatenate([_of_inertia(link.spatial_inertia) for link in mech.links])
 

@@ -28,13 +28,13 @@ from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.vector import add, cross
-from cstormpy.mechanism.tables import folded
+from cstormpy.linkage.tables import folded
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.kernels.compiling import Entry
-    from cstormpy.mechanism import Mechanism
-    from cstormpy.mechanism.tables import Tables
+    from cstormpy.linkage import Linkage
+    from cstormpy.linkage.tables import Tables
 
 __all__ = [
     "LARGEST",
@@ -92,12 +92,12 @@ class Question:
     these, the "motion"."""
 
     @classmethod
-    def of_loads(cls, mech: Mechanism, loads: NDArray[np.float64], **asked: Any) -> Question:
+    def of_loads(cls, mech: Linkage, loads: NDArray[np.float64], **asked: Any) -> Question:
         """Return what is asked with loads that `border.read_loads` has read."""
         return cls(loads=loads.size // len(mech.links) if loads.size else 0, **asked)
 
     @classmethod
-    def of_samples(cls, mech: Mechanism, samples: Samples, **asked: Any) -> Question:
+    def of_samples(cls, mech: Linkage, samples: Samples, **asked: Any) -> Question:
         """Return what is asked with some samples."""
         loads = samples.wrench.shape[1] // len(mech.links) if len(samples.wrench) else 0
         return cls(loads=loads, moving_base=len(samples.base) > 0, **asked)
@@ -135,7 +135,7 @@ class _Scratch(dict[int, Any]):
 
 
 def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Question) -> Routine:
-    """Return the routine that answers a question of a mechanism with these tables (`mechanism.tables.Tables`).
+    """Return the routine that answers a question of a mechanism with these tables (`linkage.tables.Tables`).
 
     Its arguments are T, q, qd, u, with ``wrench`` (`loads` a link) and ``base`` (V0, dV0) where they are asked for, and
     what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.

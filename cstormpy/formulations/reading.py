@@ -16,8 +16,8 @@ from cstormpy.arrays import Shape, complex_array
 from cstormpy.errors import InvalidType, InvalidValue, SingularInertia
 
 if TYPE_CHECKING:
+    from cstormpy.linkage.joints import OneDofJoint
     from cstormpy.mechanism import Link, Mechanism
-    from cstormpy.mechanism.joints import OneDofJoint
 
 Array: TypeAlias = NDArray[Any]  # float64, complex128 when an argument is complex, or objects
 

@@ -8,7 +8,6 @@ function that is made here follows CPython's calling convention for built-in fun
 from __future__ import annotations
 
 import ctypes
-import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,25 +17,25 @@ from numpy.typing import NDArray
 
 from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.machine import Machine
+from cstormpy.graph.numpy_layout import (
+    DATA,
+    DTYPE,
+    FLAGS,
+    NDIM,
+    READABLE,
+    SHAPE,
+    TYPE,
+    WRITABLE,
+    is_cpython,
+)
 from cstormpy.graph.routine import Routine
 
-__all__ = ["UNFIT", "batch_caller", "batch_text", "call_text", "caller", "is_cpython"]
+__all__ = ["UNFIT", "batch_caller", "batch_text", "call_text", "caller"]
 
 #: What a call returns where an argument is not an array of float64, of the right size, contiguous and writable.
 UNFIT = -2
 
-#: Bytes from the beginning of an object to its type, and of an array to its data, dimensions, dtype and flags.
-_TYPE, _DATA, _NDIM, _SHAPE, _DTYPE, _FLAGS = 8, 16, 24, 32, 56, 64
-#: C_CONTIGUOUS, ALIGNED and, of arrays that are filled, WRITEABLE.
-_READABLE, _WRITABLE = 0x101, 0x501
 _METH_FASTCALL = 0x80
-
-_CPYTHON = sys.implementation.name == "cpython" and object.__basicsize__ == 16
-
-
-def is_cpython() -> bool:
-    """Tell whether objects are laid out as CPython with its interpreter lock lays them out."""
-    return _CPYTHON
 
 
 class _Arguments:
@@ -49,7 +48,7 @@ class _Arguments:
     def __init__(self, like: Emitter, shared: int, count: int) -> None:
         self.e = Emitter(1, like, prefix="c")
         self._checks = 0
-        known = self.field("%self", _DATA)
+        known = self.field("%self", DATA)
         self._array_type, self._float64 = self.field(known, 0), self.field(known, 8)
         self.places = [self.field(known, 16 + 8 * k) for k in range(shared)]
         self.require("eq i64", "%count", count)
@@ -66,15 +65,15 @@ class _Arguments:
     def array(self, k: int, shape: Sequence[object], flags: int) -> str:
         """Take argument k, an array of float64 of a shape; return its shape in memory."""
         array = self.field("%args", 8 * k)
-        self.require("eq ptr", self.field(array, _TYPE), self._array_type)
-        self.require("eq ptr", self.field(array, _DTYPE), self._float64)
-        self.require("eq i32", self.e.new(f"and i32 {self.field(array, _FLAGS, 'i32')}, {flags}"), flags)
-        self.require("eq i32", self.field(array, _NDIM, "i32"), len(shape))
-        dimensions = self.field(array, _SHAPE)
+        self.require("eq ptr", self.field(array, TYPE), self._array_type)
+        self.require("eq ptr", self.field(array, DTYPE), self._float64)
+        self.require("eq i32", self.e.new(f"and i32 {self.field(array, FLAGS, 'i32')}, {flags}"), flags)
+        self.require("eq i32", self.field(array, NDIM, "i32"), len(shape))
+        dimensions = self.field(array, SHAPE)
         for axis, size in enumerate(shape):
             if size is not None:
                 self.require("eq i64", self.field(dimensions, 8 * axis, "i64"), size)
-        self.places.append(self.field(array, _DATA))
+        self.places.append(self.field(array, DATA))
         return dimensions
 
     def function(self, name: str, like: Emitter, answer: str) -> str:
@@ -96,7 +95,7 @@ class _Arguments:
 
 
 def _flags(routine: Routine, name: str) -> int:
-    return _WRITABLE if name in routine.outputs else _READABLE
+    return WRITABLE if name in routine.outputs else READABLE
 
 
 def call_text(routine: Routine, shapes: Mapping[str, tuple[int, ...]], like: Emitter) -> str:
@@ -161,7 +160,7 @@ def caller(
     routine's status, or `UNFIT` where it has looked at no number because an argument is not as it must be: an array
     of float64, contiguous, of its shape, and writable where it is filled. It keeps all that it needs alive.
     """
-    if not _CPYTHON:
+    if not is_cpython():
         return _through_ctypes(machine, f"{name}_one", shared, shapes)
     return _built_in(machine, f"{name}_call", shared)
 
@@ -174,7 +173,7 @@ def batch_caller(
     Behind the arrays, each with a row for each sample, it takes the first row and the one behind the last; there are
     `LANES` rows at least. It returns what ``NAME_rows`` does, or `UNFIT`, see `caller`.
     """
-    if not _CPYTHON:
+    if not is_cpython():
         return _through_ctypes(machine, f"{name}_rows", shared, shapes, bounds=2)
     return _built_in(machine, f"{name}_batch", shared)
 

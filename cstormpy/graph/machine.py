@@ -43,6 +43,10 @@ def _library_functions() -> list[tuple[str, int]]:
             found.append((name, ctypes.cast(function, ctypes.c_void_p).value or 0))
     for name in (
         "PyDict_GetItem",
+        "PyList_GetItem",
+        "PyList_Size",
+        "PyObject_GenericGetDict",
+        "Py_DecRef",
         "PyLong_FromLongLong",
         "PyLong_AsLongLong",
         "PyEval_SaveThread",

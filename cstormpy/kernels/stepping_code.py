@@ -1,4 +1,4 @@
-"""The steps of `stepping` as machine code, which reads and writes arrays of Python's: without numba.
+"""The steps of `stepping` and `held_steps` as machine code, which reads and writes arrays of Python's: without numba.
 
 They are compiled once for all diagrams and kept on disk.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from operator import is_
 from typing import Any
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.loops import loops_text
 from cstormpy.graph.machine import Machine
-from cstormpy.kernels import stepping
+from cstormpy.kernels import held_steps, stepping
 
 __all__ = ["Steps", "steps_are_kept"]
 
@@ -26,24 +27,32 @@ _ADVANCE = (
     "i", "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1",
     "F2", "F1", "F2", "F2",
 )  # fmt: skip
-_KINDS = {"trial": _TRIAL, "advance": _ADVANCE}
-_NAME, _KEY = "steps", b"steps"
+_HELD = (*_TRIAL, "i", "F1", "I1", "F1", "I1", "F1")
+#: The functions of each module with their kinds, by the name under which it is kept.
+_MODULES: dict[str, dict[Any, tuple[str, ...]]] = {
+    "steps": {stepping.trial: _TRIAL, stepping.advance: _ADVANCE},
+    "held_steps": {held_steps.held_steps: _HELD},
+}
+_MODULE_OF = {function.__name__: name for name, module in _MODULES.items() for function in module}
+_KINDS = {function.__name__: kinds for module in _MODULES.values() for function, kinds in module.items()}
 
 
 def steps_are_kept() -> bool:
-    """Tell whether the code is on disk, or in this process."""
-    return bool(_machine.cache_info().currsize) or is_kept(_NAME, _KEY)
+    """Tell whether the code of runs is on disk, or in this process."""
+    return bool(_MACHINES["steps"].cache_info().currsize) or is_kept("steps", b"steps")
 
 
-@functools.cache
-def _machine() -> Machine:
-    return machine_for(_NAME, _KEY, lambda: loops_text({getattr(stepping, name): k for name, k in _KINDS.items()}))
+def _machine(name: str) -> Machine:
+    return machine_for(name, name.encode(), lambda: loops_text(_MODULES[name]))
+
+
+_MACHINES = {name: functools.cache(functools.partial(_machine, name)) for name in _MODULES}
 
 
 class Steps:
-    """One of the functions, `trial` or `advance`, which remembers where the arrays stand that it was called with last.
+    """One of the functions, `trial`, `advance` or `held_steps`.
 
-    Other threads run meanwhile.
+    It remembers where the arrays stand that it was called with last. Other threads run meanwhile.
 
     Parameters
     ----------
@@ -53,7 +62,7 @@ class Steps:
     def __init__(self, name: str) -> None:
         self._kinds = _KINDS[name]
         self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(
-            _machine().address(f"{name}_call")
+            _MACHINES[_MODULE_OF[name]]().address(f"{name}_call")
         )
         sizes = [1 if kind == "i" else 1 + int(kind[1]) for kind in self._kinds]
         self._firsts = np.cumsum([0, *sizes]).tolist()
@@ -71,6 +80,13 @@ class Steps:
         self._function(*self._places)
         found: list[int] = self._results.tolist()
         return found
+
+    def bound(self, *given: Any) -> Callable[[], int]:
+        """Return it as a function of nothing, for arrays that stay where they are, that returns its one result."""
+        for k, value in enumerate(given):
+            self._take(k, value)
+        self._arrays = given
+        return functools.partial(self._function, *self._places)
 
     def _take(self, k: int, value: int | NDArray[Any]) -> None:
         kind, first = self._kinds[k], self._firsts[k]

@@ -1,29 +1,31 @@
-"""Mechanisms: links, joints, the tree that they form, and a library of ready ones."""
+"""Mechanisms with the methods that compute, read and write, and a library of ready ones; their data is a `linkage`."""
 
 from __future__ import annotations
 
-from cstormpy.mechanism import library
-from cstormpy.mechanism.constraints import Constraint
-from cstormpy.mechanism.joints import (
+from cstormpy.linkage import (
     Composite,
+    Constraint,
     Fixed,
     Free,
     Joint,
     Limits,
+    Link,
+    Load,
+    Loop,
     Planar,
     Prismatic,
     Revolute,
     Screw,
+    Shape,
+    Skeleton,
     Spherical,
     Translational,
     Universal,
+    skeleton,
 )
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.loads import Load
+from cstormpy.mechanism import library
 from cstormpy.mechanism.lookup import as_mechanism
-from cstormpy.mechanism.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Composite",
@@ -40,6 +42,7 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Screw",
+    "Shape",
     "Skeleton",
     "Spherical",
     "Translational",

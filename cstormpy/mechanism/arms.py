@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidType
-from cstormpy.mechanism.joints import Limits, Revolute
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Limits, Revolute
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["arm7", "puma560"]

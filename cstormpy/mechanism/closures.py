@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from cstormpy.dynamics.assembly import Mobility
+    from cstormpy.loops.assembly import Mobility
     from cstormpy.mechanism.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -37,19 +37,19 @@ class Closures:
         >>> mech.closure([0.0, 0.0, 0.0]).round(3)
         array([-0.3,  0. ])
         """
-        from cstormpy.dynamics.closure import closure
+        from cstormpy.loops.closure import closure
 
         return closure(self._closed, q)
 
     def closure_jacobian(self, q: ArrayLike) -> Array:
         """Return A, (m, n) or (N, m, n): the loops stay closed where A q̇ = 0; where closed it is ∂closure/∂q."""
-        from cstormpy.dynamics.closure import closure_jacobian
+        from cstormpy.loops.closure import closure_jacobian
 
         return closure_jacobian(self._closed, q)
 
     def closure_jacobian_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Return the rate dA/dt, (m, n) or (N, m, n): the loops stay closed where A q̈ + dA/dt q̇ = 0."""
-        from cstormpy.dynamics.closure import closure_jacobian_rate
+        from cstormpy.loops.closure import closure_jacobian_rate
 
         return closure_jacobian_rate(self._closed, q, qd)
 
@@ -69,7 +69,7 @@ class Closures:
         >>> mech.mobility(q)
         Mobility(freedoms=1, rank=2, constraints=2, dependent=())
         """
-        from cstormpy.dynamics.assembly import mobility
+        from cstormpy.loops.assembly import mobility
 
         return mobility(self._closed, q)
 
@@ -100,6 +100,6 @@ class Closures:
         >>> q.round(4), qd.round(4)
         (array([ 1.    , -0.6861,  1.5248]), array([ 2.    , -2.4015,  0.8123]))
         """
-        from cstormpy.dynamics.assembly import project
+        from cstormpy.loops.assembly import project
 
         return project(self._closed, q, qd, hold)

@@ -27,11 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arguments import entries, option
 from cstormpy.errors import CstormError, ShapeError, unknown_name
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import JOINT_TYPES, Joint
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import JOINT_TYPES, Joint
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.rotations import cos_sin
 

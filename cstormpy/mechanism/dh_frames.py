@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from cstormpy.arguments import option
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.joints import OneDofJoint
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.dh import CONVENTIONS, DHTable, parameters, transform
-from cstormpy.mechanism.joints import OneDofJoint
-from cstormpy.mechanism.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["to_dh"]
@@ -108,7 +108,7 @@ def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -
         row["inertia"] = inertia.tolist()
     if link.allow_impossible:
         row["allow_impossible"] = True
-    for key, default in joint._options.items():
+    for key, default in joint.own_torque.items():
         if getattr(joint, key) != default:
             row[key] = getattr(joint, key)
     if joint.limits is not None:

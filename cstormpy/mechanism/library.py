@@ -18,16 +18,20 @@ from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import acrobot, branched_acrobot, pendulum, planar_2r, xiang_two_link
 from cstormpy.mechanism.synthetic import chain, tree
+from cstormpy.mechanism.underactuated import cart_pole, furuta, pendubot
 
 __all__ = [
     "acrobot",
     "arm7",
     "branched_acrobot",
+    "cart_pole",
     "chain",
     "five_bar",
     "four_bar",
+    "furuta",
     "get",
     "names",
+    "pendubot",
     "pendulum",
     "planar_2r",
     "puma560",
@@ -41,6 +45,9 @@ _MAKERS: tuple[Callable[..., Mechanism], ...] = (
     planar_2r,
     acrobot,
     branched_acrobot,
+    cart_pole,
+    pendubot,
+    furuta,
     xiang_two_link,
     four_bar,
     five_bar,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Prismatic, Revolute
-from cstormpy.mechanism.links import Link
-from cstormpy.mechanism.loops import Loop
+from cstormpy import checks
+from cstormpy.linkage.joints import Prismatic, Revolute
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import rod, rod_inertia
 

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import flag
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
     from cstormpy.dynamics import HybridDynamics, Inertial
     from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike
     from cstormpy.dynamics.inverse_kinematics import InverseKinematics
+    from cstormpy.dynamics.points import PointMotion
     from cstormpy.mechanism.mechanism import Mechanism
     from cstormpy.sensitivity import HybridSensitivity
     from cstormpy.sensitivity.linearisation import Equilibrium, Linearization
@@ -77,7 +79,7 @@ class Questions:
         """Return the torques of the active and the accelerations of the passive joints: y = f(q, q̇, u).
 
         Of a mechanism with loops it is that of the closed one, in a state that closes them, and has `multipliers` and
-        `loop_wrenches` too; see `dynamics.closed.ClosedDynamics`.
+        `loop_wrenches` too; see `loops.dynamics.ClosedDynamics`.
 
         Parameters
         ----------
@@ -118,7 +120,7 @@ class Questions:
                 answer = self._prepared_hybrid(_is_sample(u))
             return answer(q, qd, u)
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_hybrid
+            from cstormpy.loops.dynamics import closed_hybrid
 
             return closed_hybrid(self._self, q, qd, u, wrench, base, threads, redundancy)
         from cstormpy.dynamics.hybrid import hybrid_answer
@@ -130,12 +132,13 @@ class Questions:
         if redundancy is not None:
             raise InvalidValue("redundancy: is of mechanisms with loops; this one has none")
 
-    def hybrid_evaluator(self, wrench: WrenchLike = None) -> Callable[..., Array]:
+    def hybrid_evaluator(self, wrench: WrenchLike = None, base: bool = False) -> Callable[..., Array]:
         """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
 
         Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`, but
         that the mask of a masked sample is not looked at. The answer is a fresh array, or `out`. `wrench` (see
-        `Questions`) is the same at all calls.
+        `Questions`) is the same at all calls. With ``base=True`` the function is f(q, qd, u, base, out=None), where
+        `base` is the motion of the base: (V0, dV0) behind one another as an array (12,), or the pair.
 
         Examples
         --------
@@ -144,8 +147,12 @@ class Questions:
         >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
         array([-12.6129,  16.8171])
         """
+        if flag(base, "base"):
+            from cstormpy.dynamics.hybrid import moving_evaluator
+
+            return moving_evaluator(self._self, wrench, self.hybrid_dynamics)
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_evaluator
+            from cstormpy.loops.dynamics import closed_evaluator
 
             return closed_evaluator(self._self, wrench)[0]
         if wrench is not None:
@@ -159,8 +166,8 @@ class Questions:
     def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
         """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_evaluator, closed_hybrid
-            from cstormpy.dynamics.closed_lines import is_built
+            from cstormpy.loops.dynamics import closed_evaluator, closed_hybrid
+            from cstormpy.loops.lines import is_built
 
             if not (for_sample and is_built(self._self, "own", "dynamics")):
                 return partial(closed_hybrid, self._self)
@@ -213,20 +220,27 @@ class Questions:
                 answer = self._prepared_sensitivity(_is_sample(u))
             return answer(q, qd, u)
         if self._self.loops and not to_base:
-            from cstormpy.sensitivity.closed import closed_sensitivity
+            from cstormpy.loops.sensitivity import closed_sensitivity
 
             return closed_sensitivity(self._self, q, qd, u, wrench, base, threads)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
 
-    def hybrid_sensitivity_evaluator(self, wrench: WrenchLike = None) -> Callable[..., tuple[Array, Array]]:
+    def hybrid_sensitivity_evaluator(
+        self, wrench: WrenchLike = None, base: bool = False
+    ) -> Callable[..., tuple[Array, Array]]:
         """Return the prepared function f(q, qd, u) -> (y, D), D of shape (3, n, n): to q, to q̇, to u.
 
-        `wrench`, see `Questions`, is the same at all calls.
+        `wrench`, see `Questions`, is the same at all calls; with ``base=True`` it is f(q, qd, u, base), as of
+        `hybrid_evaluator`.
         """
+        if flag(base, "base"):
+            from cstormpy.dynamics.hybrid import moving_evaluator
+
+            return moving_evaluator(self._self, wrench, self.hybrid_sensitivity, sensitivities=True)
         if self._self.loops:
-            from cstormpy.sensitivity.closed import closed_sensitivity_evaluator
+            from cstormpy.loops.sensitivity import closed_sensitivity_evaluator
 
             return closed_sensitivity_evaluator(self._self, wrench)[0]
         if wrench is not None:
@@ -240,8 +254,8 @@ class Questions:
     def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
         """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
         if self._self.loops:
-            from cstormpy.dynamics.closed_lines import is_built
-            from cstormpy.sensitivity.closed import closed_sensitivity, closed_sensitivity_evaluator
+            from cstormpy.loops.lines import is_built
+            from cstormpy.loops.sensitivity import closed_sensitivity, closed_sensitivity_evaluator
 
             if not (for_sample and is_built(self._self, "own", "sensitivity")):
                 return partial(closed_sensitivity, self._self)
@@ -390,6 +404,10 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import trim
 
+        if self._self.loops:
+            from cstormpy.loops.linearisation import closed_trim
+
+            return closed_trim(self._self, guess, tau, hold, tolerance, wrench)
         return trim(self._self, guess, tau, hold, tolerance, wrench)
 
     def linearize(
@@ -434,7 +452,13 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import linearize
 
-        return linearize(self._self, q, qd, tau, acc, wrench, independent)
+        if self._self.loops:
+            from cstormpy.loops.linearisation import closed_linearize
+
+            return closed_linearize(self._self, q, qd, tau, acc, wrench, independent)
+        if independent is not None:
+            raise InvalidValue("independent: is of mechanisms with loops; this one has none, and all its joints are")
+        return linearize(self._self, q, qd, tau, acc, wrench)
 
     def hybrid_jvp(
         self,
@@ -485,7 +509,7 @@ class Questions:
         `loop_wrenches` and `rank`. A motion that the motors cannot make is refused.
         """
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_inverse
+            from cstormpy.loops.dynamics import closed_inverse
 
             return cast("Array", closed_inverse(self._self, q, qd, qdd, wrench, base, threads, redundancy))
         from cstormpy.dynamics.hybrid import hybrid_dynamics
@@ -508,7 +532,7 @@ class Questions:
         Of a mechanism with loops the array has `multipliers`, `loop_wrenches` and `rank`.
         """
         if self._self.loops:
-            from cstormpy.dynamics.closed import closed_forward
+            from cstormpy.loops.dynamics import closed_forward
 
             return cast("Array", closed_forward(self._self, q, qd, tau, wrench, base, threads))
         from cstormpy.dynamics.hybrid import hybrid_dynamics
@@ -542,7 +566,7 @@ class Questions:
     ) -> HybridSensitivity:
         """Return `forward_dynamics` (as y) and its derivatives to q, q̇ and τ (as dy_dq, dy_dqd, dy_du)."""
         if self._self.loops and not to_base:
-            from cstormpy.sensitivity.closed import closed_sensitivity
+            from cstormpy.loops.sensitivity import closed_sensitivity
 
             return closed_sensitivity(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -597,11 +621,9 @@ class Questions:
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-        from cstormpy.dynamics.hybrid import hybrid_dynamics
-        from cstormpy.graph.arrays import as_numbers
+        from cstormpy.dynamics.hybrid import gravity_load
 
-        rest = np.zeros(as_numbers(q, "q").shape)
-        return hybrid_dynamics(self._self.tree, q, rest, rest, threads=threads, drive="still")
+        return gravity_load(self._self, q, threads)
 
     def inertial(
         self, q: ArrayLike, qd: ArrayLike | None = None, base: BaseLike = None, threads: int | None = 1
@@ -614,6 +636,23 @@ class Questions:
     def mass_matrix(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the mass matrix M, (n, n) or (N, n, n), armature included."""
         return self.inertial(q, threads=threads).mass_matrix
+
+    def coriolis_matrix(self, q: ArrayLike, qd: ArrayLike, threads: int | None = 1) -> Array:
+        """Return C, (n, n) or (N, n, n), with the Coriolis and centrifugal torques C q̇, and Ṁ - 2 C skew-symmetric.
+
+        It is that of Christoffel's symbols of the mass matrix, C_ij = Σ_k Γ_ijk q̇_k with
+        Γ_ijk = ½ (∂M_ij/∂q_k + ∂M_ik/∂q_j - ∂M_jk/∂q_i): of all matrices with these torques the one by which passivity
+        is shown. Of a mechanism with loops it is that of the open chain, as the mass matrix.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> (library.planar_2r().coriolis_matrix([0.3, np.pi / 2], [1.0, 2.0]).round(3) + 0).tolist()
+        [[-0.312, -0.469], [0.156, 0.0]]
+        """
+        from cstormpy.sensitivity.coriolis import coriolis_matrix
+
+        return coriolis_matrix(self._self.tree, q, qd, threads)
 
     def energy(
         self, q: ArrayLike, qd: ArrayLike, base: BaseLike = None, threads: int | None = 1
@@ -635,6 +674,39 @@ class Questions:
         if not self._self.symbolic and not np.all(found.mass > 0.0):
             raise InvalidValue("center_of_mass: no link has mass, so that there is none")
         return found.center_of_mass
+
+    def lock(self, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> tuple[Array, Array]:
+        """Return the rates of all joints just after some were brought to rest at once, and the impulses that did it.
+
+        The momenta (M q̇)ᵢ of the other joints stay as they are, loops stay closed, and energy is lost.
+
+        Parameters
+        ----------
+        q, qd : array_like, (n,) or (N, n)
+            Position and rate of every joint.
+        joints : list of str
+            Names of the joints that are locked.
+
+        Returns
+        -------
+        qd, impulse : ndarray, (n,) or (N, n)
+            Zero and not zero of the locked joints, in this order; the reverse of the others.
+
+        Raises
+        ------
+        SingularInertia
+            Where another joint moves no inertia.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> qd, impulse = library.acrobot(parameters="rods").lock([0.0, 0.0], [0.0, 1.0], ["elbow"])
+        >>> qd.round(4) + 0, impulse.round(4)
+        (array([0.3125, 0.    ]), array([ 0.    , -0.0729]))
+        """
+        from cstormpy.loops.locking import lock
+
+        return lock(self._self, q, qd, joints)
 
     def forward_kinematics(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""
@@ -659,6 +731,69 @@ class Questions:
         from cstormpy.dynamics.kinematics import jacobian_derivative
 
         return jacobian_derivative(self._self.tree, q, link, threads)
+
+    def point_velocity(self, q: ArrayLike, qd: ArrayLike, link: str | int, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+        """Return the velocity of a point of a link, (3,) or (N, 3), in the axes of the base at rest [m/s].
+
+        The point is given in the link's frame [m].
+        """
+        from cstormpy.dynamics.points import point_velocity
+
+        return point_velocity(self._self.tree, q, qd, link, point)
+
+    def point_acceleration(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        link: str | int,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Array:
+        """Return the acceleration of a point of a link, (3,) or (N, 3), in the axes of the base at rest [m/s²].
+
+        The point is given in the link's frame [m]; gravity is no part of it.
+        """
+        from cstormpy.dynamics.points import point_acceleration
+
+        return point_acceleration(self._self.tree, q, qd, qdd, link, point)
+
+    def point_motion(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        link: str | int,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> PointMotion:
+        """Return position, velocity and acceleration of a point of a link, and their derivatives, in the base's axes.
+
+        Parameters
+        ----------
+        q, qd, qdd : array_like, (n,) or (N, n)
+            Position, rate and acceleration of every joint.
+        link : str or int
+            Name or position of the link.
+        point : array_like, (3,)
+            The point in the link's frame [m].
+
+        Returns
+        -------
+        PointMotion
+            With `position`, `velocity` and `acceleration`, each (3,) or (N, 3), and `dp_dq`, `dv_dq`, `dv_dqd`,
+            `da_dq`, `da_dqd` and `da_dqdd`, each (3, n) or (N, 3, n).
+
+        Examples
+        --------
+        The tip of a pendulum of 1 m that swings at 2 rad/s falls inwards at 4 m/s²:
+
+        >>> from cstormpy.mechanism import library
+        >>> m = library.pendulum().point_motion([0.0], [2.0], [0.0], "link1", [1.0, 0.0, 0.0])
+        >>> m.velocity + 0, m.acceleration + 0, m.da_dqd.ravel() + 0
+        (array([0., 2., 0.]), array([-4.,  0.,  0.]), array([-4.,  0.,  0.]))
+        """
+        from cstormpy.dynamics.points import point_motion
+
+        return point_motion(self._self.tree, q, qd, qdd, link, point)
 
     def inverse_kinematics(
         self,

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy import checks
 from cstormpy.errors import NonFinite, unknown_name
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Limits, Revolute
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Limits, Revolute
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["acrobot", "branched_acrobot", "pendulum", "planar_2r", "rod", "rod_inertia", "xiang_two_link"]

@@ -2,7 +2,7 @@
 
 A method that is called with such a mechanism writes down how what it computes depends on masses, lengths and gravity
 too. The structure is that of the mechanism it is made of, and so are the numbers that fold
-(`mechanism.tables.folded`).
+(`linkage.tables.folded`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from cstormpy.errors import InvalidType
 from cstormpy.graph.arrays import symbols
 from cstormpy.kernels import layout
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.links import Link
+from cstormpy.linkage.tables import Tables, folded, tables_of
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.tables import Tables, folded, tables_of
 
 __all__ = ["GRAVITY", "SymbolicMechanism"]
 
@@ -78,11 +78,16 @@ class SymbolicMechanism(Mechanism):
         return links
 
     @property
-    def tree(self) -> Mechanism:
+    def tree(self) -> SymbolicMechanism:
         """The mechanism with all loops open."""
         if self.loops and "tree" not in self.memo:
             self.memo["tree"] = self._of_tables(self._of.tree, self._tables)
-        return cast("Mechanism", self.memo["tree"]) if self.loops else self
+        return cast("SymbolicMechanism", self.memo["tree"]) if self.loops else self
+
+    @property
+    def numeric(self) -> Mechanism:
+        """The mechanism whose structure it has."""
+        return self._of
 
     def _of_tables(self, of: Mechanism, tables: Tables) -> SymbolicMechanism:
         made: SymbolicMechanism = object.__new__(type(self))

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import checks
-from cstormpy.mechanism.joints import Revolute
-from cstormpy.mechanism.links import Link
+from cstormpy.linkage.joints import Revolute
+from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["MAX_LINKS", "chain", "tree"]

@@ -78,7 +78,7 @@ class Inverse(Transcription):
 
     def _prepare_dynamics(self) -> None:
         from cstormpy.kernels import entries_sensitivity as entries
-        from cstormpy.mechanism.tables import INVERSE, tables_of
+        from cstormpy.linkage.tables import INVERSE, tables_of
 
         mech = self.setup.mech
         self._tables = tables_of(mech, INVERSE)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, ShapeError
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.samples import Array
 
 __all__ = ["bounds_of", "mask_of", "targets_of", "turning"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.mechanism.skeleton import Skeleton, skeleton
+from cstormpy.linkage.skeleton import Skeleton, skeleton
 from cstormpy.optimal.joints import turning
 
 if TYPE_CHECKING:

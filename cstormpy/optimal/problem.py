@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
@@ -97,7 +98,7 @@ class Problem:
         pair (low, high), or a mapping from joints to such. "mechanism": those of its joints; what a mapping does not
         mention is not limited.
     constraints : sequence of PathConstraint
-        `Position`, `Pose`, `Constraint`.
+        `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
         What acts on the links from outside.
     points : int
@@ -149,8 +150,8 @@ class Problem:
     """
 
     def __init__(self, mech: Mechanism | str, **options: Any) -> None:
+        from cstormpy.linkage.loops import refuse_loops
         from cstormpy.mechanism import as_mechanism
-        from cstormpy.mechanism.loops import refuse_loops
 
         self.mech = as_mechanism(mech)
         refuse_loops(self.mech.loops, "optimal control")
@@ -244,7 +245,7 @@ class Problem:
     def _refuse_rough(self) -> None:
         """Refuse what is known to have impulses; for functions of the user's own it shows at the guess."""
         for _, term in self.objective.parts:
-            self.setup.refuse_rough(term.channels, term._shown())
+            self.setup.refuse_rough(term.channels, term.label())
         for constraint in self.constraints:
             self.setup.refuse_rough(constraint.channels, f"constraint {constraint.name!r}")
         if not self.inverse and not self.mech.active_mask.all():

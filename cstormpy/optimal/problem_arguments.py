@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.conditions import State
 from cstormpy.optimal.constraints import KINDS, JointLimit, PathConstraint
 from cstormpy.optimal.joints import bounds_of

@@ -38,7 +38,7 @@ class Shooting(Transcription):
 
     def _prepare(self) -> None:
         from cstormpy.kernels import entries_shooting as entries
-        from cstormpy.mechanism.tables import tables_of
+        from cstormpy.linkage.tables import tables_of
 
         mech = self.setup.mech
         halves = np.linspace(0.0, 1.0, 2 * self.steps + 1)

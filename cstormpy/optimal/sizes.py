@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cstormpy.mechanism.skeleton import skeleton
+from cstormpy.linkage.skeleton import skeleton
 from cstormpy.optimal.joints import turning
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.mechanism import checks
+from cstormpy import checks
 from cstormpy.optimal.dense import dense
 from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.kkt import kkt_residual

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy import checks
 from cstormpy.dynamics.batches import thread_count
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, unknown_name
-from cstormpy.mechanism import checks
 from cstormpy.optimal.ipopt import has_ipopt
 from cstormpy.optimal.live_search import viewer_of
 from cstormpy.optimal.progress import SearchLine

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.control import upright
 from cstormpy.control.law import mechanism_of
 from cstormpy.control.spline import SHARE
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism import Mechanism, checks
+from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.solution import Solution
 from cstormpy.optimal.solution_cache import asked, solved

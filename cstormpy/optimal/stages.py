@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cstormpy.mechanism import checks
+from cstormpy import checks
 from cstormpy.optimal.guesses import followed
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import phase_curve

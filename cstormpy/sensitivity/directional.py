@@ -13,7 +13,7 @@ from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.kernels.compiling import Entry
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ __all__ = ["hybrid_jvp", "hybrid_vjp"]
 
 
 def hybrid_jvp(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -49,7 +49,7 @@ def hybrid_jvp(
 
 
 def hybrid_vjp(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -73,14 +73,14 @@ def hybrid_vjp(
     return y, gq, gqd, gu
 
 
-def _matrices(mech: Mechanism, samples: Samples, wrench: WrenchLike, base: BaseLike) -> HybridSensitivity:
+def _matrices(mech: Linkage, samples: Samples, wrench: WrenchLike, base: BaseLike) -> HybridSensitivity:
     """Return the sensitivities of one sample of symbols."""
     q, qd, u = (samples.rows[name][0] for name in ("q", "qd", "u"))
     return hybrid_sensitivity(mech, q, qd, u, wrench, base)
 
 
-def _run(mech: Mechanism, samples: Samples, kernel: Entry, rest: tuple[Array, ...], threads: int | None) -> None:
-    from cstormpy.mechanism.tables import tables_of
+def _run(mech: Linkage, samples: Samples, kernel: Entry, rest: tuple[Array, ...], threads: int | None) -> None:
+    from cstormpy.linkage.tables import tables_of
 
     rows = samples.rows
     arguments = (rows["q"], rows["qd"], rows["u"], samples.wrench, samples.base, *rest)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.mechanism.joints import Composite, OneDofJoint, Prismatic, Revolute
-from cstormpy.mechanism.links import Link
-
-if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+from cstormpy.linkage import Linkage
+from cstormpy.linkage.joints import Composite, OneDofJoint, Prismatic, Revolute
+from cstormpy.linkage.links import Link
 
 Array = NDArray[np.float64]
 
@@ -63,17 +61,17 @@ class Held:
 
     Attributes
     ----------
-    mech : Mechanism
+    mech : Linkage
     own : ndarray of int
         Where the coordinates of the mechanism that it is made of stand.
     """
 
-    mech: Mechanism
+    mech: Linkage
     own: NDArray[np.int64]
     _places: dict[tuple[int, int], slice]
 
     @classmethod
-    def of(cls, mech: Mechanism, places: set[tuple[int, int]]) -> Held:
+    def of(cls, mech: Linkage, places: set[tuple[int, int]]) -> Held:
         """Return a mechanism that can move before some freedoms, each given by its link and its place there."""
         key = "held", frozenset(places)
         found: Held | None = mech.memo.get(key)
@@ -82,9 +80,7 @@ class Held:
         return found
 
     @classmethod
-    def _made(cls, mech: Mechanism, places: set[tuple[int, int]]) -> Held:
-        from cstormpy.mechanism.mechanism import Mechanism
-
+    def _made(cls, mech: Linkage, places: set[tuple[int, int]]) -> Held:
         links, more = list(mech.links), []
         for i in sorted({link for link, _ in places}):
             held = {position for link, position in places if link == i}
@@ -93,7 +89,7 @@ class Held:
                 more += between
             else:
                 links[i] = _within(mech.links[i], held)
-        made = Mechanism([*links, *more], gravity=mech.gravity)
+        made = Linkage([*links, *more], gravity=mech.gravity)
         own: list[int] = []
         at: dict[tuple[int, int], slice] = {}
         for i, link in enumerate(mech.links):

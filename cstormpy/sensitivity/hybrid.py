@@ -31,10 +31,10 @@ from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, c
 from cstormpy.dynamics.lines import filled, prepared, rows_filled
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.kernels import layout
-from cstormpy.mechanism.tables import tables_of
+from cstormpy.linkage.tables import tables_of
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -56,27 +56,27 @@ class HybridSensitivity(HybridDynamics):
         The derivative to the motion (V0, dV0) of the base, where it was asked for.
     """
 
-    __slots__ = ("_columns", "_to_base")
+    __slots__ = ("_to_base", "columns")
 
     def __init__(self, parts: Together | Array, columns: Array, to_base: Array | None = None) -> None:
         super().__init__(parts)
-        self._columns = columns
+        self.columns = columns
         self._to_base = to_base
 
     @property
     def dy_dq(self) -> Array:
         """The derivative to q, (n, n) or (N, n, n)."""
-        return self._columns[..., 0, :, :]
+        return self.columns[..., 0, :, :]
 
     @property
     def dy_dqd(self) -> Array:
         """The derivative to q̇, (n, n) or (N, n, n)."""
-        return self._columns[..., 1, :, :]
+        return self.columns[..., 1, :, :]
 
     @property
     def dy_du(self) -> Array:
         """The derivative to u, (n, n) or (N, n, n)."""
-        return self._columns[..., 2, :, :]
+        return self.columns[..., 2, :, :]
 
     @property
     def dy_dbase(self) -> Array:
@@ -87,7 +87,7 @@ class HybridSensitivity(HybridDynamics):
 
 
 def hybrid_sensitivity(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -111,9 +111,7 @@ def hybrid_sensitivity(
     return HybridSensitivity(parts, samples.shaped(columns), samples.shaped(of_base) if to_base else None)
 
 
-def _run(
-    mech: Mechanism, samples: Samples, threads: int | None, to_base: bool, drive: str
-) -> tuple[Array, Array, Array]:
+def _run(mech: Linkage, samples: Samples, threads: int | None, to_base: bool, drive: str) -> tuple[Array, Array, Array]:
     n, count = mech.n, samples.count
     y, columns = samples.room(n), samples.room(3, n, n)
     of_base = samples.room(n, 12) if to_base else np.empty((0, n, 12))
@@ -142,7 +140,7 @@ def _run(
 
 
 def hybrid_sensitivity_evaluator(
-    mech: Mechanism, wrench: WrenchLike = None
+    mech: Linkage, wrench: WrenchLike = None
 ) -> tuple[Callable[..., tuple[Array, Array]], Callable[..., HybridSensitivity]]:
     """Return a prepared f(q, qd, u) -> (y, D), and one that returns the whole answer.
 
@@ -163,7 +161,7 @@ def hybrid_sensitivity_evaluator(
             return y, columns
         # not arrays of the right kind, or a sample without an answer: the careful way says which
         found = hybrid_sensitivity(mech, q, qd, u, wrench)
-        return found.y, found._columns
+        return found.y, found.columns
 
     def answer(q: Array, qd: Array, u: Array) -> HybridSensitivity:
         parts, columns = empty(three), empty(shape)
@@ -174,7 +172,7 @@ def hybrid_sensitivity_evaluator(
     return evaluate, answer
 
 
-def _loops(mech: Mechanism, answers: str, loads: Array) -> Callable[..., int]:
+def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
     """Return what fills y, see `tracing.Question`, and the derivatives by the kernels with loops; not 0 if not."""
     from cstormpy.kernels import entries_sensitivity as entries
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
-from cstormpy.mechanism import checks
-from cstormpy.sensitivity.closed import closed_sensitivity
-from cstormpy.sensitivity.closed_linearisation import closed_loads, independent_joints, tangent
-from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["ClosedLinearization", "Equilibrium", "Linearization", "linearize", "trim"]
+__all__ = ["Equilibrium", "Linearization", "linearize", "search_for", "trim"]
+
+Search = Callable[..., tuple[Array, Array]]
 
 ITERATIONS = 100
 """Most steps of the search for an equilibrium; from a good guess it takes five."""
@@ -56,24 +56,6 @@ class Linearization:
     inputs: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ClosedLinearization(Linearization):
-    """The linear model of a closed mechanism, in the state (z, ż) of joints that are independent.
-
-    Attributes
-    ----------
-    A : ndarray, (2f, 2f) or (N, 2f, 2f)
-    B : ndarray, (2f, m) or (N, 2f, m)
-    rate : ndarray, (2f,) or (N, 2f)
-    states, inputs : tuple of str
-        As in `Linearization`; f joints and their rates.
-    joints : ndarray, (2n, 2f) or (N, 2n, 2f)
-        What the states of all joints follow by: δ(q, q̇) = joints δ(z, ż).
-    """
-
-    joints: Array
-
-
 class _Pair(NamedTuple):
     q: Array
     tau: Array
@@ -101,18 +83,19 @@ class Equilibrium(_Pair):
 
 
 def linearize(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike | None = None,
     tau: ArrayLike | None = None,
     acc: ArrayLike | None = None,
     wrench: WrenchLike = None,
-    independent: Iterable[str] | None = None,
+    ask: Callable[..., HybridSensitivity] = hybrid_sensitivity,
 ) -> Linearization:
-    """Return the linear model about a state; `Mechanism.linearize` says what is what."""
+    """Return the linear model about a state; `Mechanism.linearize` says what is what.
+
+    `ask` gives the dynamics and its derivatives.
+    """
     n = mech.n
-    if independent is not None and not mech.loops:
-        raise InvalidValue("independent: is of mechanisms with loops; this one has none, and all its joints are")
     given = as_floats(q, "q")
     rates = np.zeros(given.shape) if qd is None else qd
     samples = read_samples(mech.tree, {"q": given, "qd": rates}, wrench)
@@ -122,7 +105,6 @@ def linearize(
     u[:, driven] = _signals(tau, "tau", [mech.names[k] for k in driven], samples.count, samples.single)
     u[:, active] = _signals(acc, "acc", [mech.names[k] for k in active], samples.count, samples.single)
     loads = _loads_of(mech, samples)
-    ask: Any = closed_sensitivity if mech.loops else hybrid_sensitivity
     d = ask(mech, samples.rows["q"], samples.rows["qd"], u, loads)
     passive = ~mech.active_mask[:, None]
     inputs = np.concatenate([driven, active])
@@ -135,37 +117,10 @@ def linearize(
     rate = np.hstack([samples.rows["qd"], d.qdd])
     names = [f"{mech.names[k]} torque" for k in driven] + [f"{mech.names[k]} acceleration" for k in active]
     states = (*mech.names, *(f"{name} rate" for name in mech.names))
-    if mech.loops:
-        return _on_the_manifold(mech, samples, A, B, rate, independent, tuple(names))
     return Linearization(samples.shaped(A), samples.shaped(B), samples.shaped(rate), states, tuple(names))
 
 
-def _on_the_manifold(
-    mech: Mechanism,
-    samples: Samples,
-    A: Array,
-    B: Array,
-    rate: Array,
-    independent: Iterable[str] | None,
-    inputs: tuple[str, ...],
-) -> ClosedLinearization:
-    """Return the model of (z, ż) from that of all joints, whose A has a meaning along closed states only."""
-    rows = list(zip(samples.rows["q"], samples.rows["qd"], strict=True))
-    z = independent_joints(mech, rows[0][0], independent)
-    joints = np.array([tangent(mech, q, qd, z).joints for q, qd in rows])
-    kept = np.concatenate([z, mech.n + z])
-    names = [mech.names[k] for k in z]
-    return ClosedLinearization(
-        samples.shaped((A @ joints)[:, kept]),
-        samples.shaped(B[:, kept]),
-        samples.shaped(rate[:, kept]),
-        (*names, *(f"{name} rate" for name in names)),
-        inputs,
-        samples.shaped(joints),
-    )
-
-
-def _loads_of(mech: Mechanism, samples: Samples) -> Array | None:
+def _loads_of(mech: Linkage, samples: Samples) -> Array | None:
     """Return the loads of samples as `hybrid_sensitivity` takes them again."""
     if not len(samples.wrench):
         return None
@@ -186,14 +141,18 @@ def _signals(value: ArrayLike | None, name: str, joints: list[str], count: int, 
 
 
 def trim(
-    mech: Mechanism,
+    mech: Linkage,
     guess: ArrayLike | None = None,
     tau: ArrayLike | Mapping[str, float] | None = None,
     hold: Iterable[str] = (),
     tolerance: float = 1e-9,
     wrench: WrenchLike = None,
+    search: Search | None = None,
 ) -> Equilibrium:
-    """Return an equilibrium near a posture; `Mechanism.trim` says what is what."""
+    """Return an equilibrium near a posture; `Mechanism.trim` says what is what.
+
+    `search` finds a posture and the loads of its joints.
+    """
     q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
     small = checks.positive(tolerance, "tolerance")
     given = _given_torques(mech, tau)
@@ -202,19 +161,14 @@ def trim(
     # a motor whose torque is not given holds whatever comes, and is no equation
     rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
     wanted = np.array([given.get(name, 0.0) for name in mech.names])
-    if mech.loops:
-        q, load = _closed_search(mech, q, held, free, rows, wanted, wrench)
-    else:
-        q, load = _search(mech, q, free, rows, wanted, wrench)
+    q, load = (search or _search)(mech, q, free, rows, wanted, wrench)
     left = np.where(rows, load - wanted, 0.0)
     if not np.abs(left).max(initial=0.0) <= small:
         raise InvalidValue(_not_found(mech, q, left, small))
-    if mech.loops and not given:  # of more motors than freedoms the least torque
-        load = np.asarray(mech.inverse_dynamics(q, np.zeros(mech.n), np.zeros(mech.n), wrench))
     return Equilibrium(q, load[mech.actuated_mask], float(np.abs(left).max(initial=0.0)))
 
 
-def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
+def _given_torques(mech: Linkage, tau: Any) -> dict[str, float]:
     if tau is None:
         return {}
     if isinstance(tau, Mapping):
@@ -229,7 +183,7 @@ def _given_torques(mech: Mechanism, tau: Any) -> dict[str, float]:
     return dict(zip(mech.actuated, numbers.tolist(), strict=True))
 
 
-def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
+def _held(mech: Linkage, hold: Iterable[str]) -> set[str]:
     held: set[str] = set()
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
@@ -240,43 +194,19 @@ def _held(mech: Mechanism, hold: Iterable[str]) -> set[str]:
 
 
 def _search(
-    mech: Mechanism, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
+    mech: Linkage, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
 ) -> tuple[Array, Array]:
     """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints."""
     still = np.zeros(mech.n)
 
     def ask(q: Array) -> tuple[Array, Array, Array]:
-        d = mech.inverse_sensitivity(q, still, still, wrench)
+        d = hybrid_sensitivity(mech, q, still, still, wrench, drive="inverse", name="qdd")
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
-    return _found(ask, q, free)
+    return search_for(ask, q, free)
 
 
-def _closed_search(
-    mech: Mechanism,
-    q: Array,
-    held: set[str],
-    free: NDArray[np.bool_],
-    rows: NDArray[np.bool_],
-    wanted: Array,
-    wrench: WrenchLike,
-) -> tuple[Array, Array]:
-    """Do so with loops that stay closed and carry loads: the unknowns are joints and multipliers."""
-    still, n, tree = np.zeros(mech.n), mech.n, mech.tree
-    q, lam, loops = closed_loads(mech, q, held)
-
-    def ask(x: Array) -> tuple[Array, Array, Array]:
-        d = tree.inverse_sensitivity(x[:n], still, still, wrench)
-        carried, to_q, to_lam, phi, A = loops(x[:n], x[n:])
-        load = d.y - carried
-        J = np.block([[(d.dy_dq - to_q)[rows], -to_lam[rows]], [A, np.zeros((len(phi), len(phi)))]])
-        return load, np.concatenate([(load - wanted)[rows], phi]), J[:, np.append(free, np.ones(len(phi), dtype=bool))]
-
-    x, load = _found(ask, np.concatenate([q, lam]), np.append(free, np.ones(len(lam), dtype=bool)), n)
-    return x[:n], load
-
-
-def _found(
+def search_for(
     ask: Callable[[Array], tuple[Array, Array, Array]], q: Array, free: NDArray[np.bool_], joints: int | None = None
 ) -> tuple[Array, Array]:
     """Return where what is left over vanishes, moving `free` entries only, and the loads there.
@@ -286,7 +216,7 @@ def _found(
     all unless said how many, are `joints`, which go no further than a radian at once.
     """
     load, r, J = ask(q)
-    turning = np.flatnonzero(free)[:] < (len(q) if joints is None else joints)
+    turning = np.flatnonzero(free) < (len(q) if joints is None else joints)
     damping = 1e-3
     for _ in range(ITERATIONS):
         if np.abs(r).max(initial=0.0) <= ROUNDING * max(1.0, float(np.abs(load).max(initial=0.0))):
@@ -305,7 +235,7 @@ def _found(
     return q, load
 
 
-def _not_found(mech: Mechanism, q: Array, left: Array, small: float) -> str:
+def _not_found(mech: Linkage, q: Array, left: Array, small: float) -> str:
     loads = ", ".join(
         f"{name!r} {value:.3g}" for name, value in zip(mech.names, left, strict=True) if abs(value) > small
     )

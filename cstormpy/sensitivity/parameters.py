@@ -23,11 +23,11 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import mapping
 from cstormpy.arrays import real_array
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, hybrid_answer, put_together
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, gravity_load, hybrid_answer, put_together
 from cstormpy.dynamics.kinematics import jacobian
 from cstormpy.dynamics.regressor import INERTIAL, regressor
 from cstormpy.errors import InvalidType, unknown_name
-from cstormpy.mechanism.components import (
+from cstormpy.linkage.components import (
     Component,
     Gravity,
     Inertia,
@@ -39,7 +39,7 @@ from cstormpy.mechanism.components import (
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
@@ -83,7 +83,7 @@ class ParameterSensitivity(HybridDynamics):
 
 
 def parameter_sensitivity(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -103,7 +103,7 @@ def parameter_sensitivity(
 
 
 def parameter_jvp(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -121,7 +121,7 @@ def parameter_jvp(
 
 
 def parameter_vjp(
-    mech: Mechanism,
+    mech: Linkage,
     q: ArrayLike,
     qd: ArrayLike,
     u: ArrayLike,
@@ -138,7 +138,7 @@ def parameter_vjp(
 
 
 def _answered(
-    mech: Mechanism, q: Any, qd: Any, u: Any, wrench: WrenchLike, base: BaseLike, threads: int | None
+    mech: Linkage, q: Any, qd: Any, u: Any, wrench: WrenchLike, base: BaseLike, threads: int | None
 ) -> tuple[Samples, HybridDynamics, Array | None]:
     """Return samples, the answers to them, and what y changes by per torque that the joints ask for: −1 if none."""
     samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, wrench, base)
@@ -155,7 +155,7 @@ def _answered(
 
 
 def torque_rates(
-    mech: Mechanism,
+    mech: Linkage,
     parts: Sequence[Component],
     q: Array,
     qd: Array,
@@ -175,7 +175,7 @@ def torque_rates(
 
 
 def _to_inertia(
-    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+    mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
     Y = regressor(mech, q, qd, qdd, base, threads)
     weights = np.zeros((Y.shape[-1], len(parts)))
@@ -185,7 +185,7 @@ def _to_inertia(
 
 
 def _to_terms(
-    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+    mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
     r = np.zeros((*q.shape, len(parts)))
     for k, part in enumerate(parts):
@@ -204,21 +204,21 @@ def _term_rate(joint: Any, field: str, q: Array, qd: Array, qdd: Array) -> Any:
 
 
 def _to_gravity(
-    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+    mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
-    loads = [mech.with_gravity(np.eye(3)[part.axis]).gravity_load(q, threads) for part in parts]
+    loads = [gravity_load(mech.with_gravity(np.eye(3)[part.axis]), q, threads) for part in parts]
     return np.stack(loads, axis=-1)
 
 
 def _to_wrenches(
-    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+    mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
     J = {i: jacobian(mech, q, i, None, threads)[0] for i in {part.link for part in parts}}
     return np.stack([-J[part.link][..., part.axis, :] for part in parts], axis=-1)
 
 
 def _to_geometry(
-    mech: Mechanism, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
+    mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
     from cstormpy.sensitivity.held_joints import Held
 

@@ -12,7 +12,6 @@ from cstormpy.arguments import entries, one_of
 from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.graph.nodes import Node, require_zero
-from cstormpy.mechanism.values import Value, frozen
 from cstormpy.trajectory import matrices
 from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, evaluate_symbolic, spans
 from cstormpy.trajectory.checks import (
@@ -26,6 +25,7 @@ from cstormpy.trajectory.checks import (
 )
 from cstormpy.trajectory.ends import ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import check_knots, insert_knots, refining_knots
+from cstormpy.values import Value, frozen
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -288,9 +288,7 @@ class Curve(Value):
     def with_control_points(self: SomeCurve, control_points: ArrayLike) -> SomeCurve:
         """Return the curve with other control points (m, n) on the same knots."""
         points = frozen(finite_array(control_points, "control points", self.control_points.shape))
-        other = object.__new__(type(self))
-        other._set(**{**self.__dict__, "control_points": points, "_levels": {0: points}})
-        return other
+        return self._derive(control_points=points, _levels={0: points})
 
     def with_duration(self: SomeCurve, duration: float) -> SomeCurve:
         """Return the same motion in another time: knots scaled about t0, rates by T_old/T.

@@ -11,24 +11,28 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import positive
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, DiagramError
+from cstormpy.kernels.held_steps import NOT_FINITE
+from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
+from cstormpy.kernels.stepping_code import Steps
 from cstormpy.simulation.analysis.model import (
-    _AssemblyWithInputs,
-    _columns,
+    AssemblyWithInputs,
     inputs_of,
     labels,
     named_once,
+    places_of,
 )
 from cstormpy.simulation.analysis.ports import find_ports
 from cstormpy.simulation.analysis.starting import started, state_vector
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.tableaus import EXPLICIT
+from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 from cstormpy.trajectory.checks import whole_number
 
-__all__ = ["DiagramStepper"]
+__all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_states"]
 
 Array = NDArray[np.float64]
+_FLOAT64 = np.dtype(np.float64)
 
 
 class DiagramStepper:
@@ -46,16 +50,13 @@ class DiagramStepper:
 
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
-        method = EXPLICIT.get(solver) if isinstance(solver, str) else None
-        if method is None or method.adaptive:
-            fixed = ", ".join(repr(name) for name, each in EXPLICIT.items() if not each.adaptive)
-            raise DiagramError(f"stepper: solver: expected one of fixed steps, {fixed}, got {solver!r:.40}")
+        method = fixed_method(solver, "stepper")
         with started(sim, bd, x, 0.0, "stepper") as (diagram, simstate, t, state):
-            _refuse_more_than_states(diagram, simstate)
+            refuse_more_than_states(diagram, simstate, "stepper")
             moved = inputs_of(named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs"), True, "stepper")
             watched = find_signals(bd, outputs, "stepper: outputs")
             try:
-                assembly = _AssemblyWithInputs(diagram, moved)
+                assembly = AssemblyWithInputs(diagram, moved)
                 program = assembly.program()
             except NotTranslated as why:
                 raise DiagramError(f"stepper: {why}") from why
@@ -64,14 +65,24 @@ class DiagramStepper:
             self.outputs = tuple(name for s in watched for name in labels(s))
             self.states = tuple(bd.statenames)
             self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
-            self._places = np.array([k for i in moved for k in assembly.places_of[i.signal.key]], dtype=np.intp)
-            self._seen = _columns(program, watched)
+            self._places = np.array([k for i in moved for k in assembly.places_of[i.signal.key]], dtype=np.int64)
+            self._seen = np.asarray(places_of(program, watched), dtype=np.int64)
         self._program, self._compiled = program, Compiled(program, state.size)
-        self._slices = Slices(self._compiled, method, [], False)
-        self._rate, self._at = np.zeros(state.size), np.zeros(state.size)
-        self._ones, c = np.ones(state.size), self._compiled
-        self._evaluate = program.function().bound(self._at, c.z, program.p, program.n, c.w, c.out, self._rate)
+        self._prepare(method)
         self.reset()
+
+    def _prepare(self, method: Any) -> None:
+        """Make room for the steps, which all go through the same arrays."""
+        c, program, slices = self._compiled, self._program, Slices(self._compiled, method, [], False)
+        #: What a step takes and leaves: inputs, state, outputs.
+        self._u, self._end, self._y = self._u0.copy(), np.zeros(c.nstates), np.zeros(self._seen.size)
+        self._at, self._start = slices.at, slices.x
+        self._at[EARLIEST], self._at[LATEST] = -np.inf, np.inf
+        self._steps = Steps("held_steps")
+        self._go = self._steps.bound(
+            c.address, slices.table, slices.how, self._at, self._start, c.z, program.p, program.n, c.w, c.out, slices.K,
+            self._substeps, self._u, self._places, self._end, self._seen, self._y,
+        )  # fmt: skip
 
     def reset(self, x: Any = None, t: float | None = None) -> Array:
         """Go back to the start, or to another state and time, with the inputs as they are wired; return the outputs.
@@ -101,35 +112,49 @@ class DiagramStepper:
         BlockError
             A block that fails, or a state that is not finite; time and state stay as they were.
         """
-        p = self._program.p
-        if u.__class__ is not np.ndarray or u.shape != self._u0.shape or u.dtype != np.float64:
-            u = real_array(u, "step: u", self._u0.shape, *([()] if self._u0.size == 1 else []), finite=False)
-        p[self._places] = u
-        h = (dt if dt.__class__ is float and dt > 0.0 else positive(dt, "step: dt")) / self._substeps
-        t, x = self.t, self.x
-        for k in range(self._substeps):
-            found, self._at[:] = None, x
-            if not self._evaluate(t + k * h):
-                found = self._slices.trial(t + k * h, x, self._rate, h, -np.inf, np.inf)
-            if found is None:
-                raise BlockError(f"step: a block of the diagram fails at t = {t + k * h:.9g}; sim.run says which")
-            x = found
-        if not math.isfinite(x @ self._ones):
-            wrong = [name for name, value in zip(self.states, x.tolist(), strict=True) if not math.isfinite(value)]
-            what = f"state {wrong[0]!r} is not finite" if wrong else "the states are too large"
-            raise BlockError(f"step: {what} at t = {t + dt:.9g}; take shorter steps, substeps=")
-        self.t, self.x = t + dt, x
-        return self._look()
+        given: Any = u
+        if given.__class__ is np.ndarray and given.shape == self._u.shape and given.dtype is _FLOAT64:
+            self._u[:] = given
+        elif given.__class__ is float and self._u.size == 1:
+            self._u[0] = given
+        elif given.__class__ is list and len(given) == self._u.size and all([x.__class__ is float for x in given]):
+            self._u[:] = given
+        else:
+            shapes = self._u.shape, *([()] if self._u.size == 1 else [])
+            self._u[:] = real_array(u, "step: u", *shapes, finite=False)
+        if dt.__class__ is not float or not 0.0 < dt < math.inf:
+            dt = positive(dt, "step: dt")
+        self._start[:], self._at[TIME], self._at[LENGTH] = self.x, self.t, dt
+        status = self._go()
+        if status:
+            raise self._failure(status, self.t + dt)
+        self.t, self.x = self.t + dt, self._end.copy()
+        return self._y.copy()
+
+    def _failure(self, status: int, end: float) -> BlockError:
+        if status == NOT_FINITE:
+            wrong = [name for name, value in zip(self.states, self._end, strict=True) if not math.isfinite(value)]
+            return BlockError(f"step: state {wrong[0]!r} is not finite at t = {end:.9g}; take shorter steps, substeps=")
+        self._program.raise_interrupt()
+        return BlockError(f"step: a block of the diagram fails at t = {self._at[TIME]:.9g}; sim.run says which")
 
     def _look(self) -> Array:
-        self._at[:] = self.x
-        if self._evaluate(self.t):
+        if self._compiled.rate(self.t, self.x):
             raise BlockError(f"step: a block of the diagram fails at t = {self.t:.9g}; sim.run says which")
         found: Array = self._compiled.out[self._seen]
         return found
 
 
-def _refuse_more_than_states(diagram: Any, simstate: Any) -> None:
+def fixed_method(solver: Any, what: str) -> Tableau:
+    """Return the method of fixed steps of a name."""
+    method = EXPLICIT.get(solver) if isinstance(solver, str) else None
+    if method is None or method.adaptive:
+        fixed = ", ".join(repr(name) for name, each in EXPLICIT.items() if not each.adaptive)
+        raise DiagramError(f"{what}: solver: expected one of fixed steps, {fixed}, got {solver!r:.40}")
+    return method
+
+
+def refuse_more_than_states(diagram: Any, simstate: Any, who: str) -> None:
     """Refuse what happens between two steps: ticks, located events, declared jumps."""
     for what, names in (
         ("sampled", [b.name for b in diagram.cells]),
@@ -138,10 +163,10 @@ def _refuse_more_than_states(diagram: Any, simstate: Any) -> None:
     ):
         if names:
             raise DiagramError(
-                f"stepper: block {names[0]!r} {'is ' * (what == 'sampled')}{what}, which belongs to a run: a stepper "
-                "takes a diagram of continuous blocks; have yours outside of it"
+                f"{who}: block {names[0]!r} {'is ' * (what == 'sampled')}{what}, which belongs to a run: this takes "
+                "a diagram of continuous blocks; have yours outside of it"
             )
     if len(simstate.eventq):
         raise DiagramError(
-            "stepper: a source declares when it jumps, which belongs to a run; give it as an input instead"
+            f"{who}: a source declares when it jumps, which belongs to a run; give it as an input instead"
         )

@@ -14,9 +14,9 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
-from cstormpy.simulation.compiled.readings import Reading
+from cstormpy.simulation.compiled.readings import Reading, Source
 from cstormpy.simulation.compiled.signals import Signal, renamed
-from cstormpy.simulation.compiled.structures import Structure
+from cstormpy.simulation.compiled.structures import Structure, Structures
 from cstormpy.simulation.compiled.twins import Place, Readers, Twins, moved, numbers_used
 from cstormpy.simulation.compiled.untranslated import Refused
 
@@ -88,8 +88,7 @@ class BlockNumbers:
 
     def settle(self, lists: list[list[Any]]) -> list[list[Any]]:
         """Give the numbers that are read their places in p; return outputs that read them from there."""
-        for traced in self._rules.values():
-            self.depends(Structure(*traced).holds, True)
+        self.kept.structures = Structures([Structure(*traced) for traced in self._rules.values()])
         nodes = alive([x for one in lists for x in one])
         groups: dict[int, list[int]] = {}
         # all numbers of a mechanism that is asked count as read, even where nothing depends on them, as a planar one
@@ -97,15 +96,15 @@ class BlockNumbers:
         asked = (k for k, place in enumerate(self._places) if place.of_mechanism)
         for k in sorted({*numbers_used(nodes), *self._always, *asked}):
             groups.setdefault(id(self._places.owners[k]), []).append(k)
-        count = self.kept.floats.size
+        count, sources = self.kept.floats.size, []
         for mine in groups.values():
             for k in mine:
                 self.begins[k] = count
                 count += self._places[k].count
             owner, places = self._places.owners[mine[0]], [self._places[k] for k in mine]
             equations = equations_of(owner)
-            reader = Reading(owner, places, equations.numbers if equations else {})
-            self.kept.floats.keep(reader(), reader, np.asarray)
+            sources.append(Source(owner, places, equations.numbers if equations else {}))
+        self.kept.floats.keep_filled(Reading(*sources))
         made = {node.index: to for node, to in moved(nodes, self.begins, "p").items()}
         found = renamed(lists, made)
         borders, owners = [border for border, _ in self._owned], [name for _, name in self._owned]

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.simulation.compiled.readings import Reading
+from cstormpy.simulation.compiled.structures import Structures
+
 __all__ = ["Numbers", "Table"]
 
 
@@ -43,6 +46,8 @@ class Table:
         self._within = _Places()
         self._shapes: list[tuple[int, ...]] = []
         self._arrays: list[tuple[Callable[[], Any], Callable[[Any], NDArray[Any]]]] = []
+        #: What fills in many numbers by itself, and where.
+        self._filled: list[tuple[Reading, slice]] = []
 
     def keep(
         self, value: Any, reader: Callable[[], Any] | None, convert: Callable[[Any], NDArray[Any]]
@@ -60,6 +65,13 @@ class Table:
             self._arrays.append((reader, convert))
         return numbers, first
 
+    def keep_filled(self, reading: Reading) -> None:
+        """Add numbers that are read together."""
+        part = slice(self.size, self.size + reading.count)
+        self._parts.append(reading())
+        self.size = part.stop
+        self._filled.append((reading, part))
+
     def array(self) -> NDArray[Any]:
         """Return all numbers."""
         return np.concatenate([np.zeros(0, dtype=self.kind), *self._parts])
@@ -76,6 +88,8 @@ class Table:
             if [value.shape for value in arrays] != self._shapes:
                 return False
             out[self._within.array] = np.concatenate(arrays, axis=None)
+        for reading, part in self._filled:
+            reading.fill(out[part])
         return True
 
 
@@ -87,6 +101,8 @@ class Numbers:
     floats, whole : Table
     conditions : list of (function, value)
         What the form of the source depends on: its reader, and what it gave.
+    structures : Structures
+        What the methods that were traced depend on.
     baked : bool
         Whether numbers stand in it that may change and cannot be read anew.
     """
@@ -94,13 +110,14 @@ class Numbers:
     def __init__(self) -> None:
         self.floats, self.whole = Table(np.float64), Table(np.int64)
         self.conditions: list[tuple[Callable[[], Any], Any]] = []
+        self.structures = Structures([])
         self.baked = False
 
     def refresh(self, p: NDArray[np.float64], n: NDArray[np.int64]) -> bool:
         """Read all numbers anew; return False where the source no longer fits what is read."""
         if self.baked or not all(_same(reader(), value) for reader, value in self.conditions):
             return False
-        return self.floats.refresh(p) and self.whole.refresh(n)
+        return self.structures.hold() and self.floats.refresh(p) and self.whole.refresh(n)
 
 
 def _same(now: Any, before: Any) -> bool:

@@ -8,21 +8,24 @@ looked at is the very object that it was, and cannot have changed as long as it 
 from __future__ import annotations
 
 import functools
+import gc
 import types
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from operator import attrgetter, is_, itemgetter
+from operator import is_
 from typing import Any
 
 import numpy as np
 
 from cstormpy.graph.identity import ABSENT, Entries, OfType
+from cstormpy.graph.numpy_layout import is_cpython
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.twins import (
     Path,
     Readers,
     Twins,
+    as_parameter,
     is_container,
     is_number,
     is_numbers,
@@ -31,7 +34,10 @@ from cstormpy.simulation.compiled.twins import (
     value_at,
 )
 
-__all__ = ["Holders", "Structure", "described", "getter"]
+__all__ = ["Holders", "Structure", "Structures", "described"]
+
+#: An object, what was seen of those that are found from it, and the paths from it to mechanisms.
+_Seeing = tuple[Any, "Sequence[_Seen]", Sequence[Path]]
 
 
 class Structure:
@@ -52,30 +58,73 @@ class Structure:
     ) -> None:
         self._owner, self._fits, self._readers = owner, twins.fits, dict(readers or {})
         self._rules = [(rule, described(rule)) for rule in rules if not _stays(rule)]
-        self._read = {
-            name: described(value_at(owner, (name,), self._readers))
-            for path, name in twins.reads
-            if path == () and name in self._readers
-        }
+        #: What readers give that were asked, and what was seen of that.
+        self._read = [
+            (reader, described(as_parameter(reader(owner))))
+            for name, reader in self._readers.items()
+            if ((), name) in twins.reads
+        ]
         groups: dict[Path, list[str]] = {}
         for path, name in twins.reads:
             if path != () or name not in self._readers:
                 groups.setdefault(path, []).append(name)
         self._groups = [_Seen(path, value_at(owner, path, {}), names) for path, names in groups.items()]
         self._mechanisms = twins.mechanisms
-        self._glance = _Glance(owner, self._groups, self._mechanisms)
+        self._glance: _Glance | None = None
 
-    def holds(self) -> bool:
-        """Tell whether all of that is still as it was: at a glance, or else by looking closely."""
+    @property
+    def seen(self) -> _Seeing:
+        """What a glance looks at: the object, what was seen from it, and the paths to its mechanisms."""
+        return self._owner, self._groups, self._mechanisms
+
+    def looks_the_same(self) -> tuple[bool, bool]:
+        """Tell whether what was looked at is still as it was, and whether a glance has told that, not a close look."""
         owner = self._owner
-        if not self._glance.holds():
-            if not (all(group.holds(value_at(owner, group.path, {})) for group in self._groups) and self._fits(owner)):
-                return False
-            self._glance = _Glance(owner, self._groups, self._mechanisms)
-        for name, seen in self._read.items():
-            if described(value_at(owner, (name,), self._readers)) != seen:
-                return False
+        if self._glance is not None and self._glance.holds():
+            return True, True
+        if not (all(group.holds(value_at(owner, group.path, {})) for group in self._groups) and self._fits(owner)):
+            return False, False
+        self._glance = _Glance([self.seen])
+        return True, False
+
+    def reads_the_same(self) -> bool:
+        """Tell whether readers still give what shapes it, and what was written down is still the same."""
+        owner = self._owner
+        if any(described(as_parameter(reader(owner))) != seen for reader, seen in self._read):
+            return False
         return all(described(rule) == seen for rule, seen in self._rules)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether a glance at its attributes says all."""
+        return not (self._read or self._rules)
+
+
+class Structures:
+    """What the methods of several objects depend on, looked at together.
+
+    Parameters
+    ----------
+    parts : sequence of Structure
+    """
+
+    def __init__(self, parts: Sequence[Structure]) -> None:
+        self._parts = parts
+        self._read = [part for part in parts if not part.is_seen]
+        self._glance: _Glance | None = _Glance([part.seen for part in parts])
+
+    def hold(self) -> bool:
+        """Tell whether all is still as it was: at one glance, or else each by itself."""
+        if self._glance is None or not self._glance.holds():
+            self._glance, at_a_glance = None, True
+            for part in self._parts:
+                same, glanced = part.looks_the_same()
+                if not same:
+                    return False
+                at_a_glance = at_a_glance and glanced
+            if at_a_glance:  # what changes in each run is looked at by itself
+                self._glance = _Glance([part.seen for part in self._parts])
+        return all([part.reads_the_same() for part in self._read])
 
 
 class _Seen:
@@ -87,7 +136,8 @@ class _Seen:
         names = [name for name in names if name not in unseen]
         #: Name and what is seen of it.
         self.own = [(name, described(held[name])) for name in names if name in held]
-        self.of_class = [(name, described(_of_class(self.kind, name))) for name in names if name not in held]
+        #: The same of what its class has, whose numbers are no parameters.
+        self.of_class = [(name, _held(_of_class(self.kind, name))) for name in names if name not in held]
 
     def holds(self, holder: Any) -> bool:
         """Tell whether they are as they were."""
@@ -96,13 +146,7 @@ class _Seen:
         held = vars(holder)
         if any(name not in held or described(held[name]) != seen for name, seen in self.own):
             return False
-        return all(name not in held and described(_of_class(self.kind, name)) == seen for name, seen in self.of_class)
-
-
-def getter(keys: Sequence[Any], of: Callable[..., Any] = itemgetter) -> Callable[[Any], tuple[Any, ...]]:
-    """Return what gives the entries of a list or mapping by their keys as a tuple, one alone twice."""
-    found: Callable[[Any], tuple[Any, ...]] = of(*keys) if len(keys) > 1 else of(*keys, *keys)
-    return found
+        return all(name not in held and _held(_of_class(self.kind, name)) == seen for name, seen in self.of_class)
 
 
 class Holders:
@@ -112,10 +156,10 @@ class Holders:
         self._found: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         #: Objects whose attributes are looked at, and the mappings that hold these.
         self._objects: dict[int, Any] = {}
-        self._helds: list[Any] = []
+        self._lists: dict[int, list[Any]] = {}
 
     def attributes(self, owner: Any) -> dict[str, Any]:
-        """Return the mapping that holds an object's attributes, which is to be the same too."""
+        """Return the mapping that holds an object's attributes, which is to be the same too, and its type."""
         self._objects[id(owner)] = owner
         return vars(owner)
 
@@ -127,6 +171,10 @@ class Holders:
         if type(holder) is not tuple:
             self._found[id(holder), key] = holder, key, value
 
+    def add_list(self, held: list[Any]) -> None:
+        """Look at all that a list holds."""
+        self._lists[id(held)] = held
+
     def follow(self, owner: Any, path: Path) -> Any:
         """Look at each step of a path from an object; return what stands at its end."""
         for step in path:
@@ -137,13 +185,16 @@ class Holders:
 
     def settle(self) -> None:
         """Be ready to `hold`: all entries have been added."""
-        self._helds = [vars(each) for each in self._objects.values()]
-        self._in_lists = [entry for entry in self._found.values() if type(entry[0]) is not dict]
-        self._entries = Entries([entry for entry in self._found.values() if type(entry[0]) is dict])
+        #: Objects that keep their attributes in another way than most.
+        self._odd = [(each, type(each), vars(each)) for each in self._objects.values() if not _is_usual(type(each))]
+        usual = [each for each in self._objects.values() if _is_usual(type(each))]
+        self._in_lists = [entry for entry in self._found.values() if not isinstance(entry[0], dict)]
+        entries = [entry for entry in self._found.values() if isinstance(entry[0], dict)]
+        self._entries = Entries(entries, usual, [*self._lists.values()])
 
     def hold(self) -> bool:
         """Tell whether the same objects stand there, or other arrays of as many numbers, which are noted."""
-        if not all(map(is_, map(vars, self._objects.values()), self._helds)):
+        if any(type(each) is not kind or vars(each) is not held for each, kind, held in self._odd):
             return False
         try:
             if not all([holder[key] is value for holder, key, value in self._in_lists]):
@@ -151,6 +202,11 @@ class Holders:
         except LookupError:
             return False
         return self._entries.hold() or self._entries.take(_like_arrays)
+
+
+def _is_usual(kind: type) -> bool:
+    """Tell whether a class keeps its objects' attributes as classes do unless they say otherwise."""
+    return isinstance(_of_class(kind, "__dict__"), types.GetSetDescriptorType)
 
 
 def _like_arrays(value: Any, before: Any) -> bool:
@@ -162,35 +218,26 @@ class _Glance:
 
     Parameters
     ----------
-    owner : object
-        From which the others are found.
-    groups : sequence of _Seen
-    mechanisms : sequence of paths
+    parts : sequence of _Seeing
+        An object, what was seen of those that are found from it, and the paths from it to mechanisms.
     """
 
-    def __init__(self, owner: Any, groups: Sequence[_Seen], mechanisms: Sequence[Path]) -> None:
+    def __init__(self, parts: Sequence[_Seeing]) -> None:
         self._same = Holders()
-        for path in mechanisms:
-            self._same.follow(owner, path)
-        self._objects: list[Any] = [self._same.follow(owner, group.path) for group in groups]
-        self._kinds: list[Any] = [*map(type, self._objects)]
-        helds = [self._same.attributes(each) for each in self._objects]
-        #: Lists, and mappings, with what they hold, the keys too.
-        self._lists: list[tuple[list[Any], list[Any]]] = []
+        #: Mappings, with what they hold, the keys too.
         self._mappings: list[tuple[dict[Any, Any], list[Any]]] = []
         #: What has to be described, of an object and of its class.
         self._loose: list[tuple[dict[str, Any], str, Any]] = []
         self._loose_of_class: list[tuple[type, str, Any]] = []
-        #: By class the attributes that its objects have from it.
-        of_class: dict[type, dict[str, Any]] = {}
-        for held, group in zip(helds, groups, strict=True):
-            self._take_own(held, group)
-            self._take_inherited(held, group, of_class.setdefault(group.kind, {}))
-        self._of_class = [
-            (kind, getter([*names], attrgetter), [*names.values()] * (1 + (len(names) == 1)))
-            for kind, names in of_class.items()
-            if names
-        ]
+        #: Classes, with those that they inherit from.
+        self._classes: dict[type, tuple[type, ...]] = {}
+        for owner, groups, mechanisms in parts:
+            for path in mechanisms:
+                self._same.follow(owner, path)
+            for group in groups:
+                held = self._same.attributes(self._same.follow(owner, group.path))
+                self._take_own(held, group)
+                self._take_inherited(held, group)
         self._same.settle()
 
     def _take_own(self, held: dict[str, Any], group: _Seen) -> None:
@@ -209,46 +256,54 @@ class _Glance:
     def _take_entries(self, value: Any) -> None:
         """Look at what lists and mappings hold, those in one another too."""
         if type(value) is list:
-            self._lists.append((value, [*value]))
+            self._same.add_list(value)
         elif type(value) is dict:
             self._mappings.append((value, [*value, *value.values()]))
         for entry in value.values() if type(value) is dict else value:
             if type(entry) in (list, tuple, dict):
                 self._take_entries(entry)
 
-    def _take_inherited(self, held: dict[str, Any], group: _Seen, same: dict[str, Any]) -> None:
+    def _take_inherited(self, held: dict[str, Any], group: _Seen) -> None:
         kind = group.kind
         for name, what in group.of_class:
             self._same.add(held, name, ABSENT)
-            value = getattr(kind, name, ABSENT)
-            if value is not ABSENT and _stays(value) and getattr(kind, name) is value:
-                same[name] = value
-            else:
+            if not self._take_from_class(kind, name):
                 self._loose_of_class.append((kind, name, what))
+
+    def _take_from_class(self, kind: type, name: str) -> bool:
+        """Look at what a class has by a name; return False where that may change by itself."""
+        for base in kind.__mro__:
+            found = vars(base).get(name, ABSENT)
+            if isinstance(found, np.ndarray) or (found is not ABSENT and not _stays(found)):
+                return False
+            held = _mapping_of(base)
+            if held is None:
+                return False
+            self._same.add(held, name, found)
+            if found is not ABSENT:
+                break
+        self._classes[kind] = kind.__mro__
+        return True
 
     def holds(self) -> bool:
         """Tell whether a glance says that nothing has changed."""
-        if not (self._same.hold() and all(map(is_, map(type, self._objects), self._kinds))):
+        if not all([kind.__mro__ is bases for kind, bases in self._classes.items()]) or not self._same.hold():
             return False
-        try:
-            for kind, get, before in self._of_class:
-                if not all(map(is_, get(kind), before)):
-                    return False
-        except AttributeError:
-            return False
-        return self._hold_the_rest()
-
-    def _hold_the_rest(self) -> bool:
-        for value, before in self._lists:
-            if len(value) != len(before) or not all(map(is_, value, before)):
-                return False
         for mapping, before in self._mappings:
             if 2 * len(mapping) != len(before) or not all(map(is_, chain(mapping, mapping.values()), before)):
                 return False
         for held, name, what in self._loose:
             if name not in held or described(held[name]) != what:
                 return False
-        return all(described(_of_class(kind, name)) == what for kind, name, what in self._loose_of_class)
+        return all(_held(_of_class(kind, name)) == what for kind, name, what in self._loose_of_class)
+
+
+def _mapping_of(kind: type) -> dict[str, Any] | None:
+    """Return the mapping that holds what a class has, which Python shows by a proxy; None where that is not said."""
+    if not is_cpython():
+        return None
+    found = [each for each in gc.get_referents(vars(kind)) if type(each) is dict]
+    return found[0] if len(found) == 1 else None
 
 
 def _holds_what_stays(value: Any) -> bool:
@@ -277,9 +332,13 @@ def _of_class(kind: type, name: str) -> Any:
 
 
 def _held(value: Any) -> Any:
-    """Return what is in a list whose numbers are no parameters: they count by what they are."""
+    """Return what is seen of something whose numbers are no parameters: they count by what they are."""
     if is_number(value):
         return repr(value)
+    if isinstance(value, (list, tuple, dict)):
+        return type(value), tuple(
+            (k, _held(x)) for k, x in (value.items() if isinstance(value, dict) else enumerate(value))
+        )
     return (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else described(value)
 
 

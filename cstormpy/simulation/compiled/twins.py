@@ -22,9 +22,9 @@ from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.nodes import INPUT, TABLE
 from cstormpy.graph.tables import Table
+from cstormpy.linkage.tables import Form, tables_of
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
-from cstormpy.mechanism.tables import Form, tables_of
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
 __all__ = [

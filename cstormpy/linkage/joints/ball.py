@@ -1,0 +1,295 @@
+"""Joints whose coordinates hold a rotation vector: the ball joint, and the free body.
+
+A rotation vector φ turns the link by exp(φ): by the angle |φ| about the axis φ, which has the same components in the
+axes of the link and in those that it has at q = 0. Its coordinates are φ itself and its rate dφ/dt (not the angular
+velocity, which is J(φ) dφ/dt in the link's axes), so that q ∈ Rⁿ and q̇ = dq/dt as for every joint. The generalized
+force belongs to these rates: Jᵀ times the moment in the link's axes. At |φ| = 2π the coordinates are singular, and
+dynamics refuse |φ| >= 2π; a run re-centres φ once |φ| > π (`recentred`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy import checks
+from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point
+from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
+from cstormpy.values import numbers_text
+
+__all__ = ["Free", "Spherical"]
+
+Array = NDArray[Any]
+
+
+class _BallAxis(Revolute):
+    """A component of a rotation vector [rad]."""
+
+    @property
+    def winds(self) -> bool:
+        """No: 2π more in one component is another rotation."""
+        return False
+
+
+class Spherical(Joint):
+    """A ball joint: the link turns about a point; q is the rotation vector φ [rad], the link's pose M exp(φ).
+
+    It has no armature, damping, friction, spring or limits.
+
+    Parameters
+    ----------
+    point : array_like, (3,)
+        The centre of the ball in the link's own frame [m].
+    name : str, optional
+        Without it the joint is called by the name of its link.
+
+    Raises
+    ------
+    ShapeError, NonFinite, InvalidType
+        Naming the joint, if it has a name, and the parameter.
+
+    Examples
+    --------
+    A quarter turn about z:
+
+    >>> joint = Spherical(name="hip")
+    >>> joint.dof, joint.motion([0.0, 0.0, np.pi / 2])[:3, 0].round(12).tolist()
+    (3, [0.0, 1.0, 0.0])
+    """
+
+    kind = "spherical"
+    symbol = Symbol("ball")
+    shapes: ClassVar[dict[str, tuple[int, ...]]] = {"point": (3,)}
+    _fields = ("point", "name")
+    point: NDArray[np.float64]
+    _chain: tuple[OneDofJoint, ...]
+
+    def __init__(self, *, point: ArrayLike = (0.0, 0.0, 0.0), name: str | None = None) -> None:
+        named = None if name is None else checks.name(name, "joint name")
+        where = "" if named is None else f"joint {named!r}: "
+        self._set(name=named, point=checks.array(point, (3,), f"{where}point"))
+        self._set(_chain=self._made())
+
+    def _made(self) -> tuple[OneDofJoint, ...]:
+        return tuple(_BallAxis(axis, point=self.point) for axis in np.eye(3))
+
+    @property
+    def freedoms(self) -> tuple[OneDofJoint, ...]:
+        """A hinge for each component of the rotation vector, as what it does at φ = 0."""
+        return self._chain
+
+    @property
+    def balls(self) -> tuple[int, ...]:
+        """Places 1, 2, 3 in the rotation vector."""
+        return (1, 2, 3)
+
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
+        """Return what it follows if an entry of point changes."""
+        return [(0, self.dof, shift_of_point(index[0]))]
+
+    @property
+    def start(self) -> NDArray[np.float64]:
+        """The centre of the ball."""
+        return self.point
+
+    @property
+    def end(self) -> NDArray[np.float64]:
+        """The centre of the ball."""
+        return self.point
+
+    def motion(self, q: ArrayLike) -> Array:
+        """Return the pose (..., 4, 4) of the link in its frame at q = 0, for q (..., dof); complex numbers too."""
+        q = np.asarray(q)
+        phi = q[..., -3:]
+        X = np.zeros((*q.shape[:-1], 4, 4), np.result_type(q, np.float64))
+        X[..., :3, :3] = R = _exponential(phi)
+        X[..., :3, 3] = self._shift(q) + self.point - R @ self.point
+        X[..., 3, 3] = 1.0
+        return X
+
+    def _shift(self, q: Array) -> Any:
+        """Return how far the centre of the ball has moved."""
+        return 0.0
+
+    def subspace(self, q: ArrayLike) -> Array:
+        """Return S(q), (..., 6, dof): the twist of the link in its own frame, the parent at rest, is S q̇."""
+        J = _right_jacobian(np.asarray(q)[..., -3:])
+        return np.concatenate([J, _cross(self.point) @ J], axis=-2)
+
+    def subspace_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Return Ṡ(q, q̇), (..., 6, dof), the derivative of `subspace` along q̇."""
+        J = _right_jacobian_rate(np.asarray(q)[..., -3:], np.asarray(qd)[..., -3:])
+        return np.concatenate([J, _cross(self.point) @ J], axis=-2)
+
+    def recentred(self, q: ArrayLike, qd: ArrayLike, longest: float = np.pi) -> tuple[Array, Array]:
+        """Return q and q̇ (dof,) of the same motion, where the rotation vector is longer than π, by a shorter one.
+
+        With another bound than π a vector about as long is exchanged for its opposite number, too.
+
+        >>> q, qd = Spherical().recentred([0.0, 0.0, 4.0], [0.0, 0.0, 1.0])
+        >>> q.round(4).tolist(), qd.round(12).tolist()
+        ([0.0, 0.0, -2.2832], [0.0, 0.0, 1.0])
+        """
+        q, qd = np.array(q, dtype=np.float64), np.array(qd, dtype=np.float64)
+        back = _turned_back(q[-3:], longest)
+        if back:
+            q[-3:], qd[-3:] = _shortened(q[-3:], qd[-3:], back)
+        return q, qd
+
+    def recentring_jacobian(self, q: ArrayLike, qd: ArrayLike, longest: float = np.pi) -> Array:
+        """Return the derivative, (2 dof, 2 dof), of what `recentred` makes of (q, q̇) there, to these.
+
+        >>> Spherical().recentring_jacobian([0.0, 0.0, 4.0], [0.0, 0.0, 1.0])[2].round(12).tolist()
+        [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+        """
+        q, qd = np.asarray(q, dtype=np.float64), np.asarray(qd, dtype=np.float64)
+        found, back = np.eye(2 * self.dof), _turned_back(q[-3:], longest)
+        if back:
+            own = [*range(self.dof - 3, self.dof), *range(2 * self.dof - 3, 2 * self.dof)]
+            steps = 1e-30j * np.eye(6)  # by complex step, which is exact
+            sides = [_shortened(q[-3:] + step[:3], qd[-3:] + step[3:], back) for step in steps]
+            found[np.ix_(own, own)] = np.array([np.concatenate(side) for side in sides]).imag.T / 1e-30
+        return found
+
+    def details(self) -> list[str]:
+        """Return the point, if it is not the origin."""
+        return [f"point {numbers_text(self.point, 4)}"] if self.point.any() else []
+
+    def content(self) -> dict[str, Any]:
+        """Return the fields that differ from the defaults."""
+        fields = super().content()
+        return fields if self.point.any() else {key: value for key, value in fields.items() if key != "point"}
+
+    def __repr__(self) -> str:
+        shown = [f"point={numbers_text(self.point)}"] if self.point.any() else []
+        shown += [f"name={self.name!r}"] if self.name is not None else []
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Free(Spherical):
+    """A joint with all six freedoms, as of a body in space: q is the way along x, y and z [m], then φ [rad].
+
+    The way is that of `point` along the axes that the link's frame has at q = 0; the link turns about this point by
+    exp(φ) as on a `Spherical` joint. So q̇ is the velocity of the point in these axes, and dφ/dt; the twist of the
+    link in its own axes is `subspace(q) @ qd`, (ω, v) with ω = J(φ) dφ/dt and, for point = 0, v = exp(φ)ᵀ ẋ.
+
+    Parameters
+    ----------
+    point, name
+        As for `Spherical`.
+
+    Examples
+    --------
+    >>> Free(name="trunk").dof
+    6
+    >>> Free().motion([1.0, 2.0, 3.0, 0.0, 0.0, np.pi / 2]).round(12)[:3].tolist()
+    [[0.0, -1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 2.0], [0.0, 0.0, 1.0, 3.0]]
+    """
+
+    kind = "free"
+    symbol = Symbol("ball", support=False)
+
+    def _made(self) -> tuple[OneDofJoint, ...]:
+        return (*(Prismatic(axis, point=self.point) for axis in np.eye(3)), *super()._made())
+
+    @property
+    def balls(self) -> tuple[int, ...]:
+        """Three that belong to no rotation vector, and places 1, 2, 3 in it."""
+        return (0, 0, 0, 1, 2, 3)
+
+    def _shift(self, q: Array) -> Any:
+        return q[..., :3]
+
+    def subspace(self, q: ArrayLike) -> Array:
+        """Return S(q), (..., 6, 6): the twist of the link in its own frame, the parent at rest, is S q̇."""
+        q = np.asarray(q)
+        S = np.zeros((*q.shape[:-1], 6, 6), np.result_type(q, np.float64))
+        S[..., 3:, :3] = np.swapaxes(_exponential(q[..., 3:]), -1, -2)
+        S[..., 3:] = super().subspace(q)
+        return S
+
+    def subspace_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
+        """Return Ṡ(q, q̇), (..., 6, 6), the derivative of `subspace` along q̇."""
+        q, qd = np.asarray(q), np.asarray(qd)
+        phi = q[..., 3:]
+        omega = np.einsum("...ij,...j->...i", _right_jacobian(phi), qd[..., 3:])
+        across = _of_vectors(omega, _cross)
+        rate = np.zeros((*across.shape[:-2], 6, 6), across.dtype)
+        rate[..., 3:, :3] = -across @ np.swapaxes(_exponential(phi), -1, -2)
+        rate[..., 3:] = super().subspace_rate(q, qd)
+        return rate
+
+
+def _turned_back(phi: Array, longest: float) -> float:
+    """Return by how many whole turns [rad] a vector has to be shorter, so that it is at most so long; mostly 0."""
+    angle = float(np.linalg.norm(phi))
+    return 2.0 * np.pi * float(np.ceil((angle - longest) / (2.0 * np.pi))) if angle > longest else 0.0
+
+
+def _shortened(phi: Array, rate: Array, back: float) -> tuple[Array, Array]:
+    """Return the rotation vector that is shorter by some turns, and its rate of the same angular velocity."""
+    short = phi * (1.0 - back / np.sqrt(phi @ phi))
+    return short, np.linalg.solve(_right_jacobian(short), _right_jacobian(phi) @ rate)
+
+
+def _cross(a: Array) -> Array:
+    zero = 0.0 * a[0]
+    return np.array([[zero, -a[2], a[1]], [a[2], zero, -a[0]], [-a[1], a[0], zero]])
+
+
+def _of_vectors(a: Array, what: Callable[[Array], Array]) -> Array:
+    """Return a matrix for each vector (..., 3)."""
+    return np.moveaxis(what(np.moveaxis(a, -1, 0)), (0, 1), (-2, -1))
+
+
+def _coefficients(phi: Array) -> list[Array]:
+    """Return c_k(|φ|²) = Σ (−|φ|²)ʲ / (2j + k)!, k = 0 to 5, each (..., 1, 1); complex numbers are not conjugated."""
+    s = (phi * phi).sum(axis=-1)[..., None, None]
+    small = np.abs(s) < 1.0
+    root = np.sqrt(np.where(small, 1.0, s))
+    c0, c1 = np.cos(root), np.sin(root) / root
+    large = [c0, c1, *_following(c0, c1, root * root)]
+    return [np.where(small, _series(k, np.where(small, s, 0.0)), big) for k, big in enumerate(large)]
+
+
+def _following(c0: Array, c1: Array, s: Array) -> list[Array]:
+    c2, c3 = (1.0 - c0) / s, (1.0 - c1) / s
+    return [c2, c3, (0.5 - c2) / s, (1.0 / 6.0 - c3) / s]
+
+
+def _series(k: int, s: Array) -> Array:
+    term: Array = np.ones_like(s) / float(np.prod(np.arange(1, k + 1)))
+    total = term
+    for j in range(1, 12):
+        term = -term * s / ((2 * j + k) * (2 * j + k - 1))
+        total = total + term
+    return total
+
+
+def _exponential(phi: Array) -> Array:
+    """Return exp(φ), (..., 3, 3): c₀ + c₁ φ× + c₂ φ φᵀ."""
+    c0, c1, c2, *_ = _coefficients(phi)
+    R: Array = c0 * np.eye(3) + c1 * _of_vectors(phi, _cross) + c2 * phi[..., :, None] * phi[..., None, :]
+    return R
+
+
+def _right_jacobian(phi: Array) -> Array:
+    """Return J, (..., 3, 3), with angular velocity J dφ/dt in the axes that exp(φ) turns: 1 − c₂ φ× + c₃ (φ×)²."""
+    _, _, c2, c3, *_ = _coefficients(phi)
+    across = _of_vectors(phi, _cross)
+    J: Array = np.eye(3) - c2 * across + c3 * across @ across
+    return J
+
+
+def _right_jacobian_rate(phi: Array, rate: Array) -> Array:
+    """Return dJ/dt."""
+    _, _, c2, c3, c4, c5 = _coefficients(phi)
+    across, turning = _of_vectors(phi, _cross), _of_vectors(rate, _cross)
+    ds = 2.0 * (phi * rate).sum(axis=-1)[..., None, None]
+    c2_rate, c3_rate = (c4 - 0.5 * c3) * ds, 0.5 * (3.0 * c5 - c4) * ds
+    product = across @ turning + turning @ across
+    J: Array = -c2_rate * across - c2 * turning + c3_rate * across @ across + c3 * product
+    return J

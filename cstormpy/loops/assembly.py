@@ -1,0 +1,337 @@
+"""Assembly of closed mechanisms: mobility, and the nearest state that closes all loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy import checks
+from cstormpy.arguments import entries
+from cstormpy.dynamics.checked_arguments import read_samples
+from cstormpy.dynamics.inertial import inertial
+from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.graph import require_zero
+from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+if TYPE_CHECKING:
+    from cstormpy.linkage import Linkage
+
+Array = NDArray[np.float64]
+
+__all__ = [
+    "CLOSED",
+    "DEFINITE",
+    "LEAST",
+    "Mobility",
+    "independent_rows",
+    "mobility",
+    "project",
+    "refuse_open",
+    "require_closed",
+    "shut",
+    "shut_symbols",
+]
+
+LEAST = 1e-9
+"""A singular value of A below this part of the greatest counts as zero."""
+
+CLOSED = 1e-3
+"""A state is refused as open if it misses a loop by more [m, rad, or that a second and unit of rate]: a differenced
+one is not, nor the stage of a step."""
+
+DRIFT = 1e-10
+"""What a run may let the loops drift apart before it projects its state [m, rad]."""
+
+DEFINITE = 1e-11
+"""Symbols take constraints for dependent that share all of their motion but such a part; numbers are asked then."""
+
+SHUT = 1e-12
+"""A projected state closes its loops to this, in units of the mechanism's size."""
+
+STARTS = 6
+"""Most postures from which a closed one is looked for."""
+
+ITERATIONS = 100
+"""Most steps of a projection; from nearby it takes three."""
+
+
+class Mobility(NamedTuple):
+    """How freely a closed mechanism moves where it stands.
+
+    Attributes
+    ----------
+    freedoms : int
+        n less the rank: how many joints may be moved independently.
+    rank : int
+        Of the constraints.
+    constraints : int
+        How many there are.
+    dependent : tuple of str
+        Constraints that say what the others say, as "pin: rotation x": their multipliers are not unique.
+    """
+
+    freedoms: int
+    rank: int
+    constraints: int
+    dependent: tuple[str, ...]
+
+
+def mobility(mech: Linkage, q: ArrayLike) -> Mobility:
+    """Return the mobility of one posture; `Mechanism.mobility` tells of it."""
+    rows = read_samples(mech.tree, {"q": checks.array(q, (mech.n,), "q")}).rows
+    found = closure_of(mech, rows["q"])
+    refuse_open(mech, found)
+    A = found.A[0]
+    chosen, names = _independent(A), constraint_names(mech)
+    dependent = tuple(name for k, name in enumerate(names) if k not in chosen)
+    return Mobility(mech.n - len(chosen), len(chosen), len(A), dependent)
+
+
+def _independent(A: Array) -> list[int]:
+    """Return rows of A that span all of them: of each step the longest of what is left, the first of equals."""
+    left = A.copy()
+    chosen: list[int] = []
+    scale = float(np.linalg.norm(A, 2)) if A.size else 0.0
+    while len(chosen) < min(A.shape):
+        lengths = np.linalg.norm(left, axis=1)
+        k = int(np.argmax(lengths > (1.0 - 1e-9) * lengths.max()))
+        if lengths[k] <= LEAST * scale:
+            break
+        chosen.append(k)
+        along = left[k] / lengths[k]
+        left -= np.outer(left @ along, along)
+    return sorted(chosen)
+
+
+def independent_rows(mech: Linkage) -> list[int]:
+    """Return constraints that span all of them in closed postures, kept: of a few postures those that span the most."""
+    made: list[int] | None = mech.memo.get("independent rows")
+    if made is not None:
+        return made
+    rng, found, error = np.random.default_rng(0), [], None
+    for k in range(12):
+        try:
+            q, _ = project(mech, rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0))
+        except InvalidValue as failed:
+            error = failed
+            continue
+        A = closure_of(mech, q[None]).A[0]
+        rows = _independent(A)
+        found.append((len(rows), float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf)), rows))
+        if len(found) == 4:
+            break
+    if not found:
+        assert error is not None
+        raise error
+    made = mech.memo["independent rows"] = max(found)[2]
+    return made
+
+
+def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True) -> None:
+    """Refuse states that do not close the loops, or do not keep them closed, naming the worst of them."""
+    off, what = np.abs(found.residual()), "misses closure by"
+    scale = np.ones(len(off))
+    if not (off > CLOSED).any() and qd is not None:
+        off, what = np.abs(found.A @ qd[..., None])[..., 0], "is left at the rate"
+        scale = 1.0 + np.abs(qd).max(axis=1, initial=0.0)
+    bad = off > CLOSED * scale[:, None]
+    if not bad.any() and np.isfinite(off).all():
+        return
+    row, k = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape)
+    where = "" if single else f" in row {row}"
+    name = constraint_names(mech)[k]
+    raise InvalidValue(f"loop {name}: {what} {off[row, k]:.3g}{where}; mech.project(q, qd) finds a closed state")
+
+
+def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing."""
+    if q.dtype == object:
+        return shut_symbols(mech, q, qd)
+    from cstormpy.loops.lines import shut_call
+
+    to_q, to_qd = np.empty(mech.n), np.empty(mech.n)
+    if shut_call(mech)(np.ascontiguousarray(q), np.ascontiguousarray(qd), to_q, to_qd) == 0:
+        return to_q, to_qd
+    return _shut(mech, q, qd)
+
+
+def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Do so by numbers."""
+    found = closure_of(mech, q[None])
+    A = found.A[0]
+    off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))
+    if off <= DRIFT:
+        return q, qd
+    refuse_open(mech, found, qd[None])
+    free = np.ones(mech.n, dtype=bool)
+    metric = _metric(mech, q, free)
+    # from so near one step is as good as many, and the metric is the same
+    h = found.holonomic
+    shut_q = q - metric @ (np.linalg.pinv(A[h] @ metric, rcond=LEAST) @ found.residual()[0, h])
+    found = closure_of(mech, shut_q[None])
+    A = found.A[0]
+    if np.abs(found.residual()).max() > DRIFT:
+        return _project(mech, q, qd, free)
+    return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
+
+
+def require_closed(found: Closure, qd: Any) -> tuple[Any, Any]:
+    """Require of one sample of symbols what `refuse_open` refuses; return by how much it misses both."""
+    (phi,), over = found.sines()
+    require_zero(over)
+    off, rate = np.max(np.abs(phi)), np.max(np.abs(found.A[0] @ qd)) / (1.0 + np.max(np.abs(qd)))
+    require_zero((off > CLOSED) | (rate > CLOSED))
+    return off, rate
+
+
+def shut_symbols(mech: Linkage, q: Any, qd: Any) -> tuple[Any, Any]:
+    """Return what `shut` does of symbols; one that one step does not close fails."""
+    rows = independent_rows(mech.numeric)
+    found = closure_of(mech, q[None])
+    off, rate = require_closed(found, qd)
+    nothing = np.zeros(mech.n)
+    inverse = hybrid_sensitivity(mech.tree, q, nothing, nothing, drive="forward").dy_du  # of the mass matrix
+
+    def taken_away(A: Any, missed: Any) -> Any:
+        W = inverse @ A.T
+        lam, indefinite = solve_definite(A @ W, missed, DEFINITE)
+        require_zero(indefinite)
+        return W @ lam
+
+    closing = [k for k in rows if found.holonomic[k]]
+    near_q = q - taken_away(found.A[0][closing], found.sines()[0][0][closing])
+    near = closure_of(mech, near_q[None])
+    require_zero(np.max(np.abs(near.sines()[0])) > DRIFT)
+    A = near.A[0][rows]
+    near_qd = qd - taken_away(A, A @ qd)
+    settled = (off <= DRIFT) & (rate <= DRIFT)
+    return np.where(settled, q, near_q), np.where(settled, qd, near_qd)
+
+
+def _held(mech: Linkage, hold: Iterable[str]) -> NDArray[np.bool_]:
+    mask = np.zeros(mech.n, dtype=bool)
+    for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
+        try:
+            mask[mech.joint_indices(name)] = True
+        except UnknownName as error:
+            raise UnknownName(f"hold: {error}") from None
+    return mask
+
+
+def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iterable[str] = ()) -> tuple[Array, Array]:
+    """Return the nearest state that closes all loops; `Mechanism.project` tells of it."""
+    free = ~_held(mech, hold)
+    samples = read_samples(mech.tree, {"q": q} if qd is None else {"q": q, "qd": qd})
+    rows = samples.rows["q"]
+    rates = samples.rows.get("qd", np.zeros(rows.shape))
+    found = [_project(mech, q0, qd0, free) for q0, qd0 in zip(rows, rates, strict=True)]
+    return tuple(samples.shaped(np.array(part).reshape(rows.shape)) for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+def _project(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+    metric = _metric(mech, q0, free)
+    q = _nearest(mech, q0, q0, free, metric)
+    if q is None:  # from afar: a closed posture first, then the nearest one from there
+        closed = _closed_around(mech, q0, free, metric)
+        q = _nearest(mech, q0, closed, free, metric)
+        q = closed if q is None else q
+    return q, _nearest_rate(mech, q, qd0, free)
+
+
+def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
+    """Return L with L Lᵀ the inverse of the free joints' mass matrix; one that moves no mass counts as of little."""
+    M = inertial(mech.tree, q).mass_matrix[np.ix_(free, free)]
+    least = 1e-13 * max(float(np.trace(M)) / max(len(M), 1), np.finfo(float).tiny)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(M + least * np.eye(len(M)))).T)
+
+
+def _size(found: Closure) -> float:
+    """Return a length of the mechanism: how far its joints move the closed frames."""
+    return max([1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts)])
+
+
+def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
+    """Return the closed posture nearest to q0 by sequential quadratic programming, or None."""
+    q, moved = start.copy(), np.inf
+    for _ in range(ITERATIONS):
+        found = closure_of(mech, q[None])
+        h = found.holonomic
+        phi, A = found.residual()[0, h], found.A[0][h][:, free]
+        if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) and moved <= 1e-9:
+            return q
+        away = (q - q0)[free]
+        step = -away + metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ away - phi))
+        last, moved = moved, float(np.abs(step).max(initial=0.0))
+        if not moved < 10.0 * max(1.0, min(last, 1.0)):
+            return None
+        q = q.copy()
+        q[free] += step
+    return q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
+
+
+def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return a closed posture from q0, or from postures beside it, as one that is stretched shows no way to go."""
+    rng, first = np.random.default_rng(0), None
+    for k in range(STARTS):
+        try:
+            return _closed(mech, q0 + np.where(free, 0.25 * k * rng.normal(size=mech.n), 0.0), free, metric)
+        except InvalidValue as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
+    q, damping = q0.copy(), 1e-3
+    found = closure_of(mech, q[None])
+    h = found.holonomic
+    phi = found.residual()[0, h]
+    for _ in range(5 * ITERATIONS):
+        A = found.A[0][h][:, free]
+        if np.abs(phi).max(initial=0.0) <= SHUT * _size(found):
+            return q
+        W = A @ metric
+        S = W @ W.T
+        step = metric @ W.T @ np.linalg.solve(S + damping * max(float(np.trace(S)), 1e-300) * np.eye(len(S)), -phi)
+        tried = q.copy()
+        tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
+        there = closure_of(mech, tried[None])
+        left = there.residual()[0, h]
+        if left @ left < phi @ phi:
+            q, found, phi, damping = tried, there, left, max(damping * 0.1, 1e-15)
+        elif damping > 1e8:
+            break
+        else:
+            damping *= 10.0
+    k = int(np.argmax(np.abs(phi)))
+    rank = np.linalg.matrix_rank(found.A[0][h][:, free], tol=1e-6)
+    name = constraint_names(mech)[np.flatnonzero(h)[k]]
+    raise InvalidValue(
+        f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left at q = "
+        f"({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
+        f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
+    )
+
+
+def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the rate nearest to a given one that keeps the loops closed."""
+    A = closure_of(mech, q[None]).A[0]
+    metric = _metric(mech, q, free)
+    inverse = metric @ np.linalg.pinv(A[:, free] @ metric, rcond=LEAST)
+    qd = qd0.copy()
+    for _ in range(2):  # the second takes rounding away
+        qd[free] -= inverse @ (A @ qd)
+    left = np.abs(A @ qd)
+    if left.max(initial=0.0) > 1e-9 * (1.0 + np.abs(qd).max(initial=0.0)):
+        k = int(np.argmax(left))
+        raise InvalidValue(
+            f"loop {constraint_names(mech)[k]}: the rates of the joints that are held contradict it, {left[k]:.3g} is "
+            "left; hold fewer joints"
+        )
+    return qd

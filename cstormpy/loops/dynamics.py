@@ -1,0 +1,384 @@
+"""Dynamics of closed mechanisms: the open chain's hybrid dynamics, corrected by the multipliers of its loops.
+
+With u the active joints and v the others, q̈_r and τ_r the hybrid dynamics of the open chain, A q̇ = 0 the constraints,
+
+    (a)  (A_v M_vv⁻¹ A_vᵀ) λ = -(A q̈_r + Ȧ q̇),        W = M_vv⁻¹ A_vᵀ
+    (b)  q̈_v = q̈_r,v + W λ,    τ_u = τ_r,u + M_uv W λ - A_uᵀ λ
+
+after Kim (2012), (54) and (55). M_vv⁻¹ and M_uv M_vv⁻¹ are the derivative of the open chain's answer to u. Where the
+multipliers are not unique they are the least; where the active joints leave them open ("redundant actuation") they are
+those of the least torque, Kim (63)-(66), or the least, after (61). Inverse dynamics is of the actuated joints,
+(56)-(66).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, carefully, copy_out, hybrid_dynamics
+from cstormpy.errors import InvalidValue
+from cstormpy.graph import require_zero
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.linkage.loops import Loop
+from cstormpy.loops import lines as closed_lines
+from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+
+if TYPE_CHECKING:
+    from cstormpy.linkage import Linkage
+
+Array = NDArray[np.float64]
+
+__all__ = [
+    "ClosedAnswer",
+    "ClosedDynamics",
+    "closed_evaluator",
+    "closed_forward",
+    "closed_hybrid",
+    "closed_inverse",
+    "least_multipliers",
+    "rank_of",
+    "wrenches_of",
+]
+
+CONTRADICTION = 1e-6
+"""Accelerations that miss a constraint by more than this part of what they are contradict it."""
+
+BALANCE = 1e-9
+"""A load that no actuator carries counts as none below this part of the largest load."""
+
+REDUNDANCY = ("torque", "force")
+
+
+class ClosedDynamics(HybridDynamics):
+    """The answer of the hybrid dynamics of a closed mechanism.
+
+    Attributes
+    ----------
+    y, qdd, tau : ndarray, (n,) or (N, n)
+        As in `HybridDynamics`.
+    multipliers : ndarray, (m,) or (N, m)
+        Of the constraints: Aᵀ λ is what the loops do to the joints.
+    loop_wrenches : ndarray, (loops, 6) or (N, loops, 6)
+        Moment and force on link_b of each loop, at the origin of frame B, in the axes of frame A; the opposite acts on
+        link_a.
+    rank : int or ndarray of int, (N,)
+        How many constraints determine the motion, of those that passive joints feel.
+    """
+
+    __slots__ = ("_mech", "_rank", "multipliers")
+
+    def __init__(self, mech: Linkage, parts: Together | Array, multipliers: Any, rank: Any = None) -> None:
+        super().__init__(parts)
+        self._mech, self.multipliers, self._rank = mech, multipliers, rank
+
+    @property
+    def loop_wrenches(self) -> Any:
+        """What each loop carries, (loops, 6) or (N, loops, 6)."""
+        return wrenches_of(self._mech, self.multipliers)
+
+    @property
+    def rank(self) -> Any:
+        """How many constraints determine the motion; where they are sound, those that are independent."""
+        return rank_of(self._mech, self.multipliers) if self._rank is None else self._rank
+
+
+class ClosedAnswer(np.ndarray[Any, np.dtype[np.float64]]):
+    """Torques or accelerations of a closed mechanism, with the forces of its loops; see `ClosedDynamics`.
+
+    What is computed from it is a plain array.
+    """
+
+    multipliers: Array
+    loop_wrenches: Array
+    rank: Any
+
+    @classmethod
+    def of(cls, values: Any, multipliers: Any, loop_wrenches: Any, rank: Any) -> Any:
+        """Return values with what belongs to them; symbols remain plain."""
+        if values.dtype == object:
+            return values
+        made = np.asarray(values).view(cls)
+        made.multipliers, made.loop_wrenches, made.rank = multipliers, loop_wrenches, rank
+        return made
+
+    def __array_wrap__(self, array: Any, *context: Any) -> Any:
+        """Return what is computed as a plain array or number."""
+        plain = np.asarray(array)
+        return plain if plain.ndim else plain[()]
+
+
+def wrenches_of(mech: Linkage, multipliers: Any) -> Any:
+    """Return (loops, 6) wrenches from multipliers (m,), or (N, loops, 6) from (N, m)."""
+    loops = [loop for loop in mech.loops if isinstance(loop, Loop)]
+    out = np.zeros((*multipliers.shape[:-1], len(loops), 6), dtype=multipliers.dtype)
+    at = 0
+    for k, loop in enumerate(loops):
+        out[..., k, np.flatnonzero(loop.directions)] = multipliers[..., at : at + loop.count]
+        at += loop.count
+    return out
+
+
+def rank_of(mech: Linkage, multipliers: Any) -> Any:
+    """Return the rank, or one for each row, of constraints as independent as those of closed postures are."""
+    rank = len(independent_rows(mech))
+    return rank if multipliers.ndim == 1 else np.full(len(multipliers), rank)
+
+
+def closed_hybrid(
+    mech: Linkage,
+    q: ArrayLike,
+    qd: ArrayLike,
+    u: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+    redundancy: str | None = None,
+    drive: str = "own",
+    name: str = "u",
+    check: bool = True,
+) -> ClosedDynamics:
+    """Return the hybrid dynamics of a closed mechanism; of forward dynamics the drive is "forward".
+
+    Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
+    """
+    least = _redundancy(redundancy)
+    samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
+    given = samples.rows[name]
+    active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
+    made = closed_lines.rows_of(mech, drive, "dynamics", samples, threads)
+    if made is not None:
+        y, lam = map(samples.shaped, made)
+        return ClosedDynamics(mech, Together(y, samples.shaped(given.copy()), active), lam)
+    open_chain = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base, threads, drive=drive, name=name)
+    found = closure_of(mech, samples.rows["q"])
+    if samples.symbolic:
+        y, lam, rank = _written_down(mech, found, samples, open_chain, active, given)
+    else:
+        if check:
+            refuse_open(mech, found, samples.rows["qd"], samples.single)
+        y_r, Y = (np.reshape(x, (samples.count, *x.shape[-k:])) for x, k in ((open_chain.y, 1), (open_chain.dy_du, 2)))
+        wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))
+        W = columns(found.A, Y, active)
+        lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
+        y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
+        if least == "torque" and (rank < found.A.shape[1]).any() and active.any():
+            lam = _least_torque(found.A, lam, y, active)
+            y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
+    parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
+    rank = int(rank[0]) if samples.single else rank
+    return ClosedDynamics(mech, parts, samples.shaped(lam), rank)
+
+
+def closed_forward(
+    mech: Linkage,
+    q: ArrayLike,
+    qd: ArrayLike,
+    tau: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+) -> Any:
+    """Return the accelerations of a closed mechanism under torques in all joints."""
+    found = closed_hybrid(mech, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
+    return ClosedAnswer.of(found.y, found.multipliers, found.loop_wrenches, found.rank)
+
+
+def closed_evaluator(
+    mech: Linkage, wrench: WrenchLike = None
+) -> tuple[Callable[..., Array], Callable[..., ClosedDynamics]]:
+    """Return a prepared f(q, qd, u, out=None) -> y, and one that returns the whole answer."""
+    plain = wrench is None and not mech.symbolic
+    y_only, whole = (
+        closed_lines.prepared(mech, "own", "dynamics", answers) if plain else carefully
+        for answers in ("found", "whole")
+    )
+    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
+
+    def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
+        y = empty(n) if out is None else out
+        if y_only(q, qd, u, y, empty(m)) == 0:
+            return y
+        found = closed_hybrid(mech, q, qd, u, wrench).y
+        return found if out is None else copy_out(found, out)
+
+    def answer(q: Array, qd: Array, u: Array) -> ClosedDynamics:
+        parts, lam = empty(three), empty(m)
+        if whole(q, qd, u, parts, lam) == 0:
+            return ClosedDynamics(mech, parts, lam)
+        return closed_hybrid(mech, q, qd, u, wrench)
+
+    return evaluate, answer
+
+
+def _redundancy(value: str | None) -> str:
+    if value is not None and value not in REDUNDANCY:
+        raise InvalidValue(f"redundancy: expected 'torque' or 'force', got {value!r:.60}")
+    return value or "torque"
+
+
+def _transposed(A: Array, lam: Array) -> Array:
+    """Return Aᵀ λ, (N, n)."""
+    return np.einsum("smn,sm->sn", A, lam)
+
+
+def wanted_accelerations(found: Closure, qd: Array, qdd: Array) -> Array:
+    """Return -(A q̈ + Ȧ q̇), (N, m)."""
+    return -(found.A @ qdd[..., None] + found.rate(qd) @ qd[..., None])[..., 0]
+
+
+def columns(A: Array, Y: Array, active: NDArray[np.bool_]) -> Array:
+    """Return W in the rows of v and M_uv W in those of u, (N, n, m)."""
+    return Y @ np.where(active[:, None], 0.0, np.swapaxes(A, -1, -2))
+
+
+def inverse_of(S: Array) -> tuple[Array, NDArray[np.int64]]:
+    """Return S⁺ of symmetric matrices (N, m, m), and their ranks."""
+    values, vectors = np.linalg.eigh(S)
+    kept = values > LEAST * np.maximum(values[:, -1:], 0.0) * 1e-3
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    return (vectors * inverse[:, None]) @ np.swapaxes(vectors, -1, -2), kept.sum(axis=1)
+
+
+def multipliers_of(
+    mech: Linkage, found: Closure, W: Array, wanted: Array, active: NDArray[np.bool_], single: bool
+) -> tuple[Array, NDArray[np.int64]]:
+    """Return λ of (a), the least one, and the ranks; refuse what the prescribed accelerations contradict."""
+    S = np.where(active, 0.0, found.A) @ W
+    inverse, rank = inverse_of(S)
+    lam = (inverse @ wanted[..., None])[..., 0]
+    off = np.abs((S @ lam[..., None])[..., 0] - wanted)
+    scale = np.maximum(1.0, np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
+    if (off > CONTRADICTION * scale).any():
+        row, k = np.unravel_index(int(np.argmax(off / scale)), off.shape)
+        where = "" if single else f" in row {row}"
+        if active.any():
+            joints = ", ".join(repr(n) for n, on in zip(mech.names, active, strict=True) if on)
+            why = f"the accelerations of the active joints ({joints}) contradict it{where}; make fewer joints active"
+        else:
+            why = f"cannot be kept closed{where}: the posture is singular"
+        raise InvalidValue(f"loop {constraint_names(mech)[k]}: {why} (rank {rank[row]} of {len(S[row])} constraints)")
+    return lam, rank
+
+
+def _least_torque(A: Array, lam: Array, y: Array, active: NDArray[np.bool_]) -> Array:
+    """Return multipliers that act in the same way on the passive joints, of the least torque in the active ones."""
+    out = lam.copy()
+    for s, A_s in enumerate(A):
+        N = null_space(np.where(active, 0.0, A_s).T)
+        B = A_s[:, active].T @ N
+        out[s] += N @ (pseudoinverse(B, np.abs(A_s).max(initial=0.0)) @ y[s, active])
+    return out
+
+
+def pseudoinverse(X: Array, scale: float) -> Array:
+    """Return X⁺, singular values below a part of the scale counting as zero."""
+    if not X.size:
+        return np.zeros(X.shape[::-1])
+    U, s, Vt = np.linalg.svd(X, full_matrices=False)
+    inverse = np.where(s > LEAST * scale, 1.0 / np.where(s > LEAST * scale, s, 1.0), 0.0)
+    return np.asarray((Vt.T * inverse) @ U.T)
+
+
+def null_space(X: Array) -> Array:
+    """Return orthonormal columns that span what X takes to zero."""
+    if not X.size:
+        return np.eye(X.shape[1])
+    _, s, Vt = np.linalg.svd(X)
+    return np.asarray(Vt[int((s > LEAST * s[0]).sum()) :].T)
+
+
+def _written_down(
+    mech: Linkage, found: Closure, samples: Samples, open_chain: Any, active: NDArray[np.bool_], given: Any
+) -> tuple[Any, Any, Any]:
+    """Return y, λ and the rank of one sample of symbols: of constraints that are independent in closed postures."""
+    rows = independent_rows(mech.numeric)
+    A, qd, y_r, Y = found.A[0][rows], samples.rows["qd"][0], open_chain.y, open_chain.dy_du
+    A_v, A_u = A.copy(), A.copy()
+    A_v[:, active], A_u[:, ~active] = 0.0, 0.0
+    qdd = y_r.copy()
+    qdd[active] = given[0][active]
+    wanted = -(A @ qdd + found.rate(samples.rows["qd"])[0][rows] @ qd)
+    W = Y @ A_v.T
+    lam, indefinite = solve_definite(A_v @ W, wanted, DEFINITE)
+    require_zero(indefinite)
+    y = y_r + W @ lam - A_u.T @ lam
+    return y[None], least_multipliers(found.A[0], lam, rows)[None], np.array([len(rows)])
+
+
+def least_multipliers(whole: Any, lam: Any, rows: list[int]) -> Any:
+    """Return the least multipliers of all constraints that do what those of independent ones do."""
+    if len(rows) == len(whole):
+        return lam
+    A = whole[rows]
+    C = symbols(solve_definite(A @ A.T, A @ whole.T, DEFINITE)[0]).T  # whole = C A
+    return C @ symbols(solve_definite(C.T @ C, lam, DEFINITE)[0])
+
+
+def closed_inverse(
+    mech: Linkage,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+    redundancy: str | None = None,
+) -> Any:
+    """Return the torques of the actuated joints that make a motion; those of the others are zero."""
+    least = _redundancy(redundancy)
+    samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
+    if samples.symbolic:
+        raise InvalidValue(
+            f"loop {mech.loops[0].name!r}: inverse dynamics of loops cannot be written down with symbols"
+        )
+    rows = samples.rows
+    found = closure_of(mech, rows["q"])
+    refuse_open(mech, found, rows["qd"], samples.single)
+    off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
+    scale = 1.0 + np.abs(rows["qdd"]).max(axis=1, initial=0.0) + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
+    if (off > 1e3 * CONTRADICTION * scale[:, None]).any():
+        row, k = np.unravel_index(int(np.argmax(off / scale[:, None])), off.shape)
+        where = "" if samples.single else f" in row {row}"
+        raise InvalidValue(f"loop {constraint_names(mech)[k]}: the accelerations open it by {off[row, k]:.3g}{where}")
+    free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
+    tau_r = np.reshape(free, rows["q"].shape)
+    pairs = [
+        _share(mech, A, load, least, None if samples.single else k)
+        for k, (A, load) in enumerate(zip(found.A, tau_r, strict=True))
+    ]
+    tau, lam, rank = (np.array([pair[k] for pair in pairs]) for k in range(3))
+    tau, lam = tau.reshape(tau_r.shape), lam.reshape(len(tau_r), found.A.shape[1])
+    lam = samples.shaped(lam)
+    return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)
+
+
+def _share(mech: Linkage, A: Array, load: Array, least: str, row: int | None) -> tuple[Array, Array, int]:
+    """Return torques, multipliers and rank that carry the loads of the open chain; Kim's letters and numbers."""
+    a, p = mech.actuated_mask, ~mech.actuated_mask
+    A_a, A_p = A[:, a], A[:, p]
+    scale = float(np.abs(A).max(initial=0.0))
+    lam = pseudoinverse(A_p.T, scale) @ load[p]  # (57), (58), the first part of (59)
+    rank = int(np.linalg.matrix_rank(A_p, tol=LEAST * scale)) if A_p.size else 0
+    left = load[p] - A_p.T @ lam
+    if np.abs(left).max(initial=0.0) > BALANCE * max(1.0, float(np.abs(load).max())):
+        k = int(np.argmax(np.abs(left)))
+        joint = [n for n, other in zip(mech.names, p, strict=True) if other][k]
+        where = "" if row is None else f" in row {row}"
+        raise InvalidValue(
+            f"joint {joint!r}: has no motor and the loops do not carry it: the motion needs {left[k]:.4g} there{where}"
+            f"; {int(p.sum()) - rank} freedom(s) of the mechanism have no actuator"
+        )
+    if least == "torque":
+        N = null_space(A_p.T)
+        lam = lam + N @ (pseudoinverse(A_a.T @ N, scale) @ (load[a] - A_a.T @ lam))  # (63), (64), (66)
+    tau = np.zeros(len(load))
+    tau[a] = load[a] - A_a.T @ lam  # (56), (62)
+    return tau, lam, rank

@@ -580,3 +580,21 @@ def test_an_equilibrium_of_more_motors_than_freedoms_has_the_least_torque():
         mech.linearize(found.q, independent=["left_shoulder"])
     with pytest.raises(cs.InvalidValue, match="independent: is of mechanisms with loops"):
         mech.without_loops().linearize(found.q, independent=["left_shoulder"])
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("three_rrr", [-0.8, 1.6, -0.8, 1.3, 1.6, 3.4, 1.6]), ("two_arms", [2.0, -1.0, -1.0, 1.1, 1.0])],
+)
+def test_ready_platforms_meet_the_equations_of_motion_with_multipliers(name, start):
+    """M q̈ + bias = τ + Aᵀ λ, A q̈ + Ȧ q̇ = 0; three freedoms; what the motors give for a motion makes it."""
+    mech = cs.library.get(name)
+    q, qd = mech.project(start, np.ones(mech.n))
+    assert mech.mobility(q).freedoms == 3
+    tau = np.linspace(-1.0, 1.0, mech.n)
+    qdd, A = mech.forward_dynamics(q, qd, tau), mech.closure_jacobian(q)
+    assert_close(A @ qdd + mech.closure_jacobian_rate(q, qd) @ qd, np.zeros(len(A)), 1e-10)
+    assert_close(mech.mass_matrix(q) @ qdd + mech.bias(q, qd), tau + A.T @ qdd.multipliers, 1e-10)
+    motors = mech.inverse_dynamics(q, qd, np.asarray(qdd))
+    assert not np.asarray(motors)[~mech.actuated_mask].any()
+    assert_close(np.asarray(mech.forward_dynamics(q, qd, motors)), np.asarray(qdd), 1e-9)

@@ -1,6 +1,6 @@
 """Straight lines of closed mechanisms: their dynamics, sensitivities and projection in machine code.
 
-What is traced is what `dynamics.closed`, `sensitivity.closed` and `dynamics.assembly` write down with symbols for
+What is traced is what `loops.dynamics`, `loops.sensitivity` and `loops.assembly` write down with symbols for
 constraints that are independent in closed postures. A sample that is open, whose constraints depend on each other or
 contradict each other has no answer here (its status is not 0); who asks then goes the way by numbers, which finds ranks
 or says what is wrong. Lines are built where they pay or are on disk already, as those of trees (`dynamics.lines`).

@@ -23,7 +23,7 @@ from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.equations import equations_of, passed_on
 from cstormpy.simulation.compiled.numba_functions import ByNumba
 from cstormpy.simulation.compiled.opaque_laws import laws_of, stand_ins, unready
-from cstormpy.simulation.compiled.program import GIVEN, Program
+from cstormpy.simulation.compiled.program import FILLED, GIVEN, Program
 from cstormpy.simulation.compiled.signals import Signal, as_copy, as_signal, as_truth, number, numbers, shaped
 from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
@@ -101,17 +101,21 @@ class Assembly:
         checked = len(self.out)
         clocks = self._clocks()
         conditions = [condition for _, condition in self._failing]
-        self.out, self.rates, conditions = self.numbers.settle([self.out, self.rates, conditions])
+        closed, open_ = self._closed_states()
+        settled = self.numbers.settle([self.out, self.rates, conditions, closed, open_])
+        self.out, self.rates, conditions, closed, open_ = settled
         status: Any = 0.0
         for (failure, _), condition in zip(reversed(self._failing), reversed(conditions), strict=True):
             status = where(condition, float(failure), status)
         nothing: dict[str, int] = dict.fromkeys(GIVEN, 0)
         routine = Routine("rate", nothing, {}, {"out": self.out, "xd": self.rates}, status, scalars=("t",))
+        closing = self._closing(closed, open_)
         blocks = [*(b for b, *_ in d.order), *(b for b, _ in d.continuous), *(b for _, b in self.detectors)]
         blocks += [b for clock in d.bd.clocklist for b in clock.blocklist]
         return Program(
             routine=routine,
-            text=text_for_one(routine),
+            closing=closing,
+            text=text_for_one(routine, None, *([] if closing is None else [closing])),
             p=self.numbers.kept.floats.array(),
             n=self.numbers.kept.whole.array(),
             scratch=self.call_table.room,
@@ -135,6 +139,32 @@ class Assembly:
             differenced=self.call_table.differenced_in(routine),
             owner_of=self.numbers.owner_of,
         )
+
+    def _closed_states(self) -> tuple[list[Any], list[Any]]:
+        """Return the nearest state that closes all loops, and where that fails; nothing where it cannot be traced."""
+        if not self.diagram.closed:
+            return [], []
+        found: list[Any] = [x for _, part in self.diagram.continuous for x in [None] * (part.stop - part.start)]
+        for b, part in self.diagram.continuous:
+            found[part] = numbers(self.states[b])
+        failing, self._failing = self._failing, []
+        try:
+            for b, part in self.diagram.closed:
+                found[part] = numbers(self._traced(b, _projected, [], self.states[b]))
+            return found, [condition for _, condition in self._failing]
+        except (Refused, Untraceable):
+            return [], []
+        finally:
+            self._failing = failing
+
+    def _closing(self, closed: list[Any], conditions: list[Any]) -> Routine | None:
+        """Return the routine that closes loops."""
+        status: Any = 0.0
+        for condition in conditions:
+            status = where(condition, 1.0, status)
+        nothing: dict[str, int] = dict.fromkeys(GIVEN, 0)
+        order = ("t", *GIVEN, *FILLED)
+        return Routine("closing", nothing, {}, {"xd": closed}, status, scalars=("t",), order=order) if closed else None
 
     def _name_states(self) -> None:
         inputs = self.graph.input
@@ -413,3 +443,8 @@ class Assembly:
                 found.append((clock, slice(begin, begin + len(items)), first))
                 self.out += items
         return found
+
+
+def _projected(b: Any, t: Any, u: Any, x: Any) -> Any:
+    """Return the nearest state of a block that closes its loops."""
+    return b.projected(x)

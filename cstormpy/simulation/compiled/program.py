@@ -49,8 +49,10 @@ class Program:
     Attributes
     ----------
     routine : Routine
+    closing : Routine or None
+        What fills xd with the nearest state that closes all loops of mechanisms.
     text : str
-        The routine, as LLVM reads it.
+        The routines, as LLVM reads them.
     p, n : ndarray
         Numbers and integers that it reads.
     scratch, width : int
@@ -95,6 +97,7 @@ class Program:
     """
 
     routine: Routine
+    closing: Routine | None
     text: str
     p: Array
     n: NDArray[np.int64]
@@ -183,6 +186,15 @@ class Program:
             if not link.changes:
                 link.connect(self.n)
         return MachineFunction(self._machine("diagram", self.key, self.text), "rate_one", _ORDER)
+
+    @property
+    def closes(self) -> bool:
+        """Whether its mechanisms have loops that machine code keeps closed."""
+        return self.closing is not None
+
+    def closing_address(self) -> int:
+        """Return where the code begins that closes loops, 0 where there is none."""
+        return 0 if self.closing is None else self._machine("diagram", self.key, self.text).address("closing_one")
 
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.

@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     _run_options(run)
     run.set_defaults(command=_run)
 
-    show = commands.add_parser("show", help="show a mechanism of a URDF or JSON file, with a slider for each joint")
+    show = commands.add_parser("show", help="show a mechanism of a URDF, MJCF or JSON file, a slider for each joint")
     show.add_argument("file", help="the file, or the name of a ready mechanism")
     show.add_argument("--no-live", action="store_true", help="show no live window")
     show.set_defaults(command=_show)

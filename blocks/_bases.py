@@ -135,11 +135,17 @@ class Mechanical(Ported):
         """Widths of vectors and shapes of matrices at the output ports."""
         return self._widths[1]
 
-    def _hybrid(self, q: Any, qd: Any, u: Any, wrench: Any) -> HybridDynamics:
-        """Return the hybrid dynamics; stages of a step may leave loops open by a little."""
-        if self._mech.loops:
-            return closed_hybrid(self._mech, q, qd, u, wrench, check=False)
-        return self._mech.hybrid_dynamics(q, qd, u, wrench=wrench)
+    def _hybrid(
+        self, q: Any, qd: Any, u: Any, wrench: Any, base: Any = None, mech: Mechanism | None = None
+    ) -> HybridDynamics:
+        """Return the hybrid dynamics, of the own mechanism or of that in another drive.
+
+        Stages of a step may leave loops open by a little.
+        """
+        mech = self._mech if mech is None else mech
+        if mech.loops:
+            return closed_hybrid(mech, q, qd, u, wrench, base, check=False)
+        return mech.hybrid_dynamics(q, qd, u, wrench=wrench, base=base)
 
     def _blame(self, signals: Sequence[Any]) -> None:
         refuse_non_finite(self, signals, self._parts)

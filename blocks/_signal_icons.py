@@ -53,5 +53,6 @@ FORMULAS: dict[str, tuple[str, float]] = {
     "discretepid": (r"\mathrm{PID}(z)", 54),
     "kalman": (r"\hat{x},\,P", 66),
     "ekf": (r"\mathrm{EKF}", 70),
+    "mpc": (r"\mathrm{MPC}", 70),
     "counter": (r"n\!+\!1", 74),
 }

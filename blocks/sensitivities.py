@@ -46,7 +46,7 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
             - ndarray(n)
             - rate of every joint [rad/s, m/s]
         *   - Input
-            - tau, acc, wrench
+            - tau, acc, wrench, base
             - float, ndarray
             - what drives the mechanism, as at :class:`HybridDynamics`
         *   - Output
@@ -61,6 +61,10 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
             - dy_du
             - ndarray(n, n)
             - derivative to what is given
+        *   - Output
+            - dy_dbase
+            - ndarray(n, 12)
+            - derivative to the motion of the base, twist before its rate; with ``base=True``
 
     .. math::
 
@@ -88,6 +92,7 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         wrench: bool = False,
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
+        base: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -100,30 +105,33 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         :type active: list, optional
         :param actuated: names of the joints that have a motor; those of the mechanism unless given
         :type actuated: list, optional
+        :param base: whether there is a port for the motion of the base, defaults to False
+        :type base: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
-        super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
+        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), 2, ports.flag(base, "base"))
+        outputs = (*self.outlabels, *["dy_dbase"] * drive.base)
+        super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), outputs))
         n = self._n = mechanism.n
         self._drive = drive
-        self._widths = (n, n, *drive.widths), ((n, n),) * 3
+        self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
         self._prepare(mechanism)
         for name in ("gravity", "mech"):
             self.add_param(name)
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
-        """Return the three matrices."""
+        """Return the matrices."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench = self._drive.u(self, u), self._drive.loads(self, u)
+        given, wrench, base = self._drive.u(self, u), self._drive.loads(self, u), self._drive.motion(self, u)
         try:
-            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
+            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=base is not None)
         except NonFinite:
             self._blame(u)
             raise
-        return [found.dy_dq, found.dy_dqd, found.dy_du]
+        return [found.dy_dq, found.dy_dqd, found.dy_du, *([] if base is None else [found.dy_dbase])]
 
 
 class Variation(bases.Mechanical, ContinuousBlock):

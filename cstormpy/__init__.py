@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cstormpy import dynamics as dynamics
     from cstormpy import errors as errors
     from cstormpy import formulations as formulations
+    from cstormpy import gym as gym
     from cstormpy import identification as identification
     from cstormpy import lie as lie
     from cstormpy import measures as measures
@@ -140,6 +141,7 @@ _SUBMODULES = (
     "dynamics",
     "errors",
     "formulations",
+    "gym",
     "identification",
     "lie",
     "measures",

@@ -383,7 +383,7 @@ def test_nothing_is_pushed_in_the_past_or_without_a_block_that_takes_it(opened):
     frame(window)
     for name in ("robot", "arm"):
         view = tile(window, name).view
-        line = view._drawing.lines[0][0]
+        line = view.drawing.lines[0][0]
         x, y = view.camera.project(line)[:, :2].mean(axis=0)
         QTest.mousePress(view, LEFT, pos=QPoint(round(x), round(y)))
         QTest.mouseMove(view, QPoint(round(x) + 30, round(y)))
@@ -394,7 +394,7 @@ def test_nothing_is_pushed_in_the_past_or_without_a_block_that_takes_it(opened):
 def test_a_push_follows_the_link_while_the_mouse_is_still(opened):
     window, simulation = opened
     view = tile(window, "robot").view
-    x, y = view.camera.project(view._drawing.lines[0][0])[:, :2].mean(axis=0)
+    x, y = view.camera.project(view.drawing.lines[0][0])[:, :2].mean(axis=0)
     QTest.mousePress(view, LEFT, pos=QPoint(round(x), round(y)))
     QTest.mouseMove(view, QPoint(round(x) + 60, round(y)))
     simulation.write(4.0, 4.2, 101)
@@ -412,7 +412,7 @@ def test_gravity_is_that_of_the_plant(opened):
 
     def pushed():
         """Return the force of a push of 60 pixels, and the picture of the arrow."""
-        x, y = view.camera.project(view._drawing.lines[0][0])[:, :2].mean(axis=0)
+        x, y = view.camera.project(view.drawing.lines[0][0])[:, :2].mean(axis=0)
         QTest.mousePress(view, LEFT, pos=QPoint(round(x), round(y)))
         QTest.mouseMove(view, QPoint(round(x) + 60, round(y)))
         QTest.mouseRelease(view, LEFT, pos=QPoint(round(x) + 60, round(y)))

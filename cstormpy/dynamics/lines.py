@@ -1,9 +1,10 @@
 """Which of the two ways a mechanism's dynamics are computed: by its own straight line, or by the kernels with loops.
 
 A straight line is several times as fast, and has to be built for each structure; the loops serve all mechanisms, but
-their compiler takes a second to load. So a line is taken where it is on disk or in memory already, where it has paid or
-will pay for its building, and for the first few mechanisms of a process, which then never loads the loops. Large
-mechanisms have no line: building would take seconds, and their code no longer fits the processor's caches.
+their compiler takes a second to load, and where they are not on disk some twenty to compile them. So a line is taken
+where it is on disk or in memory already, where it has paid or will pay for its building, and as long as building lines
+has taken less than having the loops would. Large mechanisms have no line: building would take seconds, and their code
+no longer fits the processor's caches.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ _SHORT = {"one": 0.1, "rows": 0.7}
 _BATCH = 256
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
-#: Seconds that loading the loops and their compiler takes.
-_LOOPS = 1.2
+#: Seconds that loading the loops and their compiler takes, and compiling those of one question.
+_LOADING, _COMPILING = 1.2, 20.0
 
 
 class Line:
@@ -95,9 +96,22 @@ class Line:
             self._looked[kind] = self._asked[kind]
             if is_kept(self._file(kind), self._key):
                 return True
-        if "cstormpy.kernels.compiling" in sys.modules or _Spent.seconds + cost > _LOOPS:
-            return False
-        return True
+        spent = _Spent.seconds + cost
+        if spent <= _LOADING and "cstormpy.kernels.compiling" not in sys.modules:
+            return True
+        return spent <= _COMPILING and not self._has_loops(kind)
+
+    def _has_loops(self, kind: str) -> bool:
+        """Tell whether the loops that would answer need no compiling."""
+        from cstormpy.kernels import entries_hybrid, entries_sensitivity
+
+        asked = self._question
+        name = "sensitivity" if asked.sensitivities else "hybrid"
+        entries = entries_sensitivity if asked.sensitivities else entries_hybrid
+        if kind == "one" and not (asked.moving_base or asked.to_base):
+            name = f"loaded_{name}_one" if asked.loads else f"{name}_one"
+            return bool(getattr(entries, name).is_ready())
+        return bool(getattr(entries, f"{name}_lanes").is_ready())
 
     def _file(self, kind: str) -> str:
         return f"{self._question.name}_{kind}"

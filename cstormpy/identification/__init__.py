@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cstormpy.identification.base_parameters import BaseParameter, BaseParameters, base_parameters
 from cstormpy.identification.fitting import identify
+from cstormpy.identification.output_result import OutputIdentification
 from cstormpy.identification.result import Identification
 
-__all__ = ["BaseParameter", "BaseParameters", "Identification", "base_parameters", "identify"]
+__all__ = ["BaseParameter", "BaseParameters", "Identification", "OutputIdentification", "base_parameters", "identify"]

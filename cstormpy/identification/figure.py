@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cstormpy.identification.output_result import OutputIdentification
     from cstormpy.identification.result import Identification
+    from cstormpy.mechanism import Mechanism
 
-__all__ = ["draw"]
+__all__ = ["draw", "draw_output"]
+
+Array = NDArray[np.float64]
 
 WIDTH, HEIGHT, ABOVE = 10.0, 1.7, 1.2
 """Width of the figure, height of the plot of one joint, and of what stands around [inches]."""
@@ -22,42 +27,66 @@ ROW = 0.17
 """Height of a base parameter [inches]."""
 
 
+class _Signals(NamedTuple):
+    """What is drawn of each joint over the times of the rows."""
+
+    t: Array
+    logged: Array
+    fitted: Array
+    residuals: Array
+    noise: Array
+    kind: tuple[str, str]  # of joints that turn, and of those that slide
+
+
 def draw(found: Identification) -> Figure:
     """Return a figure of pyplot's: torques on the left, base parameters on the right."""
+    labels = [p.names[0] + (" + …" if len(p.names) > 1 else "") for p in found.base.parameters]
+    signals = _Signals(found.t, found.torques, found.fitted, found.residuals, found.noise, ("torque", "force"))
+    numbers = found.base_values, found.standard_errors
+    return _drawn(found.mechanism, signals, "Base parameters, 95 % confidence", labels, *numbers)
+
+
+def draw_output(found: OutputIdentification) -> Figure:
+    """Return a figure of pyplot's: positions on the left, parameters on the right."""
+    signals = _Signals(found.t, found.measured, found.fitted, found.residuals, found.noise, ("angle", "way"))
+    numbers = found.values, found.standard_errors
+    return _drawn(found.mechanism, signals, "Parameters, 95 % confidence", list(found.names), *numbers)
+
+
+def _drawn(mech: Mechanism, signals: _Signals, title: str, labels: list[str], values: Array, errors: Array) -> Figure:
     import matplotlib.pyplot as plt
 
-    n = found.torques.shape[1]
-    height = max(HEIGHT * n + ABOVE, ROW * len(found.base) + ABOVE, HEIGHT * LEAST_ROWS)
+    height = max(HEIGHT * mech.n + ABOVE, ROW * len(values) + ABOVE, HEIGHT * LEAST_ROWS)
     figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
     halves: Any = figure.subfigures(1, 2, width_ratios=(3, 2))
     left, right = halves
-    plots = left.subplots(n, sharex=True, squeeze=False)[:, 0]
-    order = np.argsort(found.t, kind="stable")
-    t = found.t[order]
-    for j, (axes, name) in enumerate(zip(plots, found.mechanism.names, strict=True)):
-        axes.plot(t, found.torques[order, j], color="0.6", linewidth=2.5, label="logged")
-        axes.plot(t, found.fitted[order, j], color="C0", linewidth=1.0, label="fitted")
-        axes.plot(t, found.residuals[order, j], color="C3", linewidth=0.7, label="residual")
-        axes.set_title(f"{name}: residual {found.noise[j]:.3g} rms", fontsize="medium", loc="left")
-        axes.set_ylabel("torque" if found.mechanism.freedoms[j].turns else "force")
+    plots = left.subplots(mech.n, sharex=True, squeeze=False)[:, 0]
+    order = np.argsort(signals.t, kind="stable")
+    t = signals.t[order]
+    for j, (axes, name) in enumerate(zip(plots, mech.names, strict=True)):
+        axes.plot(t, signals.logged[order, j], color="0.6", linewidth=2.5, label="logged")
+        axes.plot(t, signals.fitted[order, j], color="C0", linewidth=1.0, label="fitted")
+        axes.plot(t, signals.residuals[order, j], color="C3", linewidth=0.7, label="residual")
+        axes.set_title(f"{name}: residual {signals.noise[j]:.3g} rms", fontsize="medium", loc="left")
+        axes.set_ylabel(signals.kind[0 if mech.freedoms[j].turns else 1])
         axes.grid(alpha=0.3)
     plots[0].legend(fontsize="small", loc="upper right", ncols=3)
     plots[-1].set_xlabel("t [s]")
-    _draw_confidence(right.subplots(), found)
+    _draw_confidence(right.subplots(), title, labels, values, errors)
     return figure
 
 
-def _draw_confidence(axes: Any, found: Identification) -> None:
-    told = np.isfinite(found.standard_errors)
-    rows = np.arange(len(found.base))[::-1]
-    half = CONFIDENCE * found.standard_errors
-    axes.errorbar(found.base_values[told], rows[told], xerr=half[told], fmt="o", markersize=3, color="C0", capsize=2)
-    axes.plot(found.base_values[~told], rows[~told], "x", color="C3")
+def _draw_confidence(axes: Any, title: str, labels: list[str], values: Array, errors: Array) -> None:
+    told = np.isfinite(errors)
+    rows = np.arange(len(values))[::-1]
+    axes.errorbar(
+        values[told], rows[told], xerr=CONFIDENCE * errors[told], fmt="o", markersize=3, color="C0", capsize=2
+    )
+    axes.plot(values[~told], rows[~told], "x", color="C3")
     axes.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
-    labels = [p.names[0] + (" + …" if len(p.names) > 1 else "") for p in found.base.parameters]
     axes.set_yticks(rows, labels, fontsize="x-small")
-    largest = float(np.abs(found.base_values).max(initial=1e-12))
+    largest = float(np.abs(values).max(initial=1e-12))
     axes.set_xscale("symlog", linthresh=10.0 ** np.floor(np.log10(1e-2 * largest)))
-    axes.set_ylim(-1.0, len(found.base))
-    axes.set_title("Base parameters, 95 % confidence", fontsize="medium", loc="left")
+    axes.set_ylim(-1.0, len(values))
+    axes.set_title(title, fontsize="medium", loc="left")
     axes.grid(alpha=0.3)

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, option, positive
 from cstormpy.arrays import as_floats
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown
 from cstormpy.identification.base_parameters import excited, regrouped
 from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.log import Log, read_logs
+from cstormpy.identification.output_error import fit_output
+from cstormpy.identification.output_result import OutputIdentification
 from cstormpy.identification.result import Identification
-from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, unknowns_of
+from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
+from cstormpy.linkage.loops import refuse_loops
 from cstormpy.sensitivity.parameters import torque_rates
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ ROUNDING = 1e-12
 QUIET = 1e-6
 #: A base parameter is determined if no more than this part of its direction is left out by the data.
 UNTOLD = 1e-6
+#: A stretch of fewer rows says little but where it begins.
+_LEAST_HORIZON = 3
 #: A joint's noise is found from what the first fit leaves, and the second weighs by it.
 FITS = 2
 
@@ -48,10 +53,18 @@ def identify(
     physical: bool | str = "auto",
     control_points: int | None = None,
     missing: str = "refuse",
-) -> Identification:
-    """Return the parameters of a mechanism that explain logged torques best, and how well they are known.
+    form: str = "inverse",
+    horizon: int = 50,
+    max_step: float = 0.01,
+) -> Identification | OutputIdentification:
+    """Return the parameters of a mechanism that explain a log best, and how well they are known.
 
-    The inverse dynamics is linear in them. What the log does not tell stays as near to the given mechanism's numbers as
+    With ``form="inverse"`` they explain the torques: the inverse dynamics is linear in them, and its least squares need
+    no first guess. With ``form="output"`` they explain the positions, as the output of a simulation under the logged
+    torques: that may be any numbers of the mechanism, lengths and axes too, needs no accelerations and is not biased by
+    noise of the positions, but begins at the given mechanism and may take it for a poor guess.
+
+    What the log does not tell stays as near to the given mechanism's numbers as
     it can. Of each joint the noise is found from what a first fit leaves, and weighs its torques in the second.
 
     Parameters
@@ -78,10 +91,17 @@ def identify(
         Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
     missing : {"refuse", "drop"}
         What is done about rows that are not finite.
+    form : {"inverse", "output"}
+        What is fitted: the torques, or the motion.
+    horizon : int
+        With "output" after how many rows the simulation begins anew, at a state that is found too. Shorter where
+        motions are unstable, longer where they are noisy.
+    max_step : float
+        With "output" the longest step of the integration [s]; torques are linear between rows.
 
     Returns
     -------
-    Identification
+    Identification or OutputIdentification
         With `mechanism`, `values`, `base`, `standard_errors` and so on; it prints as a table.
 
     Raises
@@ -105,6 +125,8 @@ def identify(
     >>> round(found.mechanism.link("forearm").mass, 6)
     1.25
     """
+    if option(form, "form", ("inverse", "output")) == "output":
+        return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step)
     physical = one_of(physical, "physical", ("auto", True, False))
     unknowns = unknowns_of(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
@@ -126,6 +148,31 @@ def identify(
         sigma = np.maximum(sigma_found, QUIET * max(float(np.abs(left).max()), 1e-300))
     base, covariance = _accuracy(R, unknowns, structure)
     return Identification(mech, unknowns, values, structure, base, covariance, log, residual, sigma_found, plain)
+
+
+def _by_output(
+    mech: Mechanism,
+    data: Any,
+    parameters: Any,
+    signals: Mapping[str, str] | None,
+    wrench: Any,
+    control_points: int | None,
+    missing: str,
+    horizon: int,
+    max_step: float,
+) -> OutputIdentification:
+    if wrench is not None:
+        raise InvalidValue("wrench: is not followed with form='output'")
+    refuse_loops(mech.loops)
+    names = parameter_list(mech, parameters)
+    log = read_logs(mech, data, signals, control_points, missing)
+    if not log.timed:
+        raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
+    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):
+        raise InvalidType(f"horizon: expected a number of rows, got {shown(horizon)}")
+    if horizon < _LEAST_HORIZON:
+        raise InvalidValue(f"horizon: expected {_LEAST_HORIZON} rows or more, got {horizon}")
+    return OutputIdentification(fit_output(mech, log, names, int(horizon), positive(max_step, "max_step")), log)
 
 
 def _loads(wrench: Any, log: Log) -> Any:

@@ -34,13 +34,20 @@ DEGREE = 5
 
 @dataclass(frozen=True)
 class Log:
-    """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none."""
+    """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none.
+
+    `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n); `run`
+    says of each row which of several logs it is of; `timed` whether there were times.
+    """
 
     t: Array
     q: Array
     qd: Array
     qdd: Array
     tau: Array
+    measured: Array
+    run: NDArray[np.int64]
+    timed: bool
 
 
 def read_logs(
@@ -62,7 +69,14 @@ def read_logs(
         _read(mech, one, mapping(signals, "signals"), control_points, missing, f"data[{k}]" if several else "data")
         for k, one in enumerate(given)
     ]
-    return Log(*(np.concatenate([getattr(log, name) for log in logs]) for name in ("t", *QUANTITIES)))
+    widths = {log.measured.shape[1] for log in logs}
+    joined: dict[str, Any] = {name: np.concatenate([getattr(log, name) for log in logs]) for name in ("t", *QUANTITIES)}
+    return Log(
+        **joined,
+        measured=np.concatenate([log.measured[:, : min(widths)] for log in logs]),
+        run=np.repeat(np.arange(len(logs)), [len(log.t) for log in logs]),
+        timed=all(log.timed for log in logs),
+    )
 
 
 def _read(
@@ -92,8 +106,10 @@ def _read(
         keep &= ~bad.any(axis=1)
     rows = {name: array[keep] for name, array in rows.items()}
     times = np.arange(float(count))[keep] if t is None else t[keep]
+    measured = np.hstack([rows[name] for name in ("q", "qd") if name in rows])
     _differentiate(rows, None if t is None else times, control_points, what)
-    return Log(times, *(rows[name] for name in QUANTITIES))
+    run = np.zeros(len(times), dtype=np.int64)
+    return Log(times, rows["q"], rows["qd"], rows["qdd"], rows["tau"], measured, run, t is not None)
 
 
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:

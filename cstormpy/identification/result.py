@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["Identification"]
+__all__ = ["Identification", "rows_text"]
 
 
 class Identification:
@@ -139,12 +139,7 @@ class Identification:
         return draw(self)
 
     def __str__(self) -> str:
-        rows = [
-            (name, f"{value:.6g}", f"{error:.2g}" if np.isfinite(error) else "?") for name, value, error in self.table()
-        ]
-        width = [max(len(row[k]) for row in [*rows, ("base parameter", "value", "std. error")]) for k in range(3)]
-        head = ("base parameter", "value", "std. error")
-        lines = [f"{a:<{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}" for a, b, c in (head, *rows)]
+        lines = rows_text("base parameter", self.table())
         lines.append(f"{self.rank} of {len(self.base)} base parameters of {len(self.names)} unknowns are determined")
         if self.base.without_effect:
             lines.append(f"without effect on any torque: {', '.join(self.base.without_effect)}")
@@ -157,6 +152,14 @@ class Identification:
     def __repr__(self) -> str:
         told = f"{self.rank} of {len(self.base)} base parameters determined"
         return f"<Identification of {len(self.names)} unknowns, {told}>"
+
+
+def rows_text(what: str, table: list[tuple[str, float, float]]) -> list[str]:
+    """Return the lines of a table of names, values and standard errors."""
+    head = (what, "value", "std. error")
+    rows = [head, *((name, f"{v:.6g}", f"{e:.2g}" if np.isfinite(e) else "?") for name, v, e in table)]
+    width = [max(len(row[k]) for row in rows) for k in range(3)]
+    return [f"{a:<{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}" for a, b, c in rows]
 
 
 def _symmetric(six: Array) -> Array:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["Unknowns", "unknowns_of"]
+__all__ = ["Unknowns", "parameter_list", "unknowns_of"]
 
 _OF_LINK = ("mass", "com", "inertia")
 #: Terms of a joint in which its torque is linear, and which are not negative.
@@ -63,7 +63,7 @@ def unknowns_of(mech: Mechanism, parameters: Iterable[str] | str | None) -> Unkn
     >>> unknowns_of(library.planar_2r(), ["forearm", "*.damping"]).names[-3:]
     ('forearm.Izz', 'shoulder.damping', 'elbow.damping')
     """
-    wanted = _expanded(mech, parameters)
+    wanted = _linear(mech, parameters)
     parts: list[Component] = []
     values: list[float] = []
     whole: dict[int, slice] = {}
@@ -86,8 +86,8 @@ def _whole(link: str) -> set[str]:
     return {f"{link}.{field}" for field in _OF_LINK}
 
 
-def _expanded(mech: Mechanism, parameters: Any) -> list[str]:
-    """Return names of parameters, each once."""
+def parameter_list(mech: Mechanism, parameters: Any) -> list[str]:
+    """Return names of parameters, each once, with those that the names of links and "*.damping" stand for."""
     moving = [link.name for i, link in enumerate(mech.links) if _moves(mech, i)]
     if parameters is None:
         parameters = moving
@@ -101,13 +101,20 @@ def _expanded(mech: Mechanism, parameters: Any) -> list[str]:
     find(mech, names)  # refuses what there is not
     if not names:
         raise InvalidValue("parameters: there are none to identify")
+    return names
+
+
+def _linear(mech: Mechanism, parameters: Any) -> list[str]:
+    """Return names of parameters in which the inverse dynamics is linear."""
+    names = parameter_list(mech, parameters)
     for name in names:
         _refuse_other(mech, name, names)
     return names
 
 
 def _meant(mech: Mechanism, name: str, moving: Sequence[str]) -> list[str]:
-    if name in mech._link_index:
+    links = [link.name for link in mech.links]
+    if name in links:
         return [f"{name}.{field}" for field in _OF_LINK]
     owner, _, field = name.rpartition(".")
     if owner == "*":
@@ -118,7 +125,7 @@ def _meant(mech: Mechanism, name: str, moving: Sequence[str]) -> list[str]:
             return [f"{joint}.{field}" for joint in joints if f"{joint}.{field}" in components(mech)]
         raise unknown_name("parameters", name, [f"*.{known}" for known in (*_OF_LINK, *_OF_JOINT)])
     if name not in components(mech) and "." not in name and name != "gravity":
-        raise unknown_name("parameter or link", name, [*mech._link_index, *components(mech)])
+        raise unknown_name("parameter or link", name, [*links, *components(mech)])
     return [name]
 
 
@@ -131,7 +138,7 @@ def _refuse_other(mech: Mechanism, name: str, names: Sequence[str]) -> None:
     ):
         raise InvalidValue(
             f"parameter {name!r}: the torques are not linear in it; identify finds mass, com and inertia of links, and "
-            f"{', '.join(_OF_JOINT)} of joints"
+            f"{', '.join(_OF_JOINT)} of joints, and with form='output' any number"
         )
     if field == "com" and ("[" in name or not _whole(link) <= set(names)):
         raise InvalidValue(f"parameter {name!r}: is found together with mass and inertia; name the link, {link!r}")

@@ -23,13 +23,26 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["TERMS", "Component", "Gravity", "Inertia", "Move", "Shift", "Term", "Wrench", "components", "find"]
+__all__ = [
+    "PAIRS",
+    "TERMS",
+    "TWIST",
+    "Component",
+    "Gravity",
+    "Inertia",
+    "Move",
+    "Shift",
+    "Term",
+    "Wrench",
+    "components",
+    "find",
+]
 
 #: Parameters of a joint's own torque.
-TERMS = tuple(OneDofJoint._options)
+TERMS = tuple(OneDofJoint.own_torque)
 
-_PAIRS = ("xx", "xy", "xz", "yy", "yz", "zz")
-_TWIST = ("rx", "ry", "rz", "x", "y", "z")
+PAIRS = ("xx", "xy", "xz", "yy", "yz", "zz")
+TWIST = ("rx", "ry", "rz", "x", "y", "z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +150,8 @@ def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) 
     owner, _, field = name.partition("[")[0].rpartition(".")
     if field == "limits":
         return InvalidValue(f"parameter {name!r}: the dynamics do not depend on limits")
-    if owner in mech._link_of_joint and not mech.joint(owner).dof and field in (*TERMS, "axis", "point", "pitch"):
+    welds = {link.joint_name for link in mech.links if not link.joint.dof}
+    if owner in welds and field in (*TERMS, "axis", "point", "pitch"):
         return InvalidValue(f"parameter {name!r}: joint {owner!r} is fixed and has no {field}")
     return unknown_name("parameter", name, known)
 
@@ -163,11 +177,11 @@ def _of_link(i: int, link: Link) -> Iterator[tuple[str, tuple[Component, ...]]]:
     yield f"{name}.com", tuple(of_com)
     yield (
         f"{name}.inertia",
-        tuple(Inertia(f"{name}.inertia.{pair}", i, np.eye(10)[4 + k]) for k, pair in enumerate(_PAIRS)),
+        tuple(Inertia(f"{name}.inertia.{pair}", i, np.eye(10)[4 + k]) for k, pair in enumerate(PAIRS)),
     )
     yield (
         f"{name}.pose",
-        tuple(Shift(f"{name}.pose.{along}", i, (Move(0, np.eye(6)[k]),)) for k, along in enumerate(_TWIST)),
+        tuple(Shift(f"{name}.pose.{along}", i, (Move(0, np.eye(6)[k]),)) for k, along in enumerate(TWIST)),
     )
     yield f"{name}.wrench", tuple(Wrench(f"{name}.wrench[{k}]", i, k) for k in range(6))
 

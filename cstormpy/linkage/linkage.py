@@ -108,9 +108,7 @@ class Linkage(Value):
 
     def _derive(self: M, **attributes: Any) -> M:
         """Return a copy of the same topology with some attributes changed, validated by the caller."""
-        derived = object.__new__(type(self))
-        derived._set(**{**self.__dict__, **attributes, "memo": {}})
-        return derived
+        return super()._derive(**attributes, memo={})
 
     def link_index(self, name: str) -> int:
         """Return the position of a link in `links`."""
@@ -187,6 +185,8 @@ class Linkage(Value):
             return self
         if "tree" not in self.memo:
             self.memo["tree"] = self._derive(loops=())
+            if "like" in self.memo:
+                self.memo["tree"].memo["like"] = self.memo["like"]
         return cast("M", self.memo["tree"])
 
     @property

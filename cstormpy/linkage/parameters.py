@@ -9,7 +9,7 @@ from cstormpy.errors import InvalidType, unknown_name
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
 
-__all__ = ["LINK_PARAMETERS", "changed_links", "joint_parameters", "parameter_names"]
+__all__ = ["LINK_PARAMETERS", "changed_links", "joint_parameters", "joint_parts", "parameter_names"]
 
 LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
 """What can be changed of a link beside its joint."""
@@ -29,11 +29,13 @@ def parameter_names(links: Sequence[Link]) -> list[str]:
     """Return the names of all parameters of the links and their joints, and "gravity"."""
     of_links = [f"{link.name}.{field}" for link in links for field in LINK_PARAMETERS]
     of_joints = [f"{link.joint_name}.{field}" for link in links for field in joint_parameters(link.joint)]
-    of_parts = [f"{name}.{field}" for name, (_, _, part) in _parts(links).items() for field in joint_parameters(part)]
+    of_parts = [
+        f"{name}.{field}" for name, (_, _, part) in joint_parts(links).items() for field in joint_parameters(part)
+    ]
     return [*of_links, *of_joints, *of_parts, "gravity"]
 
 
-def _parts(links: Sequence[Link]) -> dict[str, tuple[int, int, Joint]]:
+def joint_parts(links: Sequence[Link]) -> dict[str, tuple[int, int, Joint]]:
     """Return link, place and joint of each joint that a composite one is made of, by the name of its coordinate."""
     return {
         label: (i, k, part)
@@ -59,7 +61,7 @@ def changed_links(
     """
     link_changes: dict[int, dict[str, Any]] = {}
     joint_changes: dict[int, dict[str, Any]] = {}
-    parts = _parts(links)
+    parts = joint_parts(links)
     part_changes: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         if not isinstance(name, str):

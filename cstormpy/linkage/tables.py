@@ -167,6 +167,7 @@ def _nodes(mech: Linkage) -> tuple[list[_Node], list[int], list[Array]]:
     nodes: list[_Node] = []
     node_of_link = [0] * len(mech.links)
     pose_in_node: list[Array] = [np.eye(4)] * len(mech.links)
+    like = mech.memo.get("like", mech).freedoms
     stack = children[-1][::-1]
     while stack:
         i = stack.pop()
@@ -177,7 +178,10 @@ def _nodes(mech: Linkage) -> tuple[list[_Node], list[int], list[Array]]:
         coordinate = mech.coordinates(link.joint_name).start
         for k, freedom in enumerate(link.joint.freedoms):  # but for the last, without mass
             ball = link.joint.balls[k]
-            axis_frame = _ball_frame(ball, freedom.point) if ball else _axis_frame(freedom.axis, freedom.point)
+            if ball:
+                axis_frame = _ball_frame(ball, freedom.point)
+            else:
+                axis_frame = _axis_frame(freedom.axis, freedom.point, like[coordinate + k].axis)
             # the rotation of a ball comes before the axes of its first node
             at_home = pose @ _shift(freedom.point) if ball == 1 else pose @ axis_frame
             nodes.append(_Node(coordinate + k, freedom, carrier, at_home, ball=ball))
@@ -188,12 +192,25 @@ def _nodes(mech: Linkage) -> tuple[list[_Node], list[int], list[Array]]:
     return nodes, node_of_link, pose_in_node
 
 
-def _axis_frame(axis: Array, point: Array) -> Array:
-    """Return a frame at `point` whose z axis is `axis`: the identity's own axes where they fit."""
-    helper = np.eye(3)[int(np.argmin(np.abs(axis)))]
-    x = np.cross(helper, axis)
-    if axis[0] == axis[1] == 0.0 and axis[2] > 0.0:
+#: An axis closer to the x axis of another's frame than by this has a frame of its own.
+_ASIDE = 0.1
+
+
+def _axis_frame(axis: Array, point: Array, like: Array | None = None) -> Array:
+    """Return a frame at `point` whose z axis is `axis`: the identity's own axes where they fit.
+
+    Its x axis is near that of the frame of an axis `like`, so that it turns smoothly away from that.
+    """
+    like = axis if like is None else like
+    helper = np.eye(3)[int(np.argmin(np.abs(like)))]
+    x = np.cross(helper, like)
+    if like[0] == like[1] == 0.0 and like[2] > 0.0:
         x = np.array([1.0, 0.0, 0.0])
+    if not np.array_equal(like, axis):
+        x /= np.linalg.norm(x)
+        x = x - (x @ axis) * axis
+        if np.linalg.norm(x) < _ASIDE:
+            return _axis_frame(axis, point)
     x /= np.linalg.norm(x)
     frame = np.eye(4)
     frame[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
@@ -247,13 +264,20 @@ def _weld(node: _Node, spatial_inertia: Array, pose: Array) -> None:
     node.second += J[:3, :3]
 
 
+#: Parts of an inertia about a centre of mass are rounding below this part of that about the node's origin.
+_ROUNDING = 8.0 * np.finfo(float).eps
+
+
 def _central_inertia(node: _Node) -> tuple[Array, Array]:
     """Return centre of mass and inertia about it; an inertia without mass stays where it is."""
     if node.mass == 0.0:
         return np.zeros(3), node.second
     com = node.moment / node.mass
     shift = _cross_matrix(com)
-    return com, node.second + node.mass * shift @ shift
+    inertia = node.second + node.mass * shift @ shift
+    # what cancels but for rounding folds in one mechanism and is a number in its neighbour
+    inertia[np.abs(inertia) < _ROUNDING * np.abs(node.second).max()] = 0.0
+    return com, inertia
 
 
 def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Array:

@@ -76,7 +76,7 @@ def closed_sensitivity(
     def ask(forced: Array) -> tuple[Array, Array]:
         """Return y and its derivatives of the open chain under u."""
         d = hybrid_sensitivity(mech.tree, q, qd, forced.reshape(shape), wrench, base, threads, False, drive, name)
-        return d.y.reshape(-1, n), d._columns.reshape(-1, 3, n, n)
+        return d.y.reshape(-1, n), d.columns.reshape(-1, 3, n, n)
 
     found = closure_of(mech, samples.rows["q"])
     refuse_open(mech, found, rates, samples.single)
@@ -101,7 +101,7 @@ def closed_sensitivity_evaluator(mech: Linkage, wrench: WrenchLike = None) -> Ca
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
         found = closed_sensitivity(mech, q, qd, u, wrench)
-        return found.y, found._columns
+        return found.y, found.columns
 
     return evaluate
 

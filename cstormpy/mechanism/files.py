@@ -151,7 +151,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Joint):
         return _joint_dict(value)
     if isinstance(value, Limits):
-        return {k: _open_sides(v) for k, v in value._as_dict().items() if v is not None}
+        return {k: _open_sides(v) for k in value._fields if (v := getattr(value, k)) is not None}
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     return value.tolist() if isinstance(value, np.ndarray) else value

@@ -97,7 +97,7 @@ def _refuse_terms(joint: OneDofJoint, name: str) -> None:
                 f"joint {name!r}: has {key} {getattr(joint, key):g}, which a URDF has no place for; "
                 f"mech.with_parameters({{'{name}.{key}': 0}}) leaves it out"
             )
-    if joint.friction and joint.friction_velocity != OneDofJoint._options["friction_velocity"]:
+    if joint.friction and joint.friction_velocity != OneDofJoint.own_torque["friction_velocity"]:
         raise InvalidValue(f"joint {name!r}: friction_velocity: a URDF has no place for {joint.friction_velocity:g}")
     limits = joint.limits or Limits()
     for key, pair in (("velocity", limits.velocity), ("torque", limits.torque)):

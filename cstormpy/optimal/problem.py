@@ -98,7 +98,7 @@ class Problem:
         pair (low, high), or a mapping from joints to such. "mechanism": those of its joints; what a mapping does not
         mention is not limited.
     constraints : sequence of PathConstraint
-        `Position`, `Pose`, `Constraint`.
+        `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
         What acts on the links from outside.
     points : int
@@ -245,7 +245,7 @@ class Problem:
     def _refuse_rough(self) -> None:
         """Refuse what is known to have impulses; for functions of the user's own it shows at the guess."""
         for _, term in self.objective.parts:
-            self.setup.refuse_rough(term.channels, term._shown())
+            self.setup.refuse_rough(term.channels, term.label())
         for constraint in self.constraints:
             self.setup.refuse_rough(constraint.channels, f"constraint {constraint.name!r}")
         if not self.inverse and not self.mech.active_mask.all():

@@ -67,7 +67,7 @@ def moving_plants(bd: Any, out: Any) -> list[Any]:
         return []
     found, first = [], 0
     for block in blocks:
-        mech = getattr(block, "_mech", None)
+        mech = getattr(block, "mech", None)
         if type(block).__name__ == "HybridDynamics" and mech is not None:
             y = x[:, first : first + mech.n]
             plain = {"labels": list(mech.names), "unit": "", "options": {}, "mechanism": mech}

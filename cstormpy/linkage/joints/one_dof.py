@@ -38,7 +38,8 @@ class OneDofJoint(Joint):
     slide: float = 0.0
     required: ClassVar[tuple[str, ...]] = ("axis",)
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axis": (3,), "point": (3,)}
-    _options: ClassVar[dict[str, float]] = {
+    #: The numbers of the joint's own torque, and what they are unless said.
+    own_torque: ClassVar[dict[str, float]] = {
         "damping": 0.0,
         "friction": 0.0,
         "friction_velocity": 0.01,
@@ -46,7 +47,7 @@ class OneDofJoint(Joint):
         "stiffness": 0.0,
         "rest": 0.0,
     }
-    _fields = ("axis", "point", *_options, "limits", "name")
+    _fields = ("axis", "point", *own_torque, "limits", "name")
     axis: NDArray[np.float64]
     point: NDArray[np.float64]
     damping: float
@@ -145,7 +146,7 @@ class OneDofJoint(Joint):
         """Return pitch, point, options and limits where they differ from the defaults."""
         shown = [f"{key} {getattr(self, key):.6g}" for key in self.required if key != "axis"]
         shown += [f"point {numbers_text(self.point, 4)}"] if self.point.any() else []
-        changed = [k for k, default in self._options.items() if getattr(self, k) != default]
+        changed = [k for k, default in self.own_torque.items() if getattr(self, k) != default]
         shown += [f"{key} {getattr(self, key):.6g}" for key in changed]
         return shown + (self.limits.details() if self.limits else [])
 
@@ -154,14 +155,14 @@ class OneDofJoint(Joint):
         fields = super().content()
         if not self.point.any():
             del fields["point"]
-        return {k: v for k, v in fields.items() if k not in self._options or v != self._options[k]}
+        return {k: v for k, v in fields.items() if k not in self.own_torque or v != self.own_torque[k]}
 
     def __repr__(self) -> str:
         shown = [numbers_text(self.axis)]
         shown += [f"{getattr(self, key):g}" for key in self.required if key != "axis"]
         if self.point.any():
             shown.append(f"point={numbers_text(self.point)}")
-        shown += [f"{k}={getattr(self, k):g}" for k, default in self._options.items() if getattr(self, k) != default]
+        shown += [f"{k}={getattr(self, k):g}" for k, default in self.own_torque.items() if getattr(self, k) != default]
         shown += [f"{k}={getattr(self, k)!r}" for k in ("limits", "name") if getattr(self, k) is not None]
         return f"{type(self).__name__}({', '.join(shown)})"
 

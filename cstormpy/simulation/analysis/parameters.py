@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
+from cstormpy.linkage.components import components
+from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, knows
 from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.palette import quiet
 
@@ -21,6 +23,8 @@ Array = NDArray[np.float64]
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9
+#: One of a mechanism is moved by so much more.
+_WIDER = 4.0
 #: Numbers of a block that say how it is wired, and those that the diagram keeps in it under names like _id.
 _BOOKKEEPING = ("nin", "nout")
 _HIDDEN = ("nstates", "ndstates", "id", "pos", "depth", "sequence", "x_view", "output_values")
@@ -32,13 +36,16 @@ _BEFOREHAND = ("__init__", "start", "check", "reset", "done")
 
 @dataclass
 class _Entry:
-    """One number: an attribute of a block, an entry of it, or an initial state."""
+    """One number: an attribute of a block, an entry of it, one of its mechanism, or an initial state."""
 
     name: str
     block: Any
     attribute: str
     index: tuple[int, ...] | None
     state: int | None = None
+    #: The mechanism that has a component of the attribute's name.
+    mechanism: MechanismNumbers | None = None
+    least: float = -np.inf
 
 
 class Parameters:
@@ -50,13 +57,16 @@ class Parameters:
         Compiled.
     names : str or list of str
         "block.parameter" (or "block:parameter") of a number, of a whole array, or of an entry of it, as in
-        ``"controller.pd.kp"``, ``"gain.K[0, 1]"``; the name of a state stands for its value at the start.
+        ``"controller.pd.kp"``, ``"gain.K[0, 1]"``; the name of a state stands for its value at the start, and the name
+        of a number of a mechanism, as ``"forearm.mass"``, for that in all blocks that have it, ``"plant.forearm.mass"``
+        in one of them.
     x0 : ndarray, optional
         The state at the start; that of the blocks unless given.
     """
 
     def __init__(self, bd: Any, names: Any, x0: Array | None = None) -> None:
         self.bd = bd
+        self._mechanisms: dict[str, MechanismNumbers] = {}
         if not isinstance(names, Iterable) or (isinstance(names, np.ndarray) and names.ndim == 0):
             raise InvalidType(f"parameters: expected a list of names, as in ['gain.K'], got {shown(names)}")
         names = [names] if isinstance(names, str) else list(names)
@@ -85,7 +95,14 @@ class Parameters:
             return [_Entry(name, None, name, None, states.index(name))]
         if name in self.bd.blocknames:
             return self._states_of(self.bd.blocknames[name])
+        if re.split("[.:]", name)[0] not in {re.split("[.:]", b)[0] for b in self.bd.blocknames}:
+            blocks = [b for b in self.bd.blocklist if knows(b, name)]
+            exact = [b for b in blocks if name in components(b.mech)]
+            if blocks:
+                return self._of_mechanism(exact or blocks, "", name)
         block, attribute = self._block(name)
+        if knows(block, attribute):
+            return self._of_mechanism([block], f"{block.name}.", attribute)
         index = None
         match = _INDEXED.match(attribute)
         if match and attribute not in getattr(block, "_parameters", {}):
@@ -101,6 +118,25 @@ class Parameters:
             return [_Entry(name, block, attribute, index)]
         form = label + "[{}]"
         return [_Entry(form.format(", ".join(map(str, i))), block, attribute, i) for i in np.ndindex(value.shape)]
+
+    def _of_mechanism(self, blocks: list[Any], prefix: str, name: str) -> list[_Entry]:
+        """Return the components of a number of the mechanism of some blocks."""
+        numbers = self._mechanisms.get(prefix + name.partition("[")[0]) or next(
+            (m for m in self._mechanisms.values() if m.blocks == blocks), None
+        )
+        if numbers is None:
+            for other in self._mechanisms.values():
+                shared = [str(b.name) for b in blocks if b in other.blocks]
+                if shared:
+                    raise InvalidValue(
+                        f"parameters: {prefix}{name} is one of block {shared[0]!r} and others are of several blocks; "
+                        "put the block's name before all of them, or before none"
+                    )
+            numbers = self._mechanisms[prefix + name.partition("[")[0]] = MechanismNumbers(blocks, prefix)
+        return [
+            _Entry(prefix + part.name, blocks[0], part.name, None, None, numbers, numbers.least(part))
+            for part in numbers.find(name)
+        ]
 
     def _states_of(self, block: Any) -> list[_Entry]:
         """Return the states of the block that a name alone stands for."""
@@ -151,20 +187,29 @@ class Parameters:
             if e.state is not None:
                 out.append(self._states[e.state])
                 continue
+            if e.mechanism is not None:
+                out.append(e.mechanism.values[e.attribute])
+                continue
             value = self._read(e.block, e.attribute, e.name)
             out.append(float(value if e.index is None else value[e.index]))
         return np.array(out)
 
-    def set(self, values: Array) -> None:
-        """Set the numbers of the blocks; a block refuses what it cannot take."""
+    def set(self, values: Array, lenient: bool = False) -> None:
+        """Set the numbers of the blocks; a block refuses what it cannot take.
+
+        With `lenient` a mechanism may have inertias that no body has, as beside a thin rod.
+        """
         values = np.asarray(values, dtype=float)
         if not np.isfinite(values).all():
             bad = [name for name, value in zip(self.names, values, strict=True) if not np.isfinite(value)]
             raise NonFinite(f"parameters: {', '.join(bad)} must be finite")
         arrays: dict[tuple[int, str], tuple[Any, str, Any]] = {}
+        of_mechanisms: dict[int, tuple[MechanismNumbers, dict[str, float]]] = {}
         for e, value in zip(self.entries, values.tolist(), strict=True):
             if e.state is not None:
                 self._states[e.state] = value
+            elif e.mechanism is not None:
+                of_mechanisms.setdefault(id(e.mechanism), (e.mechanism, {}))[1][e.attribute] = value
             elif e.index is None:
                 self._write(e.block, e.attribute, value)
             else:
@@ -174,6 +219,8 @@ class Parameters:
                 arrays[key][2][e.index] = value
         for block, attribute, array in arrays.values():
             self._write(block, attribute, array)
+        for mechanism, numbers in of_mechanisms.values():
+            mechanism.set(numbers, lenient)
 
     def _write(self, block: Any, attribute: str, value: Any) -> None:
         try:
@@ -194,7 +241,7 @@ class Parameters:
         """Return which state begins at a number: a continuous one's place, or of a sampled block its name and index."""
         if e.state is not None:
             return e.state
-        if e.block.blockclass not in ("continuous", "sampled"):
+        if e.mechanism is not None or e.block.blockclass not in ("continuous", "sampled"):
             return None
         value = self._read(e.block, e.attribute, e.name)
         at = () if e.index is None else e.index
@@ -279,7 +326,7 @@ class Parameters:
         not true of these, so that it has derivatives to them.
         """
         with self.kept() as values:
-            self.set(values + self._steps(values) / 3.0)
+            self.set(values + self._steps(values) / 3.0, lenient=True)
             yield
 
     @staticmethod
@@ -299,27 +346,40 @@ class Parameters:
         """Return the derivatives (k, size) of what is read to the parameters, which are as before afterwards.
 
         Differences of the second order, extrapolated to the fourth: exact but for rounding where a number goes into the
-        function as it is, or linearly.
+        function as it is, or linearly. Those of a mechanism go through smooth functions into its tables, with steps for
+        which only rounding is left.
         """
         with self.kept() as values:
             rows = []
             for k, step in enumerate(self._steps(values)):
+                if self.entries[k].mechanism is not None:
+                    rows.append(self._smooth_slope(read, values, k, _WIDER * step))
+                    continue
                 wide, narrow = (self._slope(read, values, k, h) for h in (step, 0.5 * step))
                 rows.append(np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0))
         return np.array(rows)
 
-    def _slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
-        sides = []
-        for side in (h, -h):
+    def _smooth_slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
+        """Return the derivative to a number of a mechanism, of the sixth order."""
+        room = values[k] - self.entries[k].least
+        if room == 0.0:  # as a damping of 0, which goes into the tables as it is
+            return self._slope(read, values, k, h, 0.0)
+        wide, middle, narrow = (self._slope(read, values, k, part * min(h, 0.5 * room)) for part in (1.0, 0.5, 0.25))
+        return np.where(wide == narrow, wide, (64.0 * narrow - 20.0 * middle + wide) / 45.0)
+
+    def _slope(self, read: Callable[[], Array], values: Array, k: int, h: float, back: float | None = None) -> Array:
+        """Return the difference of what is read between h above and below, or as far back as is said."""
+        back, sides = h if back is None else back, []
+        for side in (h, -back):
             moved = values.copy()
             moved[k] += side
-            self.set(moved)
+            self.set(moved, lenient=True)
             sides.append(read())
         if sides[0].shape != sides[1].shape:
             raise InvalidValue(f"parameters: {self.names[k]} changes the form of the diagram and has no derivative")
         same = sides[0] == sides[1]  # as a bound that is nowhere, of which the infinities have no difference
         with np.errstate(invalid="ignore"):
-            return np.where(same, 0.0, (sides[0] - sides[1]) / (2.0 * h))
+            return np.where(same, 0.0, (sides[0] - sides[1]) / (h + back))
 
 
 def _tunables(block: Any) -> list[str]:

@@ -151,11 +151,11 @@ class Assembly:
                     size = sum(np.size(slot.value) for slot in b._outport_slots)
                     part = slice(self.sampled_size, self.sampled_size + size)
                     self.held.append((b, part))
-                    self.flags.setdefault(clock, -1)
                     self.sampled_size = part.stop
-        for clock in self.flags:
-            self.flags[clock] = self.sampled_size
-            self.sampled_size += 1
+        for clock in self.diagram.bd.clocklist:
+            if clock.blocklist:
+                self.flags[clock] = self.sampled_size
+                self.sampled_size += 1
 
     # blocks
 
@@ -202,7 +202,7 @@ class Assembly:
         first = next((part.start for held, part in self.held if held is b), None)
         if first is None:
             return values
-        live = self.graph.input("z", self.flags[b._clock]) != 0.0
+        live = self._ticks(b._clock)
         found: list[Signal] = []
         for value in values:
             items = numbers(value)
@@ -386,6 +386,10 @@ class Assembly:
         is_truth = np.asarray(stops(given)).dtype.kind == "b"
         return where(value != 0.0, 1.0, -1.0) if is_truth else value
 
+    def _ticks(self, clock: Any) -> Signal:
+        """Return whether what a clock's blocks become, and hold, is computed now: between ticks nobody asks for it."""
+        return self.graph.input("z", self.flags[clock]) != 0.0
+
     def _clocks(self) -> list[tuple[Any, slice, int]]:
         found, parts = [], dict(self.sampled)
         count = len(self.diagram.order) + len(self.diagram.continuous) + len(self.detectors)
@@ -397,7 +401,8 @@ class Assembly:
                     self.linkage.failure = before + k + 1
                     self.linkage.owner = str(b.name)
                     u, x = self._inputs(b), self.states[b]
-                    items += numbers(self._asked(b, "next", u, x, [np.zeros(b.ndstates)], whole=True)[0])
+                    after = numbers(self._asked(b, "next", u, x, [np.zeros(b.ndstates)], whole=True)[0])
+                    items += [where(self._ticks(clock), new, old) for new, old in zip(after, numbers(x), strict=True)]
             except (Refused, Untraceable):  # its ticks are left to Python, which knows all blocks
                 continue
             for b, _ in self.held:

@@ -62,7 +62,8 @@ class Program:
     held : list of (Block, slice)
         Where in z stands what sampled blocks hold at their outputs.
     flags : dict of Clock to int
-        Where in z stands whether the outputs that are held by a clock's ticks are computed now.
+        Where in z stands whether what is due at a clock's ticks is computed now: the new states of its blocks, and the
+        outputs that they hold.
     guards : list of (int, float, bool) or None
         Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
         all it looks at; None where there is one that is not translated.
@@ -156,6 +157,16 @@ class Program:
     def called(self) -> list[Function]:
         """What the routine itself calls."""
         return [link.function for link in self.links if not link.changes]
+
+    def calling_block(self) -> tuple[str, str] | None:
+        """Return the name of the first block that calls something, and how it is computed; None where none does."""
+        if not self.called:
+            return None
+        for name, way in self.ways:
+            how = way.partition(": ")[2]
+            if not how.startswith("traced") or "are called" in how:
+                return name, way
+        return "?", "it calls a function"
 
     def is_here(self) -> bool:
         """Tell whether its machine code is in memory, and what that calls on disk at least."""

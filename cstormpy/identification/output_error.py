@@ -1,0 +1,334 @@
+"""Output error: the numbers of a mechanism with which its simulated motions come nearest to the logged ones.
+
+A log is cut into stretches, each of which begins anew at a state that is found along with the numbers (multiple
+shooting: H. G. Bock, Recent advances in parameter identification techniques for O.D.E., 1983), so that a motion may be
+unstable. State and variation go on by the classical method of Runge and Kutta under the logged torques, all stretches
+side by side:
+
+    dS/dt = A S + (0, ∂q̈/∂p),      S = (∂x/∂x0, ∂x/∂p)
+
+The least squares go by Levenberg and Marquardt; the starts of the stretches are eliminated by an orthogonal
+factorisation, so that what is solved has the size of the numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.identification.log import Log
+from cstormpy.linkage.components import Component, Term, find
+from cstormpy.mechanism.component_values import component_value, with_components
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+from cstormpy.sensitivity.parameters import torque_rates
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Fit", "fit_output"]
+
+#: Most steps of the search, and most times that one is shortened.
+STEPS, SHORTENED = 60, 12
+#: The search ends where a step is to lower the sum of squares by less than this part of it.
+GAIN = 1e-10
+#: Or by less than this, once it is in units of the noise: a hundredth of a standard error.
+SMALL = 1e-4
+#: The damping at first, and by what it grows and shrinks.
+DAMPING, GROWS, SHRINKS = 1e-3, 4.0, 0.2
+#: Noise of a signal below this part of its size is rounding.
+QUIET = 1e-9
+#: A singular value below this part of the greatest is zero, and so is what is left of a direction.
+RANK, UNTOLD = 1e-8, 1e-4
+#: A log needs so many rows.
+LEAST_ROWS = 3
+#: So much of a mass is left after a step.
+LEFT = 0.2
+#: The noise of each signal is found from what a fit leaves, and the next weighs by it.
+FITS = 2
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """A log cut into S stretches of L rows; the last rows of a shorter one are repeated without weight.
+
+    Attributes
+    ----------
+    t, tau : ndarray, (S, L), (S, L, n)
+    wanted : ndarray, (S, L, m)
+        Positions, and rates where these were logged.
+    weighs : ndarray of bool, (S, L)
+    rows : ndarray of int, (S, L)
+        Which row of the log each is.
+    start : ndarray, (S, 2n)
+        A first guess of the states that they begin with.
+    """
+
+    t: Array
+    tau: Array
+    wanted: Array
+    weighs: NDArray[np.bool_]
+    rows: NDArray[np.int64]
+    start: Array
+
+    @classmethod
+    def of(cls, log: Log, length: int) -> Stretches:
+        """Cut a log."""
+        parts: list[NDArray[np.int64]] = []
+        for run in range(int(log.run.max()) + 1):
+            mine = np.flatnonzero(log.run == run)
+            if len(mine) < LEAST_ROWS:
+                raise InvalidValue(f"data: a log of {len(mine)} rows is too short; {LEAST_ROWS} are the least")
+            parts += np.array_split(mine, max(1, round(len(mine) / length)))
+        longest = max(len(part) for part in parts)
+        rows = [np.concatenate([part, np.full(longest - len(part), part[-1])]) for part in parts]
+        weighs = [np.arange(longest) < len(part) for part in parts]
+        at = np.array(rows)
+        start = np.hstack([log.q, log.qd])[at[:, 0]]
+        return cls(log.t[at], log.tau[at], log.measured[at], np.array(weighs), at, start)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What `fit_output` found.
+
+    Attributes
+    ----------
+    mechanism : Mechanism
+    names : tuple of str
+    values : ndarray, (P,)
+    covariance : ndarray, (P, P)
+    determined : ndarray of bool, (P,)
+    fitted, noise : ndarray, (N, m), (m,)
+    success : bool
+    message : str
+    """
+
+    mechanism: Mechanism
+    names: tuple[str, ...]
+    values: Array
+    covariance: Array
+    determined: NDArray[np.bool_]
+    fitted: Array
+    noise: Array
+    success: bool
+    message: str
+
+
+def fit_output(mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float) -> Fit:
+    """Return the components of parameters with which simulated motions are nearest to a log's.
+
+    Parameters
+    ----------
+    mech : Mechanism
+    log : Log
+    names : list of str
+        Of any parameters or components.
+    horizon : int
+        Rows of a stretch.
+    max_step : float
+        Longest step of the integration [s].
+    """
+    search = _Search(mech, log, names, horizon, max_step)
+    sigma = np.ones(search.stretches.wanted.shape[-1])
+    for k in range(FITS):
+        success, message = search.go(sigma, SMALL if k else 0.0)
+        sigma = search.noise()
+    return search.result(sigma, success, message)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Where the search stands: numbers and starts, what they simulate, and its derivatives."""
+
+    values: Array
+    start: Array
+    mech: Mechanism
+    found: Array  # (S, L, m)
+    to_start: Array  # (S, L, m, 2n)
+    to_values: Array  # (S, L, m, P)
+
+
+class _Search:
+    """The search for the numbers and the starts of the stretches."""
+
+    def __init__(self, mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float) -> None:
+        self.log = log
+        self.names = [part.name for _, parts in find(mech, names) for part in parts]
+        for name in self.names:
+            component_value(mech, name)  # refuses wrenches
+        self.stretches = Stretches.of(log, horizon)
+        steps = np.diff(log.t)[np.diff(log.run) == 0]
+        if (steps <= 0.0).any():
+            row = int(np.flatnonzero((np.diff(log.t) <= 0.0) & (np.diff(log.run) == 0))[0]) + 1
+            raise InvalidValue(f"data, t: the times must increase, but row {row} is not after the one before")
+        self._parts = max(1, int(np.ceil(float(steps.max(initial=0.0)) / max_step - 1e-9)))
+        count, free = int(self.stretches.weighs.sum()) * log.measured.shape[1], self.stretches.start.size
+        if count <= free + len(self.names):
+            raise InvalidValue(
+                f"data: {len(log.t)} rows are {count} equations, too few for {len(self.names)} numbers and the "
+                f"{free} of the states that {len(self.stretches.t)} stretches begin with; log more, or take a longer "
+                "horizon"
+            )
+        self._freedom = count - free - len(self.names)
+        self._given = mech
+        self._parts_of_first = [find(mech, name)[0][1][0] for name in self.names]
+        values = np.array([component_value(mech, name) for name in self.names])
+        self.point = self._at(mech.with_drive(active=[]), values, self.stretches.start)
+
+    # simulation
+
+    def _at(self, mech: Mechanism, values: Array, start: Array) -> _Point:
+        """Simulate all stretches."""
+        parts = [part for name in self.names for part in find(mech, name)[0][1]]
+        n, S, P = mech.n, len(start), len(values)
+        s = self.stretches
+        x, D = start.copy(), np.concatenate([np.tile(np.eye(2 * n), (S, 1, 1)), np.zeros((S, 2 * n, P))], axis=2)
+        states, changes = [x], [D]
+        for k in range(s.t.shape[1] - 1):
+            h = (s.t[:, k + 1] - s.t[:, k])[:, None] / self._parts
+            for j in range(self._parts):
+                a, b = (((j + part) / self._parts) for part in (0.0, 1.0))
+                loads = [(1 - w) * s.tau[:, k] + w * s.tau[:, k + 1] for w in (a, 0.5 * (a + b), b)]
+                x, D = _step(mech, parts, x, D, h, loads)
+            states.append(x)
+            changes.append(D)
+        width = s.wanted.shape[-1]
+        found = np.stack(states, axis=1)[..., :width]
+        rates = np.stack(changes, axis=1)[..., :width, :]
+        return _Point(values, start, mech, found, rates[..., : 2 * n], rates[..., 2 * n :])
+
+    def _held(self, change: Array) -> Array:
+        """Return a change that leaves masses positive, and damping and the like not negative."""
+        now = self.point.values
+        least = np.array([_least(part, value) for part, value in zip(self._parts_of_first, now, strict=True)])
+        return np.maximum(change, least - now)
+
+    def _tried(self, change: Array, start: Array) -> _Point | None:
+        """Return a point further on, or None where no mechanism has such numbers or the simulation fails."""
+        now = self.point.mech
+        pairs = zip(self.names, change.tolist(), strict=True)
+        try:
+            values = {name: component_value(now, name) + step for name, step in pairs}
+            mech = with_components(now, values, allow_impossible=True)
+            point = self._at(mech, self.point.values + change, self.point.start + start)
+        except CstormError:
+            return None
+        return point if np.isfinite(point.found).all() and np.isfinite(point.to_values).all() else None
+
+    # least squares
+
+    def _residuals(self, point: _Point, sigma: Array) -> Array:
+        s = self.stretches
+        return np.asarray(s.weighs[..., None] * (s.wanted - point.found) / sigma)
+
+    def _eliminated(self, point: _Point, sigma: Array) -> tuple[Array, Array, Any]:
+        """Return Jacobian and residuals of the numbers alone, and what gives the starts their steps."""
+        S, L, m = point.found.shape
+        weight = (self.stretches.weighs[..., None] / sigma)[..., None]
+        X = (weight * point.to_start).reshape(S, L * m, -1)
+        J, r = (weight * point.to_values).reshape(S, L * m, -1), self._residuals(point, sigma).reshape(S, L * m, 1)
+        Q, R = np.linalg.qr(X)
+        Qt = np.swapaxes(Q, 1, 2)
+
+        def start_step(change: Array) -> Array:
+            return np.asarray(np.linalg.solve(R, Qt @ (r - J @ change[:, None]))[..., 0])
+
+        return (J - Q @ (Qt @ J)).reshape(-1, J.shape[2]), (r - Q @ (Qt @ r)).ravel(), start_step
+
+    def go(self, sigma: Array, small: float) -> tuple[bool, str]:
+        """Go to the least sum of squares; return whether that was reached, and why the search ended."""
+        damping = DAMPING
+        value = float(np.sum(self._residuals(self.point, sigma) ** 2))
+        for k in range(STEPS):
+            J, r, start_step = self._eliminated(self.point, sigma)
+            scale = np.linalg.norm(J, axis=0)
+            scale = np.where(scale > 0.0, scale, 1.0)
+            for _ in range(SHORTENED):
+                rows, wanted = np.vstack([J / scale, np.sqrt(damping) * np.eye(len(scale))]), np.zeros(len(scale))
+                change = self._held(np.linalg.lstsq(rows, np.concatenate([r, wanted]), rcond=None)[0] / scale)
+                start = start_step(change)
+                promise = value - float(np.sum((r - J @ change) ** 2))
+                trial = self._tried(change, start)
+                there = np.inf if trial is None else float(np.sum(self._residuals(trial, sigma) ** 2))
+                if there < value:
+                    break
+                damping *= GROWS**2
+                if promise <= max(GAIN * value, small):
+                    return True, f"converged after {k + 1} steps"
+            else:
+                return False, f"no step lowers the error after {k + 1} steps"
+            assert trial is not None
+            gained, value, self.point = value - there, there, trial
+            damping = max(damping * (SHRINKS if gained > 0.5 * promise else GROWS), 1e-12)
+            if gained <= max(GAIN * value, small):
+                return True, f"converged after {k + 1} steps"
+        return False, f"not yet converged after {STEPS} steps"
+
+    def noise(self) -> Array:
+        """Return the standard deviation of each signal, of what is left over."""
+        r = self._residuals(self.point, np.ones(self.stretches.wanted.shape[-1]))
+        share = self._freedom / (self.stretches.weighs.sum() * r.shape[-1])
+        size = np.abs(self.stretches.wanted).max(axis=(0, 1))
+        return np.maximum(np.sqrt((r**2).sum(axis=(0, 1)) / self.stretches.weighs.sum() / share), QUIET * size + 1e-300)
+
+    def _mechanism(self) -> Mechanism:
+        """Return the mechanism that was found, of whose links those have impossible inertias that must."""
+        found = self.point.mech.with_drive(active=self._given.active)
+        links = []
+        for link, given in zip(found.links, self._given.links, strict=True):
+            try:
+                links.append(link.replace(allow_impossible=given.allow_impossible))
+            except InvalidValue:
+                links.append(link)
+        return found._derive(links=tuple(links))
+
+    def result(self, sigma: Array, success: bool, message: str) -> Fit:
+        """Return what was found."""
+        J, _, _ = self._eliminated(self.point, sigma)
+        scale = np.linalg.norm(J, axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        _, values, rows = np.linalg.svd(J / scale, full_matrices=False)
+        told = values > RANK * values.max(initial=0.0)
+        half = rows[told].T / values[told] / scale[:, None]
+        untold = np.eye(len(scale)) - rows[told].T @ rows[told]
+        s = self.stretches
+        fitted = np.empty_like(self.log.measured)
+        fitted[s.rows[s.weighs]] = self.point.found[s.weighs]
+        return Fit(
+            self._mechanism(), tuple(self.names), self.point.values, half @ half.T,
+            np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, success, message,
+        )  # fmt: skip
+
+
+def _least(part: Component, value: float) -> float:
+    """Return the least that a component may become in one step."""
+    if part.name.endswith(".mass") or (isinstance(part, Term) and part.field == "friction_velocity"):
+        return LEFT * value
+    return 0.0 if isinstance(part, Term) and part.field != "rest" else -np.inf
+
+
+def _step(
+    mech: Mechanism, parts: list[Component], x: Array, D: Array, h: Array, tau: list[Array]
+) -> tuple[Array, Array]:
+    """Return states (S, 2n) and their derivatives (S, 2n, k) after a step of h (S, 1), by Runge and Kutta."""
+    rates: list[tuple[Array, Array]] = []
+    for part, load in zip((0.0, 0.5, 0.5, 1.0), (tau[0], tau[1], tau[1], tau[2]), strict=True):
+        dx, dD = rates[-1] if rates else (0.0, 0.0)
+        rates.append(_rate(mech, parts, x + part * h * dx, D + part * h[..., None] * dD, load))
+    sums = [a + 2.0 * b + 2.0 * c + d for a, b, c, d in zip(*rates, strict=True)]
+    return x + h / 6.0 * sums[0], D + h[..., None] / 6.0 * sums[1]
+
+
+def _rate(mech: Mechanism, parts: list[Component], x: Array, D: Array, tau: Array) -> tuple[Array, Array]:
+    n = mech.n
+    q, qd = np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:])
+    d = hybrid_sensitivity(mech, q, qd, tau)
+    change = d.dy_dq @ D[:, :n] + d.dy_dqd @ D[:, n:]
+    change[..., 2 * n :] -= d.dy_du @ torque_rates(mech, parts, q, qd, d.y)
+    return np.hstack([qd, d.y]), np.concatenate([D[:, n:], change], axis=1)

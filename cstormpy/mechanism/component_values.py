@@ -1,0 +1,111 @@
+"""Values of the components of a mechanism's parameters: read and set one by one, as "forearm.com[0]"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue
+from cstormpy.lie.exponential import exp_se3
+from cstormpy.linkage.components import PAIRS, TWIST, components
+from cstormpy.linkage.joints import Joint
+from cstormpy.linkage.parameters import joint_parts
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["component_value", "with_components"]
+
+_INDEX = re.compile(r"\[([\d,]+)\]$")
+
+
+def component_value(mech: Mechanism, name: str) -> float:
+    """Return the value of one component.
+
+    That of a pose is 0: components of a pose are a twist by which the frame moves in its own axes.
+
+    >>> from cstormpy.mechanism import library
+    >>> mech = library.acrobot()
+    >>> component_value(mech, "forearm.mass") == mech.link("forearm").mass, component_value(mech, "gravity[1]")
+    (True, -9.81)
+    """
+    parameter, index = _split(mech, name)
+    value = _value(mech, parameter)
+    return 0.0 if parameter.endswith(".pose") else float(value[index])
+
+
+def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impossible: bool = False) -> Mechanism:
+    """Return the mechanism with some components changed, and the others as they are.
+
+    Its joints keep the axes beside their own that `linkage.tables` has chosen, so that its tables follow the
+    components smoothly.
+
+    Parameters
+    ----------
+    mech : Mechanism
+    values : mapping
+        New values by the names of components; of a pose how far it is moved.
+    allow_impossible : bool
+        Whether a link may get an inertia that no body has.
+
+    >>> from cstormpy.mechanism import library
+    >>> moved = with_components(library.acrobot(), {"forearm.com[1]": 0.1, "forearm.pose.x": 0.2})
+    >>> moved.link("forearm").com.tolist(), float(moved.link("forearm").pose[0, 3])
+    ([1.0, 0.1, 0.0], 1.2)
+    """
+    changes: dict[str, Array] = {}
+    twists: dict[str, Array] = {}
+    for name, value in values.items():
+        parameter, index = _split(mech, name)
+        if parameter.endswith(".pose"):
+            twists.setdefault(parameter, np.zeros(6))[index] = value
+            continue
+        array = changes.setdefault(parameter, np.array(_value(mech, parameter), dtype=float))
+        array[index] = value
+        if parameter.endswith(".inertia"):
+            array[index[::-1]] = value
+    changes |= {name: _value(mech, name) @ exp_se3(twist) for name, twist in twists.items()}
+    start = mech
+    if allow_impossible:
+        touched = {name.rpartition(".")[0] for name in changes if name.endswith(".inertia")}
+        links = (link.replace(allow_impossible=True) if link.name in touched else link for link in mech.links)
+        start = mech._derive(links=tuple(links)) if touched else mech
+    made = start.with_parameters({name: array if array.ndim else float(array) for name, array in changes.items()})
+    made.memo["like"] = mech.memo.get("like", mech)
+    return made
+
+
+def _split(mech: Mechanism, name: str) -> tuple[str, tuple[Any, ...]]:
+    """Return the parameter that a component belongs to, and where it stands there."""
+    owner, _, field = name.rpartition(".")
+    if field in PAIRS and owner.endswith(".inertia"):
+        i, j = np.triu_indices(3)
+        at = PAIRS.index(field)
+        return owner, (int(i[at]), int(j[at]))
+    if field in TWIST and owner.endswith(".pose"):
+        return owner, (TWIST.index(field),)
+    found = _INDEX.search(name)
+    if found and name[: found.start()] in components(mech):
+        return name[: found.start()], tuple(int(k) for k in found[1].split(","))
+    return name, ()
+
+
+def _value(mech: Mechanism, parameter: str) -> Array:
+    """Return what a parameter is in a mechanism."""
+    owner, _, field = parameter.rpartition(".")
+    if parameter == "gravity":
+        return mech.gravity
+    if field == "wrench":
+        raise InvalidValue(
+            f"parameter {parameter!r}: is no number of the mechanism; it comes through a port for wrenches"
+        )
+    if owner in mech._link_index and field in ("mass", "com", "inertia", "pose"):
+        return np.asarray(getattr(mech.link(owner), field), dtype=float)
+    joint: Joint = joint_parts(mech.links)[owner][2] if owner not in mech._link_of_joint else mech.joint(owner)
+    return np.asarray(getattr(joint, field), dtype=float)

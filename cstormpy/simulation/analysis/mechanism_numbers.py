@@ -1,0 +1,104 @@
+"""Numbers of the mechanisms that the blocks of a diagram have, by the names of `Mechanism.with_parameters`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cstormpy.errors import InvalidValue
+from cstormpy.linkage.components import Component, Inertia, Term, Wrench, components, find
+from cstormpy.mechanism import Mechanism
+from cstormpy.mechanism.component_values import component_value, with_components
+from cstormpy.simulation.palette import quiet
+
+__all__ = ["MechanismNumbers", "is_mechanical", "knows"]
+
+#: Terms of a joint that are not negative, or positive.
+_NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity", "stiffness")
+
+
+def is_mechanical(block: Any) -> bool:
+    """Tell whether a block has a mechanism that can be exchanged."""
+    return "mech" in getattr(block, "_parameters", {}) and isinstance(getattr(block, "mech", None), Mechanism)
+
+
+def knows(block: Any, name: str) -> bool:
+    """Tell whether a block has a mechanism, and a name begins as those of its numbers do, with a link or joint."""
+    if not is_mechanical(block):
+        return False
+    known = components(block.mech)
+    owner = name.rpartition(".")[0] or name
+    return name in known or any(one.startswith(f"{owner}.") for one in known)
+
+
+class MechanismNumbers:
+    """The numbers of the mechanism of one block, or of several blocks whose mechanisms are the same.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    prefix : str
+        What stands before the names of its numbers.
+
+    Attributes
+    ----------
+    values : dict of str to float
+        What the numbers are that are asked for, by the names of components.
+    """
+
+    def __init__(self, blocks: Sequence[Any], prefix: str = "") -> None:
+        self.blocks, self.prefix = list(blocks), prefix
+        self._own = [block.mech for block in self.blocks]
+        self.values: dict[str, float] = {}
+        self._first: dict[str, float] = {}
+
+    def find(self, name: str) -> tuple[Component, ...]:
+        """Return the components that a name stands for, of which none is a wrench.
+
+        Raises
+        ------
+        CstormError
+            With the nearest spelling.
+        """
+        parts: tuple[Component, ...] = find(self._own[0], name)[0][1]
+        for part in parts:
+            if isinstance(part, Wrench):
+                raise InvalidValue(
+                    f"parameters: {self.prefix}{name!s} is no number of the mechanism; wire it to a port for wrenches"
+                )
+            if isinstance(part, Inertia) and part.name.endswith(".mass") and not part_value(self._own[0], part):
+                raise InvalidValue(
+                    f"parameters: {self.prefix}{part.name} is 0, from where it cannot go both ways; give the link some"
+                )
+            self.values[part.name] = self._first[part.name] = part_value(self._own[0], part)
+            self._refuse_different(part)
+        return parts
+
+    def _refuse_different(self, part: Component) -> None:
+        for block, own in zip(self.blocks[1:], self._own[1:], strict=True):
+            if part_value(own, part) != self._first[part.name]:
+                names = ", ".join(f"{b.name}.{part.name}" for b in self.blocks)
+                raise InvalidValue(
+                    f"parameters: {part.name} is another number in block {str(block.name)!r} than in "
+                    f"{str(self.blocks[0].name)!r}; name one of {names}"
+                )
+
+    def least(self, part: Component) -> float:
+        """Return the value below which a component cannot be."""
+        if isinstance(part, Term) and part.field in _NOT_NEGATIVE:
+            return 0.0
+        return 0.0 if part.name.endswith(".mass") else -float("inf")
+
+    def set(self, values: Mapping[str, float], lenient: bool) -> None:
+        """Give the blocks a mechanism with other numbers; with `lenient` one may have inertias that no body has."""
+        self.values.update(values)
+        for block, own in zip(self.blocks, self._own, strict=True):
+            changed = {name: value for name, value in self.values.items() if value != self._first[name]}
+            mech = with_components(own, changed, allow_impossible=lenient) if changed else own
+            with quiet():
+                block.set_param("mech", mech)
+
+
+def part_value(mech: Mechanism, part: Component) -> float:
+    """Return the value of a component."""
+    return component_value(mech, part.name)

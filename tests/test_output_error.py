@@ -1,0 +1,135 @@
+"""Identification by output error: numbers back from motions, how well they are known, and what no motion tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import InvalidValue, UnknownName
+
+NAMES = ["forearm.mass", "forearm.com[0]", "forearm.inertia.zz", "shoulder.damping", "elbow.damping"]
+
+
+def motion(mech, rows=120, dt=0.02, seed=0):
+    """Return the log of a motion under torques that are linear between rows, from a fine integration of its own."""
+    rng = np.random.default_rng(seed)
+    t = dt * np.arange(rows)
+    tau = np.zeros((rows, mech.n))
+    motors = np.flatnonzero(mech.actuated_mask)
+    tau[:, motors] = np.cumsum(rng.normal(size=(rows, len(motors))), axis=0) * 0.7
+    f, x, found = mech.hybrid_evaluator(), np.concatenate([rng.uniform(-0.5, 0.5, mech.n), np.zeros(mech.n)]), []
+    n, parts = mech.n, 8
+
+    def rate(x, load):
+        return np.concatenate([x[n:], f(x[:n].copy(), x[n:].copy(), load)])
+
+    for k in range(rows):
+        found.append(x)
+        for j in range(parts if k < rows - 1 else 0):
+            u = [tau[k] + (j + w) / parts * (tau[k + 1] - tau[k]) for w in (0.0, 0.5, 1.0)]
+            h = dt / parts
+            k1 = rate(x, u[0])
+            k2 = rate(x + h / 2 * k1, u[1])
+            k3 = rate(x + h / 2 * k2, u[1])
+            x = x + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(x + h * k3, u[2]))
+    return {"t": t, "q": np.array(found)[:, :n], "tau": tau[:, motors]}
+
+
+def values(mech, names=NAMES):
+    from cstormpy.mechanism.component_values import component_value
+
+    return np.array([component_value(mech, name) for name in names])
+
+
+@pytest.fixture(scope="module")
+def acrobot():
+    body = {"inertia": np.diag([0.1, 0.2, 0.25])}
+    mech = cs.library.acrobot("teaching")
+    truth = mech.with_parameters({f"{link.name}.inertia": body["inertia"] for link in mech.links})
+    wrong = truth.with_parameters(
+        {"forearm.mass": 1.4, "forearm.com": (0.8, 0.0, 0.0), "shoulder.damping": 0.0, "elbow.damping": 0.3}
+    )
+    return truth, wrong, motion(truth)
+
+
+def test_clean_motions_give_back_every_number(acrobot):
+    """A passive shoulder's torque is nobody's measurement: it is zero, and the motion tells."""
+    truth, wrong, log = acrobot
+    found = cs.identify(wrong, log, NAMES, form="output", max_step=0.005, horizon=20)
+    assert found.success, found.message
+    np.testing.assert_allclose(found.values, values(truth), rtol=1e-6)
+    np.testing.assert_allclose(values(found.mechanism), found.values, rtol=1e-12)
+    assert np.abs(found.residuals).max() < 1e-7
+    assert not found.mechanism.link("forearm").allow_impossible
+
+
+def test_lengths_are_found_too_which_torques_are_not_linear_in(acrobot):
+    truth, _, log = acrobot
+    pose = truth.link("forearm").pose.copy()
+    pose[0, 3] += 0.15
+    found = cs.identify(
+        truth.with_parameters({"forearm.pose": pose}), log, "forearm.pose.x", form="output", horizon=20, max_step=0.005
+    )
+    assert found.success
+    assert found.values[0] == pytest.approx(-0.15, rel=1e-5)
+    assert found.mechanism.link("forearm").pose[0, 3] == pytest.approx(truth.link("forearm").pose[0, 3], rel=1e-5)
+    with pytest.raises(InvalidValue, match="form='output'"):
+        cs.identify(truth, log, "forearm.pose.x")
+
+
+def test_noisy_motions_lie_within_three_standard_errors(acrobot):
+    truth, _, log = acrobot
+    assert inside(truth, log, 4) > 0.95
+
+
+@pytest.mark.slow
+def test_noisy_motions_lie_within_three_standard_errors_in_many_trials(acrobot):
+    truth, _, log = acrobot
+    assert inside(truth, log, 60) > 0.95
+
+
+def inside(truth, log, trials):
+    rng, hits, noise = np.random.default_rng(4), [], np.array([2e-3, 5e-4])
+    for _ in range(trials):
+        noisy = {**log, "q": log["q"] + noise * rng.normal(size=log["q"].shape)}
+        found = cs.identify(truth, noisy, NAMES, form="output", max_step=0.02, horizon=20)
+        assert found.success
+        hits.append(np.abs(found.values - values(truth)) < 3 * found.standard_errors)
+        np.testing.assert_allclose(found.noise, noise, rtol=0.4)
+        far = np.abs(found.values - values(truth)) / found.standard_errors
+        assert 0.02 < far.max() < 6
+    return np.mean(hits)
+
+
+def test_what_no_motion_tells_is_named(acrobot):
+    """A planar arm does not show what its links are out of the plane."""
+    truth, _, log = acrobot
+    found = cs.identify(
+        truth, log, ["forearm.mass", "forearm.inertia", "forearm.com"], form="output", max_step=0.02, horizon=20
+    )
+    assert {"forearm.com[2]", "forearm.inertia.xx", "forearm.inertia.xz"} <= set(found.undetermined)
+    assert "forearm.com[1]" not in found.undetermined
+    assert "not determined by these data: " in str(found) and np.isinf(found.standard_errors).sum() >= 6
+    figure = found.plot()
+    assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["angle", "angle"]
+
+
+def test_bad_input_is_told(acrobot):
+    truth, _, log = acrobot
+    for change, names, options, kind, text in [
+        ({"t": None}, NAMES, {}, UnknownName, "no times"),
+        ({}, ["forearm.mas"], {}, UnknownName, "forearm.mass"),
+        ({}, NAMES, {"form": "outputs"}, Exception, "output"),
+        ({}, NAMES, {"horizon": 1}, InvalidValue, "horizon"),
+        ({}, NAMES, {"wrench": np.zeros((2, 6))}, InvalidValue, "wrench"),
+        ({"t": log["t"][::-1]}, NAMES, {}, InvalidValue, "row 1 is not after"),
+    ]:
+        data = {name: value for name, value in {**log, **change}.items() if value is not None}
+        if "t" not in data:
+            data |= {"qd": np.zeros_like(log["q"]), "qdd": np.zeros_like(log["q"])}
+        with pytest.raises(kind, match=text):
+            cs.identify(truth, data, names, **{"form": "output", **options})
+    short = {name: value[:6] for name, value in log.items()}
+    with pytest.raises(InvalidValue, match="too few"):
+        cs.identify(truth, {**short, "qd": np.zeros((6, 2)), "q": short["q"]}, ["forearm", "upper_arm"], form="output")

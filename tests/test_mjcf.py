@@ -275,6 +275,8 @@ BAD = [
     (arm(geom='<geom size="1" mass="-1"/>'), "line 5: geom: mass: must not be negative, got -1"),
     (arm(geom='<geom size="1" quat="0 0 0 0"/>'), "line 5: geom: <geom>: quat: has no length"),
     (arm(geom='<geom size="1" quat="1 0 0 0" euler="0 0 0"/>'), "has 'quat' and 'euler'; one of them tells"),
+    (arm(geom='<geom type="capsule" size="1" fromto="1e308 0 0 -1e308 0 0"/>'), "line 5: geom: "),
+    (arm(geom='<geom type="box" size="1e200 1e200 1"/>'), "line 3: link 'a': mass: "),
     (arm(geom='<inertial pos="0 0 0" diaginertia="1 1 1"/>'), "line 5: body 'a': <inertial>: has no 'mass'"),
     (arm(geom='<inertial mass="1" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/>'), "has 'fullinertia' and 'diag"),
     (arm(geom='<inertial mass="-1" diaginertia="1 1 1"/>'), "line 3: link 'a': mass: must not be negative, got -1"),
@@ -292,6 +294,7 @@ BAD = [
 
 
 class TestRefusals:
+    @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize(("text", "words"), BAD, ids=lambda value: str(value)[-40:])
     def test_by_line_and_name(self, text, words, tmp_path):
         path = tmp_path / "model.xml"

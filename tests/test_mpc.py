@@ -131,9 +131,7 @@ def test_the_cart_is_brought_back_in_both_engines_within_its_limits():
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_a_limit_that_cannot_be_kept_is_named(engine):
-    with pytest.raises(
-        BlockError, match=r"mpc at t = 0 s: no inputs .* keep 'pole' from going above 1.6 after 1 of"
-    ):
+    with pytest.raises(BlockError, match=r"mpc at t = 0 s: no inputs .* keep 'pole' from going above 1.6 after 1 of"):
         run(engine, x_high=[np.inf, 1.6, np.inf, np.inf])
 
 

@@ -77,7 +77,8 @@ class TestMuJoCo:
             'autolimits="false" inertiafromgeom="true"',
         ],
     )
-    def test_settings_of_the_compiler(self, settings):
+    def test_settings_of_the_compiler(self, settings, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)  # where MuJoCo writes down that it deprecates one of them
         geoms = '<geom size=".1 .2 .3" type="box" pos="1 0 0" euler="10 20 30"/><geom size=".1" group="1"/>'
         inertial = '<inertial pos="0 0 .1" mass="2" diaginertia="0.5 0.1 0.2" quat="1 .1 .2 .3"/>'
         inertial = inertial if "balance" in settings else ""

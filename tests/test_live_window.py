@@ -7,7 +7,21 @@ import sys
 import numpy as np
 import pytest
 
-from cstormpy import Composite, Link, Mechanism, Planar, Prismatic, Revolute, Translational, Universal, library, live
+from cstormpy import (
+    Composite,
+    Free,
+    Link,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    Shape,
+    Translational,
+    Universal,
+    library,
+    live,
+)
+from cstormpy.linkage import skeleton
 from cstormpy.live import Knob, LawChoice, LivePane
 from cstormpy.live.description import described
 from cstormpy.live.ring import RingWriter, SharedMemory, ring_bytes
@@ -18,11 +32,12 @@ if reason is not None:
     pytest.skip(f"no window here: {reason}", allow_module_level=True)
 
 from PySide6.QtCore import QPoint, QPointF, QRect, Qt  # noqa: E402
-from PySide6.QtGui import QColor, QFontMetrics, QWheelEvent  # noqa: E402
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QWheelEvent  # noqa: E402
 from PySide6.QtTest import QTest  # noqa: E402
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget  # noqa: E402
 
 from cstormpy.live.window import main_window, theme, tile_menu  # noqa: E402
+from cstormpy.live.window.artist import Artist, Look  # noqa: E402
 from cstormpy.live.window.camera import Camera  # noqa: E402
 from cstormpy.live.window.trigger import crossings  # noqa: E402
 
@@ -706,3 +721,19 @@ def test_the_window_says_that_it_is_starting(app):
     assert any("Starting" in label.text() for label in window.findChildren(QLabel))
     window.close()
     simulation.memory.close()
+
+
+@pytest.mark.parametrize("joint", [Revolute((0, 0, 1)), Free()], ids=["plane", "space"])
+def test_a_shape_has_its_colour_where_it_is(app, joint):
+    red = Shape("box", (1.0, 1.0, 1.0), colour=(1, 0, 0))
+    bones = skeleton(Mechanism([Link("a", None, joint, mass=1.0, shapes=[red])]))
+    camera = Camera(bones.right, bones.up, np.zeros(3), 2.0)
+    camera.spatial, camera.width, camera.height = not bones.planar, 200, 200
+    image = QImage(200, 200, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    painter, poses = QPainter(image), bones.poses(np.zeros(bones.n))
+    Artist(bones, camera, np.zeros(3)).draw(painter, bones.place(poses), poses, None, Look(masses=False))
+    painter.end()
+    found = image.pixelColor(112, 88)
+    assert found.red() > 120 and found.green() == found.blue() == 0
+    assert image.pixelColor(30, 30).green() > 200

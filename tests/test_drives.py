@@ -199,7 +199,7 @@ def test_a_lock_in_a_loop_keeps_it_closed():
     np.testing.assert_allclose(qd @ M @ qd - after @ M @ after, change @ M @ change, rtol=1e-9)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_derivatives_go_through_the_events_that_lock_a_joint(engine):
     """A comparison of the state locks the elbow: when, and how hard, follows every number of the run."""
     sim = quiet(engine)

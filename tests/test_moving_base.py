@@ -119,3 +119,51 @@ def test_evaluators_take_the_motion_of_the_base():
     assert f(q, qd, u, motion, out) is out
     with pytest.raises(cs.CstormError, match="base"):
         f(q, qd, u, motion[:7])
+
+
+def test_an_arm_on_a_turntable_is_planned_as_one_behind_a_joint():
+    """The torques of the optimised motion, which the turning base raises, are those behind a prescribed joint."""
+    from cstormpy.optimal import Effort, Problem
+
+    mech = cs.library.planar_2r()
+    task = {"start": [0.0, 0.5], "end": [0.5, 0.9], "duration": 1.0, "objective": Effort(), "points": 7, "limits": None}
+
+    def spinning(t):
+        return [0, 0, 2.0 * t, 0, 0, 0], [0, 0, 2.0, 0, 0, 0]
+
+    found = Problem(mech, base=spinning, **task).solve()
+    still = Problem(mech, **task).solve()
+    assert found.converged and abs(found.dense_cost - still.dense_cost) > 0.01 * still.dense_cost
+    at = found.at(np.linspace(0, 1, 5))
+    first = mech.links[0]
+    behind = cs.Mechanism(
+        [cs.Link("table", None, cs.Revolute((0, 0, 1))), first.replace(parent="table"), *mech.links[1:]], mech.gravity
+    )
+    for k, t in enumerate(at.t):
+        # gravity turns with the table in the frame of the base, where the problem keeps it
+        turn = np.array([[np.cos(t * t), np.sin(t * t), 0], [-np.sin(t * t), np.cos(t * t), 0], [0, 0, 1]])
+        posture = np.concatenate([[t * t], at.q[k]]), np.concatenate([[2 * t], at.qd[k]])
+        tau = behind.with_gravity(turn.T @ mech.gravity).inverse_dynamics(*posture, np.concatenate([[2.0], at.qdd[k]]))
+        np.testing.assert_allclose(at.tau[k], tau[1:], atol=1e-9)
+    with pytest.raises(cs.InvalidValue, match="base: expected the pair"):
+        Problem(mech, base=[1.0, 2.0, 3.0], **task)
+    with pytest.raises(cs.CstormError, match="base: a function of time needs a fixed duration"):
+        Problem(mech, base=spinning, **{**task, "duration": (0.5, 1.0)})
+    with pytest.raises(cs.InvalidValue, match="base: shooting integrates on a base at rest"):
+        Problem(mech, base=spinning, transcription="shooting", **task)
+
+
+def test_balls_on_splines_keep_away_from_a_whole_turn():
+    """A posture of 2π or more is refused by name; a motion between shorter ones is found, and stays shorter."""
+    from cstormpy.optimal import Effort, Problem
+
+    ball = cs.Link("bob", None, cs.Spherical(name="hip"), mass=1.0, com=(0, 0, -0.5), inertia=0.1 * np.eye(3))
+    mech = cs.Mechanism([ball], gravity=(0, 0, -9.81))
+    task = {"duration": 1.0, "objective": Effort(), "points": 7}
+    with pytest.raises(cs.InvalidValue, match=r"end: joint 'hip': its rotation vector is 6\.4"):
+        Problem(mech, start=[0, 0, 0], end=[0, 0, 6.4], **task)
+    found = Problem(mech, start=[0, 0, 0], end=[0.5, 0.2, 1.0], **task).solve()
+    assert found.converged
+    at = found.at(np.linspace(0, 1, 21))
+    assert np.linalg.norm(at.q, axis=1).max() < 2 * np.pi
+    np.testing.assert_allclose(at.tau, mech.inverse_dynamics(at.q, at.qd, at.qdd), atol=1e-9)

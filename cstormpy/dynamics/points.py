@@ -117,7 +117,7 @@ def _jacobian_rates(
         at = mech.coordinates(mech.links[i].joint_name)
         step = 1j * _STEP
         ball, z, zd = mech.links[i].joint, q[:, at] + step * qd[:, at], qd[:, at] + step * qdd[:, at]
-        columns = ball.subspace_rate(z, zd)[..., -3:].imag / _STEP  # type: ignore[attr-defined]
+        columns = ball.subspace_rate(z, zd)[..., -3:].imag / _STEP
         R = np.swapaxes(poses[:, link, :3, :3], 1, 2)
         away = (R @ (poses[:, i, :3, 3] - poses[:, link, :3, 3])[..., None])[..., 0]
         turned = R @ poses[:, i, :3, :3]

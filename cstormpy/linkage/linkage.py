@@ -236,7 +236,12 @@ class Linkage(Value):
         rest = dict(values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
+        return self.with_links(links)._derive(gravity=gravity)
+
+    def with_links(self: M, links: Iterable[Link]) -> M:
+        """Return the mechanism with other links, of the same names, parents and joints but for their numbers."""
+        links = tuple(links)
+        return self._derive(links=links, freedoms=_freedoms(links))
 
     def without_fixed(self: M) -> M:
         """Return the mechanism with one link for all that is welded together, which moves in the same way.

@@ -104,7 +104,7 @@ class Loop(Value):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What is closed, as "rotation z" and "x", in axes of frame A."""
+        """The closed directions, as "rotation z" and "x", in axes of frame A."""
         return tuple(axis for axis, closed in zip(_AXES, self.directions, strict=True) if closed)
 
     @property

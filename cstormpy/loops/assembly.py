@@ -47,7 +47,7 @@ CLOSED = 1e-3
 one is not, nor the stage of a step."""
 
 DRIFT = 1e-10
-"""What a run may let the loops drift apart before it projects its state [m, rad]."""
+"""The drift of the loops [m, rad] at which a run projects its state."""
 
 DEFINITE = 1e-11
 """Symbols take constraints for dependent that share all of their motion but such a part; numbers are asked then."""

@@ -26,7 +26,7 @@ REACHED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class OperatingPoint:
-    """What `Simulation.trim` found.
+    """The result of `Simulation.trim`.
 
     Attributes
     ----------

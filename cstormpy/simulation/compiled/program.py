@@ -27,7 +27,7 @@ from cstormpy.graph.nodes import INPUT, TABLE, alive
 from cstormpy.graph.printing import c_source, equations
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
-from cstormpy.simulation.compiled.linkage import Link
+from cstormpy.simulation.compiled.call_table import CalledFunction
 from cstormpy.simulation.compiled.numbers import Numbers
 
 __all__ = ["FILLED", "GIVEN", "MachineFunction", "Program"]
@@ -75,7 +75,7 @@ class Program:
         What each variable is.
     pending : list of functions
         Each tells whether somebody has asked a block for something that its guards do not show.
-    links : list of Link
+    links : list of CalledFunction
         The functions that it calls.
     numbers : Numbers
         How p and n are read anew.
@@ -112,7 +112,7 @@ class Program:
     loud: list[str]
     legend: list[str]
     pending: list[Callable[[], bool]]
-    links: list[Link]
+    links: list[CalledFunction]
     numbers: Numbers
     clocks: list[tuple[Any, slice, int]]
     checked: int
@@ -158,7 +158,7 @@ class Program:
 
     @property
     def called(self) -> list[Function]:
-        """What the routine itself calls."""
+        """The functions that the routine itself calls."""
         return [link.function for link in self.links if not link.changes]
 
     def calling_block(self) -> tuple[str, str] | None:

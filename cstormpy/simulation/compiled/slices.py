@@ -69,7 +69,7 @@ def fill_samples(z: Array, program: Program, diagram: Any) -> None:
 
 
 class Taken:
-    """What a slice has left: samples, ticks, and whether the next step is to be looked at.
+    """The remainder of a slice: samples, ticks, and whether the next step is to be looked at.
 
     Attributes
     ----------

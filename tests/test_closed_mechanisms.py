@@ -86,13 +86,19 @@ def test_projection_is_nearest_in_the_mass_metric():
 
 
 def test_all_assemblies_of_a_four_bar_can_be_had():
-    """Coupler above or below: the two circles about crank and rocker meet in two points."""
+    """Coupler above or below: the circles about the crank's tip and the rocker's pivot meet in two points."""
     mech = cs.library.four_bar()
-    found = {tuple(mech.project([0.8, a, b], hold=["crank"])[0].round(6)) for a in (-2, 0, 2) for b in (-2, 2)}
-    tips = sorted(0.9 + 0.5 * np.cos(b) + 0.5j * np.sin(b) for _, _, b in found)
-    start = 0.3 * np.exp(0.8j)
-    assert len({np.round(abs(t - start), 5) for t in tips}) == 1  # on the coupler's circle
-    assert min(t.imag for t in tips) < 0.0 < max(t.imag for t in tips)
+    found = mech.assemblies([0.8, 0.0, 1.5], hold=["crank"])
+    tips = [0.9 + 0.5 * np.exp(1j * q[2]) for q in found]
+    tip, pivot = 0.3 * np.exp(0.8j), 0.9
+    along = (pivot - tip) / abs(pivot - tip)
+    x = (abs(pivot - tip) ** 2 + 0.8**2 - 0.5**2) / (2 * abs(pivot - tip))
+    wanted = [tip + along * (x + s * 1j * np.sqrt(0.8**2 - x * x)) for s in (1, -1)]
+    assert_close(sorted(tips, key=np.imag), sorted(wanted, key=np.imag), 1e-9)
+    with pytest.raises(cs.InvalidValue, match=r"assemblies: .* leaves 1 freedom"):
+        mech.assemblies([0.8, 0.0, 1.5])
+    with pytest.raises(cs.InvalidValue, match="cannot be closed from there"):
+        cs.library.four_bar(ground=3.0).assemblies([0.8, 0.0, 1.5], hold=["crank"], tries=3)
 
 
 def test_what_cannot_be_closed_is_said():

@@ -12,6 +12,7 @@ from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
+from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
@@ -28,6 +29,7 @@ __all__ = [
     "DEFINITE",
     "LEAST",
     "Mobility",
+    "assemblies",
     "independent_rows",
     "mobility",
     "project",
@@ -231,6 +233,38 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
     rates = samples.rows.get("qd", np.zeros(rows.shape))
     found = [_project(mech, q0, qd0, free) for q0, qd0 in zip(rows, rates, strict=True)]
     return tuple(samples.shaped(np.array(part).reshape(rows.shape)) for part in zip(*found, strict=True))  # type: ignore[return-value]
+
+
+def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
+    """Return all ways to close the loops that are found with some joints held; `Mechanism.assemblies` tells of it."""
+    q0 = checks.array(q, (mech.n,), "q")
+    free = ~_held(mech, hold)
+    rng, metric = np.random.default_rng(0), _metric(mech, q0, free)
+    found: list[Array] = []
+    poses: list[Array] = []
+    error = None
+    for k in range(tries):
+        start = q0 + np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0)
+        try:
+            closed = _closed(mech, start, free, metric)
+        except InvalidValue as failed:
+            error = error or failed
+            continue
+        A = closure_of(mech, closed[None]).A[0][:, free]
+        rank = np.linalg.matrix_rank(A, tol=1e-6 * max(1.0, float(np.abs(A).max(initial=0.0))))
+        if rank < free.sum():
+            raise InvalidValue(
+                f"assemblies: loop {constraint_names(mech)[0]}: leaves {int(free.sum()) - rank} freedom(s) besides the "
+                "joints that are held, so that there are infinitely many; hold more joints"
+            )
+        pose = forward_kinematics(mech.tree, closed)
+        if not any(np.abs(pose - other).max() < 1e-6 for other in poses):
+            found.append(closed)
+            poses.append(pose)
+    if not found:
+        assert error is not None
+        raise error
+    return np.array(sorted(found, key=lambda x: float(np.linalg.norm(x - q0))))
 
 
 def _project(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:

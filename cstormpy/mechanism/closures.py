@@ -103,3 +103,30 @@ class Closures:
         from cstormpy.loops.assembly import project
 
         return project(self._closed, q, qd, hold)
+
+    def assemblies(self, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
+        """Return all postures (k, n) that close the loops with some joints held, as a four-bar's two for one crank.
+
+        Those that are found from so many starts, the nearest to q first; positions that differ by whole turns are one.
+
+        Parameters
+        ----------
+        q : array_like, (n,)
+        hold : iterable of str
+            Joints that keep their position: as many as leave no freedom.
+        tries : int
+
+        Raises
+        ------
+        InvalidValue
+            If there is none, or there are infinitely many.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> library.four_bar().assemblies([1.0, 0.0, 1.5], hold=["crank"]).shape
+        (2, 3)
+        """
+        from cstormpy.loops.assembly import assemblies
+
+        return assemblies(self._closed, q, hold, tries)

@@ -178,7 +178,7 @@ def three_rrr(
             Link(f"upper{k}", None, shoulder, pose, m[0], (a / 2, 0.0, 0.0), np.diag([0.0, inertia, inertia])),
             rod(f"fore{k}", f"upper{k}", elbow, a, m[1], b / 2, rod_inertia(b, m[1])),
         ]
-        motors.append(shoulder.name)
+        motors.append(f"shoulder{k}")
         if k == 1:
             wrist = Revolute((0, 0, 1), damping=damping, name="wrist")
             disc, at = np.diag([0.25, 0.25, 0.5]) * m[2] * r * r, np.eye(4)
@@ -232,7 +232,7 @@ def two_arms(
             rod(f"{side}_upper", None, shoulder, start, m[0], a / 2, rod_inertia(a, m[0])),
             rod(f"{side}_fore", f"{side}_upper", elbow, a, m[1], b / 2, rod_inertia(b, m[1])),
         ]
-        motors += [shoulder.name, elbow.name]
+        motors += [f"{side}_shoulder", f"{side}_elbow"]
         if side == "left":
             hand = Revolute((0, 0, 1), damping=damping, name="hand")
             links.append(rod("bar", "left_fore", hand, b, m[2], c / 2, rod_inertia(c, m[2])))

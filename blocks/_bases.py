@@ -29,7 +29,7 @@ class UnknownPort(UnknownAttribute):
 
 
 class Ported:
-    """What all our blocks have: ports that know their side, and names that are refused where they do not exist.
+    """Base of all our blocks: ports that know their side, and names that are refused where they do not exist.
 
     It stands before bdsim's base class in the list of bases, which stays a direct one.
     """
@@ -69,7 +69,7 @@ class Ported:
 
 
 class Signals:
-    """What blocks have that take signals of any width."""
+    """Base of blocks that take signals of any width."""
 
     nin: int
     nout: int
@@ -86,7 +86,7 @@ class Signals:
 
 
 class Mechanical(Ported):
-    """What all blocks around a mechanism have: the mechanism as a tunable, widths, and errors that name the port."""
+    """Base of all blocks around a mechanism: the mechanism as a tunable, widths, and errors that name the port."""
 
     _mech: Mechanism
     _widths: tuple[tuple[Width, ...], tuple[Width, ...]]
@@ -135,11 +135,17 @@ class Mechanical(Ported):
         """Widths of vectors and shapes of matrices at the output ports."""
         return self._widths[1]
 
-    def _hybrid(self, q: Any, qd: Any, u: Any, wrench: Any) -> HybridDynamics:
-        """Return the hybrid dynamics; stages of a step may leave loops open by a little."""
-        if self._mech.loops:
-            return closed_hybrid(self._mech, q, qd, u, wrench, check=False)
-        return self._mech.hybrid_dynamics(q, qd, u, wrench=wrench)
+    def _hybrid(
+        self, q: Any, qd: Any, u: Any, wrench: Any, base: Any = None, mech: Mechanism | None = None
+    ) -> HybridDynamics:
+        """Return the hybrid dynamics, of the own mechanism or of that in another drive.
+
+        Stages of a step may leave loops open by a little.
+        """
+        mech = self._mech if mech is None else mech
+        if mech.loops:
+            return closed_hybrid(mech, q, qd, u, wrench, base, check=False)
+        return mech.hybrid_dynamics(q, qd, u, wrench=wrench, base=base)
 
     def _blame(self, signals: Sequence[Any]) -> None:
         refuse_non_finite(self, signals, self._parts)

@@ -45,6 +45,11 @@ class Crossing:
         Whether the quantity is a function of the block's continuous states too: quantity(t, u, x).
     reset : callable, optional
         reset(t, x): writes new values into the continuous states of the block.
+    tangents : callable, optional
+        tangents(t, x, dx) -> (n, k): derivatives of the states behind the reset, from the states before it and theirs,
+        (n, k). Without it there is no derivative of a run across the reset.
+    first : bool
+        Whether it acts where a run begins with the quantity below zero; else it waits for a crossing.
     """
 
     terminal = True
@@ -61,11 +66,14 @@ class Crossing:
         decided: bool = False,
         reset: Callable[[float, Any], None] | None = None,
         of_states: bool = False,
+        first: bool = False,
+        tangents: Callable[[float, Any, Any], Any] | None = None,
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction, self.of_states = direction, of_states
-        self.quantity, self.asked, self.decided = quantity, asked, decided
+        self.quantity, self.asked, self.decided, self.first = quantity, asked, decided, first
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
+        self.tangents = tangents
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
@@ -83,4 +91,9 @@ class Crossing:
         if self._action is not None:
             self._action(t)
         if self._reset is not None and state_map is not None:
-            self._reset(t, state_map[self.block])
+            self.reset(t, state_map[self.block])
+
+    def reset(self, t: float, x: Any) -> None:
+        """Write new values into the continuous states of the block."""
+        if self._reset is not None:
+            self._reset(t, x)

@@ -161,65 +161,100 @@ def _some(names: Sequence[str]) -> str:
 class Drive:
     """The input ports that drive a mechanism, and what they make of its signals.
 
-    In this order, each only where it has a width: "tau", the torques of the joints that are actuated and not active;
-    "acc", the accelerations of the active joints; "wrench", what acts on each link, where it is asked for.
+    In this order, each only where it has a width or is asked for: "tau", the torques of the joints that are actuated
+    and not active; "acc", the accelerations of the active joints; "wrench", what acts on each link; "base", the motion
+    of the base; "select", the number of the drive. Of a mechanism in several drives, torques and accelerations are
+    those of any of them.
 
     Parameters
     ----------
     mech : Mechanism
-    wrench : bool
-        Whether there is a port for the wrenches on the links.
+    wrench, base, select : bool
+        Which of these ports there are.
     first : int
         Index of the first of these ports in the block.
+    torque, active : list of masks, optional
+        The coordinates that go by torque and by acceleration in each drive; those of the mechanism unless given.
     """
 
-    def __init__(self, mech: Mechanism, wrench: bool = False, first: int = 0) -> None:
-        self.n, self.first, self.wrench = mech.n, first, wrench
+    def __init__(
+        self,
+        mech: Mechanism,
+        wrench: bool = False,
+        first: int = 0,
+        base: bool = False,
+        select: bool = False,
+        torque: Sequence[NDArray[np.bool_]] | None = None,
+        active: Sequence[NDArray[np.bool_]] | None = None,
+    ) -> None:
+        self.n, self.first, self.wrench, self.base = mech.n, first, wrench, base
         self.active: NDArray[np.bool_] = mech.active_mask
         self.any_active = bool(mech.active)
         #: The coordinate that each signal drives, in the order of the ports.
         self.driven = np.flatnonzero(mech.actuated_mask)[np.argsort(self.active[mech.actuated_mask], kind="stable")]
-        given = {"tau": np.flatnonzero(mech.actuated_mask & ~self.active), "acc": np.flatnonzero(self.active)}
+        by_kind = (torque or [mech.actuated_mask & ~self.active], active or [self.active])
+        given = [(np.flatnonzero(np.any(masks, axis=0)), masks) for masks in by_kind]
+        ports = [(name, *one) for name, one in zip(("tau", "acc"), given, strict=True) if len(one[0])]
         #: (index of the port, coordinates, names of their joints) of each port that carries a part of u
         self.parts = [
-            (first + k, _slice(where), [mech.names[j] for j in where])
-            for k, where in enumerate(where for where in given.values() if len(where))
+            (first + k, _slice(where), [mech.names[j] for j in where]) for k, (_, where, _) in enumerate(ports)
         ]
-        named = [name for name, where in given.items() if len(where)]
-        self.names: tuple[str, ...] = (*named, "wrench") if wrench else tuple(named)
-        widths: list[Width] = [len(names) for _, _, names in self.parts]
-        #: A wrench comes as (n_links, 6) or flat, so that its width is left open.
-        self.widths: tuple[Width, ...] = (*widths, None) if wrench else tuple(widths)
-        self._links = tuple(link.name for link in mech.links)
-        #: Whose numbers stand at each port.
-        self.owners: tuple[Sequence[str], ...] = tuple(names for _, _, names in self.parts)
-        if wrench:
-            self.owners = (*self.owners, self._links)
+        #: Of each drive, for each of these ports: None for all of it, or which signals count for which coordinates.
+        self.taken = [
+            [None if mask[where].all() else (np.flatnonzero(mask[where]), np.flatnonzero(mask)) for mask in masks]
+            for _, where, masks in ports
+        ]
+        links = tuple(link.name for link in mech.links)
+        self._links = links
+        #: (name, width, whose numbers stand there) of each port.
+        table: list[tuple[str, Width, Sequence[str]]] = [
+            (name, len(names), names) for (name, *_), (_, _, names) in zip(ports, self.parts, strict=True)
+        ]
+        #: A wrench comes as (n_links, 6) or flat, and so does the motion of the base, so that widths are left open.
+        table += [("wrench", None, links)] * wrench + [("base", None, ())] * base + [("select", 1, ())] * select
+        self.names: tuple[str, ...] = tuple(name for name, _, _ in table)
+        self.widths: tuple[Width, ...] = tuple(width for _, width, _ in table)
+        self.owners: tuple[Sequence[str], ...] = tuple(owners for _, _, owners in table)
 
-    def u(self, block: Block, signals: Sequence[Any]) -> Array:
-        """Return u, (n,), of the hybrid dynamics from the signals at all input ports of the block."""
+    def port(self, name: str) -> int:
+        """Return the index of a port in the block."""
+        return self.first + self.names.index(name)
+
+    def u(self, block: Block, signals: Sequence[Any], drive: int = 0) -> Array:
+        """Return u, (n,), of the hybrid dynamics from the signals at all input ports of the block, in a drive."""
         parts = self.parts
-        if len(parts) == 1 and len(parts[0][2]) == self.n:
+        if len(parts) == 1 and len(parts[0][2]) == self.n and self.taken[0][drive] is None:
             return vector(block, parts[0][0], signals[parts[0][0]], self.n, parts[0][2])
         given = [(where, vector(block, port, signals[port], len(names), names)) for port, where, names in parts]
         u = zeros(self.n, *(value for _, value in given))
-        for where, value in given:
-            u[where] = value
+        for (where, value), taken in zip(given, self.taken, strict=True):
+            if taken[drive] is None:
+                u[where] = value
+            else:
+                of_signals, of_coordinates = taken[drive]  # type: ignore[misc]
+                u[of_coordinates] = value[of_signals]
         return u
 
     def wrenches(self, block: Block, signals: Sequence[Any]) -> Array | None:
         """Return the wrenches on the links, (n_links, 6), or None without such a port."""
         if not self.wrench:
             return None
-        port = self.first + len(self.parts)
-        rows = (len(self._links), 6)
+        port, rows = self.port("wrench"), (len(self._links), 6)
         return matrix(block, port, signals[port], rows, f"moment and force on {_some(self._links)}", flat=True)
 
     def loads(self, block: Block, signals: Sequence[Any]) -> Array | None:
         """Return what `wrenches` does or, where the signal knows what keeps its direction in space, (n_links, 21)."""
         wrenches = self.wrenches(block, signals)
-        given = signals[self.first + len(self.parts)] if self.wrench else None
+        given = signals[self.port("wrench")] if self.wrench else None
         return given.rows if isinstance(given, Wrenches) and given.rows is not None else wrenches
+
+    def motion(self, block: Block, signals: Sequence[Any]) -> tuple[Array, Array] | None:
+        """Return the motion (V0, dV0) of the base, or None without such a port: it is at rest."""
+        if not self.base:
+            return None
+        port = self.port("base")
+        rows = matrix(block, port, signals[port], (2, 6), "twist of the base (ω, v), and its rate", flat=True)
+        return rows[0], rows[1]
 
 
 def _slice(where: NDArray[np.int64]) -> slice | NDArray[np.int64]:
@@ -263,7 +298,7 @@ def refuse_non_finite(block: Any, signals: Sequence[Any], parts: Sequence[Sequen
 
 
 _OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos", "bd", "type")
-"""What bdsim itself understands of any block's arguments."""
+"""The arguments of any block that bdsim itself understands."""
 
 
 def options(

@@ -1,4 +1,4 @@
-"""What stands in the icons of blocks of signals: curves over crossed axes, curves alone, or a formula."""
+"""Drawings in the icons of blocks of signals: curves over crossed axes, curves alone, or a formula."""
 
 from __future__ import annotations
 
@@ -53,5 +53,6 @@ FORMULAS: dict[str, tuple[str, float]] = {
     "discretepid": (r"\mathrm{PID}(z)", 54),
     "kalman": (r"\hat{x},\,P", 66),
     "ekf": (r"\mathrm{EKF}", 70),
+    "mpc": (r"\mathrm{MPC}", 70),
     "counter": (r"n\!+\!1", 74),
 }

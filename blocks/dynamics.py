@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,19 +13,24 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
+from cstormpy.blocks._drives import Changing, Driven, DriveSet
 from cstormpy.blocks._stops import stops_of
+from cstormpy.blocks._switching import Switching
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
+from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
 from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros
 from cstormpy.loops.assembly import shut
+from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
+from cstormpy.signals.limits import nearest_level, room_in_level
 from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 
 
-class HybridDynamics(bases.Mechanical, ContinuousBlock):
+class HybridDynamics(Changing, ContinuousBlock):
     r"""A mechanism whose joints are driven by torque or by prescribed motion.
 
     :blockname:`HYBRIDDYNAMICS`
@@ -53,6 +58,14 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
             - wrench
             - ndarray(n_links, 6)
             - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
+        *   - Input
+            - base
+            - ndarray(2, 6)
+            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
+        *   - Input
+            - select
+            - float
+            - number of the drive, counted from 0 in the order given, rounded; with ``drives`` and ``select=True``
         *   - Output
             - q
             - ndarray(n)
@@ -61,6 +74,10 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
             - qd
             - ndarray(n)
             - rate of every joint [rad/s, m/s]
+        *   - Output
+            - drive
+            - float
+            - number of the drive that the plant is in; with ``drives``
 
     The block integrates the hybrid dynamics
 
@@ -75,6 +92,19 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
     The ports follow from the mechanism: the acrobot has the one input ``tau``, the torque of its elbow, and with
     ``active=["elbow"]`` the one input ``acc``. A port's numbers are in the order of q. There is no feedthrough, so
     that any controller can close the loop; accelerations and torques come from :class:`JointEffort`.
+
+    With ``drives`` the drive changes during a run, and the state goes on: each name stands for the joints that are
+    ``active``, driven by the signal ``acc``, and those that are ``locked``; all others go by torque. ``{}`` is the
+    drive of the mechanism. The plant begins in the first one, or in ``drive``. Another one is chosen
+
+    - by ``plant.select("held")``, before a run, or during one from whatever the runner calls between two steps, as in
+      ``sim.run(bd, at={3.0: lambda: plant.select("held")})``;
+    - by a signal at the port ``select``, as a law's phase or a comparison; where it passes the middle between two
+      numbers is located as an event.
+
+    A joint that is locked stops at once: the impulse in it changes the rates of the other joints so that their momenta
+    :math:`(M \dot{q})_i` stay as they are (:meth:`Mechanism.lock <cstormpy.Mechanism.lock>`). With ``locking="rest"``
+    one that moves is refused. A brake needs no motor; its torque is in the output of :class:`JointEffort`.
 
     Limits of joints are data: a run goes beyond them, and says so once. ``stops=True`` makes spring-damper stops at
     the position limits of all joints that are not active, with or without motor, by the law of :class:`JointLimit`;
@@ -91,6 +121,11 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
     The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
     effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
     links, joints and drive.
+
+    Examples::
+
+        plant = bd.HYBRIDDYNAMICS("acrobot", drives={"free": {}, "held": {"locked": ["elbow"]}}, select=True)
+        bd.connect(controller.phase, plant.select)
 
     :seealso: :class:`JointEffort`
     """
@@ -110,6 +145,11 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
         stops: bool | Mapping[str, Any] = False,
+        base: bool = False,
+        drives: Mapping[str, Mapping[str, Any]] | None = None,
+        drive: str | None = None,
+        select: bool = False,
+        locking: str = "impulse",
         **blockargs: Any,
     ) -> None:
         """Create the plant.
@@ -129,23 +169,34 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         :param stops: whether the limited joints have stops, or how: stiffness, damping, joints, depth of JOINTLIMIT;
             defaults to False
         :type stops: bool or dict
+        :param base: whether there is a port for the motion of the base, defaults to False
+        :type base: bool
+        :param drives: drives by name, each a dict of the joints that are "active" and "locked"; one alone unless given
+        :type drives: dict, optional
+        :param drive: name of the drive that a run begins in; the first one unless given
+        :type drive: str, optional
+        :param select: whether a signal chooses the drive, defaults to False
+        :type select: bool
+        :param locking: how a joint that moves is locked, one of: 'impulse' [default], 'rest'
+        :type locking: str
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"))
-        stopped = stops_of(mechanism, stops)
+        among = DriveSet(mechanism, drives)
+        self._take_drives(among, drive, ports.flag(select, "select"), locking)
+        ways = ports.flag(wrench, "wrench"), 0, ports.flag(base, "base"), self._by_signal
+        ported = ports.Drive(mechanism, *ways, among.torque, among.active)
+        stopped = stops_of(among.loosest(mechanism), stops)
         if q0 is None and mechanism.loops:
             q0, _ = mechanism.project(np.zeros(mechanism.n))
         start = [ports.coordinates(q0, mechanism, "q0"), ports.coordinates(qd0, mechanism, "qd0")]
-        n = mechanism.n
-        super().__init__(
-            nstates=2 * n, **ports.options(type(self), blockargs, drive.names, self.outlabels, states=2 * n)
-        )
+        n, outputs = mechanism.n, self.outlabels if drives is None else (*self.outlabels, "drive")
+        super().__init__(nstates=2 * n, **ports.options(type(self), blockargs, ported.names, outputs, states=2 * n))
         self._x0 = np.concatenate(start)
-        self._drive, self._n, self._stops = drive, n, stopped
+        self._drive, self._n, self._stops = ported, n, stopped
         self._pushed: tuple[int, Array, Array] | None = None
-        self._widths, self._parts = (drive.widths, (n, n)), drive.owners
+        self._widths, self._parts = (ported.widths, (n, n, 1)[: len(outputs)]), ported.owners
         self._prepare(mechanism)
         for name in ("q0", "qd0", "gravity", "mech"):
             self.add_param(name)
@@ -201,30 +252,27 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         """Begin a run without a push; let it re-centre rotation vectors."""
         super().start(simstate)
         self.release()
+        self._begin_drives(simstate)
         if self._mech.ball_starts and can_locate(self, simstate):
-            Crossing(self, simstate, self._half_turn_left, signals=False, of_states=True, reset=self._recentre)
+            Crossing(
+                self, simstate, self._half_turn_left, signals=False, of_states=True, reset=self._recentre,
+                tangents=self._recentred_tangents,
+            )  # fmt: skip
 
     def _half_turn_left(self, t: float, u: Any, x: Array) -> Any:
-        """Return by how much the longest rotation vector is shorter than π, as the difference of the squares."""
-        squares = [x[k] * x[k] + x[k + 1] * x[k + 1] + x[k + 2] * x[k + 2] for k in self._mech.ball_starts]
-        longest = squares[0]
-        for square in squares[1:]:
-            longest = np.maximum(longest, square)
-        return np.pi**2 - longest
+        return half_turn_left(self._mech, x)
 
-    def _recentre(self, t: float, x: Array, longest: float = np.pi * (1.0 - 1e-9)) -> None:
-        """Write the same positions and rates by the other rotation vectors where these have come to π."""
-        n, mech = self._n, self._mech
-        for first in mech.ball_starts:
-            at = mech.coordinates(mech.links[mech.joint_links[first]].joint_name)
-            rates = slice(n + at.start, n + at.stop)
-            x[at], x[rates] = mech.joint(mech.names[first]).recentred(x[at], x[rates], longest)
+    def _recentre(self, t: float, x: Array) -> None:
+        recentre(self._mech, x[: self._n], x[self._n :])
+
+    def _recentred_tangents(self, t: float, x: Array, tangents: Array) -> Array:
+        return carried(self._mech, x[: self._n], x[self._n :], tangents)
 
     def getstate0(self) -> Array:
         """Return the state at the start, with rotation vectors of at most π."""
         x: Array = np.array(super().getstate0(), dtype=float)
         if self._mech.ball_starts:
-            self._recentre(0.0, x, np.pi)
+            recentre(self._mech, x[: self._n], x[self._n :], np.pi)
         return self.projected(x) if self._mech.loops else x
 
     @property
@@ -237,17 +285,28 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
         n = self._n
         return np.concatenate(shut(self._mech, x[:n], x[n:]))
 
+    def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
+        """Return which states are independent where loops are closed, and the matrix by which all follow them."""
+        n = self._n
+        z = independent_joints(self._mech, x[:n])
+        return np.concatenate([z, n + z]), tangent(self._mech, x[:n], x[n:], z).joints
+
     def memory(self) -> dict[str, list[float]]:
-        """Return what a continued run needs: the push, as link, point and force, nothing where there is none."""
+        """Return what a continued run needs, each if there is one: the drive; the push as link, point and force."""
+        found = {} if len(self._drives) == 1 else {"drive": [self._mode, self._waiting, float(self._wanted)]}
         if self._pushed is None:
-            return {}
+            return found
         link, point, force = self._pushed
-        return {"push": [float(link), *point.tolist(), *force.tolist()]}
+        return {**found, "push": [float(link), *point.tolist(), *force.tolist()]}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
         """Go on from what ``memory`` returned, where that was anything."""
-        link, *numbers = memory["push"]
-        self.push(int(link), numbers[3:], numbers[:3])
+        if "drive" in memory:
+            self._mode, self._waiting, wanted = memory["drive"]
+            self._wanted = int(wanted)
+        if "push" in memory:
+            link, *numbers = memory["push"]
+            self.push(int(link), numbers[3:], numbers[:3])
 
     def _wrenches(self, u: list[Any], q: Array) -> Array:
         """Return the wrenches of the port and of the push, (n_links, 6)."""
@@ -264,24 +323,23 @@ class HybridDynamics(bases.Mechanical, ContinuousBlock):
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return position and rate; copies, because x is a view into the solver's vector."""
         n = self._n
-        return [x[:n].copy(), x[n:].copy()]
+        number = [] if self.nout == 2 else [1.0 * self._mode]
+        return [x[:n].copy(), x[n:].copy(), *number]
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return rate and acceleration."""
         n, drive = self._n, self._drive
-        q, qd, given = x[:n], x[n:], drive.u(self, u)
-        if self._stops is not None:
-            given = given + self._stops.torque(q, qd)
+        q, qd = x[:n], x[n:]
         wrench = self._wrenches(u, q) if drive.wrench or self._pushed is not None else None
         try:
-            qdd = self._hybrid(q, qd, given, wrench).qdd
+            qdd = self._answer(self._mode, u, q, qd, wrench, drive.motion(self, u))[0]
         except NonFinite:
             self._blame(u)
             raise
         return np.concatenate([qd, qdd])
 
 
-class JointEffort(bases.Mechanical, FunctionBlock):
+class JointEffort(Driven, Switching, FunctionBlock):
     r"""Accelerations and motor torques of all joints of a mechanism, whichever of the two is given.
 
     :blockname:`JOINTEFFORT`
@@ -306,9 +364,13 @@ class JointEffort(bases.Mechanical, FunctionBlock):
             - ndarray(n)
             - rate of every joint [rad/s, m/s]
         *   - Input
-            - tau, acc, wrench
+            - tau, acc, wrench, base
             - float, ndarray
             - what drives the mechanism, as at :class:`HybridDynamics`
+        *   - Input
+            - select
+            - float
+            - number of the drive, from the output ``drive`` of the plant; with ``drives``
         *   - Output
             - qdd
             - ndarray(n)
@@ -331,7 +393,8 @@ class JointEffort(bases.Mechanical, FunctionBlock):
     ``torque``, because bdsim looks up ``block.tau`` among the outputs first: an output ``tau`` would take the place
     of the input ``tau`` in ``bd.connect(controller, effort.tau)``, silently.
 
-    Beside a plant with stops it takes the same ``stops``, whose torques move the joints and are none of the motors'.
+    Beside a plant with stops it takes the same ``stops``, whose torques move the joints and are none of the motors',
+    and beside one with ``drives`` the same of these. The torque of a joint that is locked is that of its brake.
 
     Tunable are ``gravity`` and ``mech``.
 
@@ -351,6 +414,8 @@ class JointEffort(bases.Mechanical, FunctionBlock):
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
         stops: bool | Mapping[str, Any] = False,
+        base: bool = False,
+        drives: Mapping[str, Mapping[str, Any]] | None = None,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -365,14 +430,21 @@ class JointEffort(bases.Mechanical, FunctionBlock):
         :type actuated: list, optional
         :param stops: those of the plant, as HYBRIDDYNAMICS takes them, defaults to False
         :type stops: bool or dict
+        :param base: whether there is a port for the motion of the base, defaults to False
+        :type base: bool
+        :param drives: those of the plant, as HYBRIDDYNAMICS takes them; one alone unless given
+        :type drives: dict, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
-        stopped = stops_of(mechanism, stops)
+        among = DriveSet(mechanism, drives)
+        ways = ports.flag(wrench, "wrench"), 2, ports.flag(base, "base"), drives is not None
+        drive = ports.Drive(mechanism, *ways, among.torque, among.active)
+        stopped = stops_of(among.loosest(mechanism), stops)
         super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
         self._drive, self._n, self._stops = drive, mechanism.n, stopped
+        self._drives, self._locate = among, drives is not None
         self._widths = (self._n, self._n, *drive.widths), (self._n, self._n)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
         self._prepare(mechanism)
@@ -382,14 +454,23 @@ class JointEffort(bases.Mechanical, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return accelerations and torques."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench = self._drive.u(self, u), self._drive.wrenches(self, u)
-        stops = 0.0 if self._stops is None else self._stops.torque(q, qd)
+        wrench, base = self._drive.wrenches(self, u), self._drive.motion(self, u)
+        number = self.mode(u) if self._locate else 0
         try:
-            found = self._hybrid(q, qd, given + stops, wrench)
+            return list(self._answer(number, u, q, qd, wrench, base))
         except NonFinite:
             self._blame(u)
             raise
-        return [found.qdd, found.tau - stops]
+
+    def _chosen(self, u: Sequence[Any]) -> Any:
+        port = self._drive.port("select")
+        return ports.vector(self, port, u[port], 1)[0]
+
+    def _decided(self, u: Sequence[Any]) -> Any:
+        return np.clip(nearest_level(self._chosen(u), 1.0), 0.0, len(self._drives) - 1.0)
+
+    def _margin(self, t: float, u: Sequence[Any]) -> Any:
+        return room_in_level(self._chosen(u), 1.0, self._mode)
 
 
 class InverseDynamics(bases.Mechanical, FunctionBlock):
@@ -424,6 +505,10 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
             - wrench
             - ndarray(n_links, 6)
             - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
+        *   - Input
+            - base
+            - ndarray(2, 6)
+            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
         *   - Output
             - tau
             - ndarray(n)
@@ -444,18 +529,23 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     outlabels = ("tau",)
     kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
-    def __init__(self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, **blockargs: Any) -> None:
+    def __init__(
+        self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, base: bool = False, **blockargs: Any
+    ) -> None:
         """Create the block.
 
         :param mech: the mechanism, the name of a ready one, or the path of a JSON file
         :type mech: str, path or Mechanism
         :param wrench: whether there is a port for wrenches on the links, defaults to False
         :type wrench: bool, optional
+        :param base: whether there is a port for the motion of the base, defaults to False
+        :type base: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        loads = ports.Drive(mechanism.with_drive(actuated=(), active=()), ports.flag(wrench, "wrench"), first=3)
+        ways = ports.flag(wrench, "wrench"), 3, ports.flag(base, "base")
+        loads = ports.Drive(mechanism.with_drive(actuated=(), active=()), *ways)
         names = (*self.inlabels, *loads.names)
         super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
         n = self._n = mechanism.n
@@ -468,9 +558,9 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the torques."""
         q, qd, qdd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1, 2))
-        wrench = self._loads.wrenches(self, u)
+        wrench, base = self._loads.wrenches(self, u), self._loads.motion(self, u)
         try:
-            return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench)]
+            return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench, base=base)]
         except NonFinite:
             self._blame(u)
             raise

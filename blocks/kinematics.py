@@ -51,6 +51,10 @@ class Kinematics(bases.Mechanical, FunctionBlock):
             - qd
             - ndarray(n)
             - rate of every joint [rad/s, m/s]
+        *   - Input
+            - qdd
+            - ndarray(n)
+            - acceleration of every joint [rad/s², m/s²]; with ``acceleration=True``
         *   - Output
             - pose
             - ndarray(4, 4)
@@ -67,6 +71,10 @@ class Kinematics(bases.Mechanical, FunctionBlock):
             - position
             - ndarray(3)
             - position of its origin in the base's frame, the last column of the pose [m]
+        *   - Output
+            - acceleration
+            - ndarray(3)
+            - acceleration of its origin in the base's axes [m/s²]; with ``acceleration=True``
 
     .. math::
 
@@ -96,6 +104,7 @@ class Kinematics(bases.Mechanical, FunctionBlock):
         link: str | int = -1,
         frame: str = "body",
         tool: ArrayLike | None = None,
+        acceleration: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -108,6 +117,8 @@ class Kinematics(bases.Mechanical, FunctionBlock):
         :type frame: str
         :param tool: a point, or the pose of a frame, in the link's frame; the link's own unless given
         :type tool: array_like, optional
+        :param acceleration: whether there are a port for accelerations and the output of one, defaults to False
+        :type acceleration: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
@@ -117,14 +128,19 @@ class Kinematics(bases.Mechanical, FunctionBlock):
             raise unknown_name("frame", frame, FRAMES)
         self._frame = frame
         self._tool = _tool(tool)
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        more = self._accelerates = ports.flag(acceleration, "acceleration")
+        names = (*self.inlabels, *["qdd"] * more), (*self.outlabels, *["acceleration"] * more)
+        super().__init__(**ports.options(type(self), blockargs, *names))
         n = self._n = mechanism.n
-        self._widths, self._parts = ((n, n), ((4, 4), 6, (6, n), 3)), (mechanism.names, mechanism.names)
+        self._widths, self._parts = (
+            ((n,) * (2 + more), ((4, 4), 6, (6, n), *[3] * (1 + more))),
+            (mechanism.names,) * (2 + more),
+        )
         self._prepare(mechanism)
         self.add_param("mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
-        """Return pose, velocity, Jacobian and position."""
+        """Return pose, velocity, Jacobian and position, and the acceleration where it is wanted."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         try:
             pose = self._mech.forward_kinematics(q)[self._link]
@@ -141,7 +157,12 @@ class Kinematics(bases.Mechanical, FunctionBlock):
             if self._frame == "base":  # the velocity of the point of the body that is at the base's origin
                 slide = slide + np.cross(p, turn.T).T
             J = np.concatenate([turn, slide])
-        return [pose, J @ qd, J, pose[:3, 3].copy()]
+        found = [pose, J @ qd, J, pose[:3, 3].copy()]
+        if self._accelerates:
+            qdd = ports.vector(self, 2, u[2], self._n, self._parts[2])
+            point = np.zeros(3) if self._tool is None else self._tool[0][:3, 3]
+            found.append(self._mech.point_acceleration(q, qd, qdd, self._link, point))
+        return found
 
 
 class IKine(bases.Mechanical, FunctionBlock):

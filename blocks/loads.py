@@ -297,7 +297,7 @@ def _axes(block: Any, mech: Mechanism, link: int, q_port: int | None, u: Sequenc
 
 def _on_link(block: Any, rotation: Array, load: Array) -> Array:
     """Return the wrenches on all links, of which a load in the base's axes is known to keep its direction in space."""
-    links = len(block._mech.links)
+    links = len(block.mech.links)
     rows = zeros((links, 6), rotation, load)
     rows[block._link] = link_wrench(rotation, block._point, load)
     if block._q_port is None:

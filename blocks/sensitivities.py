@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import as_floats, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
+from cstormpy.blocks._crossings import Crossing
+from cstormpy.dynamics.recentring import carried, half_turn_left
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -46,7 +48,7 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
             - ndarray(n)
             - rate of every joint [rad/s, m/s]
         *   - Input
-            - tau, acc, wrench
+            - tau, acc, wrench, base
             - float, ndarray
             - what drives the mechanism, as at :class:`HybridDynamics`
         *   - Output
@@ -61,6 +63,10 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
             - dy_du
             - ndarray(n, n)
             - derivative to what is given
+        *   - Output
+            - dy_dbase
+            - ndarray(n, 12)
+            - derivative to the motion of the base, twist before its rate; with ``base=True``
 
     .. math::
 
@@ -88,6 +94,7 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         wrench: bool = False,
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
+        base: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -100,30 +107,33 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         :type active: list, optional
         :param actuated: names of the joints that have a motor; those of the mechanism unless given
         :type actuated: list, optional
+        :param base: whether there is a port for the motion of the base, defaults to False
+        :type base: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
-        super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
+        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), 2, ports.flag(base, "base"))
+        outputs = (*self.outlabels, *["dy_dbase"] * drive.base)
+        super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), outputs))
         n = self._n = mechanism.n
         self._drive = drive
-        self._widths = (n, n, *drive.widths), ((n, n),) * 3
+        self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
         self._prepare(mechanism)
         for name in ("gravity", "mech"):
             self.add_param(name)
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
-        """Return the three matrices."""
+        """Return the matrices."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench = self._drive.u(self, u), self._drive.loads(self, u)
+        given, wrench, base = self._drive.u(self, u), self._drive.loads(self, u), self._drive.motion(self, u)
         try:
-            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
+            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=base is not None)
         except NonFinite:
             self._blame(u)
             raise
-        return [found.dy_dq, found.dy_dqd, found.dy_du]
+        return [found.dy_dq, found.dy_dqd, found.dy_du, *([] if base is None else [found.dy_dbase])]
 
 
 class Variation(bases.Mechanical, ContinuousBlock):
@@ -195,6 +205,10 @@ class Variation(bases.Mechanical, ContinuousBlock):
     space, as at :class:`Sensitivity`. Not covered: a controller with states of its own, wrenches that depend on the
     state in another way, and what a jump adds whose time depends on the state (a law that switches, a stop at a limit).
 
+    Where the plant re-centres a rotation vector, the derivatives are carried into the new chart at the same event: they
+    are those of the vector of then, to the start by the one that the run begins with, which is at most π long. That
+    takes a run of our own ``Simulation``.
+
     Tunable are ``gravity`` and ``mech``; give them the plant's values.
 
     :seealso: :class:`Sensitivity` :class:`HybridDynamics`
@@ -241,7 +255,6 @@ class Variation(bases.Mechanical, ContinuousBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        _refuse_balls(mechanism)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
         n, k = mechanism.n, len(drive.driven)
         closed, p = ports.flag(feedback, "feedback"), _count(parameters)
@@ -285,6 +298,25 @@ class Variation(bases.Mechanical, ContinuousBlock):
         """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
         super().check()
         self._name_states()
+
+    def start(self, simstate: Any) -> None:
+        """Begin a run; let it carry the derivatives along where the plant exchanges a rotation vector."""
+        super().start(simstate)
+        if self._mech.ball_starts:
+            if not hasattr(simstate, "diagram"):
+                joint = self._mech.links[self._mech.joint_links[self._mech.ball_starts[0]]].joint_name
+                raise InvalidValue(
+                    f"joint {joint!r}: its rotation vector is re-centred during a run, which a variation follows in a "
+                    "run of cstormpy.Simulation only"
+                )
+            Crossing(self, simstate, self._half_turn_left, reset=self._carry)
+
+    def _half_turn_left(self, t: float, u: Sequence[Any]) -> Any:
+        return half_turn_left(self._mech, ports.vector(self, 0, u[0], self._n, self._parts[0]))
+
+    def _carry(self, t: float, x: Array) -> None:
+        q, qd = (ports.vector(self, k, self.inport_values[k], self._n, self._parts[k]) for k in (0, 1))
+        x[:] = carried(self._mech, q, qd, x.reshape(2 * self._n, -1)).ravel()
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the derivatives to the start and to the parameters; copies, as x is a view into the solver's."""
@@ -352,13 +384,3 @@ def _matrix(value: Any, shape: tuple[int, int], name: str) -> Array:
     if value is None:
         return np.zeros(shape)
     return real_array(value, name, shape, hint="positions stand before rates")
-
-
-def _refuse_balls(mech: Mechanism) -> None:
-    """Refuse what is exchanged during a run: the variation would still be that of the vector before."""
-    for first in mech.ball_starts:
-        joint = mech.links[mech.joint_links[first]].joint_name
-        raise InvalidValue(
-            f"joint {joint!r}: its rotation vector is re-centred during a run, which no variation follows; take the "
-            "same ball as a Composite of three hinges, or mech.hybrid_sensitivity along the run"
-        )

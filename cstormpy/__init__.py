@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cstormpy import dynamics as dynamics
     from cstormpy import errors as errors
     from cstormpy import formulations as formulations
+    from cstormpy import gym as gym
     from cstormpy import identification as identification
     from cstormpy import lie as lie
     from cstormpy import measures as measures
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from cstormpy.kernels.compiling import warmup as warmup
     from cstormpy.loading import load as load
     from cstormpy.mechanism import Composite as Composite
+    from cstormpy.mechanism import Constraint as Constraint
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Free as Free
     from cstormpy.mechanism import Joint as Joint
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Prismatic as Prismatic
     from cstormpy.mechanism import Revolute as Revolute
     from cstormpy.mechanism import Screw as Screw
+    from cstormpy.mechanism import Shape as Shape
     from cstormpy.mechanism import Spherical as Spherical
     from cstormpy.mechanism import Translational as Translational
     from cstormpy.mechanism import Universal as Universal
@@ -101,6 +104,7 @@ _HOMES = {
     "Limits": "mechanism",
     "Link": "mechanism",
     "Load": "mechanism",
+    "Constraint": "mechanism",
     "Loop": "mechanism",
     "Mechanism": "mechanism",
     "NonFinite": "errors",
@@ -108,6 +112,7 @@ _HOMES = {
     "Prismatic": "mechanism",
     "Revolute": "mechanism",
     "Screw": "mechanism",
+    "Shape": "mechanism",
     "ShapeError": "errors",
     "Simulation": "simulation",
     "SingularInertia": "errors",
@@ -138,6 +143,7 @@ _SUBMODULES = (
     "dynamics",
     "errors",
     "formulations",
+    "gym",
     "identification",
     "lie",
     "measures",

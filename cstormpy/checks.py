@@ -13,13 +13,30 @@ from cstormpy.arrays import real_number as real
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.values import frozen
 
-__all__ = ["MAX_NAME", "array", "count", "name", "nonnegative", "positive", "real", "unit_vector"]
+__all__ = [
+    "MAX_NAME",
+    "POSE_TOLERANCE",
+    "array",
+    "count",
+    "name",
+    "nonnegative",
+    "positive",
+    "real",
+    "rigid_pose",
+    "unit_vector",
+]
 
 MAX_NAME = 200
 """Longest name of a link or joint, in characters."""
 
 _UNIT_TOLERANCE = 4 * np.finfo(np.float64).eps
 """A vector whose norm is this close to one is kept bit by bit, so that saving and loading changes nothing."""
+
+POSE_TOLERANCE = 1e-6
+"""By how much a rotation matrix may miss RᵀR = 1 (a float32 matrix does by 1e-7); within this it is mended."""
+
+_EXACT_ROTATION = 1e-14
+"""A rotation matrix this good is kept bit by bit, so that saving and loading changes nothing."""
 
 
 def nonnegative(value: object, what: str) -> float:
@@ -85,3 +102,22 @@ def name(value: object, what: str) -> str:
     if not value.isprintable() or value != value.strip():
         raise InvalidValue(f"{what}: {value!r} has blanks around it or characters that cannot be printed")
     return str(value)
+
+
+def rigid_pose(value: ArrayLike, what: str) -> NDArray[np.float64]:
+    """Return a rigid transform, its rotation mended if it is nearly one."""
+    pose = array(value, (4, 4), what)
+    if pose[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
+        raise InvalidValue(f"{what}: is not a rigid transform, its last row is not (0, 0, 0, 1)")
+    R = pose[:3, :3]
+    if np.abs(R).max() > 2.0 or (error := np.abs(R.T @ R - np.eye(3)).max()) > POSE_TOLERANCE:
+        raise InvalidValue(f"{what}: is not a rigid transform, its 3x3 block is not a rotation (RᵀR differs from 1)")
+    if np.linalg.det(R) < 0:
+        raise InvalidValue(f"{what}: is not a rigid transform, its 3x3 block mirrors (determinant -1)")
+    if error <= _EXACT_ROTATION:
+        return pose
+    mended = pose.copy()
+    for _ in range(2):  # Newton's iteration for the nearest rotation: an error of 1e-6 becomes 1e-12, then nothing
+        R = mended[:3, :3]
+        mended[:3, :3] = R @ (1.5 * np.eye(3) - 0.5 * (R.T @ R))
+    return frozen(mended)

@@ -20,8 +20,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path
-        A ``.json`` that a mechanism, a curve, a run's state or a sweep was saved to, a ``.urdf``, or the ``.npz``,
-        ``.csv`` or ``.mat`` of a run.
+        A ``.json`` that a mechanism, a curve, a run's state or a sweep was saved to, a ``.urdf`` or ``.mjcf``, or the
+        ``.npz``, ``.csv`` or ``.mat`` of a run.
 
     Returns
     -------
@@ -103,6 +103,7 @@ _LOADERS: dict[str, Callable[[Path], Any]] = {
     ".json": _json,
     ".jsonl": _json,
     ".urdf": _mechanism,
+    ".mjcf": _mechanism,
     ".npz": _run,
     ".csv": _run,
     ".mat": _run,

@@ -39,6 +39,12 @@ class Value:
     def _set(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
 
+    def _derive(self: V, **attributes: Any) -> V:
+        """Return a copy with some attributes changed, which the caller has validated."""
+        derived = object.__new__(type(self))
+        derived.__dict__.update({**self.__dict__, **attributes})
+        return derived
+
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenError(f"{type(self).__name__} is immutable, {name!r} cannot be set; derive a new one instead")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from cstormpy import control, diagrams
 from cstormpy.diagrams import acrobot, acrobot_elbow, branched_acrobot, two_link_arm
+from cstormpy.diagrams._swinging_up import LASTS
 from cstormpy.errors import DiagramError
 from cstormpy.file_writer import write_text
 from cstormpy.simulation import Simulation
@@ -57,7 +58,7 @@ FILES: dict[str, dict[str, tuple[dict[str, Any], float, float]]] = {
     "acrobot": {
         "plant": ({"mech": "acrobot", "q0": [HANGING, 0.0]}, 0, 0),
         "controller": ({"mech": "acrobot", "laws": list(control.names()), "law": "energy"}, 1, 0),
-        "kick": ({"seq": [[0.0, acrobot.KICK], [acrobot.LASTS, 0.0]]}, 1, 2),
+        "kick": ({"seq": [[0.0, acrobot.KICK], [LASTS, 0.0]]}, 1, 2),
         "torque": ({"signs": "++"}, 2, 1),
         "effort": ({}, 3, 2),
         "view": (_view("acrobot", "Acrobot"), 1, -2),

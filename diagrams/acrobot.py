@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 
 from cstormpy import control
-from cstormpy.diagrams._building import ready, scope, switch, view
-from cstormpy.diagrams._goal import Goal
+from cstormpy.diagrams._building import ready
+from cstormpy.diagrams._swinging_up import swing_up
 from cstormpy.mechanism import library
 
 if TYPE_CHECKING:
     from cstormpy.simulation import Simulation
 
-#: The kick: a torque [N m] and how long it lasts [s].
-KICK, LASTS = 0.5, 0.2
-UPRIGHT = (math.pi / 2, 0.0)
+#: The kick: a torque [N m].
+KICK = 0.5
+UPRIGHT, HANGING = (math.pi / 2, 0.0), (-math.pi / 2, 0.0)
 #: How long a demo runs, in which each swing-up law catches it [s].
 DURATION = 6.0
 
@@ -68,29 +68,21 @@ def build(
         Time over which a swap of laws gives back its step in torque [s].
     """
     mech = library.acrobot(parameters)
-    bd = sim.blockdiagram(name="acrobot")
-    plant = bd.HYBRIDDYNAMICS(mech, q0=[-math.pi / 2, 0.0] if q0 is None else q0, qd0=qd0, name="plant")
     # told where upright is, no law has to search for it
-    made = {name: control.law(name, mech, **({} if name == "none" else {"goal": UPRIGHT})) for name in control.names()}
-    laws = bd.CONTROLLER(mech, made, law=controller, blend=blend, limit=limit, name="controller")
-    bd.connect(plant[0:2], laws[0:2])
-    torque = _kicked(bd, laws[0]) if (q0 is None and qd0 is None if kick is None else switch(kick, "kick")) else laws[0]
-    effort = bd.EFFORT(name="effort")
-    bd.connect(torque, plant[0], effort[0])
-    view(bd, mech, plant, "Acrobot")
-    scope(bd, "scope_q", plant[0], mech.names, "Angles", "rad")
-    scope(bd, "scope_tau", torque, ["elbow"], "Torque", "N m")
-    scope(bd, "scope_law", laws[1], ["law"], "Law", stairs=True)
-    scope(bd, "scope_phase", laws[2], ["phase"], "Phase", stairs=True)
-    scope(bd, "scope_effort", effort[0], ["effort"], "Effort", "N²m²s")
-    bd.goal, bd.duration = Goal(UPRIGHT), DURATION
-    return bd
-
-
-def _kicked(bd: Any, torque: Any) -> Any:
-    """Return a torque with the kick added to it."""
-    kick = bd.PIECEWISE((0.0, KICK), (LASTS, 0.0), name="kick")
-    both = bd.SUM("++", name="torque")
-    bd.connect(torque, both[0])
-    bd.connect(kick, both[1])
-    return both[0]
+    laws = {name: control.law(name, mech, **({} if name == "none" else {"goal": UPRIGHT})) for name in control.names()}
+    return swing_up(
+        sim.blockdiagram(name="acrobot"),
+        mech,
+        laws,
+        controller,
+        UPRIGHT,
+        HANGING,
+        q0=q0,
+        qd0=qd0,
+        kick=kick,
+        strength=KICK,
+        limit=limit,
+        blend=blend,
+        title="Acrobot",
+        duration=DURATION,
+    )

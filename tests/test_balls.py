@@ -202,6 +202,7 @@ def test_a_whole_turn_is_refused_by_the_joints_name(ask):
 # Runs -----------------------------------------------------------------------------------------------------
 
 ENGINES = ("interpreted", "compiled")
+LONG = [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"]
 
 
 def quiet(engine="compiled"):
@@ -303,15 +304,84 @@ def test_linear_models_are_those_of_the_mechanism():
     np.testing.assert_allclose(sim.linearize(bd, inputs=["tau"], outputs=["plant.q"]).A, A, atol=1e-8)
 
 
-def test_what_is_carried_along_a_run_refuses_balls():
-    """Where the plant takes another vector, a variation of the old one and a gradient would silently be wrong."""
-    mech, sim = spinning_body(), quiet()
+@pytest.mark.parametrize("engine", LONG)
+def test_a_gradient_goes_through_recentrings(engine):
+    """Where the plant takes another vector, the derivative is carried into the new chart; once it was refused."""
+    mech, sim = spinning_body(), quiet(engine)
     bd = sim.blockdiagram()
-    with pytest.raises(cs.InvalidValue, match="joint 'body': its rotation vector is re-centred"):
-        bd.VARIATION(mech)
-    bd.HYBRIDDYNAMICS(mech, qd0=[0, 0, 0, 0.1, 3, 0.2], name="plant")
-    with pytest.raises(cs.CstormError, match=r"plant.*state"):
-        sim.gradient(bd, "plant.body[0].q", ["plant.qd0"], T=3.0, solver="DOP853")
+    plant = bd.HYBRIDDYNAMICS(mech, qd0=[0, 0, 0, 0.1, 3, 0.2], name="plant")
+    found = sim.gradient(bd, lambda out: out.x[-1], ["plant.qd0"], T=1.2, solver="DOP853", rtol=1e-9, atol=1e-9)
+    assert [name for _, name in found.events] == ["plant"]
+
+    def end(rates):
+        plant.qd0 = rates
+        return quiet().run(bd, T=1.2, solver="DOP853", rtol=1e-12, atol=1e-12).x[-1]
+
+    expected = central_difference(end, np.array([0, 0, 0, 0.1, 3, 0.2]), 1e-3)
+    np.testing.assert_allclose(found.gradient, expected, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("engine", LONG)
+def test_a_variation_is_carried_through_recentrings(engine):
+    """Φ at the end is how the end, in its own chart, follows the start; it was refused for balls."""
+    mech, sim = spinning_body(), quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, qd0=[0, 0, 0, 0.1, 3, 0.2], name="plant")
+    variation = bd.VARIATION(mech, directions=["body[3].qd", "body[4].qd", "body[5].qd"], name="variation")
+    bd.connect(plant[0:2], variation[0:2])
+    out = sim.run(bd, T=2.0, watch=["variation"], solver="DOP853", rtol=1e-8, atol=1e-8)
+    assert sorted(name for _, name in out.events) == ["plant", "variation"]
+
+    def end(rates):
+        plant.qd0 = [0, 0, 0, *rates]
+        return quiet().run(bd, T=2.0, solver="DOP853", rtol=1e-11, atol=1e-11).x[-1, :12]
+
+    expected = central_difference(end, np.array([0.1, 3, 0.2]), 1e-3)
+    np.testing.assert_allclose(out.signal("variation.dx_dx0")[-1].reshape(12, 3), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("angle", [0.5, 3.0, 4.0])
+def test_a_ball_is_trimmed_and_linearised_where_it_hangs(angle):
+    """A pendulum on a ball, held by its motors: at rest there, and its linear model is that of differences."""
+    mech = two_balls().with_drive(active=[])
+    rng = np.random.default_rng(3)
+    q = turned(rng.normal(size=6), mech, angle, rng)
+    found = mech.trim(q)
+    np.testing.assert_allclose(mech.forward_dynamics(found.q, np.zeros(6), found.tau), 0.0, atol=1e-8)
+    model = mech.linearize(found.q, tau=found.tau)
+
+    def rate(x):
+        return np.concatenate([x[6:], mech.forward_dynamics(x[:6], x[6:], found.tau)])
+
+    expected = central_difference(rate, np.concatenate([found.q, np.zeros(6)]), 1e-3)
+    assert_close(model.A, expected, 1e-7)
+    sim = quiet()
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, name="plant")
+    tau = bd.CONSTANT(np.zeros(6), name="tau")
+    bd.connect(tau, plant)
+    point = sim.trim(bd, np.concatenate([q, np.zeros(6)]), inputs=["tau"])
+    given = np.asarray(point.u).ravel()
+    np.testing.assert_allclose(mech.forward_dynamics(point.x[:6], point.x[6:], given), 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ikine_finds_the_vectors_of_balls(engine):
+    """The pose that a plant's links take is given back by coordinates of the same pose."""
+    mech, sim = two_balls().with_drive(active=[]), quiet(engine)
+    bd = sim.blockdiagram()
+    q = np.array([0.4, -0.3, 0.2, 0.5, 0.1, 0.6])
+    pose = bd.KINEMATICS(mech, "fore", name="pose")
+    bd.connect(bd.CONSTANT(q), pose.q)
+    bd.connect(bd.CONSTANT(np.zeros(6)), pose.qd)
+    back = bd.IKINE(mech, "fore", q0=0.8 * q, name="back")
+    again = bd.KINEMATICS(mech, "fore", name="again")
+    bd.connect(pose.pose, back)
+    bd.connect(back.q, again.q)
+    bd.connect(bd.CONSTANT(np.zeros(6)), again.qd)
+    out = sim.run(bd, T=0.1, dt=0.1, watch=["pose", "back", "again"])
+    assert out.signal("back.reached")[-1] == 1.0
+    np.testing.assert_allclose(out.signal("again.pose")[-1], out.signal("pose.pose")[-1], atol=1e-8)
 
 
 def test_inverse_kinematics_through_balls():

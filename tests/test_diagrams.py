@@ -282,6 +282,22 @@ def test_the_spherical_pendulum_keeps_what_it_must(sim):
     assert np.ptp(out.signal("tip.position")[:, 1]) > 0.05
 
 
+def test_the_quadruped_flies_as_a_stone_and_turns_without_turning_momentum(sim):
+    """Whatever its leg does, nothing reaches the robot from outside but gravity; its trunk turns all the same."""
+    bd = diagrams.load("quadruped").build(sim)
+    out = sim.run(bd, T=1.4, rtol=1e-8, atol=1e-10, watch=["plant"])
+    mech = next(block for block in bd.blocklist if block.name == "plant").mech
+    rows = np.linspace(0, len(out.t) - 1, 8).astype(int)
+    t, q, qd = out.t[rows], out.x[rows, : mech.n], out.x[rows, mech.n :]
+    mass, centre = sum(link.mass for link in mech.links), mech.center_of_mass(q)
+    fallen = centre[0] + np.outer(t, [0.0, 0.0, 1.0]) * mech.momentum(q[0], qd[0])[5] / mass
+    np.testing.assert_allclose(centre - np.outer(t**2, mech.gravity) / 2, fallen, atol=1e-6)
+    momentum = mech.momentum(q, qd)
+    turning = momentum[:, :3] - np.cross(centre, momentum[:, 3:])
+    np.testing.assert_allclose(turning - turning[0], 0.0, atol=1e-6)
+    assert np.abs(q[:, 3:6]).max() > 0.1
+
+
 def test_the_sensitivity_of_the_swing_is_what_another_start_gives(sim):
     h, T, q0 = 1e-5, 1.0, np.array([0.3, 0.5])
     tight = {"rtol": 1e-10, "atol": 1e-12}
@@ -303,6 +319,7 @@ FILES = sorted(_bd_files.FILES)
 def test_every_diagram_that_json_can_hold_has_a_file():
     assert set(NAMES) - set(FILES) == {
         "four_bar",
+        "quadruped",
         "seven_joint_arm",
         "spherical_pendulum",
         "spinning_body",

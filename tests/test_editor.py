@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import json
 import os
 import pydoc
 import re
 import subprocess
 import sys
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 
 import diagram_stub
 import pytest
+from bdsim import BDSim
+from bdsim.components import BDStruct
 
 import cstormpy as cs
 from cstormpy.simulation.block_maker import OPTIONS
@@ -88,22 +91,94 @@ def test_the_stub_is_current():
             assert line in written.splitlines()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(find_spec("mypy") is None, reason="needs mypy")
-def test_a_typo_in_a_users_script_is_found(tmp_path):
-    """mypy finds kinds and arguments that there are not, and nothing in a script that is right."""
-    right = (
-        "import cstormpy as cs\n\nsim = cs.Simulation()\nbd = sim.blockdiagram()\n"
-        'plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.0], name="plant")\n'
-        "bd.connect(plant.q, bd.GAIN(2, name='double'))\nout = sim.run(bd, T=1.0)\nprint(out.t, out.status)\n"
-    )
-    (tmp_path / "right.py").write_text(right)
-    (tmp_path / "wrong.py").write_text(right.replace("q0=", "q_0=").replace("bd.GAIN", "bd.GAYN"))
-    options = ["--no-error-summary", "--cache-dir", str(tmp_path / "cache")]
+RIGHT = """
+import numpy as np
+
+import cstormpy as cs
+from cstormpy.control import Law
+
+
+class Viscous(Law):
+    def __init__(self, mech: cs.Mechanism, kd: float = 1.0) -> None:
+        super().__init__(mech)
+        self.kd = kd
+
+    def torque(self, t, q, qd, reference=None):
+        return -self.kd * qd[self.mech.actuated_mask]
+
+
+sim = cs.Simulation(engine="compiled", live=False)
+mech = cs.library.acrobot("spong")
+bd = sim.blockdiagram()
+plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.0], name="plant")
+law = bd.CONTROLLER(mech, Viscous(mech, kd=2.0), name="law")
+bd.connect(plant[0:2], law[0:2])
+bd.connect(law.tau, plant.tau, bd.GAIN(2, name="double"))
+out = sim.run(bd, T=1.0, watch=["plant", "law"])
+print(out.t[-1], out.status, np.ptp(out.signal("plant.q"), axis=0), out.state.t)
+out.plot("plant.q").savefig("run.png")
+model = sim.linearize(bd, inputs=["law.tau"], outputs=["plant.q"])
+print(model.A.shape, sim.options.graphics)
+sim.run(bd, T=0.5)
+env = cs.gym.make("acrobot", num_envs=8)
+env.reset(seed=1)
+sim.to_fmu(bd, "acrobot.fmu", inputs=["law.tau"], outputs=["plant.q"])
+"""
+#: Slips in that script, and what stands in the line of each.
+SLIPS = {
+    "q0=": "q_0=",
+    "bd.GAIN": "bd.GAYN",
+    "T=0.5": "Tend=0.5",
+    "out.status": "out.staus",
+    "sim.linearize": "sim.linearise",
+    "num_envs=8": 'num_envs="8"',
+}
+
+
+def checked(tool, folder):
+    """Return the lines of the wrong script in which a type checker finds something, and what it says of the right one.
+
+    A checkout is told to it by its path, an installed package it finds by itself.
+    """
+    wrong = RIGHT
+    for right, slip in SLIPS.items():
+        assert wrong.count(right) == 1
+        wrong = wrong.replace(right, slip)
+    (folder / "right.py").write_text(RIGHT)
+    (folder / "wrong.py").write_text(wrong)
     beside = str(Path(cs.__file__).parent.parent)
     environment = {**os.environ, **({} if "site-packages" in beside else {"MYPYPATH": beside})}
-    done = subprocess.run([sys.executable, "-m", "mypy", *options, "right.py", "wrong.py"],
-                          cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)  # fmt: skip
-    assert "right.py" not in done.stdout, done.stdout
-    assert 'wrong.py:5: error: Unexpected keyword argument "q_0"' in done.stdout
-    assert 'wrong.py:6: error: "BlockDiagram" has no attribute "GAYN"' in done.stdout
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [beside]}))
+    options = {"mypy": ["--no-error-summary", "--cache-dir", str(folder / "cache")],
+               "pyright": ["--pythonpath", sys.executable]}[tool]  # fmt: skip
+    done = subprocess.run([sys.executable, "-m", tool, *options, "right.py", "wrong.py"],
+                          cwd=folder, env=environment, capture_output=True, text=True, timeout=600)  # fmt: skip
+    lines = wrong.splitlines()
+    found = {lines[int(k) - 1] for k in re.findall(r"wrong\.py:(\d+).* error: ", done.stdout)}
+    return found, [line for line in done.stdout.splitlines() if "right.py" in line], done
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", ["mypy", "pyright"])
+def test_slips_in_a_users_script_are_found(tmp_path, tool):
+    """A type checker finds kinds, arguments, parts of results that there are not; nothing in a script that is right."""
+    pytest.importorskip(tool)
+    if tool == "pyright":  # which loads what it consists of when it is first called
+        version = subprocess.run([sys.executable, "-m", tool, "--version"], capture_output=True, timeout=300)
+        if version.returncode:
+            pytest.skip("pyright cannot load itself here")
+    found, said, done = checked(tool, tmp_path)
+    assert said == [], done.stdout
+    missed = [slip for slip in SLIPS.values() if not any(slip in line for line in found)]
+    assert missed == [], done.stdout + done.stderr
+
+
+def test_bdsims_classes_are_told_as_they_are():
+    """The stub of what `Simulation` and `Result` are made of names what bdsim has, and all that is public."""
+    tree = ast.parse(diagram_stub.STUB.with_name("bdsim_bases.pyi").read_text(encoding="utf-8"))
+    for kind in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        real = {"BDSim": BDSim, "BDStruct": BDStruct}[kind.name]
+        told = {f.name for f in kind.body if isinstance(f, ast.FunctionDef)}
+        assert told - {"__init__"} <= set(dir(real))
+        public = {name for name in vars(real) if not name.startswith("_")}
+        assert public - set(vars(cs.Simulation)) <= told | {"blockdiagram", "report", "run"}

@@ -15,6 +15,7 @@ from random_mechanisms import (
     random_joint,
     random_loads,
     random_mechanism,
+    random_pose,
     random_state,
 )
 
@@ -556,3 +557,16 @@ def test_a_file_holds_a_composite_joint_of_one():
     np.testing.assert_allclose(again.forward_dynamics([0.3], [0.2], [0.1]), mech.forward_dynamics([0.3], [0.2], [0.1]))
     (row,) = mech.to_dh().rows
     assert (row["type"], row["damping"], row["joint"]) == ("revolute", 0.1, "elbow")
+
+
+@pytest.mark.parametrize(
+    "joint", [cs.Revolute((1, 2, 3), point=(0.1, 0.2, 0.3)), cs.Prismatic((1, 0, 2)), cs.Screw((0, 1, 1), 0.2)]
+)
+def test_a_screw_in_the_parent_s_axes_moves_by_its_exponential_before_the_pose(joint):
+    """e^{Sq} M, the first form in 2.6 of Sohl and Bobrow, where a link has M e^{S'q}."""
+    pose = random_pose(np.random.default_rng(1))
+    mech = cs.Mechanism([cs.Link("body", None, joint.from_parent(pose), pose, mass=1.0)])
+    expected = lie.exp_se3(joint.screw * 0.7) @ pose
+    np.testing.assert_allclose(mech.forward_kinematics([0.7])[0], expected, atol=1e-13)
+    with pytest.raises(cs.CstormError, match="pose"):
+        joint.from_parent(2.0 * pose)

@@ -16,6 +16,7 @@ from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.lines import filled, line_for
 from cstormpy.dynamics.tracing import Question, hybrid_routine
 from cstormpy.errors import NonFinite, SingularInertia
+from cstormpy.graph.machine import Machine
 from cstormpy.linkage.tables import tables_of
 from cstormpy.mechanism import library
 from cstormpy.reporting import notice_once
@@ -90,6 +91,41 @@ def test_a_sample_is_a_row(always, name):
     near(one.qdd, many.qdd[5])
     near(one.tau, many.tau[5])
     near(mech.hybrid_dynamics(list(q[5]), qd[5], u[5]).y, many.y[5])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("sensitivities", [False, True])
+def test_no_loops_are_compiled_where_a_line_is_built_in_less(monkeypatch, rows, sensitivities):
+    """Where numba was loaded, the first question about a small mechanism had kernels compiled for twenty seconds."""
+    import cstormpy.kernels.compiling  # noqa: F401
+    from cstormpy.kernels.entries import Entry
+
+    made = []
+    monkeypatch.setattr(Entry, "is_ready", lambda self: False)
+    monkeypatch.setattr(Entry, "load", lambda self: pytest.fail(f"{self.kept_as} is compiled"))
+    monkeypatch.setattr(lines, "is_kept", lambda name, key: False)
+    monkeypatch.setattr(lines, "machine_for", lambda name, key, text: made.append(name) or Machine(text()))
+    monkeypatch.setattr(lines, "_lines", {})
+    monkeypatch.setattr(lines._Spent, "seconds", 5.0)
+    mech = cs.library.pendulum(2)
+    q, qd, u = np.random.default_rng(0).normal(size=(3, rows, 2))
+    if rows == 1:
+        q, qd, u = q[0], qd[0], u[0]
+    (mech.hybrid_sensitivity if sensitivities else mech.hybrid_dynamics)(q, qd, u)
+    assert made
+
+
+def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
+    """Building a line for one sample takes longer than asking them, once numba is loaded."""
+    import cstormpy.kernels.compiling  # noqa: F401
+    from cstormpy.kernels.entries import Entry
+
+    monkeypatch.setattr(Entry, "is_ready", lambda self: True)
+    monkeypatch.setattr(lines, "is_kept", lambda name, key: False)
+    monkeypatch.setattr(lines, "machine_for", lambda name, key, text: pytest.fail("a line is built"))
+    monkeypatch.setattr(lines, "_lines", {})
+    mech = cs.library.pendulum(2)
+    assert mech.hybrid_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).y.shape == (2,)
 
 
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):

@@ -7,6 +7,7 @@ from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
 from cstormpy.control.named import law, names
 from cstormpy.control.own import OwnLaw
+from cstormpy.control.predictive import PredictiveController
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
@@ -29,6 +30,7 @@ __all__ = [
     "OpenLoop",
     "OwnLaw",
     "PendulumPump",
+    "PredictiveController",
     "SplineSwingUp",
     "SwingUp",
     "Then",

@@ -33,7 +33,7 @@ Array = NDArray[np.float64]
 
 _VALUES = Question()
 
-__all__ = ["HybridDynamics", "gravity_load", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator"]
+__all__ = ["HybridDynamics", "gravity_load", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator", "moving_evaluator"]
 
 
 class HybridDynamics:
@@ -79,7 +79,7 @@ class HybridDynamics:
 
 @dataclass
 class Together:
-    """What was found and what was given, put together when asked for: fresh memory costs as much as some samples."""
+    """Found and given numbers, put together when asked for: fresh memory costs as much as some samples."""
 
     y: Array
     given: Array
@@ -212,6 +212,35 @@ def hybrid_evaluator(
         return hybrid_answer(mech, q, qd, u, wrench)
 
     return evaluate, answer
+
+
+def moving_evaluator(
+    mech: Linkage, wrench: WrenchLike, answer: Callable[..., Any], sensitivities: bool = False
+) -> Callable[..., Any]:
+    """Return a prepared f(q, qd, u, base, out=None) -> y, or (y, D) with sensitivities, of a base that moves.
+
+    `answer` is the careful way: that of the mechanism's method, with all its checks.
+    """
+    ready: Callable[..., int] = carefully
+    loads = read_loads(mech, wrench)
+    if not mech.symbolic and not mech.loops:
+        question = Question.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
+        ready = prepared(mech, "own", question, eager=True) or carefully
+    n, empty, before = mech.n, np.empty, (loads,) if loads.size else ()
+
+    def evaluate(q: Array, qd: Array, u: Array, base: Any, out: Array | None = None) -> Any:
+        y = empty(n) if out is None else out
+        if type(base) is np.ndarray and base.shape == (12,):
+            filled = (y, empty((3, n, n))) if sensitivities else (y,)
+            if ready(q, qd, u, *before, base, *filled) == 0:
+                return filled if sensitivities else y
+            base = base[:6], base[6:]
+        found = answer(q, qd, u, wrench=wrench, base=base)
+        if sensitivities:
+            return found.y, np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
+        return found.y if out is None else copy_out(found.y, out)
+
+    return evaluate
 
 
 def carefully(*_: Array) -> int:

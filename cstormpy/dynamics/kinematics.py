@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative"]
+__all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative", "places_on_path"]
 
 
 def forward_kinematics(mech: Linkage, q: ArrayLike, threads: int | None = 1) -> Array:
@@ -55,7 +55,7 @@ def jacobian_derivative(mech: Linkage, q: ArrayLike, link: str | int, threads: i
     rotation vector also changes its own columns: what it changes is the rate of J at a unit rate of one component.
     """
     J, _ = jacobian(mech, q, link, None, threads)
-    order = _places_on_path(mech, link_index(mech, link))
+    order = places_on_path(mech, link_index(mech, link))
     omega, v = J[..., :3, :, None], J[..., 3:, :, None]
     omega_k, v_k = J[..., :3, None, :], J[..., 3:, None, :]
     turned = np.cross(omega, omega_k, axis=-3)
@@ -78,7 +78,7 @@ def coordinates_to(mech: Linkage, link: int) -> list[int]:
     return path[::-1]
 
 
-def _places_on_path(mech: Linkage, link: int) -> NDArray[np.int64]:
+def places_on_path(mech: Linkage, link: int) -> NDArray[np.int64]:
     """Return, for each coordinate, its place on the way from the base to a link, or -1."""
     path = coordinates_to(mech, link)
     places = np.full(mech.n, -1)

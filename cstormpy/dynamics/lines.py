@@ -1,9 +1,10 @@
 """Which of the two ways a mechanism's dynamics are computed: by its own straight line, or by the kernels with loops.
 
 A straight line is several times as fast, and has to be built for each structure; the loops serve all mechanisms, but
-their compiler takes a second to load. So a line is taken where it is on disk or in memory already, where it has paid or
-will pay for its building, and for the first few mechanisms of a process, which then never loads the loops. Large
-mechanisms have no line: building would take seconds, and their code no longer fits the processor's caches.
+their compiler takes a second to load, and where they are not on disk some twenty to compile them. So a line is taken
+where it is on disk or in memory already, where it has paid or will pay for its building, and as long as building lines
+has taken less than having the loops would. Large mechanisms have no line: building would take seconds, and their code
+no longer fits the processor's caches.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 
-__all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared", "rows_filled"]
+__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "rows_filled"]
 
 #: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
 #: joints: rough, as they only decide when to begin.
@@ -50,8 +51,8 @@ _SHORT = {"one": 0.1, "rows": 0.7}
 _BATCH = 256
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
-#: Seconds that loading the loops and their compiler takes.
-_LOOPS = 1.2
+#: Seconds that loading the loops and their compiler takes, and compiling those of one question.
+_LOADING, _COMPILING = 1.2, 20.0
 
 
 class Line:
@@ -60,7 +61,8 @@ class Line:
     def __init__(self, tables: Tables, question: Question) -> None:
         self._T, self._N, self._question = tables.T, tables.N, question
         self._n = int(tables.N[layout.N_COUNT])
-        self._key = b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), question.name.encode()])
+        self.name = question.name
+        self._key = key_of(tables, question.name.encode())
         self._machines: dict[str, Machine] = {}
         self._asked = {"one": 0, "rows": 0}
         self._looked = {"one": 0, "rows": 0}
@@ -95,17 +97,30 @@ class Line:
             self._looked[kind] = self._asked[kind]
             if is_kept(self._file(kind), self._key):
                 return True
-        if "cstormpy.kernels.compiling" in sys.modules or _Spent.seconds + cost > _LOOPS:
-            return False
-        return True
+        spent = _Spent.seconds + cost
+        if spent <= _LOADING and "cstormpy.kernels.compiling" not in sys.modules:
+            return True
+        return spent <= _COMPILING and not self._has_loops(kind)
+
+    def _has_loops(self, kind: str) -> bool:
+        """Tell whether the loops that would answer need no compiling."""
+        from cstormpy.kernels import entries_hybrid, entries_sensitivity
+
+        asked = self._question
+        name = "sensitivity" if asked.sensitivities else "hybrid"
+        entries = entries_sensitivity if asked.sensitivities else entries_hybrid
+        if kind == "one" and not (asked.moving_base or asked.to_base):
+            name = f"loaded_{name}_one" if asked.loads else f"{name}_one"
+            return bool(getattr(entries, name).is_ready())
+        return bool(getattr(entries, f"{name}_lanes").is_ready())
 
     def _file(self, kind: str) -> str:
-        return f"{self._question.name}_{kind}"
+        return f"{self.name}_{kind}"
 
     def _build(self, kind: str) -> Machine:
-        begin = time.perf_counter()
+        begin = time.thread_time()  # on a busy machine too
         made = machine_for(self._file(kind), self._key, lambda: self._text(kind))
-        _Spent.seconds += time.perf_counter() - begin
+        _Spent.seconds += time.thread_time() - begin
         return made
 
     def _text(self, kind: str) -> str:
@@ -136,16 +151,21 @@ class Line:
     def caller(self, T: Array, eager: bool) -> Callable[..., int] | None:
         """Return the built-in function that answers for one sample of a mechanism with these numbers."""
         machine = self.machine("one", 1, eager)
-        return None if machine is None else caller(machine, self._question.name, [T], list(self.shapes.values()))
+        return None if machine is None else caller(machine, self.name, [T], list(self.shapes.values()))
 
     def batch_caller(self, T: Array, count: int) -> Callable[..., int] | None:
         """Return the built-in function that answers for rows, as many as that and probably more."""
         machine = self.machine("rows", count, eager=count >= _BATCH)
-        return None if machine is None else batch_caller(machine, self._question.name, [T], list(self.shapes.values()))
+        return None if machine is None else batch_caller(machine, self.name, [T], list(self.shapes.values()))
+
+
+def key_of(tables: Tables, more: bytes) -> bytes:
+    """Return what the straight lines of a structure depend on, and what else one does."""
+    return b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), more])
 
 
 class _Spent:
-    """Seconds that building straight lines has taken in this process."""
+    """Seconds of a processor that building straight lines has taken in this process."""
 
     seconds = 0.0
 

@@ -33,12 +33,12 @@ declare void @Py_DecRef(ptr)
 declare i64 @PyList_Size(ptr)
 declare ptr @PyList_GetItem(ptr, i64)
 
-define i64 @same(ptr %rows, i64 %count) {{
+define i64 @same(ptr %rows, i64 %from, i64 %count) {{
 begin:
-  %none = icmp eq i64 %count, 0
+  %none = icmp sge i64 %from, %count
   br i1 %none, label %yes, label %loop
 loop:
-  %k = phi i64 [ 0, %begin ], [ %next, %go ]
+  %k = phi i64 [ %from, %begin ], [ %next, %go ]
   %first = mul i64 %k, 4
   %row = getelementptr i64, ptr %rows, i64 %first
   %held = load ptr, ptr %row, align 8
@@ -93,9 +93,9 @@ go:
   %more = icmp slt i64 %next, %count
   br i1 %more, label %loop, label %yes
 yes:
-  ret i64 1
+  ret i64 %count
 no:
-  ret i64 0
+  ret i64 %k
 }}
 """
 
@@ -154,24 +154,36 @@ class Entries:
         """Tell whether all are as they were."""
         if self._same is None:
             return self.take(lambda found, wanted: False)
-        return self._same(self._place, self._count) == 1
+        return self._same(self._place, 0, self._count) == self._count
 
     def take(self, alike: Callable[[Any, Any], bool]) -> bool:
         """Take other objects that are like those before for these in mappings; return whether there are no others."""
+        if self._same is None:
+            return self._take_in_python(alike)
+        row = -1
+        while (row := self._same(self._place, row + 1, self._count)) < self._count:
+            if row >= len(self._entries) or not self._take_one(row, alike):
+                return False
+        return True
+
+    def _take_one(self, k: int, alike: Callable[[Any, Any], bool]) -> bool:
+        held, key, wanted = self._entries[k]
+        found = held.get(key, ABSENT)
+        if found is wanted or (isinstance(wanted, OfType) and type(found) is wanted.kind):
+            return True
+        if found is ABSENT or wanted is ABSENT or isinstance(wanted, OfType) or not alike(found, wanted):
+            return False
+        self._entries[k] = held, key, found
+        self._table[k, 2:] = _wanted(found)
+        return True
+
+    def _take_in_python(self, alike: Callable[[Any, Any], bool]) -> bool:
         if any(type(each) is not kind or vars(each) is not held for each, kind, held in self._objects):
             return False
         for held, items in self._lists:
             if len(held) != len(items) or any(x is not item for x, item in zip(held, items, strict=True)):
                 return False
-        for k, (mapping, key, wanted) in enumerate(self._entries):
-            found = mapping.get(key, ABSENT)
-            if found is wanted or (isinstance(wanted, OfType) and type(found) is wanted.kind):
-                continue
-            if found is ABSENT or wanted is ABSENT or isinstance(wanted, OfType) or not alike(found, wanted):
-                return False
-            self._entries[k] = mapping, key, found
-            self._table[k, 2:] = _wanted(found)
-        return True
+        return all([self._take_one(k, alike) for k in range(len(self._entries))])
 
 
 def _wanted(what: Any) -> tuple[int, int]:
@@ -182,9 +194,11 @@ def _wanted(what: Any) -> tuple[int, int]:
 
 
 @functools.cache
-def _same() -> Callable[[int, int], int]:
-    machine = machine_for("identity", b"2", lambda: _TEXT)
+def _same() -> Callable[[int, int, int], int]:
+    """Return what gives the first row, from one on, that is not as it was, or how many there are if all are."""
+    machine = machine_for("identity", b"3", lambda: _TEXT)
     # the interpreter lock is held meanwhile
-    function = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(machine.address("same"))
+    kinds = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    function = ctypes.PYFUNCTYPE(ctypes.c_int64, *kinds)(machine.address("same"))
     function.machine = machine  # type: ignore[attr-defined]  # which is to live as long
     return function

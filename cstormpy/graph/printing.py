@@ -11,7 +11,7 @@ from cstormpy.graph import primitives
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.routine import Routine
 
-__all__ = ["c_source", "equations"]
+__all__ = ["c_source", "equations", "unwritten_in_c"]
 
 #: An expression with more letters is given a name, too.
 _LONG = 100
@@ -55,6 +55,15 @@ def c_source(name: str, routine: Routine, arguments: Sequence[str]) -> str:
     return "\n".join([*lines, f"    return (int)({status});", "}"]) + "\n"
 
 
+def unwritten_in_c(routine: Routine) -> Node | None:
+    """Return the first node of a routine that `c_source` refuses, or None."""
+    return next((node for node in routine.nodes if node.primitive is not INPUT and not _is_in_c(node)), None)
+
+
+def _is_in_c(node: Node) -> bool:
+    return primitives.TABLE.get(node.primitive.name) is node.primitive
+
+
 def _statements(routine: Routine, in_c: bool) -> tuple[list[tuple[str, bool, str]], list[tuple[str, str]], str]:
     """Return variables with whether they are truths and their texts, the outputs with their texts, and the status."""
     outputs = [(f"{array}[{k}]", x) for array, values in routine.outputs.items() for k, x in enumerate(values)]
@@ -87,7 +96,7 @@ def _expression(node: Node, written: dict[int, tuple[str, int]], scalars: Sequen
     if node.primitive is INPUT:
         array, place, *_ = node.data
         return (array if array in scalars else f"{array}[{place}]"), 3
-    if in_c and primitives.TABLE.get(node.primitive.name) is not node.primitive:
+    if in_c and not _is_in_c(node):
         raise InvalidValue(f"source in C: {node.primitive.name!r} is a call or a look-up, which is not written in C")
     if node.primitive is TABLE:
         array, first, count = node.data

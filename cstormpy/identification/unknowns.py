@@ -113,7 +113,8 @@ def _linear(mech: Mechanism, parameters: Any) -> list[str]:
 
 
 def _meant(mech: Mechanism, name: str, moving: Sequence[str]) -> list[str]:
-    if name in mech._link_index:
+    links = [link.name for link in mech.links]
+    if name in links:
         return [f"{name}.{field}" for field in _OF_LINK]
     owner, _, field = name.rpartition(".")
     if owner == "*":
@@ -124,7 +125,7 @@ def _meant(mech: Mechanism, name: str, moving: Sequence[str]) -> list[str]:
             return [f"{joint}.{field}" for joint in joints if f"{joint}.{field}" in components(mech)]
         raise unknown_name("parameters", name, [f"*.{known}" for known in (*_OF_LINK, *_OF_JOINT)])
     if name not in components(mech) and "." not in name and name != "gravity":
-        raise unknown_name("parameter or link", name, [*mech._link_index, *components(mech)])
+        raise unknown_name("parameter or link", name, [*links, *components(mech)])
     return [name]
 
 

@@ -78,12 +78,6 @@ class Entry:
                     self._ready = compiled_entry(self)
         return self._ready
 
-
-class EntryOfC(Entry):
-    """A kernel that machine code calls as a function of C; `load` returns it with its address."""
-
-    of_c = True
-
     def is_ready(self) -> bool:
         """Tell whether it runs without being compiled: it is here, or on disk."""
         if self._ready is not None:
@@ -91,6 +85,12 @@ class EntryOfC(Entry):
         from cstormpy.kernels.compiling import is_kept
 
         return bool(is_kept(self.kept_as))
+
+
+class EntryOfC(Entry):
+    """A kernel that machine code calls as a function of C; `load` returns it with its address."""
+
+    of_c = True
 
     def address(self) -> int:
         """Return where it begins, ready to run."""

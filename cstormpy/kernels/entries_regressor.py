@@ -1,4 +1,4 @@
-"""What Python calls: the inertial regressor Y of the inverse dynamics, of a batch.
+"""Compiled entries: the inertial regressor Y of the inverse dynamics, of a batch.
 
 The inverse dynamics is linear in the ten inertial numbers π of each link: mass m, first moment h = m c and inertia I
 about the origin of the link's frame, in its axes. With the link's angular velocity ω, angular acceleration α and the

@@ -5,6 +5,7 @@ Dynamics, sensitivities and drawings take a `Linkage`; `cstormpy.mechanism` has 
 
 from __future__ import annotations
 
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import (
     Composite,
     Fixed,
@@ -23,10 +24,12 @@ from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loads import Load
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.shapes import Shape
 from cstormpy.linkage.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Composite",
+    "Constraint",
     "Fixed",
     "Free",
     "Joint",
@@ -39,6 +42,7 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Screw",
+    "Shape",
     "Skeleton",
     "Spherical",
     "Translational",

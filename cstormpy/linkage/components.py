@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 #: Parameters of a joint's own torque.
-TERMS = tuple(OneDofJoint._options)
+TERMS = tuple(OneDofJoint.own_torque)
 
 PAIRS = ("xx", "xy", "xz", "yy", "yz", "zz")
 TWIST = ("rx", "ry", "rz", "x", "y", "z")
@@ -150,7 +150,8 @@ def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) 
     owner, _, field = name.partition("[")[0].rpartition(".")
     if field == "limits":
         return InvalidValue(f"parameter {name!r}: the dynamics do not depend on limits")
-    if owner in mech._link_of_joint and not mech.joint(owner).dof and field in (*TERMS, "axis", "point", "pitch"):
+    welds = {link.joint_name for link in mech.links if not link.joint.dof}
+    if owner in welds and field in (*TERMS, "axis", "point", "pitch"):
         return InvalidValue(f"parameter {name!r}: joint {owner!r} is fixed and has no {field}")
     return unknown_name("parameter", name, known)
 

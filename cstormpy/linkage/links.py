@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite
 from cstormpy.linkage.joints import Fixed, Joint
+from cstormpy.linkage.shapes import Shape, check_shapes
 from cstormpy.values import Value, frozen
 
-__all__ = ["INERTIA_TOLERANCE", "POSE_TOLERANCE", "Link", "rigid_pose"]
+__all__ = ["INERTIA_TOLERANCE", "Link"]
 
 INERTIA_TOLERANCE = 1e-9
 """By how much of its trace an inertia may be unsymmetric, indefinite or against the triangle inequality."""
-
-POSE_TOLERANCE = 1e-6
-"""By how much a rotation matrix may miss RᵀR = 1 (a float32 matrix does by 1e-7); within this it is mended."""
-
-_EXACT_ROTATION = 1e-14
-"""A rotation matrix this good is kept bit by bit, so that saving and loading changes nothing."""
 
 
 class Link(Value):
@@ -44,6 +41,8 @@ class Link(Value):
         idealised rotor, a mass without an inertia a point mass.
     allow_impossible : bool
         Keep an inertia that no body can have, as measured ones often are: it need only be finite and symmetric.
+    shapes : iterable of Shape
+        What it is drawn with, in place of lines between its joints; the dynamics do not know of them.
 
     Raises
     ------
@@ -62,7 +61,7 @@ class Link(Value):
     cstormpy.errors.InvalidValue: link 'rod': mass: must not be negative, got -1
     """
 
-    _fields = ("name", "parent", "joint", "pose", "mass", "com", "inertia", "allow_impossible")
+    _fields = ("name", "parent", "joint", "pose", "mass", "com", "inertia", "allow_impossible", "shapes")
     name: str
     parent: str | None
     joint: Joint
@@ -71,6 +70,7 @@ class Link(Value):
     com: NDArray[np.float64]
     inertia: NDArray[np.float64]
     allow_impossible: bool
+    shapes: tuple[Shape, ...]
 
     def __init__(
         self,
@@ -83,6 +83,7 @@ class Link(Value):
         inertia: ArrayLike | None = None,
         *,
         allow_impossible: bool = False,
+        shapes: Iterable[Shape] = (),
     ) -> None:
         named = checks.name(name, "link name")
         where = f"link {named!r}"
@@ -94,11 +95,12 @@ class Link(Value):
             name=named,
             parent=None if parent is None else checks.name(parent, f"{where}: parent"),
             joint=Fixed() if joint is None else joint,
-            pose=rigid_pose(np.eye(4) if pose is None else pose, f"{where}: pose"),
+            pose=checks.rigid_pose(np.eye(4) if pose is None else pose, f"{where}: pose"),
             mass=checks.nonnegative(mass, f"{where}: mass"),
             com=checks.array(com, (3,), f"{where}: com"),
             inertia=_inertia(np.zeros((3, 3)) if inertia is None else inertia, f"{where}: inertia", allow_impossible),
             allow_impossible=allow_impossible,
+            shapes=check_shapes(shapes, f"{where}: shapes"),
         )
         if not np.isfinite(self.spatial_inertia).all():
             raise NonFinite(f"{where}: com: is so far away that the inertia about the link's frame overflows")
@@ -131,25 +133,6 @@ class Link(Value):
         if self.com.any():
             shown.append("com=(" + ", ".join(f"{c:.6g}" for c in self.com) + ")")
         return f"Link({', '.join(shown)})"
-
-
-def rigid_pose(value: ArrayLike, what: str) -> NDArray[np.float64]:
-    """Return a rigid transform, its rotation mended if it is nearly one."""
-    pose = checks.array(value, (4, 4), what)
-    if pose[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
-        raise InvalidValue(f"{what}: is not a rigid transform, its last row is not (0, 0, 0, 1)")
-    R = pose[:3, :3]
-    if np.abs(R).max() > 2.0 or (error := np.abs(R.T @ R - np.eye(3)).max()) > POSE_TOLERANCE:
-        raise InvalidValue(f"{what}: is not a rigid transform, its 3x3 block is not a rotation (RᵀR differs from 1)")
-    if np.linalg.det(R) < 0:
-        raise InvalidValue(f"{what}: is not a rigid transform, its 3x3 block mirrors (determinant -1)")
-    if error <= _EXACT_ROTATION:
-        return pose
-    mended = pose.copy()
-    for _ in range(2):  # Newton's iteration for the nearest rotation: an error of 1e-6 becomes 1e-12, then nothing
-        R = mended[:3, :3]
-        mended[:3, :3] = R @ (1.5 * np.eye(3) - 0.5 * (R.T @ R))
-    return frozen(mended)
 
 
 def _inertia(value: ArrayLike, what: str, allow_impossible: bool) -> NDArray[np.float64]:

@@ -2,7 +2,8 @@
 
 A link is drawn as lines from its joint to the joints of its children; one that carries nothing is drawn to its frame
 where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of mass, where a uniform
-rod would end. All is kept in the frames of the links, so that a drawing moves it by the links' poses alone.
+rod would end. A link that has shapes is drawn as these are. All is kept in the frames of the links, so that a drawing
+moves it by the links' poses alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from cstormpy.arrays import real_array
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.viewing import view
 
 __all__ = ["Drawing", "Skeleton", "skeleton"]
@@ -52,6 +54,8 @@ class Drawing:
         Centres of mass.
     tips : ndarray (..., n_tips, 3)
         The ends of the links that carry nothing, in the order of `Skeleton.tips`.
+    solids : tuple of tuple of Solid
+        Of each link its shapes, which are drawn in place of its lines.
     """
 
     lines: tuple[tuple[Array, ...], ...]
@@ -61,16 +65,18 @@ class Drawing:
     axes: Array
     coms: Array
     tips: Array
+    solids: tuple[tuple[Solid, ...], ...]
 
     def points(self) -> Array:
         """Return all points that are drawn, (K, 3), of all configurations."""
         parts = [line.reshape(-1, 3) for link in self.lines for line in link]
+        parts += [solid.corners.reshape(-1, 3) for link in self.solids for solid in link]
         return np.concatenate([*parts, *self.base, self.joints.reshape(-1, 3), self.anchors.reshape(-1, 3)])
 
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """What a drawing needs to know of a mechanism; made by `skeleton`.
+    """The points and lines by which a mechanism is drawn; made by `skeleton`.
 
     Attributes
     ----------
@@ -97,7 +103,7 @@ class Skeleton:
     lines : tuple of tuple of ndarray (k, 3)
         Of each link the polylines in its frame.
     base : tuple of ndarray (k, 3)
-        Polylines of the base.
+        Polylines of the base, to the joints that it carries.
     coms : ndarray (n_links, 3)
         Centres of mass in the links' frames.
     masses : ndarray (n_links,)
@@ -109,6 +115,8 @@ class Skeleton:
         Directions of the base frame to draw to the right and upwards: in the plane, or for a view in space.
     reach : float
         No drawn point is farther from the base's origin [m]; a slide without limits counts as at q = 0.
+    solids : tuple of tuple of Solid
+        Of each link what its shapes look like, in its frame.
     """
 
     names: tuple[str, ...]
@@ -132,6 +140,7 @@ class Skeleton:
     right: Array
     up: Array
     reach: float
+    solids: tuple[tuple[Solid, ...], ...]
 
     def poses(self, q: ArrayLike) -> Array:
         """Return the poses (..., n_links, 4, 4) of the links in the base frame for q (n,) or (N, n).
@@ -180,6 +189,9 @@ class Skeleton:
             axes=np.einsum("...ij,...j->...i", R, np.broadcast_to(self.axes, (*X.shape[:-3], n_links, 3))),
             coms=_each(X, self.coms),
             tips=np.stack([_moved(X[..., i, :, :], tip) for i, tip in self.tips], axis=-2),
+            solids=tuple(
+                tuple(solid.moved(X[..., i, :, :]) for solid in solids) for i, solids in enumerate(self.solids)
+            ),
         )
 
     def extent(self, q: ArrayLike) -> tuple[Array, Array]:
@@ -216,9 +228,12 @@ def skeleton(mech: Linkage) -> Skeleton:
         _polylines(link, points[i], [starts[c] for c in children[i]], _SAME * scale) for i, link in enumerate(links)
     )
     tips = tuple((i, lines[i][0][-1] if lines[i] else points[i]) for i in range(len(links)) if not children[i])
-    roots = [i for i, p in enumerate(mech.parents) if p == _BASE]
+    roots = [
+        i for i, p in enumerate(mech.parents) if p == _BASE and (joints[i].symbol.support or joints[i].symbol.rail)
+    ]
     planar, right, up = view(mech, order)
     strokes = tuple(_stroke(joint) for joint in joints)
+    solids = tuple(tuple(shape.solid() for shape in link.shapes) for link in links)
     return Skeleton(
         names=tuple(link.name for link in links),
         joint_names=tuple(link.joint_name for link in links),
@@ -240,7 +255,8 @@ def skeleton(mech: Linkage) -> Skeleton:
         planar=planar,
         right=right,
         up=up,
-        reach=_reach(mech.parents, order, starts, points, lines, joints) or 1.0,
+        reach=_reach(mech.parents, order, starts, points, _outlines(lines, solids), joints) or 1.0,
+        solids=solids,
     )
 
 
@@ -293,6 +309,13 @@ def _end(link: Link, start: Array) -> Array:
     if np.linalg.norm(arm - along * link.joint.direction) < _ALONG * abs(along):
         arm = along * link.joint.direction
     return np.asarray(start + 2.0 * arm)
+
+
+def _outlines(
+    lines: tuple[tuple[Array, ...], ...], solids: tuple[tuple[Solid, ...], ...]
+) -> tuple[tuple[Array, ...], ...]:
+    """Return of each link all points to draw."""
+    return tuple((*own, *(solid.corners for solid in more)) for own, more in zip(lines, solids, strict=True))
 
 
 def _stroke(joint: Joint) -> tuple[float, float] | None:

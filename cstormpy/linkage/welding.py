@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.bodies import Body, sum_of
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.shapes import Shape
 
 __all__ = ["without_fixed"]
 
@@ -18,29 +20,22 @@ Array = NDArray[np.float64]
 M = TypeVar("M", bound=Linkage)
 
 
-class _Part(NamedTuple):
-    """A rigid part of a body in the body's axes."""
-
-    mass: float
-    com: Array
-    inertia: Array  # about its own centre of mass
-
-
 def without_fixed(mech: M) -> M:
     """Return the mechanism with one link for all that is welded together; `Linkage.without_fixed` tells of it."""
     carrier: dict[str, tuple[str | None, Array]] = {}  # of each fixed link: what carries it, and its pose there
-    parts: dict[str, list[_Part]] = {link.name: [] for link in mech.links}
+    parts: dict[str, list[Body]] = {link.name: [] for link in mech.links}
+    shapes: dict[str, list[Shape]] = {link.name: list(link.shapes) for link in mech.links}
     impossible = {link.name for link in mech.links if link.allow_impossible and link.joint.dof}
     for i in _outwards(mech):
         link = mech.links[i]
         body, pose = _place(link, carrier)
         if link.joint.dof:
-            parts[link.name].append(_Part(link.mass, link.com, link.inertia))
+            parts[link.name].append(Body(link.mass, link.com, link.inertia))
             continue
         carrier[link.name] = body, pose
         if body is not None:
-            R = pose[:3, :3]
-            parts[body].append(_Part(link.mass, R @ link.com + pose[:3, 3], R @ link.inertia @ R.T))
+            parts[body].append(Body(link.mass, link.com, link.inertia).moved(pose))
+            shapes[body] += [shape.moved(pose) for shape in link.shapes]
             if link.allow_impossible:
                 impossible.add(body)
     if not mech.n:
@@ -51,11 +46,10 @@ def without_fixed(mech: M) -> M:
             continue
         parent, pose = _place(link, carrier)
         # Named by its link unless it has a name, so that the coordinates keep theirs.
-        mass, com, inertia = _sum(parts[link.name])
-        links.append(
-            Link(link.name, parent, link.joint, pose, mass, com, inertia, allow_impossible=link.name in impossible)
-        )
-    loops = [_carried(loop, carrier) for loop in mech.loops]
+        mass, com, inertia = sum_of(parts[link.name])
+        kept: dict[str, Any] = {"allow_impossible": link.name in impossible, "shapes": shapes[link.name]}
+        links.append(Link(link.name, parent, link.joint, pose, mass, com, inertia, **kept))
+    loops = [_carried(loop, carrier) if isinstance(loop, Loop) else loop for loop in mech.loops]
     return mech.replace(links=links, loops=loops)
 
 
@@ -77,19 +71,6 @@ def _place(link: Link, carrier: dict[str, tuple[str | None, Array]]) -> tuple[st
         body, pose = carrier[link.parent]
         return body, pose @ link.pose
     return link.parent, link.pose
-
-
-def _sum(parts: list[_Part]) -> _Part:
-    """Return parts as one, by the theorem of Huygens and Steiner; a single one bit by bit."""
-    if len(parts) == 1:
-        return parts[0]
-    mass = sum(part.mass for part in parts)
-    com = sum((part.mass * part.com for part in parts), np.zeros(3)) / mass if mass else np.zeros(3)
-    inertia = np.zeros((3, 3))
-    for part in parts:
-        arm = part.com - com
-        inertia += part.inertia + part.mass * ((arm @ arm) * np.eye(3) - np.outer(arm, arm))
-    return _Part(mass, com, inertia)
 
 
 def _outwards(mech: Linkage) -> list[int]:

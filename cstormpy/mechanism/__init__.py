@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cstormpy.linkage import (
     Composite,
+    Constraint,
     Fixed,
     Free,
     Joint,
@@ -15,6 +16,7 @@ from cstormpy.linkage import (
     Prismatic,
     Revolute,
     Screw,
+    Shape,
     Skeleton,
     Spherical,
     Translational,
@@ -27,6 +29,7 @@ from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = [
     "Composite",
+    "Constraint",
     "Fixed",
     "Free",
     "Joint",
@@ -39,6 +42,7 @@ __all__ = [
     "Prismatic",
     "Revolute",
     "Screw",
+    "Shape",
     "Skeleton",
     "Spherical",
     "Translational",

@@ -108,7 +108,7 @@ def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -
         row["inertia"] = inertia.tolist()
     if link.allow_impossible:
         row["allow_impossible"] = True
-    for key, default in joint._options.items():
+    for key, default in joint.own_torque.items():
         if getattr(joint, key) != default:
             row[key] = getattr(joint, key)
     if joint.limits is not None:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, FileFormatError, unknown_name
+from cstormpy.errors import CstormError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
 from cstormpy.linkage.joints import JOINT_TYPES, Joint, Limits
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.shapes import SHAPES, Shape
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["FORMAT", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
@@ -43,7 +44,13 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
         content["active"] = _driven(mechanism, mechanism.active_mask)
     content["links"] = [_link_dict(link) for link in mechanism.links]
     if mechanism.loops:
-        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops]
+        for loop in mechanism.loops:
+            if not isinstance(loop, Loop):
+                raise InvalidValue(
+                    f"constraint {loop.name!r}: is said by a function, which a file does not hold; save "
+                    "mech.replace(loops=[...]) without it, and give it again where the file is read"
+                )
+        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops if isinstance(loop, Loop)]
     return content
 
 
@@ -102,7 +109,16 @@ def _link_dict(link: Link) -> dict[str, Any]:
             content[key] = getattr(link, key).tolist()
     if link.allow_impossible:
         content["allow_impossible"] = True
+    if link.shapes:
+        content["shapes"] = [_shape_dict(shape) for shape in link.shapes]
     return content
+
+
+def _shape_dict(shape: Shape) -> dict[str, Any]:
+    content: dict[str, Any] = {"kind": shape.kind, "size": shape.size.tolist()}
+    if not np.array_equal(shape.pose, np.eye(4)):
+        content["pose"] = shape.pose.tolist()
+    return content if shape.colour is None else {**content, "colour": shape.colour.tolist()}
 
 
 def _loop_dict(loop: Loop) -> dict[str, Any]:
@@ -141,7 +157,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Joint):
         return _joint_dict(value)
     if isinstance(value, Limits):
-        return {k: _open_sides(v) for k, v in value._as_dict().items() if v is not None}
+        return {k: _open_sides(v) for k in value._fields if (v := getattr(value, k)) is not None}
     if isinstance(value, tuple):
         return [_plain(entry) for entry in value]
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -158,6 +174,8 @@ def _read_link(content: object, place: str) -> Link:
         where = f"{place}.{key}"
         if key == "joint":
             options[key] = _read_joint(value, where)
+        elif key == "shapes":
+            options[key] = [_read_shape(shape, f"{where}[{k}]") for k, shape in enumerate(list_of(value, where))]
         elif key == "allow_impossible":
             if not isinstance(value, bool):
                 raise FileFormatError(f"{where}: expected true or false, got {brief(value)}")
@@ -167,6 +185,16 @@ def _read_link(content: object, place: str) -> Link:
         else:
             options[key] = _text(value, where) if key in _TEXTS else _numbers(value, where, _SHAPES.get(key, ()))
     return _made(place, lambda: Link(**options))
+
+
+def _read_shape(content: object, place: str) -> Shape:
+    entry = _check_keys(content, place, Shape._fields, ("kind", "size"))
+    kind = _text(entry["kind"], f"{place}.kind")
+    if kind not in SHAPES:
+        raise FileFormatError(f"{place}.kind: {unknown_name('shape', kind[:60], SHAPES)}")
+    shapes = {"size": (len(SHAPES[kind]),), "pose": (4, 4), "colour": (3,)}
+    options = {key: _numbers(value, f"{place}.{key}", shapes[key]) for key, value in entry.items() if key != "kind"}
+    return _made(place, lambda: Shape(kind, **options))
 
 
 def _read_joint(content: object, place: str) -> Joint:

@@ -1,4 +1,4 @@
-"""Formats in which mechanisms come and go: JSON, tables of Denavit and Hartenberg, URDF."""
+"""Formats in which mechanisms come and go: JSON, tables of Denavit and Hartenberg, URDF, MJCF."""
 
 from __future__ import annotations
 
@@ -176,6 +176,65 @@ class Formats:
 
         return urdf_writer.to_urdf(cast("Mechanism", self), name)
 
+    @classmethod
+    def from_mjcf(
+        cls,
+        path_or_text: str | os.PathLike[str],
+        *,
+        gravity: ArrayLike | None = None,
+        actuated: Iterable[str] | None = None,
+        active: Iterable[str] = (),
+    ) -> Mechanism:
+        """Return the mechanism of a model of MuJoCo (MJCF).
+
+        Read are the settings of the compiler, classes of defaults, bodies within one another and frames, inertias and
+        those that follow from geoms (spheres, capsules, cylinders, boxes, ellipsoids), hinges, slides, ball and free
+        joints with armature, damping, friction, springs and ranges, motors and their ranges, and of the constraints
+        connect and weld, as `Loop`. Geoms are what links are drawn with. Contacts, tendons, sensors, meshes and all
+        else is skipped, which is said in one line each.
+
+        Coordinates follow each other as in MuJoCo's qvel, whose names are those of the joints. A hinge or a slide has
+        the coordinate of MuJoCo; a ball joint has a rotation vector for the quaternion, and a free one the way and the
+        turn from where its body stands in the file, along and about the axes that the body has there, where MuJoCo has
+        the place in the world. Of a body with several joints each but the last moves a link without a mass, which is
+        called "<body>_<joint>".
+
+        Parameters
+        ----------
+        path_or_text : str or path
+            The file, or its text. What it includes is looked for beside it.
+        gravity : array_like, (3,), optional
+            That of the file unless given.
+        actuated : iterable of str, optional
+            The joints that actuators of the file drive, unless given.
+        active
+            As of the constructor.
+
+        Raises
+        ------
+        FileFormatError
+            Naming the file, the line, and the body or joint: no XML, a document type, a name that occurs twice or
+            nowhere, a class that there is not, what is no number, a free joint inside of a body; `FileReadError` where
+            a file cannot be read.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import Mechanism
+        >>> text = '''<mujoco>
+        ...   <worldbody>
+        ...     <body name="rod">
+        ...       <joint name="hinge" axis="0 -1 0"/> <geom type="box" pos="0.5 0 0" size=".5 .1 .1" mass="2"/>
+        ...     </body>
+        ...   </worldbody>
+        ...   <actuator> <motor joint="hinge"/> </actuator>
+        ... </mujoco>'''
+        >>> Mechanism.from_mjcf(text).gravity_load([0.0])
+        array([9.81])
+        """
+        from cstormpy.mechanism import mjcf
+
+        return mjcf.from_mjcf(path_or_text, gravity=gravity, actuated=actuated, active=active)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content as plain dictionaries, lists, numbers and text, as it is saved to JSON."""
         from cstormpy.mechanism import files
@@ -197,7 +256,7 @@ class Formats:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Mechanism:
-        """Load from JSON or URDF, whichever the file holds.
+        """Load from JSON, URDF or MJCF, whichever the file holds.
 
         Raises
         ------

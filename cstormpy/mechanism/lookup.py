@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
-from cstormpy.errors import InvalidType, UnknownName
+from cstormpy.errors import CstormError, InvalidType, UnknownName
 from cstormpy.file_writer import file_path, read_bytes
-from cstormpy.mechanism import files, library, urdf
+from cstormpy.mechanism import files, library, mjcf, urdf, xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["as_mechanism", "load"]
 
-_SUFFIXES = {".json": "json", ".urdf": "urdf", ".xacro": "urdf"}
+_SUFFIXES = {".json": "json", ".urdf": "urdf", ".xacro": "urdf", ".mjcf": "mjcf"}
 _LOOKED_AT = 1024
 """Bytes at the beginning of a file that tell what it is, where its name does not."""
 
@@ -22,14 +24,14 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
     Parameters
     ----------
     value : Mechanism, str or path
-        A mechanism; the name of a ready one (`library.names`), made with its defaults; or the path of a JSON or
-        URDF file. A text that is the name of a ready mechanism is never taken as a path.
+        A mechanism; the name of a ready one (`library.names`), made with its defaults; or the path of a JSON,
+        URDF or MJCF file. A text that is the name of a ready mechanism is never taken as a path.
 
     Raises
     ------
     UnknownName
-        If a text is neither the name of a ready mechanism, nor ends in ".json" or ".urdf", nor is the path of a file;
-        with the nearest spelling.
+        If a text is neither the name of a ready mechanism, nor ends in ".json", ".urdf" or ".mjcf", nor is the path of
+        a file; with the nearest spelling.
     FileFormatError
         Naming the file and the place in it.
     FileReadError
@@ -50,7 +52,7 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
         return load(value)
     if not isinstance(value, str):
         raise InvalidType(
-            f"mechanism: expected a Mechanism, the name of a ready one or the path of a JSON or URDF file, "
+            f"mechanism: expected a Mechanism, the name of a ready one or the path of a JSON, URDF or MJCF file, "
             f"got a {type(value).__name__}"
         )
     if value in library.names():
@@ -60,11 +62,11 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
     try:
         return library.get(value)
     except UnknownName as error:
-        raise UnknownName(f"{error} (the path of a file ends in .json or .urdf, or the file exists)") from None
+        raise UnknownName(f"{error} (the path of a file ends in .json, .urdf or .mjcf, or the file exists)") from None
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:
-    """Return the mechanism of a JSON or URDF file, told by the ending of its name or else by its first character.
+    """Return the mechanism of a JSON, URDF or MJCF file, told by the ending of its name or else by how it begins.
 
     Raises
     ------
@@ -72,9 +74,23 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
         Naming the file.
     """
     name = file_path(path)
-    kind = _SUFFIXES.get(name.suffix.lower())
     if isinstance(path, str) and path.startswith("package://"):
         return urdf.from_urdf(path)
-    if kind is None:
-        kind = "urdf" if read_bytes(name, _LOOKED_AT).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") else "json"
-    return files.load(name) if kind == "json" else urdf.from_urdf(name)
+    return _READERS[_SUFFIXES.get(name.suffix.lower()) or _kind(name)](name)
+
+
+_READERS: dict[str, Callable[[Path], Mechanism]] = {
+    "json": files.load,
+    "urdf": urdf.from_urdf,
+    "mjcf": mjcf.from_mjcf,
+}
+
+
+def _kind(name: Path) -> str:
+    """Return which reader a file is for: of XML it is the root that tells."""
+    if not read_bytes(name, _LOOKED_AT).lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0").startswith(b"<"):
+        return "json"
+    try:
+        return "mjcf" if xml_elements.parse(xml_elements.read(name)).tag == "mujoco" else "urdf"
+    except CstormError:
+        return "urdf"  # which says what is wrong with it

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["cos_sin", "roll_pitch_yaw", "rotation"]
+__all__ = ["about", "cos_sin", "from_z", "of_quaternion", "roll_pitch_yaw", "rotation"]
 
 _NOTHING = 4 * float(np.finfo(np.float64).eps)
 
@@ -54,3 +54,42 @@ def roll_pitch_yaw(R: NDArray[np.float64]) -> tuple[float, float, float]:
     pitch = math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
     roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
     return roll, pitch, yaw
+
+
+def about(axis: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
+    """Return the rotation (3, 3) about a unit vector.
+
+    >>> about(np.array([0.0, 0.0, 1.0]), math.pi / 2).tolist()
+    [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    (c, s), (x, y, z) = cos_sin(angle), axis.tolist()
+    across = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    return np.asarray(np.eye(3) + s * across + (1.0 - c) * (across @ across)) + 0.0
+
+
+def from_z(direction: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the shortest rotation (3, 3) that brings z to a unit vector; where it points along -z, one about x.
+
+    >>> from_z(np.array([1.0, 0.0, 0.0])).tolist()
+    [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]]
+    """
+    axis = np.array([-direction[1], direction[0], 0.0])
+    sine = float(np.linalg.norm(axis))
+    if sine < _NOTHING:
+        return np.eye(3) if direction[2] > 0 else np.diag([1.0, -1.0, -1.0])
+    return about(axis / sine, math.atan2(sine, direction[2]))
+
+
+def of_quaternion(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the rotation (3, 3) of a unit quaternion, its real part first.
+
+    >>> of_quaternion(np.array([0.0, 0.0, 0.0, 1.0])).tolist()
+    [[-1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    w, x, y, z = quaternion.tolist()
+    rows = [
+        [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
+    ]
+    return np.array(rows) + 0.0

@@ -10,26 +10,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import flag
-from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown
+from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.reading import Reading, is_text
 from cstormpy.mechanism.urdf_robot import Robot
 from cstormpy.reporting import notice
 
-__all__ = ["Reading", "from_urdf", "read"]
-
-
-class Reading(NamedTuple):
-    """A mechanism from a file, and what the reader has to say of it."""
-
-    mechanism: Mechanism
-    notes: list[str]
+__all__ = ["from_urdf", "read"]
 
 
 def from_urdf(
@@ -42,7 +35,7 @@ def from_urdf(
 ) -> Mechanism:
     """Return the mechanism of a URDF; `Mechanism.from_urdf` tells of the arguments."""
     name, found = "URDF", read(source, floating, gravity=gravity, actuated=actuated, active=active)
-    if not _is_text(source):
+    if not is_text(source, "URDF"):
         name = file_path(source).name
     for note in found.notes:
         notice(f"{name}: {note}")
@@ -60,7 +53,7 @@ def read(
     """Return the mechanism of a URDF and what was skipped or kept against the rules, which is not said."""
     floating = flag(floating, "floating")
     content: str | bytes
-    if _is_text(source):
+    if is_text(source, "URDF"):
         prefix, content = "", str(source)
     else:
         path = file_path(source, "URDF")
@@ -72,13 +65,6 @@ def read(
     except CstormError as error:
         raise FileFormatError(f"{prefix}{error}") from None
     return Reading(Mechanism(links, gravity, actuated, active), robot.notes.lines())
-
-
-def _is_text(source: object) -> bool:
-    """Tell a URDF from its path."""
-    if not isinstance(source, (str, os.PathLike)):
-        raise InvalidType(f"URDF: expected the path of a file, or its text, got {shown(source)}")
-    return isinstance(source, str) and "<" in source
 
 
 def _refuse_by_name(name: str) -> None:

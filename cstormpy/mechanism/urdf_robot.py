@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
+from cstormpy.errors import FileFormatError, shown, unknown_name
 from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.shapes import Shape
+from cstormpy.mechanism.reading import Notes, kept_link, made
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["NO_LIMIT", "WORLD", "Notes", "Robot"]
+__all__ = ["NO_LIMIT", "WORLD", "Robot"]
 
 Array = NDArray[np.float64]
 
@@ -25,27 +27,12 @@ NO_LIMIT = float(np.finfo(np.float64).max)
 """Written where URDF wants a limit and there is none."""
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radius", 1), ("length", 1)),
+          "capsule": (("radius", 1), ("length", 1))}  # fmt: skip
+"""Of the shapes that are drawn, the attributes that tell of their size, and how many numbers each has."""
+
 _PASSED = ("link", "joint", "material")
 _SHOWN = 4
-
-
-class Notes:
-    """What is to be said of a file, each thing once with those that it concerns."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, list[str]] = {}
-
-    def add(self, text: str, whom: str) -> None:
-        """Keep that something is to be said of somebody."""
-        self._found.setdefault(text, []).append(whom)
-
-    def lines(self) -> list[str]:
-        """Return a line for each thing, with the first that it concerns."""
-        said = []
-        for text, names in self._found.items():
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            said.append(f"{text}: {', '.join(names[:_SHOWN])}{more}")
-        return said
 
 
 class Robot:
@@ -55,6 +42,7 @@ class Robot:
         _refuse_others(root)
         self.notes = Notes()
         self._links = _by_name(root, "link")
+        self._materials = {e.attributes.get("name", ""): e for e in root.within() if e.tag == "material" and e.children}
         self._joints = _by_name(root, "joint")
         if not self._links:
             raise FileFormatError(f"line {root.line}: <robot> has no links")
@@ -149,19 +137,31 @@ class Robot:
 
     def _link(self, name: str, parent: str | None, joint: Joint, pose: Array) -> Link:
         element = self._links[name]
-        where = f"line {element.line}: "
         inertial = self._only(element, "inertial", f"link {name!r}")
         body = {} if inertial is None else self._body(name, inertial)
-        try:
-            return Link(name, parent, joint, pose, **body)
-        except InvalidValue as refused:
-            # What no body can have but a file says is kept; what is wrong in another way is refused again.
-            link = _made(where, lambda: Link(name, parent, joint, pose, **body, allow_impossible=True))
-            reason = str(refused).split("inertia: ", 1)[-1].split(",")[0].split(";")[0]
-            self.notes.add("inertias that no body has are kept", f"{name!r} (line {element.line}: {reason})")
-            return link
-        except CstormError as error:
-            raise FileFormatError(f"{where}{error}") from None
+        return kept_link(
+            self.notes, element.line, name, parent, joint, pose, **body, shapes=self._shapes(name, element)
+        )
+
+    def _shapes(self, name: str, link: Element) -> list[Shape]:
+        """Return the boxes, cylinders and balls that a link looks like; meshes are skipped."""
+        whose, found = f"link {name!r}", []
+        for visual in link.all("visual"):
+            pose = self._origin(visual, whose)
+            for solid in (solid for geometry in visual.all("geometry") for solid in geometry.children):
+                if solid.tag in _SIZES:
+                    size = [n for key, count in _SIZES[solid.tag] for n in solid.numbers(key, whose, count)]
+                    shape = partial(Shape, solid.tag, size, pose, self._colour(visual, whose))
+                    found.append(made(f"line {solid.line}: {whose}: ", shape))
+        return found
+
+    def _colour(self, visual: Element, whose: str) -> tuple[float, ...] | None:
+        """Return the colour of a visual's own material, or of the one of this name that the file has elsewhere."""
+        for material in visual.all("material"):
+            named = self._materials.get(material.attributes.get("name", ""))
+            for color in [*material.all("color"), *([] if named is None else named.all("color"))]:
+                return tuple(min(max(part, 0.0), 1.0) for part in color.numbers("rgba", whose, 3, 4)[:3])
+        return None
 
     def _body(self, name: str, inertial: Element) -> dict[str, Any]:
         """Return mass, com and inertia in the link's frame."""
@@ -202,9 +202,9 @@ class Robot:
         if element.all("mimic"):
             self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
         if kind == "fixed":
-            return _made(where, lambda: Fixed(name=name))
+            return made(where, lambda: Fixed(name=name))
         if kind == "floating":
-            return _made(where, lambda: Free(name=name))
+            return made(where, lambda: Free(name=name))
         options: dict[str, Any] = {"name": name, "limits": self._limits(name, kind, element)}
         dynamics = self._only(element, "dynamics", whose)
         if dynamics is not None:
@@ -212,9 +212,9 @@ class Robot:
         axis = self._only(element, "axis", whose)
         direction = (1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", whose, (1.0, 0.0, 0.0))
         if kind == "planar":
-            return _made(where, lambda: Planar.across(direction, **{**options, "limits": None}))
+            return made(where, lambda: Planar.across(direction, **{**options, "limits": None}))
         maker = Prismatic if kind == "prismatic" else Revolute
-        return _made(where, lambda: maker(direction, **options))
+        return made(where, lambda: maker(direction, **options))
 
     def _limits(self, name: str, kind: str, element: Element) -> Limits | None:
         """Return the limits of a joint; one of 0 on effort or velocity, and one of the largest float, is none."""
@@ -236,7 +236,7 @@ class Robot:
             if bound <= 0.0:
                 self.notes.add(f"{key} limits of 0 or less are taken as none", f"{name!r} (line {limit.line})")
         return (
-            _made(
+            made(
                 f"line {limit.line}: {whose}: ",
                 lambda: Limits(position=ends, velocity=bounds["velocity"], torque=bounds["effort"]),
             )
@@ -247,7 +247,11 @@ class Robot:
 def _refuse_others(root: Element) -> None:
     """Refuse what is XML but no URDF, by what it is."""
     if root.tag != "robot":
-        kinds = {"mujoco": "a model of MuJoCo", "sdf": "a model of Gazebo (SDF)", "COLLADA": "a mesh"}
+        kinds = {
+            "mujoco": "a model of MuJoCo, which Mechanism.from_mjcf reads",
+            "sdf": "a model of Gazebo (SDF)",
+            "COLLADA": "a mesh",
+        }
         what = kinds.get(root.tag, f"an XML file of <{root.tag[:40]}>")
         raise FileFormatError(f"line {root.line}: is {what}; a URDF is a <robot>")
     for element in root.within():
@@ -268,11 +272,3 @@ def _by_name(root: Element, tag: str) -> dict[str, Element]:
             )
         found[name] = element
     return found
-
-
-def _made(where: str, make: Callable[[], Any]) -> Any:
-    """Return what a constructor makes; if it refuses, say where in the file."""
-    try:
-        return make()
-    except CstormError as error:
-        raise FileFormatError(f"{where}{error}") from None

@@ -18,6 +18,7 @@ from cstormpy import checks
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.rotations import roll_pitch_yaw
 from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
@@ -28,8 +29,9 @@ __all__ = ["GRAVITY", "to_urdf"]
 Array = NDArray[np.float64]
 
 GRAVITY = (0.0, 0.0, -9.81)
-"""What a reader of URDF takes it to be."""
+"""The value that a reader of URDF assumes."""
 
+_SHAPES = ("box", "sphere", "cylinder")
 _KINDS = ("revolute", "prismatic", "fixed")
 
 
@@ -95,7 +97,7 @@ def _refuse_terms(joint: OneDofJoint, name: str) -> None:
                 f"joint {name!r}: has {key} {getattr(joint, key):g}, which a URDF has no place for; "
                 f"mech.with_parameters({{'{name}.{key}': 0}}) leaves it out"
             )
-    if joint.friction and joint.friction_velocity != OneDofJoint._options["friction_velocity"]:
+    if joint.friction and joint.friction_velocity != OneDofJoint.own_torque["friction_velocity"]:
         raise InvalidValue(f"joint {name!r}: friction_velocity: a URDF has no place for {joint.friction_velocity:g}")
     limits = joint.limits or Limits()
     for key, pair in (("velocity", limits.velocity), ("torque", limits.torque)):
@@ -104,19 +106,34 @@ def _refuse_terms(joint: OneDofJoint, name: str) -> None:
 
 
 def _link(link: Link) -> list[str]:
-    if not (link.mass or link.inertia.any()):
+    inner = _inertial(link) if link.mass or link.inertia.any() else []
+    inner += [line for shape in link.shapes if shape.kind in _SHAPES for line in _visual(shape)]
+    if not inner:
         return [f"  <link name={quoteattr(link.name)}/>"]
+    return [f"  <link name={quoteattr(link.name)}>", *inner, "  </link>"]
+
+
+def _inertial(link: Link) -> list[str]:
     keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     entries = link.inertia[np.triu_indices(3)].tolist()
     return [
-        f"  <link name={quoteattr(link.name)}>",
         "    <inertial>",
         f'      <origin xyz="{_numbers(link.com)}" rpy="0 0 0"/>',
         f'      <mass value="{link.mass!r}"/>',
         "      <inertia " + " ".join(f'{key}="{value!r}"' for key, value in zip(keys, entries, strict=True)) + "/>",
         "    </inertial>",
-        "  </link>",
     ]
+
+
+def _visual(shape: Shape) -> list[str]:
+    size = f'size="{_numbers(shape.size)}"' if shape.kind == "box" else f'radius="{float(shape.size[0])!r}"'
+    if shape.kind == "cylinder":
+        size += f' length="{float(shape.size[1])!r}"'
+    colour = [] if shape.colour is None else [
+        f'      <material name=""> <color rgba="{_numbers(shape.colour)} 1.0"/> </material>'
+    ]  # fmt: skip
+    return ["    <visual>", _origin(shape.pose), f"      <geometry> <{shape.kind} {size}/> </geometry>", *colour,
+            "    </visual>"]  # fmt: skip
 
 
 def _joint(link: Link, parent: str, names: _Names) -> list[str]:
@@ -148,15 +165,19 @@ def _joint(link: Link, parent: str, names: _Names) -> list[str]:
 
 
 def _connection(name: str, kind: str, parent: str, child: str, pose: Array, inner: Sequence[str]) -> list[str]:
-    rpy = (0.0, 0.0, 0.0) if np.array_equal(pose[:3, :3], np.eye(3)) else roll_pitch_yaw(pose[:3, :3])
     return [
         f'  <joint name={quoteattr(name)} type="{kind}">',
         f"    <parent link={quoteattr(parent)}/>",
         f"    <child link={quoteattr(child)}/>",
-        f'    <origin xyz="{_numbers(pose[:3, 3])}" rpy="{_numbers(rpy)}"/>',
+        _origin(pose),
         *inner,
         "  </joint>",
     ]
+
+
+def _origin(pose: Array) -> str:
+    rpy = (0.0, 0.0, 0.0) if np.array_equal(pose[:3, :3], np.eye(3)) else roll_pitch_yaw(pose[:3, :3])
+    return f'    <origin xyz="{_numbers(pose[:3, 3])}" rpy="{_numbers(rpy)}"/>'
 
 
 def _limit(limits: Limits, kind: str) -> str:
@@ -186,3 +207,6 @@ def _say_what_is_left_out(mech: Mechanism) -> None:
         notice(
             f"a URDF has no place for {' and '.join(lost)}; say it again: Mechanism.from_urdf(path, {', '.join(lost)})"
         )
+    others = sorted({shape.kind for link in mech.links for shape in link.shapes} - {*_SHAPES})
+    if others:
+        notice(f"a URDF draws no shapes of the kind {' and '.join(others)}; they are left out")

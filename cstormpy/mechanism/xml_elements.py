@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 from xml.parsers import expat
 
-from cstormpy.errors import FileFormatError, shown
+from cstormpy.errors import FileFormatError, shown, unknown_name
 from cstormpy.file_writer import file_path, read_bytes
 
 __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "parse", "read"]
@@ -21,7 +21,7 @@ __all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "parse", "read"]
 MAX_BYTES = 16 * 2**20
 """Largest file that is read."""
 
-MAX_DEPTH, MAX_ELEMENTS = 100, 200_000
+MAX_DEPTH, MAX_ELEMENTS = 500, 200_000
 """Elements within one another, and all elements of a file."""
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -29,11 +29,11 @@ _ENDLESS = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
 class Element:
-    """An element: its tag, attributes and children, and the line where it begins."""
+    """An element: its tag, attributes and children, and the line where it begins, of another file with its name."""
 
     __slots__ = ("attributes", "children", "line", "tag")
 
-    def __init__(self, tag: str, attributes: dict[str, str], line: int) -> None:
+    def __init__(self, tag: str, attributes: dict[str, str], line: int | str) -> None:
         self.tag, self.attributes, self.line = tag, attributes, line
         self.children: list[Element] = []
 
@@ -63,12 +63,23 @@ class Element:
 
     def vector(self, key: str, whose: str, default: tuple[float, ...]) -> tuple[float, ...]:
         """Return an attribute of as many finite numbers as the default has."""
-        if key not in self.attributes:
-            return default
-        words, where = self.attributes[key].split(), f"{self._where(whose)}: {key}"
-        if len(words) != len(default):
-            raise FileFormatError(f"{where}: expected {len(default)} numbers, got {shown(self.attributes[key])}")
+        return default if key not in self.attributes else self.numbers(key, whose, len(default))
+
+    def numbers(self, key: str, whose: str, least: int, most: int | None = None) -> tuple[float, ...]:
+        """Return an attribute of some finite numbers: so many, or from `least` to `most`."""
+        words, where = self.text(key, whose).split(), f"{self._where(whose)}: {key}"
+        most = least if most is None else most
+        if not least <= len(words) <= most:
+            count = f"{least}" if least == most else f"{least} to {most}"
+            raise FileFormatError(f"{where}: expected {count} numbers, got {shown(self.attributes[key])}")
         return tuple(_number(word, where, endless=False) for word in words)
+
+    def choice(self, key: str, whose: str, choices: Iterable[str], default: str) -> str:
+        """Return an attribute that is one of some words."""
+        word = self.attributes.get(key, default)
+        if word not in choices:
+            raise FileFormatError(f"{self._where(whose)}: {unknown_name(key, word, choices)}")
+        return word
 
     def _where(self, whose: str) -> str:
         return f"line {self.line}: {whose}: <{self.tag[:40]}>"

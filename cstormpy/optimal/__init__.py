@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cstormpy.optimal.constraints import PathConstraint, Pose, Position
+from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
 from cstormpy.optimal.loads import Load
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.samples import Samples
@@ -23,6 +23,8 @@ __all__ = [
     "Mixed",
     "Objective",
     "PathConstraint",
+    "PointAcceleration",
+    "PointVelocity",
     "Pose",
     "Position",
     "Problem",

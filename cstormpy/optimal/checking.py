@@ -38,7 +38,7 @@ EDGES = 0.05
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """What came of a comparison: for each term or constraint the largest error, relative to its largest derivative.
+    """The result of a comparison: for each term or constraint the largest error, relative to its largest derivative.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class GradientCheck:
 
     @property
     def worst(self) -> tuple[str, float]:
-        """What has the largest error, and that."""
+        """The term or constraint of the largest error, and that error."""
         return max(self.errors.items(), key=lambda item: item[1], default=("nothing", 0.0))
 
     def raise_if_wrong(self) -> None:
@@ -105,7 +105,7 @@ def check_gradients(problem: Problem, x: Array | None, tolerance: float) -> Grad
     for weight, term in problem.objective.parts:
         part = Programme(t, Objective([(weight, term)]), (), *problem.bounds, x)
         exact, differenced = part.gradient(x)[None] * steps, differences(part.cost, x, steps) * steps
-        _keep(errors, term._shown(), exact, differenced, np.array(part.cost(x)))
+        _keep(errors, term.label(), exact, differenced, np.array(part.cost(x)))
     for constraint in problem.constraints:
         part = Programme(t, Objective(), (constraint,), *problem.bounds, x)
         exact, differenced = part.jacobian(x) * steps, differences(part.constraints, x, steps) * steps
@@ -131,7 +131,7 @@ def wrong_gradient(problem: Problem, x: Array) -> str:
     owners: list[tuple[str, Any, Samples]] = []
     for _, term in problem.objective.parts:
         places = t.grid if term.kind == "integral" else slice(t.grid.stop - 1, t.grid.stop)
-        owners.append((term._shown(), term, motion.samples.at(places)))
+        owners.append((term.label(), term, motion.samples.at(places)))
     for constraint in problem.constraints:
         owners.append((f"constraint {constraint.name!r}", constraint, motion.samples.at(t.places(constraint.imposed))))
     for name, owner, at in owners:

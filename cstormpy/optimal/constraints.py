@@ -18,7 +18,9 @@ from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.sizes import Sizes
 
-__all__ = ["KINDS", "AtLike", "JointLimit", "PathConstraint", "Pose", "Position"]
+__all__ = [
+    "KINDS", "AtLike", "JointLimit", "PathConstraint", "PointAcceleration", "PointVelocity", "Pose", "Position",
+]  # fmt: skip
 
 AtLike = str | Sequence[float] | float
 
@@ -183,6 +185,8 @@ class Position(PathConstraint):
     Position('position of forearm', at='end')
     """
 
+    what, unit = "position", "m"
+
     def __init__(
         self,
         link: str | int,
@@ -196,13 +200,13 @@ class Position(PathConstraint):
         self.link = link
         self.tool = numbers.array(tool, (3,), "tool")
         if target is None and lower is None and upper is None:
-            raise InvalidValue("Position: give a target, or lower or upper bounds")
+            raise InvalidValue(f"{type(self).__name__}: give a target, or lower or upper bounds")
         if target is not None and (lower is not None or upper is not None):
-            raise InvalidValue("Position: give a target or bounds, not both")
+            raise InvalidValue(f"{type(self).__name__}: give a target or bounds, not both")
         low = _three(lower if target is None else target, -np.inf, "lower")
         high = _three(upper if target is None else target, np.inf, "upper")
         self.axes = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
-        super().__init__(low[self.axes], high[self.axes], at, name or f"position of {link}")
+        super().__init__(low[self.axes], high[self.axes], at, name or f"{self.what} of {link}")
         self.columns = ["xyz"[k] for k in self.axes]
 
     def check(self, mech: Mechanism) -> None:
@@ -215,7 +219,7 @@ class Position(PathConstraint):
 
     def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
         """Return axes of the base."""
-        return [(axis, "m") for axis in self.columns]
+        return [(axis, self.unit) for axis in self.columns]
 
     def values(self, at: Samples) -> Array:
         """Return the coordinates of the point, (N, k)."""
@@ -228,6 +232,71 @@ class Position(PathConstraint):
         J = at.mech.jacobian(at.q, self.link)
         inside = J[:, 3:] - lie.hat3(self.tool) @ J[:, :3]
         return {"q": (pose[:, :3, :3] @ inside)[:, self.axes]}
+
+
+class PointVelocity(Position):
+    """How fast a point of a link may be: lower <= v <= upper in the base's axes, or v = target [m/s].
+
+    Parameters
+    ----------
+    link, target, lower, upper, tool, at, name
+        As for `Position`.
+
+    Examples
+    --------
+    A tip that passes the middle of the motion at 0.5 m/s along x:
+
+    >>> PointVelocity("forearm", target=[0.5, 0.0, None], tool=[1, 0, 0], at=0.5)
+    PointVelocity('velocity of forearm', at=(0.5,))
+    """
+
+    what, unit, channels = "velocity", "m/s", ("q", "qd")
+
+    def scale(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return the length of the mechanism in the time of the motion."""
+        return np.full(len(self.axes), sizes.length / sizes.time)
+
+    def values(self, at: Samples) -> Array:
+        """Return the velocity of the point, (N, k)."""
+        return at.mech.point_velocity(at.q, at.qd, self.link, self.tool)[:, self.axes]
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return ∂v/∂q and ∂v/∂q̇, (N, k, n)."""
+        found = at.mech.point_motion(at.q, at.qd, at.qdd, self.link, self.tool)
+        return {"q": found.dv_dq[:, self.axes], "qd": found.dv_dqd[:, self.axes]}
+
+
+class PointAcceleration(Position):
+    """How a point of a link may be accelerated: lower <= a <= upper in the base's axes, or a = target [m/s²].
+
+    Parameters
+    ----------
+    link, target, lower, upper, tool, at, name
+        As for `Position`; gravity is no part of the acceleration.
+
+    Examples
+    --------
+    A cup of which nothing is to be spilt:
+
+    >>> PointAcceleration("forearm", lower=[-2, None, None], upper=[2, None, None], tool=[1, 0, 0], at="all")
+    PointAcceleration('acceleration of forearm', at='all')
+    """
+
+    what, unit, channels = "acceleration", "m/s²", ("q", "qd", "qdd")
+
+    def scale(self, values: Array, parts: Parts, sizes: Sizes) -> Array:
+        """Return the length of the mechanism in the square of the time of the motion."""
+        return np.full(len(self.axes), sizes.length / sizes.time**2)
+
+    def values(self, at: Samples) -> Array:
+        """Return the acceleration of the point, (N, k)."""
+        return at.mech.point_acceleration(at.q, at.qd, at.qdd, self.link, self.tool)[:, self.axes]
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return ∂a/∂q, ∂a/∂q̇ and ∂a/∂q̈, (N, k, n)."""
+        found = at.mech.point_motion(at.q, at.qd, at.qdd, self.link, self.tool)
+        parts = {"q": found.da_dq, "qd": found.da_dqd, "qdd": found.da_dqdd}
+        return {channel: part[:, self.axes] for channel, part in parts.items()}
 
 
 class Pose(PathConstraint):

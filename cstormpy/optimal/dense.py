@@ -33,7 +33,8 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     loads = [load for _, load in problem.loads]
     if problem.inverse:
         q, qd, qdd, qddd = curves
-        tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads)
+        base = None if problem.base is None else problem.base.pair(times)
+        tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads, base=base)
         return Samples(mech, spline.duration, np.zeros(len(times)), times, q, qd, qdd, tau, qddd, problem.setup.sizes)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)

@@ -13,6 +13,7 @@ from cstormpy.kernels import layout
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
+from cstormpy.optimal.whole_turns import whole_turn
 
 __all__ = ["Inverse"]
 
@@ -83,6 +84,8 @@ class Inverse(Transcription):
         mech = self.setup.mech
         self._tables = tables_of(mech, INVERSE)
         self._wrench = load_row(mech, self.setup.loads)[None] if self.setup.loads else _NONE
+        base = self.setup.base
+        self._base = _NONE if base is None else base.rows(self.phases * self.setup.typical_duration)
         one_by_one = mech.n > MANY_COORDINATES or self._tables.N[layout.N_DEEP]
         self._kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes
         self._numbers = scratch_size(mech, True)
@@ -98,8 +101,10 @@ class Inverse(Transcription):
         with np.errstate(over="ignore", invalid="ignore"):
             phase_rates = (self._forward @ free).reshape(ORDERS, -1) + offsets
             q, qd, qdd, qddd = ((row / T**r).reshape(N, mech.n) for r, row in enumerate(phase_rates))
+        if whole_turn(mech, q):
+            return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
-        arguments = (q, qd, qdd, self._wrench, _NONE, tau, columns, np.empty((0, mech.n, 12)))
+        arguments = (q, qd, qdd, self._wrench, self._base, tau, columns, np.empty((0, mech.n, 12)))
         _, status = run_batch(self._kernel, self._tables, arguments, N, self._numbers, 1)
         if status != 0 or not np.isfinite(columns).all():
             return None

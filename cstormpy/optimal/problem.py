@@ -13,6 +13,7 @@ from cstormpy import checks
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.mechanism import Mechanism
+from cstormpy.optimal.base_motion import read_base
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
@@ -35,6 +36,7 @@ from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.shooting import Shooting
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
+from cstormpy.optimal.whole_turns import refuse_whole_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -55,7 +57,7 @@ STEPS = 500
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Options:
-    """What a problem is given beside its mechanism."""
+    """The arguments of a problem beside its mechanism."""
 
     duration: Any
     start: Any
@@ -64,6 +66,7 @@ class _Options:
     limits: Any = "mechanism"
     constraints: Sequence[PathConstraint] = ()
     loads: Any = ()
+    base: Any = None
     points: int = 16
     degree: int | None = None
     knots: Any = None
@@ -98,9 +101,12 @@ class Problem:
         pair (low, high), or a mapping from joints to such. "mechanism": those of its joints; what a mapping does not
         mention is not limited.
     constraints : sequence of PathConstraint
-        `Position`, `Pose`, `Constraint`.
+        `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
         What acts on the links from outside.
+    base : (V0, dV0) or function, optional
+        Inverse: the prescribed motion of the base, its twist and the rate of that, (6,) each in its own frame, all
+        along the motion; or where the duration is fixed a function of time that returns the pair.
     points : int
         Control points of each spline.
     degree : int, optional
@@ -201,6 +207,8 @@ class Problem:
         self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
         self.loads = read_loads(mech, o.loads)
+        self.base = read_base(o.base, self.inverse, self.free_duration)
+        refuse_whole_turns(mech, {"start": self.start, "end": self.end})
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
         idle = self.inverse and not mech.actuated_mask.all()
@@ -238,6 +246,7 @@ class Problem:
             start=self.start.rows[:2],
             duration=None if self.free_duration else self.low_duration,
             loads=self.loads,
+            base=self.base,
             typical_duration=self.duration_guess,
             moved=active[self.driven],
         )
@@ -245,7 +254,7 @@ class Problem:
     def _refuse_rough(self) -> None:
         """Refuse what is known to have impulses; for functions of the user's own it shows at the guess."""
         for _, term in self.objective.parts:
-            self.setup.refuse_rough(term.channels, term._shown())
+            self.setup.refuse_rough(term.channels, term.label())
         for constraint in self.constraints:
             self.setup.refuse_rough(constraint.channels, f"constraint {constraint.name!r}")
         if not self.inverse and not self.mech.active_mask.all():

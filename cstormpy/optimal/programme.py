@@ -35,7 +35,7 @@ class Block:
 
 
 class _Point:
-    """What is known at one x."""
+    """Values and derivatives at one x."""
 
     def __init__(self, x: Array, motion: Evaluation | None) -> None:
         self.x, self.key, self.motion = x, x.tobytes(), motion
@@ -102,9 +102,9 @@ class Programme:
                 values = term.values(at)
             if not np.isfinite(values).all():
                 where = "" if term.kind != "integral" else f" at t = {at.t[np.argmin(np.isfinite(values))]:.4g} s"
-                raise NonFinite(f"objective: {term._shown()} is not finite{where} on the motion that the guess gives")
+                raise NonFinite(f"objective: {term.label()} is not finite{where} on the motion that the guess gives")
             if term.kind != "duration":
-                self.transcription.setup.refuse_rough(term.derivatives(at), term._shown())
+                self.transcription.setup.refuse_rough(term.derivatives(at), term.label())
 
     def _places_of(self, kind: str) -> slice:
         t = self.transcription

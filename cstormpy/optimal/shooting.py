@@ -15,6 +15,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
+from cstormpy.optimal.whole_turns import whole_turn
 
 __all__ = ["Shooting"]
 
@@ -107,6 +108,8 @@ class Shooting(Transcription):
             T / self.steps, dh, z, dz, work, out, d_out,
         )  # fmt: skip
         if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):
+            return None
+        if whole_turn(self.setup.mech, out[:, 0]):
             return None
         jerk = np.zeros((nodes, n))
         for j, c in self._moved:

@@ -21,7 +21,7 @@ __all__ = ["Acceleration", "Effort", "EnergySpent", "Jerk", "Mixed", "Objective"
 Kind = Literal["integral", "end", "duration"]
 
 SMOOTH = 1e-4
-"""What smoothes the powers of `EnergySpent`, as a part of their sizes."""
+"""The smoothing of the powers of `EnergySpent`, as a part of their sizes."""
 
 
 class Objective:
@@ -68,7 +68,7 @@ class Objective:
         return self * (1.0 / checks.real(divisor, "divisor of an objective"))
 
     def __repr__(self) -> str:
-        return " + ".join(f"{weight:g} {term._shown()}" for weight, term in self.parts) or "0"
+        return " + ".join(f"{weight:g} {term.label()}" for weight, term in self.parts) or "0"
 
 
 class Term(Objective):
@@ -100,7 +100,8 @@ class Term(Objective):
     def check(self, mech: Mechanism) -> None:
         """Refuse a mechanism that the term does not fit."""
 
-    def _shown(self) -> str:
+    def label(self) -> str:
+        """Return what messages call the term."""
         return f"{type(self).__name__}()"
 
 
@@ -138,7 +139,7 @@ class _Square(Term):
     def _weights(self, mech: Mechanism) -> Array:
         if self._known is None or self._known[0] is not mech:
             default = self._default(mech)
-            self._known = (mech, default if self.joints is None else mask_of(mech, self.joints, self._shown()))
+            self._known = (mech, default if self.joints is None else mask_of(mech, self.joints, self.label()))
         return self._known[1]
 
     def values(self, at: Samples) -> Array:
@@ -275,7 +276,8 @@ class Terminal(Term):
         targets = self.targets(at.mech).items()
         return {channel: 2.0 * np.nan_to_num(getattr(at, channel) - target) for channel, target in targets}
 
-    def _shown(self) -> str:
+    def label(self) -> str:
+        """Return what messages call the term: with its targets."""
         given: Mapping[str, Any] = {"q": self.q, "qd": self.qd}
         return f"Terminal({', '.join(f'{k}={v!r}' for k, v in given.items() if v is not None)})"
 

@@ -23,6 +23,7 @@ from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.base_motion import BaseMotion
     from cstormpy.optimal.loads import Load
 
 __all__ = ["Evaluation", "RowPlan", "Setup", "Transcription", "phase_curve"]
@@ -37,7 +38,7 @@ NEEDED = {"qdd": 1, "tau": 1, "qddd": 2}
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What is to be transcribed."""
+    """The content of a problem that is transcribed."""
 
     mech: Mechanism
     driven: Indices  # the joints on splines
@@ -47,6 +48,7 @@ class Setup:
     start: Array  # (2, n), position and rate at the start, NaN where free
     duration: float | None  # None where it is free
     loads: tuple[tuple[int, Load], ...]
+    base: BaseMotion | None
     typical_duration: float
     moved: NDArray[np.bool_]  # which joints on splines move along them; the others have splines of torque
 

@@ -51,15 +51,16 @@ class Running(Term):
 
     def values(self, at: Samples) -> Array:
         """Return the function at N samples, (N,)."""
-        return read_values(self.function(at), (len(at),), f"{self._shown()}: the function's answer")
+        return read_values(self.function(at), (len(at),), f"{self.label()}: the function's answer")
 
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives by channel."""
         if self.gradient is None:
             return differenced(self.values, at)
-        return read_parts(self.gradient(at), at, (len(at),), f"{self._shown()}: the gradient")
+        return read_parts(self.gradient(at), at, (len(at),), f"{self.label()}: the gradient")
 
-    def _shown(self) -> str:
+    def label(self) -> str:
+        """Return what messages call the term: with its name, if it has one."""
         return f"{type(self).__name__}({self.name!r})" if self.name else f"{type(self).__name__}()"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton, skeleton
 
 __all__ = [
@@ -49,7 +50,7 @@ _DENSE = 4
 _COLUMNS = 4
 """How many columns change with a coordinate: those of a quaternion."""
 _SPARE = 0.12
-"""What a slide without limits may slide beyond its motion, in sizes of the mechanism."""
+"""The way that a slide without limits is drawn beyond its motion, in sizes of the mechanism."""
 
 
 def panes_of(out: Any) -> list[Any]:
@@ -66,7 +67,7 @@ def moving_plants(bd: Any, out: Any) -> list[Any]:
         return []
     found, first = [], 0
     for block in blocks:
-        mech = getattr(block, "_mech", None)
+        mech = getattr(block, "mech", None)
         if type(block).__name__ == "HybridDynamics" and mech is not None:
             y = x[:, first : first + mech.n]
             plain = {"labels": list(mech.names), "unit": "", "options": {}, "mechanism": mech}
@@ -317,6 +318,7 @@ def skeleton_data(bones: Skeleton) -> dict[str, Any]:
         "points": bones.points.tolist(),
         "starts": bones.starts.tolist(),
         "lines": [[line.tolist() for line in polylines] for polylines in bones.lines],
+        "solids": [[_solid_data(solid) for solid in solids] for solids in bones.solids],
         "base": [line.tolist() for line in bones.base],
         "coms": bones.coms.tolist(),
         "masses": bones.masses.tolist(),
@@ -325,4 +327,19 @@ def skeleton_data(bones: Skeleton) -> dict[str, Any]:
         "right": bones.right.tolist(),
         "up": bones.up.tolist(),
         "reach": bones.reach,
+    }
+
+
+def _solid_data(solid: Solid) -> dict[str, Any]:
+    """Return a shape: its middle, corners and normals with as many digits as a picture shows."""
+    rounded = [np.array([float(f"{v:.5g}") for v in a.reshape(-1)]).reshape(a.shape).tolist()
+               for a in (solid.middle, solid.corners, solid.normals)]  # fmt: skip
+    colour = None if solid.colour is None else [round(255 * part) for part in solid.colour.tolist()]
+    return {
+        "middle": rounded[0],
+        "corners": rounded[1],
+        "normals": rounded[2],
+        "faces": [list(face) for face in solid.faces],
+        "colour": colour,
+        "smooth": solid.smooth,
     }

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import FileWriteError
 from cstormpy.file_writer import file_path, write_bytes
+from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
 from cstormpy.report.data import bones_of, kept_samples, panes_of, shared_names
 
@@ -177,9 +178,27 @@ def _pose(axes: Any, bones: Skeleton, q: Any, alpha: float) -> None:
         if joint.symbol.rail:
             way = np.stack([drawing.anchors[i], drawing.joints[i]])
             axes.plot(*_seen(bones, way), color="0.5", linewidth=1.5, alpha=alpha)
-    for line in (line for polylines in drawing.lines for line in polylines):
+    for solid in (solid for solids in drawing.solids for solid in solids):
+        _solid(axes, bones, solid, alpha)
+    plain = [lines for lines, solids in zip(drawing.lines, drawing.solids, strict=True) if not solids]
+    for line in (line for polylines in plain for line in polylines):
         axes.plot(*_seen(bones, line), color="C0", linewidth=3.5, alpha=alpha, solid_capstyle="round")
     for i, joint in enumerate(bones.joints):
         if joint.symbol.mark:
             marker = "s" if joint.symbol.mark == "slider" else "o"
             axes.plot(*_seen(bones, drawing.joints[i : i + 1]), marker, color="k", markersize=4, alpha=alpha)
+
+
+def _solid(axes: Any, bones: Skeleton, solid: Solid, alpha: float) -> None:
+    """Draw the faces of a shape, in a plane those that are turned to the viewer."""
+    colour = "C0" if solid.colour is None else tuple(solid.colour.tolist())
+    faces = [solid.corners[list(face)] for face in solid.faces]
+    if bones.planar:
+        towards = solid.normals @ np.cross(bones.right, bones.up)
+        for face in (face for face, way in zip(faces, towards, strict=True) if way > 0):
+            axes.fill(*_seen(bones, face), facecolor=colour, edgecolor=colour, linewidth=0.5, alpha=alpha)
+        return
+    from matplotlib.colors import to_rgb
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]
+
+    axes.add_collection3d(Poly3DCollection(faces, facecolors=[to_rgb(colour)], shade=True, alpha=alpha))

@@ -55,6 +55,9 @@ function linkPoses(bones, motions, k, part = 0) {
   return poses;
 }
 
+// Red, green and blue of a colour as "#c9d6ee".
+const rgb = (colour) => [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
+
 const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const plus = (a, b, f = 1) => [a[0] + f * b[0], a[1] + f * b[1], a[2] + f * b[2]];
@@ -157,7 +160,7 @@ class MechanismView extends Surface {
     for (let k = 0; k < frames; k++) {
       const poses = this.at(this.pane.t0 + ((this.pane.t1 - this.pane.t0) * k) / Math.max(frames - 1, 1));
       this.bones.lines.forEach((lines, i) => {
-        for (const p of lines.flat()) most = Math.max(most, Math.hypot(...plus(moved(poses[i], p), this.centre, -1)));
+        for (const p of [...lines.flat(), ...this.bones.solids[i].flatMap((solid) => solid.corners)]) most = Math.max(most, Math.hypot(...plus(moved(poses[i], p), this.centre, -1)));
       });
       for (const rail of this.rails(poses)) {
         for (const p of [rail.a, rail.b]) most = Math.max(most, Math.hypot(...plus(p, this.centre, -1)));
@@ -252,10 +255,24 @@ class MechanismView extends Surface {
     pen.strokeStyle = theme.get("shadow");
     pen.lineWidth = 5;
     pen.lineCap = pen.lineJoin = "round";
+    this.solidShadows(pen, poses, fall);
     for (const line of this.bones.base) { this.path(pen, line.map(fall)); pen.stroke(); }
     this.bones.lines.forEach((lines, i) => {
+      if (this.bones.solids[i].length) return;
       for (const line of lines) { this.path(pen, line.map((p) => fall(moved(poses[i], p)))); pen.stroke(); }
     });
+  }
+
+  // The shadows of shapes, as one: of the faces that look upwards.
+  solidShadows(pen, poses, fall) {
+    pen.fillStyle = theme.get("shadow");
+    pen.beginPath();
+    this.bones.solids.forEach((solids, i) => solids.forEach((solid) => solid.faces.forEach((face, n) => {
+      if (dot(turned(poses[i], solid.normals[n]), this.bones.up) <= 0) return;
+      face.map((k) => fall(moved(poses[i], solid.corners[k]))).forEach((p, k) => pen[k ? "lineTo" : "moveTo"](p[0], p[1]));
+      pen.closePath();
+    })));
+    pen.fill();
   }
 
   drawTrails(pen) {
@@ -368,12 +385,36 @@ class MechanismView extends Surface {
   }
 
   linkPieces(pen, poses, width) {
-    return this.bones.lines.flatMap((lines, i) => lines.map((line) => {
+    const solids = this.bones.solids.flatMap((own, i) => this.solidPieces(pen, poses[i], own));
+    const plain = (lines, i) => (this.bones.solids[i].length ? [] : lines);
+    return solids.concat(this.bones.lines.flatMap((lines, i) => plain(lines, i).map((line) => {
       const points = line.map((p) => this.project(moved(poses[i], p)));
       const depth = points.reduce((sum, p) => sum + p[2], 0) / points.length;
       const near = points.reduce((sum, p) => sum + p[3], 0) / points.length;
       return { depth, draw: () => this.bar(pen, points, width * near, theme.get("link"), theme.get("link-edge")) };
-    }));
+    })));
+  }
+
+  // Shapes: of their faces those that are turned to the viewer, darker the less they are.
+  solidPieces(pen, pose, solids) {
+    return solids.map((solid) => ({ depth: this.project(moved(pose, solid.middle))[2], draw: () => {
+      const seen = solid.corners.map((p) => this.project(moved(pose, p)));
+      const colour = solid.colour || rgb(theme.get("link"));
+      pen.lineJoin = "round";
+      pen.lineWidth = 1;
+      solid.faces.forEach((face, k) => {
+        const [a, b, c] = face.map((corner) => seen[corner]);
+        if ((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0) return; // y points down
+        const light = 1 - 0.35 * (1 - Math.max(0, dot(turned(pose, solid.normals[k]), this.toEye)));
+        const paint = (part) => `rgb(${colour.map((v) => Math.round(v * part)).join(" ")})`;
+        this.path(pen, face.map((corner) => seen[corner]));
+        pen.closePath();
+        pen.fillStyle = paint(light);
+        pen.strokeStyle = paint(solid.smooth ? light : 0.6);
+        pen.fill();
+        pen.stroke();
+      });
+    } }));
   }
 
   jointPieces(pen, poses, width) {

@@ -56,27 +56,27 @@ class HybridSensitivity(HybridDynamics):
         The derivative to the motion (V0, dV0) of the base, where it was asked for.
     """
 
-    __slots__ = ("_columns", "_to_base")
+    __slots__ = ("_to_base", "columns")
 
     def __init__(self, parts: Together | Array, columns: Array, to_base: Array | None = None) -> None:
         super().__init__(parts)
-        self._columns = columns
+        self.columns = columns
         self._to_base = to_base
 
     @property
     def dy_dq(self) -> Array:
         """The derivative to q, (n, n) or (N, n, n)."""
-        return self._columns[..., 0, :, :]
+        return self.columns[..., 0, :, :]
 
     @property
     def dy_dqd(self) -> Array:
         """The derivative to q̇, (n, n) or (N, n, n)."""
-        return self._columns[..., 1, :, :]
+        return self.columns[..., 1, :, :]
 
     @property
     def dy_du(self) -> Array:
         """The derivative to u, (n, n) or (N, n, n)."""
-        return self._columns[..., 2, :, :]
+        return self.columns[..., 2, :, :]
 
     @property
     def dy_dbase(self) -> Array:
@@ -161,7 +161,7 @@ def hybrid_sensitivity_evaluator(
             return y, columns
         # not arrays of the right kind, or a sample without an answer: the careful way says which
         found = hybrid_sensitivity(mech, q, qd, u, wrench)
-        return found.y, found._columns
+        return found.y, found.columns
 
     def answer(q: Array, qd: Array, u: Array) -> HybridSensitivity:
         parts, columns = empty(three), empty(shape)

@@ -42,14 +42,19 @@ class Crossings:
         self.before: list[float | None] = [None] * len(detectors)
         self.fired_at = [-math.inf] * len(detectors)
 
-    def start(self, t: float, x: Array, resumed: bool) -> None:
-        """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there."""
+    def start(self, t: float, x: Array, resumed: bool) -> list[int]:
+        """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there.
+
+        Returns those that act where they begin beyond zero.
+        """
         self.rearm(t, x, [])
         if resumed:
             self.before = [
                 value if _decided(detector) else value or None
                 for value, (detector, _) in zip(self.before, self.detectors, strict=True)
             ]
+        values = zip(self.before, self.detectors, strict=True)
+        return [i for i, (v, (d, _)) in enumerate(values) if v is not None and v < 0.0 and getattr(d, "first", False)]
 
     def rearm(self, t: float, x: Array, fired: list[int]) -> list[int]:
         """Note the values anew after states or outputs have changed; those that just fired are to be seen later.

@@ -45,13 +45,13 @@ def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
     """
     found, first = [], 0
     stopped = {
-        (block._mech.names, k) for block in bd.blocklist for k in getattr(getattr(block, "_stops", None), "where", ())
+        (block.mech.names, k) for block in bd.blocklist for k in getattr(getattr(block, "_stops", None), "where", ())
     }
     for block in bd.blocklist:
         if block.blockclass != "continuous":
             continue
         if "_stops" in block.__dict__ and len(x):
-            mech = block._mech
+            mech = block.mech
             for k, name in enumerate(mech.names):
                 limits = mech.freedoms[k].limits
                 if limits is not None and limits.position is not None and (mech.names, k) not in stopped:

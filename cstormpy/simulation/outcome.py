@@ -24,7 +24,7 @@ def result_of(bd: Any, run: Run) -> Result:
         times, states = clock.getlog(run.simstate)
         name = clock.name.replace(".", "")
         data = Result(name)
-        data["t"], data["X"], data["Xnames"] = np.array(times), np.array(states), clock.statenames
+        data["t"], data["X"], data["Xnames"] = _in_one(times, 1), _in_one(states, 2), clock.statenames
         out.add(name, data)
     recording = run.recording
     if recording.watched:
@@ -48,6 +48,13 @@ def result_of(bd: Any, run: Run) -> Result:
     out[".left_limits"] = limits_left(bd, t, x)
     out[".stats"] = Result("stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count)
     return out
+
+
+def _in_one(logged: list[Any], dimensions: int) -> Any:
+    """Return what clocks have logged as one array: of single ticks, or of many at once."""
+    parts = [np.asarray(part) for part in logged]
+    parts = [part if part.ndim == dimensions else part[None] for part in parts]
+    return np.concatenate(parts) if parts else np.array([])
 
 
 def _side_by_side(signals: list[Any]) -> Any:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from bdsim.block import Block
-from bdsim.components import BDStruct
 from bdsim.connect import Plug
 from numpy.typing import NDArray
 
@@ -22,6 +21,13 @@ from cstormpy.simulation.result_files import WRITERS, Recorded, columns_of, owne
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from cstormpy.simulation.bdsim_bases import BDStruct
+    from cstormpy.simulation.limits import LeftLimits
+    from cstormpy.simulation.saved_state import SavedState
+    from cstormpy.simulation.settings import Settings
+else:
+    from bdsim.components import BDStruct
 
 __all__ = ["Recorded", "Result", "read"]
 
@@ -49,6 +55,25 @@ class Result(BDStruct):
         From which a run goes on: ``sim.run(bd, T=5, start=out.state)``.
     """
 
+    if TYPE_CHECKING:  # what a run says, whose names are known by it alone
+        t: Array
+        x: Array
+        xnames: list[str]
+        y: Array
+        ynames: list[str]
+        ywatch: list[Any]
+        outputs: list[str]
+        paths: Any
+        panes: list[Any]
+        status: str
+        message: str
+        state: SavedState
+        events: list[Any]
+        left_limits: list[LeftLimits]
+        stats: Any
+        settings: Settings
+        wall_time: float
+
     _read = True
 
     @property
@@ -70,18 +95,21 @@ class Result(BDStruct):
         self._read = True
         return super().__getitem__(key)
 
-    def __getattr__(self, name: str) -> Any:
+    def _part(self, name: str) -> Any:
         """Return a part of the result, or say which there are."""
         if not name.startswith("_"):
             self._read = True
         try:
-            return super().__getattr__(name)
+            return super().__getattr__(name)  # type: ignore[misc]
         except AttributeError:
             if name.startswith("_") or "data" not in self.__dict__:
                 raise
         if name in ("y", "ynames") and "t" in self.data:
             raise UnknownAttribute(f"{name}: no signals were watched; name them, as in sim.run(bd, watch=['plant.q'])")
         raise unknown_name("result", name, [key.lstrip(".") for key in self.data], UnknownAttribute)
+
+    if not TYPE_CHECKING:  # with which no name would be a typo
+        __getattr__ = _part
 
     def __dir__(self) -> list[str]:
         """Return the parts of the result beside its methods."""

@@ -51,7 +51,7 @@ _GRAPHICS_POINTS = 200
 
 
 class RunState(BDSimState):
-    """What blocks know of a run: bdsim's state, with signals looked up in our evaluation."""
+    """The run as blocks know it: bdsim's state, with signals looked up in our evaluation."""
 
     def __init__(self, diagram: Diagram) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Run:
 
     def _go_or_fail(self) -> None:
         try:
-            self._go()
+            self.steps_to_end()
         except StepFailed as failure:
             self.t, self.x = self.stepper.t, self.stepper.x
             self._fail(self._why_no_step(failure))
@@ -186,15 +186,19 @@ class Run:
 
     # the loop
 
-    def _go(self) -> None:
+    def steps_to_end(self) -> None:
+        """Step from event to event until the end, or until a block stops the run."""
         due = self._due(self.t)
         if self.diagram.holds:
             self.diagram.at(self.t, self.x)
         self._serve(due)
         self.diagram.freeze()
         self._begin_segment(any(_jumps(s) for s in due))
-        self.crossings.start(self.t, self.x, self.resumed or self.t > 0.0)
-        self._observe(at_boundary=True)
+        fired = self.crossings.start(self.t, self.x, self.resumed or self.t > 0.0)
+        if fired:
+            self._event(self.t, self.x, fired)
+        else:
+            self._observe(at_boundary=True)
         self._commanded()
         while self.t < self.end and self.simstate.stop is None:
             if self._can_glide():
@@ -444,7 +448,7 @@ class Run:
         try:
             handler(t, x, states, self.simstate)
         except Exception as error:
-            raise self.diagram.failure(block, "event handler", t, error) from error
+            raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 
     def _check_chatter(self) -> None:
         for count, span in _CHATTER:
@@ -533,8 +537,9 @@ class Run:
         while not self.commands.empty():
             self._call("a posted function", self.commands.get())
         self._begin_segment(jumped)
-        if self.crossings.detectors:
-            self.crossings.rearm(self.t, self.x, [])
+        crossed = self.crossings.rearm(self.t, self.x, []) if self.crossings.detectors else []
+        if crossed:
+            self._event(self.t, self.x, crossed, jumped)
         return True
 
 

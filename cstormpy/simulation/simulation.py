@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from bdsim import BDSim
-
 from cstormpy import report
 from cstormpy.arguments import flag, one_of, option
 from cstormpy.errors import CstormError, DiagramError, InvalidType, unknown_name
@@ -43,7 +41,10 @@ from cstormpy.simulation.unread import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 if TYPE_CHECKING:
+    from cstormpy.simulation.bdsim_bases import BDSim
     from cstormpy.simulation.diagram_kinds import BlockDiagram
+else:
+    from bdsim import BDSim
 
 __all__ = ["Simulation"]
 
@@ -243,7 +244,7 @@ class Simulation(Analysis, Sweeping, BDSim):
                 diagram = Diagram(bd)
                 simstate = RunState(diagram)
                 simstate.options = options
-                with self._in_context(bd, simstate, options, threaded):
+                with self.in_context(bd, simstate, options, threaded):
                     run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
                     run.interrupts = interrupts
                     show = Showing(feed, bd, run, run.recording.panes, pace)
@@ -346,7 +347,8 @@ class Simulation(Analysis, Sweeping, BDSim):
         notice_once("what the scopes showed is in the result of the run; sim.report('run.html') writes it to a file")
 
     @contextlib.contextmanager
-    def _in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
+    def in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
+        """Let bdsim's blocks find a run and its options, as they do while bdsim itself runs them."""
         before = self._get_context()
         self._set_context(self._make_context(bd, simstate, options, threaded=threaded))
         try:
@@ -383,6 +385,59 @@ class Simulation(Analysis, Sweeping, BDSim):
 
         language = one_of(language, "language", ("python", "c"))
         return self._told("source", bd, functools.partial(source_of, language=language))
+
+    def to_fmu(
+        self,
+        bd: Any,
+        path: str | os.PathLike[str],
+        inputs: Any = (),
+        outputs: Any = (),
+        parameters: Any = (),
+        *,
+        version: int = 2,
+        solver: Any = "RK4",
+        step: float = 0.001,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        binary: bool | None = None,
+    ) -> Path:
+        """Write a diagram to a functional mock-up unit, which Simulink, Modelica's tools and others simulate with.
+
+        It is for co-simulation: it holds the equations in C, with an integration method of its own, and inputs are held
+        over a step of the other tool.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            As `stepper` takes it; each block must be one that is written in C, as most that are traced are.
+        path : path
+            A name that ends in ``.fmu``.
+        inputs, outputs : list
+            Signals as in `stepper`.
+        parameters : list of str
+            Numbers that can be set in the unit, as in `gradient`, which follow in proportion. States can be set where
+            they start, as ``"state plant.elbow.q"``.
+        version : {2, 3}
+            Of FMI.
+        solver : str or Tableau
+            RK4 or Euler with equal steps, RK45 or RK23 with steps by their tolerances.
+        step : float
+            The longest step of a method of equal steps [s].
+        rtol, atol : float
+            Tolerances of the others.
+        binary : bool, optional
+            Whether to compile it for this machine; unless given, where there is a compiler. The sources are there in
+            any case.
+
+        Raises
+        ------
+        DiagramError
+            Naming the block that is not written in C, or that belongs to a run: sampled ones, events, jumps.
+        """
+        from cstormpy.simulation.fmi import write_fmu
+
+        given = {"version": version, "solver": solver, "step": step, "rtol": rtol, "atol": atol, "binary": binary}
+        return write_fmu(self, bd, path, inputs, outputs, parameters, **given)
 
     def explain(self, bd: Any) -> str:
         """Return in which way the compiled engine computes each block of a diagram, a line for each.

@@ -77,7 +77,7 @@ NAMES: dict[str, str] = {
     "Matrix Multiply": 'bd.PROD("**", matrix=True)',
     "Memory": "bd.DELAY(clock)",
     "MinMax": "bd.FUNCTION(numpy.maximum, nin=2)",
-    "MPC Controller": "bd.CONTROLLER(...) with a law of your own",
+    "MPC Controller": "bd.MPC(clock, model, low=..., high=...)",
     "Multiport Switch": "bd.MULTISWITCH(n), counted from 0",
     "Mux": "bd.MUX(n)",
     "n-D Lookup Table": "bd.LOOKUP1D(...), bd.LOOKUP2D(...)",

@@ -42,7 +42,7 @@ SomeCurve = TypeVar("SomeCurve", bound="Curve")
 
 
 class Curve(Value):
-    """What a `BSpline` is and answers; that class adds the ways to make one, and says what the fields are."""
+    """Data and evaluation of a `BSpline`; that class adds the ways to make one, and says what the fields are."""
 
     _fields = ("knots", "control_points", "degree", "names", "outside")
 
@@ -288,9 +288,7 @@ class Curve(Value):
     def with_control_points(self: SomeCurve, control_points: ArrayLike) -> SomeCurve:
         """Return the curve with other control points (m, n) on the same knots."""
         points = frozen(finite_array(control_points, "control points", self.control_points.shape))
-        other = object.__new__(type(self))
-        other._set(**{**self.__dict__, "control_points": points, "_levels": {0: points}})
-        return other
+        return self._derive(control_points=points, _levels={0: points})
 
     def with_duration(self: SomeCurve, duration: float) -> SomeCurve:
         """Return the same motion in another time: knots scaled about t0, rates by T_old/T.

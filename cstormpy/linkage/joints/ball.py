@@ -134,12 +134,25 @@ class Spherical(Joint):
         ([0.0, 0.0, -2.2832], [0.0, 0.0, 1.0])
         """
         q, qd = np.array(q, dtype=np.float64), np.array(qd, dtype=np.float64)
-        phi, angle = q[-3:], float(np.linalg.norm(q[-3:]))
-        if angle > longest:
-            short = phi * (1.0 - 2.0 * np.pi * np.ceil((angle - longest) / (2.0 * np.pi)) / angle)
-            qd[-3:] = np.linalg.solve(_right_jacobian(short), _right_jacobian(phi) @ qd[-3:])
-            q[-3:] = short
+        back = _turned_back(q[-3:], longest)
+        if back:
+            q[-3:], qd[-3:] = _shortened(q[-3:], qd[-3:], back)
         return q, qd
+
+    def recentring_jacobian(self, q: ArrayLike, qd: ArrayLike, longest: float = np.pi) -> Array:
+        """Return the derivative, (2 dof, 2 dof), of what `recentred` makes of (q, q̇) there, to these.
+
+        >>> Spherical().recentring_jacobian([0.0, 0.0, 4.0], [0.0, 0.0, 1.0])[2].round(12).tolist()
+        [0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
+        """
+        q, qd = np.asarray(q, dtype=np.float64), np.asarray(qd, dtype=np.float64)
+        found, back = np.eye(2 * self.dof), _turned_back(q[-3:], longest)
+        if back:
+            own = [*range(self.dof - 3, self.dof), *range(2 * self.dof - 3, 2 * self.dof)]
+            steps = 1e-30j * np.eye(6)  # by complex step, which is exact
+            sides = [_shortened(q[-3:] + step[:3], qd[-3:] + step[3:], back) for step in steps]
+            found[np.ix_(own, own)] = np.array([np.concatenate(side) for side in sides]).imag.T / 1e-30
+        return found
 
     def details(self) -> list[str]:
         """Return the point, if it is not the origin."""
@@ -208,6 +221,18 @@ class Free(Spherical):
         rate[..., 3:, :3] = -across @ np.swapaxes(_exponential(phi), -1, -2)
         rate[..., 3:] = super().subspace_rate(q, qd)
         return rate
+
+
+def _turned_back(phi: Array, longest: float) -> float:
+    """Return by how many whole turns [rad] a vector has to be shorter, so that it is at most so long; mostly 0."""
+    angle = float(np.linalg.norm(phi))
+    return 2.0 * np.pi * float(np.ceil((angle - longest) / (2.0 * np.pi))) if angle > longest else 0.0
+
+
+def _shortened(phi: Array, rate: Array, back: float) -> tuple[Array, Array]:
+    """Return the rotation vector that is shorter by some turns, and its rate of the same angular velocity."""
+    short = phi * (1.0 - back / np.sqrt(phi @ phi))
+    return short, np.linalg.solve(_right_jacobian(short), _right_jacobian(phi) @ rate)
 
 
 def _cross(a: Array) -> Array:

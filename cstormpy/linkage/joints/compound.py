@@ -113,7 +113,7 @@ class Composite(Joint):
 class _Axes(Joint):
     """Base of the compound joints that are given by axes and one point."""
 
-    each = tuple(OneDofJoint._options)
+    each = tuple(OneDofJoint.own_torque)
     _fields = ("axes", "point", *each, "limits", "name")
     _count: ClassVar[int]  # of coordinates
     _given: ClassVar[NDArray[np.float64]]  # axes unless said
@@ -190,7 +190,7 @@ class _Axes(Joint):
 
     def _changed(self) -> list[str]:
         """Return the options that differ from their defaults somewhere."""
-        return [k for k, default in OneDofJoint._options.items() if (getattr(self, k) != default).any()]
+        return [k for k, default in OneDofJoint.own_torque.items() if (getattr(self, k) != default).any()]
 
     def details(self) -> list[str]:
         """Return axes, point, options and limits where they differ from the defaults."""

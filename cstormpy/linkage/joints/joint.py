@@ -42,6 +42,11 @@ class Symbol(NamedTuple):
     rail: bool = False
     support: bool = True
 
+    @property
+    def stands(self) -> bool:
+        """Whether the base is drawn to lead to it: it does not carry what moves freely."""
+        return self.support or self.rail
+
 
 class Joint(Value):
     """Base of all joints: a name, and what the joint knows of itself.

@@ -9,7 +9,7 @@ M exp(S q), with M the link's `pose`. The torque of its motor is, beside the mec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,8 @@ from cstormpy.linkage.joints.limits import Limits, limits_of
 from cstormpy.values import frozen, numbers_text
 
 __all__ = ["OneDofJoint", "Prismatic", "Revolute", "Screw"]
+
+J = TypeVar("J", bound="OneDofJoint")
 
 
 class OneDofJoint(Joint):
@@ -38,7 +40,8 @@ class OneDofJoint(Joint):
     slide: float = 0.0
     required: ClassVar[tuple[str, ...]] = ("axis",)
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axis": (3,), "point": (3,)}
-    _options: ClassVar[dict[str, float]] = {
+    #: The numbers of the joint's own torque, and what they are unless said.
+    own_torque: ClassVar[dict[str, float]] = {
         "damping": 0.0,
         "friction": 0.0,
         "friction_velocity": 0.01,
@@ -46,7 +49,7 @@ class OneDofJoint(Joint):
         "stiffness": 0.0,
         "rest": 0.0,
     }
-    _fields = ("axis", "point", *_options, "limits", "name")
+    _fields = ("axis", "point", *own_torque, "limits", "name")
     axis: NDArray[np.float64]
     point: NDArray[np.float64]
     damping: float
@@ -87,6 +90,29 @@ class OneDofJoint(Joint):
         )
         if not np.isfinite(self.screw).all():
             raise NonFinite(f"{where}point: is so far away that the joint's screw overflows")
+
+    def from_parent(self: J, pose: ArrayLike) -> J:
+        """Return the same joint as a link has it, of one whose axis and point are given in the parent's axes.
+
+        It is Ad_{M⁻¹} S: of the two forms e^{Sq} M = M e^{S′q} in which Sohl and Bobrow (2001, 2.6) give a joint, a
+        `Link` has the second.
+
+        Parameters
+        ----------
+        pose : array_like, (4, 4)
+            M, the link's pose in the parent's frame at q = 0.
+
+        Examples
+        --------
+        A link whose frame stands 1 m along x, on a hinge about the parent's own z axis:
+
+        >>> pose = np.eye(4)
+        >>> pose[0, 3] = 1.0
+        >>> Revolute((0, 0, 1)).from_parent(pose)
+        Revolute((0, 0, 1), point=(-1, 0, 0))
+        """
+        M = checks.rigid_pose(pose, "pose")
+        return self.replace(axis=M[:3, :3].T @ self.axis, point=M[:3, :3].T @ (self.point - M[:3, 3]) + 0.0)
 
     @property
     def screw(self) -> NDArray[np.float64]:
@@ -145,7 +171,7 @@ class OneDofJoint(Joint):
         """Return pitch, point, options and limits where they differ from the defaults."""
         shown = [f"{key} {getattr(self, key):.6g}" for key in self.required if key != "axis"]
         shown += [f"point {numbers_text(self.point, 4)}"] if self.point.any() else []
-        changed = [k for k, default in self._options.items() if getattr(self, k) != default]
+        changed = [k for k, default in self.own_torque.items() if getattr(self, k) != default]
         shown += [f"{key} {getattr(self, key):.6g}" for key in changed]
         return shown + (self.limits.details() if self.limits else [])
 
@@ -154,14 +180,14 @@ class OneDofJoint(Joint):
         fields = super().content()
         if not self.point.any():
             del fields["point"]
-        return {k: v for k, v in fields.items() if k not in self._options or v != self._options[k]}
+        return {k: v for k, v in fields.items() if k not in self.own_torque or v != self.own_torque[k]}
 
     def __repr__(self) -> str:
         shown = [numbers_text(self.axis)]
         shown += [f"{getattr(self, key):g}" for key in self.required if key != "axis"]
         if self.point.any():
             shown.append(f"point={numbers_text(self.point)}")
-        shown += [f"{k}={getattr(self, k):g}" for k, default in self._options.items() if getattr(self, k) != default]
+        shown += [f"{k}={getattr(self, k):g}" for k, default in self.own_torque.items() if getattr(self, k) != default]
         shown += [f"{k}={getattr(self, k)!r}" for k in ("limits", "name") if getattr(self, k) is not None]
         return f"{type(self).__name__}({', '.join(shown)})"
 

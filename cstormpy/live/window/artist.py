@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
+from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Drawing, Skeleton
 from cstormpy.live.window import theme
 from cstormpy.live.window.camera import Camera
@@ -24,11 +25,15 @@ _AXES = ("#e03131", "#2f9e44", "#1971c2")
 _GRID_CELLS = 8
 _GRAVITY_PIXELS = 26
 _TRAIL_STEPS = 12
+_SHADE = 55
+"""By how many per cent a face across the view is darker."""
+_SOLID, _LAST = 10, 1000
+"""Where the numbers of shapes begin among the kinds of what is drawn; in a plane they lie below all else."""
 
 
 @dataclass
 class Look:
-    """What is drawn besides the links."""
+    """The choice of what is drawn besides the links."""
 
     frames: bool = False
     masses: bool = True
@@ -127,7 +132,8 @@ class Artist:
 
     def _base(self, painter: QPainter, drawing: Drawing) -> None:
         """Draw what does not move, hatched below each joint that it carries."""
-        roots = [drawing.anchors[i] for i, parent in enumerate(self.skeleton.parents) if parent < 0]
+        joints = enumerate(zip(self.skeleton.parents, self.skeleton.joints, strict=True))
+        roots = [drawing.anchors[i] for i, (parent, joint) in joints if parent < 0 and joint.symbol.stands]
         for foot in [polyline[0] for polyline in drawing.base] or roots:
             if self.camera.spatial:
                 self._foot(painter, foot)
@@ -164,7 +170,9 @@ class Artist:
         camera = self.camera
         parts: list[tuple[float, int, int, Array]] = []
         for i, polylines in enumerate(drawing.lines):
-            for polyline in polylines:
+            for k, solid in enumerate(drawing.solids[i]):
+                parts.append((float(camera.project(solid.middle)[2]), _SOLID + k, i, solid.corners))
+            for polyline in polylines if not drawing.solids[i] else ():
                 seen = camera.project(polyline)
                 parts += [(float(seen[k : k + 2, 2].mean()), 0, i, seen[k : k + 2]) for k in range(len(seen) - 1)]
         joints, anchors = camera.project(drawing.joints), camera.project(drawing.anchors)
@@ -174,11 +182,13 @@ class Artist:
             if joint.symbol.mark:
                 parts.append((float(joints[i, 2]) + 1e-6, 2, i, joints[i : i + 1]))
         if not camera.spatial:
-            parts.sort(key=lambda part: part[1])
+            parts.sort(key=lambda part: part[1] - _LAST * (part[1] >= _SOLID))
         else:
             parts.sort(key=lambda part: part[0])
         for depth, what, i, seen in parts:
-            if what == 0:
+            if what >= _SOLID:
+                self._solid(painter, drawing.solids[i][what - _SOLID], QColor(theme.LINKS[i % len(theme.LINKS)]))
+            elif what == 0:
                 self._rod(painter, seen, self._shade(QColor(theme.LINKS[i % len(theme.LINKS)]), depth))
             elif what == 1:
                 self._slide(painter, i, seen, drawing)
@@ -190,6 +200,22 @@ class Artist:
         for shade, width in ((colour.darker(135), self._thick + 1.6), (colour, self._thick)):
             painter.setPen(QPen(shade, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
             painter.drawLine(a, b)
+
+    def _solid(self, painter: QPainter, solid: Solid, colour: QColor) -> None:
+        """Draw the faces of a shape that are turned to the viewer, darker the less they are."""
+        if solid.colour is not None:
+            colour = QColor.fromRgbF(*map(float, solid.colour))
+        seen = self.camera.project(solid.corners)
+        facing = solid.normals @ self.camera.axes()[2]
+        edge = colour.darker(160)
+        for face, turned in zip(solid.faces, facing.tolist(), strict=True):
+            a, b, c = (seen[k] for k in face[:3])
+            if (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) >= 0.0:  # upside down: y points down
+                continue
+            shade = colour.darker(round(100 + _SHADE * (1.0 - max(0.0, turned))))
+            painter.setPen(QPen(shade if solid.smooth else edge, 1.0))
+            painter.setBrush(shade)
+            painter.drawPolygon(QPolygonF([QPointF(seen[k][0], seen[k][1]) for k in face]))
 
     def _slide(self, painter: QPainter, i: int, seen: Array, drawing: Drawing) -> None:
         """Draw the rail of a slide, and its carriage."""

@@ -89,7 +89,7 @@ class Driver:
     def _link(self, message: dict[str, Any]) -> dict[str, Any]:
         """Return the pixel in the middle of a link that is drawn."""
         view = self.find(message["control"])
-        line = view._drawing.lines[message["link"]][0]
+        line = view.drawing.lines[message["link"]][0]
         seen = view.camera.project(line)[:, :2].mean(axis=0)
         return {"at": [round(float(v)) for v in QPointF(*seen).toTuple()]}
 

@@ -133,14 +133,14 @@ class MechanismView(QWidget):
         self.look = Look(masses=not spatial and len(self.skeleton.names) <= _MASSES_SHOWN)
         self.can_push = self._pushed = False
         self._block = pane["push"]
-        self._drawing: Drawing | None = None
+        self.drawing: Drawing | None = None
         self._poses = np.zeros((0, 4, 4))
         self._trails: Array | None = None
         self._grip: tuple[int, Array] | None = None  # a link, and a point in its frame
         self._mouse = QPointF()
         self._sent: tuple[float, ...] | None = None
         self.setProperty("control", f"{self._name} picture")
-        self.setMinimumSize(160, 100)
+        self.setMinimumSize(80, 80)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     @property
@@ -167,9 +167,9 @@ class MechanismView(QWidget):
         if not np.isfinite(X[-1]).all():
             return
         self._poses = X[-1]
-        self._drawing = self.skeleton.place(self._poses)
+        self.drawing = self.skeleton.place(self._poses)
         self._trails = self._tips(X) if len(X) > 1 else None
-        self.camera.include(self._drawing.points())
+        self.camera.include(self.drawing.points())
         if self._grip is not None:
             self._send_push()
         self.update()
@@ -189,8 +189,8 @@ class MechanismView(QWidget):
         """Paint the widget."""
         painter = QPainter(self)
         painter.fillRect(self.rect(), QColor(theme.PAPER))
-        if self._drawing is not None:
-            self.artist.draw(painter, self._drawing, self._poses, self._trails, self.look)
+        if self.drawing is not None:
+            self.artist.draw(painter, self.drawing, self._poses, self._trails, self.look)
         if self.can_push and not self._pushed:
             self.artist.hint(painter, "drag a link to push it")
         if self._grip is not None:
@@ -247,11 +247,11 @@ class MechanismView(QWidget):
 
     def _nearest(self, x: float, y: float) -> tuple[int, Array] | None:
         """Return the link under a pixel, and the point of its axis there in its own frame."""
-        if self._drawing is None:
+        if self.drawing is None:
             return None
         best, found = _GRIP, None
         at = np.array([x, y])
-        for i, polylines in enumerate(self._drawing.lines):
+        for i, polylines in enumerate(self.drawing.lines):
             for polyline in polylines:
                 seen = self.camera.project(polyline)[:, :2]
                 for k in range(len(seen) - 1):

@@ -15,21 +15,21 @@ from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
 from cstormpy.simulation.analysis.model import (
-    _AssemblyWithInputs,
-    _columns,
+    AssemblyWithInputs,
     inputs_of,
     labels,
     named_once,
+    places_of,
 )
 from cstormpy.simulation.analysis.ports import find_ports
 from cstormpy.simulation.analysis.starting import started, state_vector
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.tableaus import EXPLICIT
+from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 from cstormpy.trajectory.checks import whole_number
 
-__all__ = ["DiagramStepper"]
+__all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_states"]
 
 Array = NDArray[np.float64]
 _FLOAT64 = np.dtype(np.float64)
@@ -50,16 +50,13 @@ class DiagramStepper:
 
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
-        method = EXPLICIT.get(solver) if isinstance(solver, str) else None
-        if method is None or method.adaptive:
-            fixed = ", ".join(repr(name) for name, each in EXPLICIT.items() if not each.adaptive)
-            raise DiagramError(f"stepper: solver: expected one of fixed steps, {fixed}, got {solver!r:.40}")
+        method = fixed_method(solver, "stepper")
         with started(sim, bd, x, 0.0, "stepper") as (diagram, simstate, t, state):
-            _refuse_more_than_states(diagram, simstate)
+            refuse_more_than_states(diagram, simstate, "stepper")
             moved = inputs_of(named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs"), True, "stepper")
             watched = find_signals(bd, outputs, "stepper: outputs")
             try:
-                assembly = _AssemblyWithInputs(diagram, moved)
+                assembly = AssemblyWithInputs(diagram, moved)
                 program = assembly.program()
             except NotTranslated as why:
                 raise DiagramError(f"stepper: {why}") from why
@@ -69,7 +66,7 @@ class DiagramStepper:
             self.states = tuple(bd.statenames)
             self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
             self._places = np.array([k for i in moved for k in assembly.places_of[i.signal.key]], dtype=np.int64)
-            self._seen = np.asarray(_columns(program, watched), dtype=np.int64)
+            self._seen = np.asarray(places_of(program, watched), dtype=np.int64)
         self._program, self._compiled = program, Compiled(program, state.size)
         self._prepare(method)
         self.reset()
@@ -115,12 +112,13 @@ class DiagramStepper:
         BlockError
             A block that fails, or a state that is not finite; time and state stay as they were.
         """
-        if u.__class__ is np.ndarray and u.shape == self._u.shape and u.dtype is _FLOAT64:
-            self._u[:] = u
-        elif u.__class__ is float and self._u.size == 1:
-            self._u[0] = u
-        elif u.__class__ is list and len(u) == self._u.size and all([value.__class__ is float for value in u]):
-            self._u[:] = u
+        given: Any = u
+        if given.__class__ is np.ndarray and given.shape == self._u.shape and given.dtype is _FLOAT64:
+            self._u[:] = given
+        elif given.__class__ is float and self._u.size == 1:
+            self._u[0] = given
+        elif given.__class__ is list and len(given) == self._u.size and all([x.__class__ is float for x in given]):
+            self._u[:] = given
         else:
             shapes = self._u.shape, *([()] if self._u.size == 1 else [])
             self._u[:] = real_array(u, "step: u", *shapes, finite=False)
@@ -147,7 +145,16 @@ class DiagramStepper:
         return found
 
 
-def _refuse_more_than_states(diagram: Any, simstate: Any) -> None:
+def fixed_method(solver: Any, what: str) -> Tableau:
+    """Return the method of fixed steps of a name."""
+    method = EXPLICIT.get(solver) if isinstance(solver, str) else None
+    if method is None or method.adaptive:
+        fixed = ", ".join(repr(name) for name, each in EXPLICIT.items() if not each.adaptive)
+        raise DiagramError(f"{what}: solver: expected one of fixed steps, {fixed}, got {solver!r:.40}")
+    return method
+
+
+def refuse_more_than_states(diagram: Any, simstate: Any, who: str) -> None:
     """Refuse what happens between two steps: ticks, located events, declared jumps."""
     for what, names in (
         ("sampled", [b.name for b in diagram.cells]),
@@ -156,10 +163,10 @@ def _refuse_more_than_states(diagram: Any, simstate: Any) -> None:
     ):
         if names:
             raise DiagramError(
-                f"stepper: block {names[0]!r} {'is ' * (what == 'sampled')}{what}, which belongs to a run: a stepper "
-                "takes a diagram of continuous blocks; have yours outside of it"
+                f"{who}: block {names[0]!r} {'is ' * (what == 'sampled')}{what}, which belongs to a run: this takes "
+                "a diagram of continuous blocks; have yours outside of it"
             )
     if len(simstate.eventq):
         raise DiagramError(
-            "stepper: a source declares when it jumps, which belongs to a run; give it as an input instead"
+            f"{who}: a source declares when it jumps, which belongs to a run; give it as an input instead"
         )

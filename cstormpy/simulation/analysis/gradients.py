@@ -166,7 +166,7 @@ class Problem:
 
     def _costs(self, trajectory: Trajectory) -> tuple[float | Array, Array]:
         """Return the cost and its derivatives: differences of the cost's function along the exact ones of the run."""
-        value = self._cost_of(self._result(trajectory, None, 0.0))
+        value = self.cost_of(self._result(trajectory, None, 0.0))
         slopes = []
         for k in range(trajectory.dx.shape[1]):
             along = max([float((np.abs(d[:, k]) / (1.0 + np.abs(v))).max(initial=0.0)) for v, d in _pairs(trajectory)])
@@ -174,11 +174,12 @@ class Problem:
                 slopes.append(np.zeros(np.shape(value)))
                 continue
             h = MOVED / along
-            above, below = (self._cost_of(self._result(trajectory, k, side)) for side in (h, -h))
+            above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
             slopes.append((above - below) / (2.0 * h))
         return (float(value) if value.ndim == 0 else value), np.stack(slopes, axis=-1)
 
-    def _cost_of(self, out: Result) -> Array:
+    def cost_of(self, out: Result) -> Array:
+        """Return the cost of a run, () or (k,), refusing what is no number."""
         try:
             given = self.cost(out)
             if given is None:

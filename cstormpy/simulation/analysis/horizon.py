@@ -70,7 +70,7 @@ def follow(
         run.begin(t, first, 0.0)
         run.stand_at_bounds(first)
         run.crossings.before = [None] * len(run.crossings.detectors)
-        run._go()
+        run.steps_to_end()
         return run.trajectory()
 
 
@@ -103,7 +103,10 @@ class _TangentRun(Run):
             raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
         self.kept = Kept()
         self.notes: list[str] = []
-        self._salt: tuple[Array, Array, Array, str] | None = None
+        #: By how much the parameters delay an event and what it causes, and the rates before.
+        self._salt: tuple[Array, Array] | None = None
+        #: The state before the event that is being dealt with, and which detectors have fired.
+        self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
         self._owned = {
             id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
@@ -258,7 +261,8 @@ class _TangentRun(Run):
         self.dx = dx
         x = self._arrived(x, fired)
         self._salt = self._shift(high, x, fired[0])
-        self._event(high, x, fired)
+        self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
+        self._salt = None
 
     def _partial(self, end: float, x: Array, dx: Array) -> bool:
         """Take one step to a time, whatever is crossed; x and dx stand there then."""
@@ -266,8 +270,8 @@ class _TangentRun(Run):
         taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns)
         return taken == 1
 
-    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array, Array, str] | None:
-        """Return by how much the parameters delay an event, the rates before it, the state, and whose event it is.
+    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array] | None:
+        """Return by how much the parameters delay an event, and the rates before it.
 
         None where a held state is free again: the rates are the same before and after.
         """
@@ -282,11 +286,11 @@ class _TangentRun(Run):
         along = float(s.evaluate_along(t, x, rate)[0][place])
         if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
-        return -moves / along, rate, x, name
+        return -moves / along, rate
 
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
-        self._stale = True
+        self._stale, self._fired = True, (x, fired)
         super()._event(t, x, fired, jumped)
 
     def _begin_segment(self, jumped: bool) -> None:
@@ -296,22 +300,48 @@ class _TangentRun(Run):
         self.diagram.at(self.t, self.x)
         self._renew()
         self._bounds()
+        shift = np.zeros(len(self.dx)) if self._moves is None else self._moves
+        before = self._rate_before
         if self._salt is not None:
-            (delay, rate, x, name), self._salt = self._salt, None
-            if not np.array_equal(x, self.x):
-                raise DiagramError(
-                    f"gradient: the event of {name} at t = {self.t:.9g} resets states, and how they follow the states "
-                    "before is not known; end the horizon before it"
-                )
+            shift, before = self._salt
+        x, fired = (self.x, []) if self._fired is None else self._fired
+        self._fired = None
+        if shift.any() or not np.array_equal(x, self.x):
+            self.dx = self._carried(x, self.dx + shift[:, None] * before if shift.any() else self.dx, fired)
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
-            self.dx = self.dx + delay[:, None] * (rate - after)
-        if self._moves is not None:
-            _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
-            self.dx = self.dx + self._moves[:, None] * (self._rate_before - after)
+            self.dx = self.dx - shift[:, None] * after
             self._rate_before = after
+            self._salt = None if self._salt is None else (shift, after)
         for k, bound in enumerate(self.diagram.bounds):
             if bound.side not in (0.0, sides[k]):  # it stands at its bound from now on
                 self.dx[:, bound.place] = self.dends[:, k, int(bound.side > 0.0)]
+
+    def _carried(self, x: Array, dx: Array, fired: list[int]) -> Array:
+        """Return how the states behind an event follow the parameters, from x and dx before; blocks may reset some."""
+        if np.array_equal(x, self.x):
+            return dx
+        parts, now, dx = dict(self.diagram.continuous), x.copy(), dx.copy()
+        for detector, _ in (self.simstate.crossing_detectors[i] for i in fired):
+            if getattr(detector, "tangents", None) is None:
+                continue
+            part = parts[detector.block]
+            before = now[part].copy()
+
+            def reset(detector: Any = detector, before: Array = before) -> Array:
+                after = before.copy()
+                detector.reset(self.t, after)
+                return after
+
+            own = self.parameters.slopes(reset)
+            dx[:, part] = detector.tangents(self.t, before, dx[:, part].T).T + own
+            now[part] = reset()
+        if not np.array_equal(now, self.x):
+            names = " and ".join(dict.fromkeys(str(self.simstate.crossing_detectors[i][1].name) for i in fired))
+            raise DiagramError(
+                f"gradient: the event of {names or 'a block'} at t = {self.t:.9g} resets states, and how they follow "
+                "the states before is not known; end the horizon before it"
+            )
+        return dx
 
     # declared jumps
 

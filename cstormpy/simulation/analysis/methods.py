@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.batch_stepper import BatchStepper
     from cstormpy.simulation.analysis.external import DiagramStepper
     from cstormpy.simulation.analysis.gradients import Gradient
     from cstormpy.simulation.analysis.linear import LinearModel
@@ -136,6 +137,51 @@ class Analysis:
         from cstormpy.simulation.analysis.external import DiagramStepper
 
         return DiagramStepper(self, bd, inputs, outputs, x, solver, substeps)
+
+    def batch_stepper(
+        self,
+        bd: Any,
+        inputs: Any = (),
+        outputs: Any = (),
+        *,
+        count: int,
+        x: Any = None,
+        solver: str = "RK4",
+        substeps: int = 1,
+    ) -> BatchStepper:
+        """Return what steps many copies of a diagram at once, each with times, states and inputs of its own.
+
+        The copies are computed side by side in the lanes of the machine's vectors; their parameters are the same.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            As in `stepper`; each block must be one that is traced, as `explain` tells.
+        inputs, outputs, x, solver, substeps
+            As in `stepper`.
+        count : int
+            How many copies there are.
+
+        Returns
+        -------
+        BatchStepper
+            ``step(u, dt)`` and ``reset(x, t, where)`` return the outputs, a row for each copy; ``t`` and ``x`` tell
+            where they stand.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> lag = bd.INTEGRATOR(x0=1.0, name="lag")
+        >>> bd.connect(bd.CONSTANT(0.0, name="push"), lag)
+        >>> three = sim.batch_stepper(bd, inputs=["push"], outputs=["lag"], count=3)
+        >>> three.step([[2.0], [0.0], [-1.0]], 0.5).ravel()
+        array([2. , 1. , 0.5])
+        """
+        from cstormpy.simulation.analysis.batch_stepper import BatchStepper
+
+        return BatchStepper(self, bd, inputs, outputs, count, x, solver, substeps)
 
     def trim(
         self,

@@ -93,8 +93,8 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
     return signals
 
 
-class _AssemblyWithInputs(Assembly):
-    """What goes through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
+class AssemblyWithInputs(Assembly):
+    """A walk through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
 
     An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
     """
@@ -165,37 +165,37 @@ class Model:
 
     def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> None:
         self.diagram = diagram
-        assembly = _AssemblyWithInputs(diagram, inputs)
+        assembly = AssemblyWithInputs(diagram, inputs)
         self.program, places = assembly.program(), assembly.places_of
         self.function = along_many(self.program)
         self.differenced = self.program.differenced
         self.exact = True
         self._held = {i.signal.key for i in inputs if i.held}
-        self._places = [k for i in inputs for k in places[i.signal.key]]
-        self._columns = _columns(self.program, outputs)
-        self._z = np.zeros(self.program.sampled_size)
-        fill_samples(self._z, self.program, diagram)
-        self._w = np.zeros(self.program.scratch)
+        self.places = [k for i in inputs for k in places[i.signal.key]]
+        self.columns = places_of(self.program, outputs)
+        self.z = np.zeros(self.program.sampled_size)
+        fill_samples(self.z, self.program, diagram)
+        self.w = np.zeros(self.program.scratch)
 
     def jacobians(self, t: float, x: Array, u: Array) -> Jacobians:
         """Return rates and outputs at a point, with their derivatives."""
         out, rate, dout, drate = self._evaluated(t, x, u)
-        dy, n, last = dout[self._columns], x.size, x.size + u.size
-        return Jacobians(rate, out[self._columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
+        dy, n, last = dout[self.columns], x.size, x.size + u.size
+        return Jacobians(rate, out[self.columns], drate[:, :n], drate[:, n:last], dy[:, :n], dy[:, n:last])
 
     def _evaluated(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return the signals and the rates, and their derivatives to states and inputs."""
         p, n = self.program, x.size
         count = max(1, n + u.size)
         numbers, dx, dp = p.p.copy(), np.zeros((n, count)), np.zeros((p.p.size, count))
-        numbers[self._places] = u
+        numbers[self.places] = u
         dx[:, :n] = np.eye(n)[:, :count]
-        dp[self._places, n : n + u.size] = np.eye(u.size)
+        dp[self.places, n : n + u.size] = np.eye(u.size)
         out, rate = np.zeros(p.width), np.zeros(n)
         dout, drate = np.zeros((p.width, count)), np.zeros((n, count))
-        dw = np.zeros((self._w.size, count))
-        dz = np.zeros((self._z.size, count))
-        failed = self.function(t, x, self._z, numbers, p.n, self._w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
+        dw = np.zeros((self.w.size, count))
+        dz = np.zeros((self.z.size, count))
+        failed = self.function(t, x, self.z, numbers, p.n, self.w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
         if failed:
             self.diagram.derivative(t, x)  # which says what is wrong
             name = self.program.blocks[failed - 1]
@@ -292,7 +292,7 @@ def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
     return program.columns[signal.key]
 
 
-def _columns(program: Program, outputs: list[Signal]) -> Any:
+def places_of(program: Program, outputs: list[Signal]) -> Any:
     spans = [columns_of(program, s) for s in outputs]
     parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)

@@ -27,7 +27,7 @@ _TOGETHER = 1e-9
 
 @dataclass
 class Period:
-    """What one period does: s[k+1] = A s[k] + B u[k], y[k] = C s[k] + D u[k]; names and values of sampled states."""
+    """The map of one period: s[k+1] = A s[k] + B u[k], y[k] = C s[k] + D u[k]; names and values of sampled states."""
 
     A: Array
     B: Array
@@ -88,7 +88,7 @@ class _Ticking:
         program, n, nz, m = self.model.program, self.n, self.nz, self.m
         groups = ticks_within([clock for clock, _, _ in program.clocks], dt)
         at_once = groups[0][1] if groups and groups[0][0] <= _TOGETHER * dt else []
-        y = self._slopes(at_once)[1][self.model._columns]
+        y = self._slopes(at_once)[1][self.model.columns]
         total = np.eye(n + nz, n + nz + m)
         now = 0.0
         for when, clocks in groups:
@@ -99,7 +99,7 @@ class _Ticking:
         size = n + nz
         inner = total[np.ix_(kept, kept)]
         places = kept[kept >= n] - n
-        values = self.model._z[places]
+        values = self.model.z[places]
         return Period(inner, total[kept, size:], y[:, kept], y[:, size:], self._names(places), values)
 
     def _with_inputs(self, rows: Array) -> Array:
@@ -132,17 +132,17 @@ class _Ticking:
         """Return the derivatives of the rates and of all signals to (x, z, u), where some clocks tick."""
         model, p, n, nz, m = self.model, self.model.program, self.n, self.nz, self.m
         count = max(1, n + nz + m)
-        numbers, z = p.p.copy(), model._z.copy()
+        numbers, z = p.p.copy(), model.z.copy()
         for clock, place in p.flags.items():
             z[place] = float(clock in live)
-        numbers[model._places] = self.u
+        numbers[model.places] = self.u
         dx, dz, dp = np.zeros((n, count)), np.zeros((nz, count)), np.zeros((numbers.size, count))
         dx[:, :n], dz[:, n : n + nz] = np.eye(n), np.eye(nz)
         dz[list(p.flags.values())] = 0.0
-        dp[model._places, n + nz : n + nz + m] = np.eye(m)
-        out, rate, dw = np.zeros(p.width), np.zeros(n), np.zeros((model._w.size, count))
+        dp[model.places, n + nz : n + nz + m] = np.eye(m)
+        out, rate, dw = np.zeros(p.width), np.zeros(n), np.zeros((model.w.size, count))
         dout, drate = np.zeros((p.width, count)), np.zeros((n, count))
-        failed = model.function(self.t, self.x, z, numbers, p.n, model._w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
+        failed = model.function(self.t, self.x, z, numbers, p.n, model.w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
         if failed or not (np.isfinite(dout).all() and np.isfinite(drate).all()):
             name = p.blocks[failed - 1] if failed else "the diagram"
             raise DiagramError(f"linearize: {name} has no derivative at t = {self.t:.9g} where a clock ticks")

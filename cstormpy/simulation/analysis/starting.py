@@ -109,7 +109,7 @@ def started(
     saved = opened(x, f"{what}: x") if not isinstance(x, (Mapping, np.ndarray, list, tuple)) else None
     t = float(getattr(saved, "t", t))
     simstate.t, simstate.T, simstate.tf, simstate.max_step = t, t + T, t + T, T / 100.0
-    with sim._in_context(bd, simstate, options, True):
+    with sim.in_context(bd, simstate, options, True):
         with failures_named():
             sim.update_parameters(bd)
             start_clocks(bd, simstate, first_tick, t, saved is not None)

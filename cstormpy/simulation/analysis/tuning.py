@@ -28,7 +28,7 @@ _EXPECTED = 30
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What `Simulation.tune` found.
+    """The result of `Simulation.tune`.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ def tune(
 def _by_own_steps(problem: Problem, best: Gradient, before: float) -> tuple[bool, str]:
     """Return whether a run by steps that the solver chooses anew is better too, and what it costs if not the same."""
     try:
-        free, cost = single(problem._cost_of(problem.free_run())), single(best.cost)
+        free, cost = single(problem.cost_of(problem.free_run())), single(best.cost)
     except CstormError as error:
         return False, f"; but by steps of its own the run fails: {error}"
     except KeyboardInterrupt:

@@ -232,7 +232,9 @@ class CompiledRun(Run):
     # many steps at once
 
     def _can_glide(self) -> bool:
-        if self._slices is None or self.program is None or self.watchers or self.t >= self.end or self.diagram.closed:
+        if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
+            return False
+        if self.diagram.closed and not self.program.closes:
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
             return False
@@ -327,15 +329,14 @@ class CompiledRun(Run):
         return taken
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:
-        """Enter ticks where bdsim keeps them."""
+        """Enter ticks where bdsim keeps them, all of this slice as one array."""
         if not len(ticks):
             return
         for k, (clock, part, _) in enumerate(slices.compiled.program.clocks):
             rows, size = ticks[ticks[:, 1] == k], sum(b.ndstates for b in clock.blocklist)
-            states = rows[:, 2 : 2 + size].copy()
             log = self.simstate.clock_states[clock]
-            log.tlog.extend(rows[:, 0].tolist())
-            log.xlog.extend(states)
+            log.tlog.append(rows[:, 0].copy())
+            log.xlog.append(rows[:, 2 : 2 + size].copy())
             log.state = self._compiled.z[part.start : part.start + size].copy()
         for b, part in slices.compiled.program.held:
             self.diagram.holds[b].put(self._compiled.z[part])
@@ -373,6 +374,7 @@ class _Guard:
         self._run, self._place, self._detector = run, place, detector
         self.direction = float(getattr(detector, "direction", 0.0))
         self.decided = bool(getattr(detector, "decided", False))
+        self.first = bool(getattr(detector, "first", False))
 
     def __call__(self, t: float, x: Array) -> float:
         """Return the quantity at a time and a state; what fails is asked of the block."""

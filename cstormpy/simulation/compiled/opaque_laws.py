@@ -34,13 +34,13 @@ def laws_of(block: Any) -> LawSet | None:
 
 def unready(laws: LawSet, depends: Callable[..., Any]) -> dict[int, Methods]:
     """Return what stands for the laws that have to find something before they can be asked, by their `id`."""
-    found = {}
-    for k, law in enumerate(laws.laws.values()):
-        needed = partial(_is_needed, laws, k)
-        depends(needed, needed())
-        if not needed():
-            found[id(law)] = {"__call__": _fails_with_torques, "left": _fails}
-    return found
+    needed = partial(_needed, laws)
+    depends(needed, needed())
+    return {
+        id(law): {"__call__": _fails_with_torques, "left": _fails}
+        for law, is_needed in zip(laws.laws.values(), needed(), strict=True)
+        if not is_needed
+    }
 
 
 def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, Methods]:
@@ -103,9 +103,9 @@ def _in_python(assembly: Any, law: Any) -> Callable[..., Any]:
     return torque
 
 
-def _is_needed(laws: LawSet, k: int) -> bool:
-    """Tell whether a law is to be written down: it has found what it needs, or is the active one, and finds it now."""
-    return bool(list(laws.laws.values())[k].ready or laws.active == k)
+def _needed(laws: LawSet) -> list[bool]:
+    """Tell of each law whether it is to be written down: it has found what it needs, or is the active one."""
+    return [bool(law.ready) or laws.active == k for k, law in enumerate(laws.laws.values())]
 
 
 def _fails(twin: Any, t: Any, *_: Any, **__: Any) -> float:

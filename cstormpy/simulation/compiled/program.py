@@ -27,7 +27,7 @@ from cstormpy.graph.nodes import INPUT, TABLE, alive
 from cstormpy.graph.printing import c_source, equations
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
-from cstormpy.simulation.compiled.linkage import Link
+from cstormpy.simulation.compiled.call_table import CalledFunction
 from cstormpy.simulation.compiled.numbers import Numbers
 
 __all__ = ["FILLED", "GIVEN", "MachineFunction", "Program"]
@@ -49,8 +49,10 @@ class Program:
     Attributes
     ----------
     routine : Routine
+    closing : Routine or None
+        What fills xd with the nearest state that closes all loops of mechanisms.
     text : str
-        The routine, as LLVM reads it.
+        The routines, as LLVM reads them.
     p, n : ndarray
         Numbers and integers that it reads.
     scratch, width : int
@@ -62,7 +64,8 @@ class Program:
     held : list of (Block, slice)
         Where in z stands what sampled blocks hold at their outputs.
     flags : dict of Clock to int
-        Where in z stands whether the outputs that are held by a clock's ticks are computed now.
+        Where in z stands whether what is due at a clock's ticks is computed now: the new states of its blocks, and the
+        outputs that they hold.
     guards : list of (int, float, bool) or None
         Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
         all it looks at; None where there is one that is not translated.
@@ -72,7 +75,7 @@ class Program:
         What each variable is.
     pending : list of functions
         Each tells whether somebody has asked a block for something that its guards do not show.
-    links : list of Link
+    links : list of CalledFunction
         The functions that it calls.
     numbers : Numbers
         How p and n are read anew.
@@ -94,6 +97,7 @@ class Program:
     """
 
     routine: Routine
+    closing: Routine | None
     text: str
     p: Array
     n: NDArray[np.int64]
@@ -108,7 +112,7 @@ class Program:
     loud: list[str]
     legend: list[str]
     pending: list[Callable[[], bool]]
-    links: list[Link]
+    links: list[CalledFunction]
     numbers: Numbers
     clocks: list[tuple[Any, slice, int]]
     checked: int
@@ -154,8 +158,18 @@ class Program:
 
     @property
     def called(self) -> list[Function]:
-        """What the routine itself calls."""
+        """The functions that the routine itself calls."""
         return [link.function for link in self.links if not link.changes]
+
+    def calling_block(self) -> tuple[str, str] | None:
+        """Return the name of the first block that calls something, and how it is computed; None where none does."""
+        if not self.called:
+            return None
+        for name, way in self.ways:
+            how = way.partition(": ")[2]
+            if not how.startswith("traced") or "are called" in how:
+                return name, way
+        return "?", "it calls a function"
 
     def is_here(self) -> bool:
         """Tell whether its machine code is in memory, and what that calls on disk at least."""
@@ -172,6 +186,15 @@ class Program:
             if not link.changes:
                 link.connect(self.n)
         return MachineFunction(self._machine("diagram", self.key, self.text), "rate_one", _ORDER)
+
+    @property
+    def closes(self) -> bool:
+        """Whether its mechanisms have loops that machine code keeps closed."""
+        return self.closing is not None
+
+    def closing_address(self) -> int:
+        """Return where the code begins that closes loops, 0 where there is none."""
+        return 0 if self.closing is None else self._machine("diagram", self.key, self.text).address("closing_one")
 
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.

@@ -25,6 +25,7 @@ from cstormpy.simulation.compiled.twins import (
     Path,
     Readers,
     Twins,
+    as_parameter,
     is_container,
     is_number,
     is_numbers,
@@ -57,11 +58,12 @@ class Structure:
     ) -> None:
         self._owner, self._fits, self._readers = owner, twins.fits, dict(readers or {})
         self._rules = [(rule, described(rule)) for rule in rules if not _stays(rule)]
-        self._read = {
-            name: described(value_at(owner, (name,), self._readers))
-            for path, name in twins.reads
-            if path == () and name in self._readers
-        }
+        #: What readers give that were asked, and what was seen of that.
+        self._read = [
+            (reader, described(as_parameter(reader(owner))))
+            for name, reader in self._readers.items()
+            if ((), name) in twins.reads
+        ]
         groups: dict[Path, list[str]] = {}
         for path, name in twins.reads:
             if path != () or name not in self._readers:
@@ -88,10 +90,14 @@ class Structure:
     def reads_the_same(self) -> bool:
         """Tell whether readers still give what shapes it, and what was written down is still the same."""
         owner = self._owner
-        for name, seen in self._read.items():
-            if described(value_at(owner, (name,), self._readers)) != seen:
-                return False
+        if any(described(as_parameter(reader(owner))) != seen for reader, seen in self._read):
+            return False
         return all(described(rule) == seen for rule, seen in self._rules)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether a glance at its attributes says all."""
+        return not (self._read or self._rules)
 
 
 class Structures:
@@ -104,6 +110,7 @@ class Structures:
 
     def __init__(self, parts: Sequence[Structure]) -> None:
         self._parts = parts
+        self._read = [part for part in parts if not part.is_seen]
         self._glance: _Glance | None = _Glance([part.seen for part in parts])
 
     def hold(self) -> bool:
@@ -117,7 +124,7 @@ class Structures:
                 at_a_glance = at_a_glance and glanced
             if at_a_glance:  # what changes in each run is looked at by itself
                 self._glance = _Glance([part.seen for part in self._parts])
-        return all([part.reads_the_same() for part in self._parts])
+        return all([part.reads_the_same() for part in self._read])
 
 
 class _Seen:

@@ -1,0 +1,381 @@
+"""Linear model predictive control: the best inputs over a horizon, within limits, as a quadratic programme.
+
+Reference: J. B. Rawlings, D. Q. Mayne and M. M. Diehl, "Model predictive control", 2nd edition, 2017, chapters 1 and 2.
+
+============  ====================================================================================
+e, v          deviations of states and inputs from the point that the model is about
+r             what the states are to come to, as a deviation
+V             the inputs v_0 … v_{N−1} of the horizon, one behind the other
+X             the states e_1 … e_N that follow: X = Φ e_0 + Γ V
+s             by how much each soft output leaves its limits, at most, over the horizon
+============  ====================================================================================
+
+States are eliminated, so that the programme has the variables (V, s) only:
+
+    minimise   ½ Σ (e_k − r)ᵀ Q (e_k − r) + v_{k−1}ᵀ R v_{k−1}  +  ½ (e_N − r)ᵀ (P − Q) (e_N − r)  +  ½ ρ sᵀ s
+    subject to  v within its limits,  e_1 … e_N within theirs,  C e_k within its limits widened by s ≥ 0.
+
+With P the solution of the Riccati equation, and no limit reached, v_0 = −K (e_0 − r) of the linear-quadratic regulator
+where r is an equilibrium of the model. The programme is solved by the dual active-set method of DAQP (Arnström,
+Bemporad and Axehill 2022), which starts from the limits that were reached the last time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy import checks
+from cstormpy.arrays import is_single, real_array
+from cstormpy.control.goal import goal_posture, periods, wrapped
+from cstormpy.control.lqr import weights
+from cstormpy.errors import BlockError, InvalidValue
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["Plan", "PredictiveController", "sampled_model"]
+
+SETTINGS = {"primal_tol": 1e-10, "dual_tol": 1e-12, "eps_prox": 0.0}
+"""Of DAQP: limits are kept to the first, relative to the length of their rows; the costs are strictly convex."""
+
+SOLVED = (1, 2)
+"""DAQP's flags of a solution, without and with a soft limit exceeded."""
+
+MISSING = (
+    "model predictive control needs the solver DAQP, which is not installed; get it by pip install 'cstormpy[mpc]'"
+)
+
+
+def sampled_model(A: ArrayLike, B: ArrayLike, dt: float) -> tuple[Array, Array]:
+    """Return the model e[k+1] = A_d e[k] + B_d v[k] of one in continuous time, its inputs held over a period.
+
+    Examples
+    --------
+    >>> A, B = sampled_model([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.5)
+    >>> A.tolist(), B.tolist()
+    ([[1.0, 0.5], [0.0, 1.0]], [[0.125], [0.5]])
+    """
+    from scipy.linalg import expm
+
+    a, b = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    n, m = b.shape
+    both = expm(dt * np.block([[a, b], [np.zeros((m, n + m))]]))
+    return both[:n, :n], both[:n, n:]
+
+
+class Plan:
+    """Inputs and states over the horizon.
+
+    Attributes
+    ----------
+    inputs : ndarray, (N, m)
+        The first is to be applied now.
+    states : ndarray, (N, n)
+        After each input, as the model predicts them.
+    exceeded : ndarray, (soft outputs,)
+        By how much each soft output leaves its limits at most.
+    iterations : int
+        Of the active-set method.
+    """
+
+    def __init__(self, inputs: Array, states: Array, exceeded: Array, iterations: int) -> None:
+        self.inputs, self.states, self.exceeded, self.iterations = inputs, states, exceeded, iterations
+
+
+class PredictiveController:
+    """Linear model predictive control of x[k+1] − x* = A (x[k] − x*) + B (u[k] − u*).
+
+    Parameters
+    ----------
+    A, B : array_like, (n, n), (n, m)
+        The sampled model.
+    horizon : int
+        N, the number of periods that are planned.
+    Q, R : float or array_like
+        Weights of the states and of the inputs: one number, a diagonal, or a matrix; R is positive definite.
+    P : float or array_like, optional
+        Weight of the last states; unless given, what the regulator without limits still has to pay (Riccati).
+    low, high : float or array_like, (m,), optional
+        Limits of the inputs.
+    x_low, x_high : float or array_like, (n,), optional
+        Limits of the states, ±inf where there is none.
+    C : array_like, (r, n), optional
+        Soft outputs C (x − x*); their limits `y_low` and `y_high` may be exceeded, for `penalty` times the square.
+    y_low, y_high : float or array_like, (r,), optional
+    penalty : float
+        ρ.
+    x, u : array_like, (n,), (m,), optional
+        The point x*, u* that the model is about; zeros unless given.
+    turn : array_like, (n,), optional
+        What brings a state to the same place again, 2π or 0; deviations are taken by the shorter way round.
+    states, inputs : sequence of str, optional
+        Names, for messages.
+
+    Raises
+    ------
+    InvalidValue
+        Naming what is wrong: shapes, weights that are not definite, limits that leave nothing between them.
+    BlockError
+        If the solver is not installed.
+
+    Examples
+    --------
+    >>> A, B = sampled_model([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.1)
+    >>> mpc = PredictiveController(A, B, horizon=20, low=-1.0, high=1.0)
+    >>> mpc([1.0, 0.0]).round(6), mpc([0.1, 0.0]).round(4)
+    (array([-0.917075]), array([-0.0917]))
+    """
+
+    def __init__(
+        self,
+        A: ArrayLike,
+        B: ArrayLike,
+        horizon: int = 20,
+        Q: ArrayLike = 1.0,
+        R: ArrayLike = 1.0,
+        P: ArrayLike | None = None,
+        low: ArrayLike | None = None,
+        high: ArrayLike | None = None,
+        x_low: ArrayLike | None = None,
+        x_high: ArrayLike | None = None,
+        C: ArrayLike | None = None,
+        y_low: ArrayLike | None = None,
+        y_high: ArrayLike | None = None,
+        penalty: float = 1e4,
+        x: ArrayLike | None = None,
+        u: ArrayLike | None = None,
+        turn: ArrayLike | None = None,
+        states: Any = None,
+        inputs: Any = None,
+    ) -> None:
+        if find_spec("daqp") is None:
+            raise BlockError(MISSING)
+        self.A = real_array(A, "A", ("n", "n")) + 0.0
+        n = len(self.A)
+        self.B = real_array(B, "B", (n, "m")) + 0.0
+        m = self.B.shape[1]
+        self.n, self.m, self.N = n, m, checks.count(horizon, "horizon", 500)
+        self.Q, self.R = weights(Q, n, "Q", definite=False), weights(R, m, "R", definite=True)
+        self.P = _riccati(self.A, self.B, self.Q, self.R) if P is None else weights(P, n, "P", definite=False)
+        self.x, self.u = _vector(x, n, "x"), _vector(u, m, "u")
+        self.turn = _vector(turn, n, "turn")
+        self._per_turn = np.divide(1.0, self.turn, out=np.zeros(n), where=self.turn > 0.0)
+        self.states = tuple(states or (f"state {k}" for k in range(n)))
+        self.inputs = tuple(inputs or (f"input {k}" for k in range(m)))
+        self.C = np.zeros((0, n)) if C is None else np.atleast_2d(real_array(C, "C", ("any", n), (n,)) + 0.0)
+        self.penalty = checks.positive(penalty, "penalty")
+        self._limits = (
+            _limits(low, high, m, "low", "high", self.inputs),
+            _limits(x_low, x_high, n, "x_low", "x_high", self.states),
+            _limits(y_low, y_high, len(self.C), "y_low", "y_high", self._outputs()),
+        )
+        self._condense()
+        self._model: Any = None
+
+    @classmethod
+    def of_mechanism(
+        cls, mech: Mechanism, dt: float, goal: ArrayLike | None = None, **options: Any
+    ) -> PredictiveController:
+        """Return a controller about an equilibrium of a mechanism, upright unless one is given.
+
+        Parameters
+        ----------
+        mech : Mechanism
+            Its motors are the inputs, the states are (q, q̇).
+        dt : float
+            Period of the controller [s].
+        goal : array_like, (n,), optional
+        **options
+            Others of `PredictiveController`; limits are those of positions, rates and torques themselves, not of
+            deviations.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mpc = PredictiveController.of_mechanism(library.acrobot(), 0.02, Q=[10, 10, 1, 1], low=-25, high=25)
+        >>> mpc([1.5708, 0.0, 0.1, 0.0]).round(2)
+        array([10.24])
+        """
+        posture, hold = goal_posture(mech, goal, "MPC")
+        model = mech.with_drive(active=()).linearize(posture, tau=hold)
+        A, B = sampled_model(model.A, model.B, checks.positive(dt, "dt"))
+        point = np.concatenate([posture, np.zeros(mech.n)])
+        turn = np.concatenate([periods(mech)[0], np.zeros(mech.n)])
+        names = {"states": model.states, "inputs": model.inputs}
+        return cls(A, B, **{"x": point, "u": hold, "turn": turn, **names, **options})
+
+    # ---------------------------------------------------------------- the programme
+
+    def _condense(self) -> None:
+        """Write the programme down in (V, s): H, what f and the bounds are of e_0 and r, and the rows."""
+        n, m, N, r = self.n, self.m, self.N, len(self.C)
+        powers = [np.eye(n)]
+        for _ in range(N):
+            powers.append(self.A @ powers[-1])
+        self._phi = np.vstack(powers[1:])
+        self._gamma = np.zeros((N * n, N * m))
+        for k in range(N):
+            for j in range(k + 1):
+                self._gamma[k * n : (k + 1) * n, j * m : (j + 1) * m] = powers[k - j] @ self.B
+        weight = np.kron(np.eye(N), self.Q)
+        weight[-n:, -n:] = self.P
+        pull = self._gamma.T @ weight
+        self._H = np.zeros((N * m + r, N * m + r))
+        self._H[: N * m, : N * m] = pull @ self._gamma + np.kron(np.eye(N), self.R)
+        self._H[N * m :, N * m :] = self.penalty * np.eye(r)
+        self._H = 0.5 * (self._H + self._H.T)
+        self._pull = np.zeros((N * m + r, 2 * n))  # f = _pull [e_0, r]
+        self._pull[: N * m, :n] = pull @ self._phi
+        self._pull[: N * m, n:] = -pull @ np.tile(np.eye(n), (N, 1))
+        self._rows_of_limits()
+
+    def _rows_of_limits(self) -> None:
+        n, N, r = self.n, self.N, len(self.C)
+        (low, high), (x_low, x_high), (y_low, y_high) = self._limits
+        kept = np.tile(np.isfinite(x_low) | np.isfinite(x_high), N)
+        rows = [np.hstack([self._gamma[kept], np.zeros((int(kept.sum()), r))])]
+        free = [self._phi[kept]]
+        lower, upper = [np.tile(x_low - self.x, N)[kept]], [np.tile(x_high - self.x, N)[kept]]
+        what = [("state", k, j) for k in range(N) for j in range(n) if kept[j]]
+        outputs = np.kron(np.eye(N), self.C)
+        for sign, limit, name in ((1.0, y_high, "above"), (-1.0, -y_low, "below")):
+            kept = np.tile(np.isfinite(limit), N)
+            rows.append(np.hstack([sign * outputs @ self._gamma, -np.tile(np.eye(r), (N, 1))])[kept])
+            free.append((sign * outputs @ self._phi)[kept])
+            upper.append(np.tile(limit, N)[kept])
+            lower.append(np.full(int(kept.sum()), -np.inf))
+            what += [(name, k, j) for k in range(N) for j in range(r) if np.isfinite(limit[j])]
+        self._what, self._rows, self._free = what, np.vstack(rows), np.vstack(free)
+        slack = np.zeros(r), np.full(r, np.inf)
+        self._bounds = (
+            np.concatenate([np.tile(low - self.u, N), slack[0]]),
+            np.concatenate([np.tile(high - self.u, N), slack[1]]),
+        )
+        self._lower, self._upper = np.concatenate(lower), np.concatenate(upper)
+        self._sense = np.zeros(len(self._bounds[0]) + len(self._rows), dtype=np.int32)
+
+    def _outputs(self) -> tuple[str, ...]:
+        return tuple(f"output {k}" for k in range(len(self.C)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy needs: the solver's workspace is made anew."""
+        return {**self.__dict__, "_model": None}
+
+    def reset(self) -> None:
+        """Forget which limits were reached."""
+        self._model = None
+
+    # ---------------------------------------------------------------- its solution
+
+    def __call__(self, x: ArrayLike, reference: ArrayLike | None = None) -> Array:
+        """Return the inputs to apply now, (m,); the arguments are those of `plan`."""
+        return self.plan(x, reference).inputs[0]
+
+    def plan(self, x: ArrayLike, reference: ArrayLike | None = None) -> Plan:
+        """Return the best inputs over the horizon.
+
+        Parameters
+        ----------
+        x : array_like, (n,)
+            The states now.
+        reference : array_like, (n,), optional
+            What they are to come to; the point of the model unless given.
+
+        Raises
+        ------
+        InvalidValue
+            If no inputs keep the states within their limits, naming the limit that is exceeded most at best.
+        """
+        n, m, N = self.n, self.m, self.N
+        e = wrapped(np.asarray(x, dtype=float) - self.x, self.turn, self._per_turn)
+        r = np.zeros(n)
+        if reference is not None:
+            r = wrapped(np.asarray(reference, dtype=float) - self.x, self.turn, self._per_turn)
+        found, flag, info = self._solve(e, r)
+        if flag not in SOLVED:
+            raise InvalidValue(self._why_not(e, flag))
+        V = found[: N * m]
+        states = self.x + (self._phi @ e + self._gamma @ V).reshape(N, n)
+        return Plan(self.u + V.reshape(N, m), states, found[N * m :].copy(), int(info["iterations"]))
+
+    def _solve(self, e: Array, r: Array) -> tuple[Array, int, dict[str, Any]]:
+        f = self._pull @ np.concatenate([e, r])
+        moved = self._free @ e
+        lower = np.concatenate([self._bounds[0], self._lower - moved])
+        upper = np.concatenate([self._bounds[1], self._upper - moved])
+        if self._model is None:
+            self._model = import_module("daqp").Model()
+            self._model.settings = SETTINGS
+            self._model.setup(self._H, f, self._rows, upper, lower, self._sense)
+        else:
+            self._model.update(f=f, bupper=upper, blower=lower)
+        found, _, flag, info = self._model.solve()
+        if flag not in SOLVED:
+            self._model = None  # what was reached in a programme without a solution helps no other one
+        return np.asarray(found), int(flag), info
+
+    def _why_not(self, e: Array, flag: int) -> str:
+        """Say which limit cannot be kept: that which is exceeded most where the sum of squares is least."""
+        if flag != -1:
+            return f"the quadratic programme was not solved (DAQP says {flag}); are the weights of very different size?"
+        count, rows = len(self._bounds[0]), len(self._rows)
+        moved = self._free @ e
+        H = np.diag(np.concatenate([np.full(count, 1e-9), np.ones(rows)]))
+        wide = np.hstack([self._rows, np.eye(rows)])
+        bounds = [np.concatenate([b, np.full(rows, s), limit - moved]) for b, s, limit in (
+            (self._bounds[0], -np.inf, self._lower), (self._bounds[1], np.inf, self._upper))]  # fmt: skip
+        found, _, _, _ = import_module("daqp").solve(
+            H, np.zeros(len(H)), wide, bounds[1], bounds[0], np.zeros(len(bounds[0]), dtype=np.int32)
+        )
+        left = np.asarray(found)[count:]
+        worst = int(np.argmax(np.abs(left)))
+        _, k, j = self._what[worst]
+        side, limit = ("below", self._limits[1][0][j]) if left[worst] > 0.0 else ("above", self._limits[1][1][j])
+        return (
+            f"no inputs within their limits keep {self.states[j]!r} from going {side} {limit:g} after {k + 1} of "
+            f"{self.N} periods, at best by {abs(left[worst]):.3g}; widen that limit, or make it soft by C= and y_low=, "
+            "y_high="
+        )
+
+
+def _vector(value: ArrayLike | None, n: int, what: str) -> Array:
+    return np.zeros(n) if value is None else checks.array(value, (n,), what).copy()
+
+
+def _limits(
+    low: ArrayLike | None, high: ArrayLike | None, n: int, lower: str, upper: str, names: tuple[str, ...]
+) -> tuple[Array, Array]:
+    """Return lower and upper limits, infinite where there is none; refuse those with nothing between them."""
+    found = []
+    for value, what, none in ((low, lower, -np.inf), (high, upper, np.inf)):
+        given = none if value is None else value
+        if is_single(given):
+            given = np.full(n, real_array(given, what, (), finite=False))
+        array = real_array(given, what, (n,), finite=False, hint="one for each, inf where there is none") + 0.0
+        if np.isnan(array).any():
+            raise InvalidValue(f"{what}: expected numbers, got nan; write inf where there is no limit")
+        found.append(array)
+    for name, a, b in zip(names, *found, strict=True):
+        if not a <= b or a == np.inf or b == -np.inf:
+            raise InvalidValue(f"{lower}, {upper}: there is nothing between {a:g} and {b:g} for {name!r}")
+    return found[0], found[1]
+
+
+def _riccati(A: Array, B: Array, Q: Array, R: Array) -> Array:
+    from scipy.linalg import solve_discrete_are
+
+    try:
+        found = solve_discrete_are(A, B, Q, R)
+    except (ValueError, np.linalg.LinAlgError) as error:
+        raise InvalidValue(
+            "P: the Riccati equation has no solution, as the inputs do not reach a state that does not decay, or Q "
+            f"does not weigh it; give P ({error})"
+        ) from None
+    return np.asarray(0.5 * (found + found.T))

@@ -1,0 +1,11 @@
+"""Environments of Gymnasium made of diagrams: ready ones by name, and of any diagram with a reward.
+
+>>> from cstormpy import gym
+>>> gym.names()
+('acrobot', 'pendulum')
+"""
+
+from cstormpy.gym.making import make, names
+from cstormpy.gym.task import Task
+
+__all__ = ["Task", "make", "names"]

@@ -1,0 +1,188 @@
+"""Environments of Gymnasium that step a diagram: one, or many side by side. Only this module imports Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.gym.task import Task
+from cstormpy.simulation import Simulation
+
+__all__ = ["Environment", "VectorEnvironment"]
+
+Array = NDArray[np.float64]
+
+
+class Environment(gymnasium.Env[Any, Any]):
+    """One diagram as an environment; `reset` takes ``options={"x": state}``.
+
+    Parameters
+    ----------
+    task : Task
+
+    Attributes
+    ----------
+    stepper : DiagramStepper
+        What it steps; its `t` and `x` tell where it stands.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        sim = _simulation()
+        self.stepper = sim.stepper(
+            task.build(sim), task.inputs, task.outputs, solver=task.solver, substeps=task.substeps
+        )
+        self._actions = _Actions(task, len(self.stepper.inputs))
+        self.action_space = self._actions.space
+        self.observation_space = _observations(task, len(self.stepper.outputs))
+        self._y = self.stepper.reset()
+        self._first = self.stepper.x.copy()
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode; return the observation."""
+        super().reset(seed=seed)
+        given = self.task.given(options, 1, self._first.size)
+        x = self.task.starts(self.np_random, 1, self._first) if given is None else given
+        self._y, self._steps = self.stepper.reset(x[0], 0.0), 0
+        return self._y.astype(np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take a step; return the observation, the reward, and whether the episode ends, or is cut off."""
+        u, before, task = self._actions.inputs(action), self._y, self.task
+        after = self._y = self.stepper.step(u, task.dt)
+        self._steps += 1
+        ended = task.terminated is not None and bool(task.terminated(after))
+        cut = task.max_steps is not None and self._steps >= task.max_steps
+        return after.astype(np.float32), float(task.reward(before, u, after)), ended, cut, {}
+
+
+class VectorEnvironment(VectorEnv[Any, Any, Any]):
+    """Many copies of a diagram as one environment, which are computed side by side.
+
+    A copy whose episode has ended begins anew with the step after, whose action it does not heed, as Gymnasium's own
+    vectors do.
+
+    Parameters
+    ----------
+    task : Task
+    num_envs : int
+
+    Attributes
+    ----------
+    stepper : BatchStepper
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(self, task: Task, num_envs: int) -> None:
+        self.task, self.num_envs = task, num_envs
+        sim = _simulation()
+        self.stepper = sim.batch_stepper(
+            task.build(sim), task.inputs, task.outputs, count=num_envs, solver=task.solver, substeps=task.substeps
+        )
+        self._actions = _Actions(task, len(self.stepper.inputs))
+        self.single_action_space = self._actions.space
+        self.single_observation_space = _observations(task, len(self.stepper.outputs))
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._first = self.stepper.x[0].copy()
+        self._y = self.stepper.look()
+        self._steps, self._over = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=bool)
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Begin all episodes; return the observations."""
+        if isinstance(seed, list):
+            raise InvalidValue("reset: seed: expected one number, from which all starts follow, got a list")
+        super().reset(seed=seed)
+        given = self.task.given(options, self.num_envs, self._first.size)
+        x = self.task.starts(self.np_random, self.num_envs, self._first) if given is None else given
+        self._y = self.stepper.reset(x, 0.0)
+        self._steps[:], self._over[:] = 0, False
+        return self._y.astype(np.float32), {}
+
+    def step(self, actions: Any) -> tuple[Any, Array, NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Take a step with all; return observations, rewards, and which episodes end, or are cut off."""
+        task, before, over = self.task, self._y, self._over
+        u = self._actions.inputs_of_many(actions, self.num_envs)
+        after = self.stepper.step(u, task.dt)
+        self._steps += 1
+        if over.any():
+            x = task.starts(self.np_random, int(over.sum()), self._first)
+            after = self.stepper.reset(x, 0.0, where=over)
+            self._steps[over] = 0
+        self._y = after
+        rewards = np.array(np.broadcast_to(task.reward(before, u, after), (self.num_envs,)), dtype=float)
+        ended = np.zeros(self.num_envs, dtype=bool)
+        if task.terminated is not None:
+            ended |= np.asarray(task.terminated(after), dtype=bool)
+        cut = np.zeros(self.num_envs, dtype=bool) if task.max_steps is None else self._steps >= task.max_steps
+        rewards[over] = 0.0
+        ended[over] = cut[over] = False
+        self._over = ended | cut
+        return after.astype(np.float32), rewards, ended, cut, {}
+
+
+class _Actions:
+    """The space of actions, and the inputs that they mean."""
+
+    def __init__(self, task: Task, size: int) -> None:
+        self._size = size
+        self._values: Array | None = None
+        self.space: Any
+        if task.choices is not None:
+            self._values = task.action_values(size)
+            self.space = spaces.Discrete(len(self._values))
+        else:
+            self._low, self._high = task.limits(size)
+            self.space = spaces.Box(self._low.astype(np.float32), self._high.astype(np.float32), dtype=np.float32)
+
+    def inputs(self, action: Any) -> Array:
+        """Return the inputs of one action."""
+        if self._values is not None:
+            if not self.space.contains(action):
+                raise InvalidValue(f"step: action: expected 0 to {len(self._values) - 1}, got {action!r:.40}")
+            found: Array = self._values[int(action)]
+            return found
+        return self._limited(action, (self._size,))
+
+    def inputs_of_many(self, actions: Any, count: int) -> Array:
+        """Return the inputs of as many actions."""
+        if self._values is None:
+            return self._limited(actions, (count, self._size))
+        chosen = np.asarray(actions)
+        if chosen.shape != (count,) or chosen.dtype.kind not in "iu":
+            raise ShapeError(f"step: actions: expected {count} whole numbers, got {chosen.dtype} of {chosen.shape}")
+        if chosen.min() < 0 or chosen.max() >= len(self._values):
+            raise InvalidValue(f"step: actions: expected 0 to {len(self._values) - 1}")
+        return self._values[chosen]
+
+    def _limited(self, action: Any, shape: tuple[int, ...]) -> Array:
+        given = np.asarray(action, dtype=float)
+        if given.shape != shape:
+            raise ShapeError(f"step: action: expected shape {shape}, got {given.shape}")
+        limited: Array = np.clip(given, self._low, self._high)
+        if np.isnan(limited).any():
+            raise InvalidValue("step: action: expected numbers, got NaN")
+        return limited
+
+
+def _simulation() -> Simulation:
+    return Simulation(engine="compiled", live=False, progress=False, graphics=False)
+
+
+def _observations(task: Task, size: int) -> spaces.Box:
+    low, high = task.observation_limits(size)
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32), dtype=np.float32)

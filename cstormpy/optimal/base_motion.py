@@ -1,0 +1,64 @@
+"""Prescribed motion of the base of a problem: all along the motion the same, or a function of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cstormpy.arrays import real_array
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.optimal.samples import Array
+
+__all__ = ["BaseMotion", "read_base"]
+
+_HINT = "a twist (angular, linear), or its rate"
+
+
+class BaseMotion:
+    """Twist and its rate of a base, in its own frame, at any times.
+
+    Parameters
+    ----------
+    given : pair of (6,), or function of time that returns one
+    """
+
+    def __init__(self, given: Any) -> None:
+        self._at: Callable[[float], Any] | None = given if callable(given) else None
+        self._constant = None if callable(given) else _pair(given)
+        if self._at is not None:
+            _pair(self._at(0.0))
+
+    def rows(self, times: Array) -> Array:
+        """Return (V0, dV0) behind one another, (1, 12), or (N, 12) where they change."""
+        if self._at is None:
+            assert self._constant is not None
+            return self._constant[None]
+        return np.array([_pair(self._at(float(t))) for t in times])
+
+    def pair(self, times: Array) -> tuple[Array, Array]:
+        """Return V0 and dV0, (6,), or (N, 6) where they change."""
+        rows = self.rows(times) if self._at is not None else self.rows(times)[0]
+        return rows[..., :6], rows[..., 6:]
+
+
+def _pair(given: Any) -> Array:
+    if not isinstance(given, (tuple, list, np.ndarray)) or len(given) != 2:
+        raise InvalidValue("base: expected the pair (V0, dV0), velocity and acceleration of the base, (6,) each")
+    parts = zip(given, ("V0", "dV0"), strict=True)
+    return np.concatenate([real_array(part, f"base, {name}", (6,), hint=_HINT) for part, name in parts])
+
+
+def read_base(given: Any, inverse: bool, free_duration: bool) -> BaseMotion | None:
+    """Return the motion of the base, None where it is at rest."""
+    if given is None:
+        return None
+    if not inverse:
+        raise InvalidValue(
+            "base: shooting integrates on a base at rest; take transcription='inverse', or put the mechanism behind a "
+            "joint without mass whose motion is given"
+        )
+    if callable(given) and free_duration:
+        raise InvalidType("base: a function of time needs a fixed duration; give the pair (V0, dV0)")
+    return BaseMotion(given)

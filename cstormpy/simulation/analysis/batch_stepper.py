@@ -1,0 +1,241 @@
+"""Many copies of a diagram that are stepped from outside side by side, eight in the lanes of one machine vector."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cstormpy.arguments import positive
+from cstormpy.arrays import real_array
+from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.calls import batch_caller
+from cstormpy.graph.emission import LANES
+from cstormpy.graph.kept import machine_for
+from cstormpy.graph.module import text_for_rows
+from cstormpy.graph.routine import Routine
+from cstormpy.simulation.analysis.external import fixed_method, refuse_more_than_states
+from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input, inputs_of, labels, named_once, places_of
+from cstormpy.simulation.analysis.ports import find_ports
+from cstormpy.simulation.analysis.starting import started
+from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.recording import find_signals
+from cstormpy.trajectory.checks import whole_number
+
+__all__ = ["BatchStepper"]
+
+Array = NDArray[np.float64]
+#: Rows of which all stages are computed before those of the next: they stay in the processor's cache.
+_ROWS = 1024
+
+
+class BatchStepper:
+    """Steps many copies of a diagram at once, each with states and inputs of its own; see `Simulation.batch_stepper`.
+
+    Attributes
+    ----------
+    t : ndarray, (count,)
+        The times.
+    x : ndarray, (count, n)
+        The states.
+    count : int
+    inputs, outputs, states : tuple of str
+        What the columns of u, y and x are.
+    """
+
+    def __init__(
+        self, sim: Any, bd: Any, inputs: Any, outputs: Any, count: int, x: Any, solver: str, substeps: int
+    ) -> None:
+        self.count = whole_number(count, "batch_stepper: count", 1, 10_000_000)
+        self._substeps = whole_number(substeps, "batch_stepper: substeps", 1, 10_000)
+        self._method = fixed_method(solver, "batch_stepper")
+        with started(sim, bd, x, 0.0, "batch_stepper") as (diagram, simstate, t, state):
+            refuse_more_than_states(diagram, simstate, "batch_stepper")
+            what = "batch_stepper: inputs"
+            moved = inputs_of(named_once(find_ports(bd, inputs, what), what), True, "batch_stepper")
+            watched = find_signals(bd, outputs, "batch_stepper: outputs")
+            try:
+                program = _AssemblyOfRows(diagram, moved).program()
+            except NotTranslated as why:
+                raise DiagramError(f"batch_stepper: {why}") from why
+            _refuse_calls(program)
+            self.inputs = tuple(name for i in moved for name in labels(i.signal))
+            self.outputs = tuple(name for s in watched for name in labels(s))
+            self.states = tuple(bd.statenames)
+            self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
+            seen = places_of(program, watched)
+        self._first = t, state.copy()
+        self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
+        signals = program.routine.outputs["out"]
+        self._signals = _Rows(program, "y", [signals[k] for k in seen], state.size, self._u0.size)
+        rows = max(self.count, LANES)  # of which the last are not looked at
+        self._t, self._x, self._u = np.zeros((rows, 1)), np.zeros((rows, state.size)), np.zeros((rows, self._u0.size))
+        self._y = np.zeros((rows, len(self.outputs)))
+        self._at, self._moment = np.zeros_like(self._x), np.zeros_like(self._t)
+        self._end = np.zeros_like(self._x)
+        self._stages = [np.zeros_like(self._x) for _ in range(self._method.stages)]
+        self._part = np.zeros((min(rows, _ROWS + LANES), state.size))
+        self.reset()
+
+    @property
+    def t(self) -> Array:
+        """The times."""
+        return self._t[: self.count, 0]
+
+    @property
+    def x(self) -> Array:
+        """The states."""
+        return self._x[: self.count]
+
+    def reset(self, x: ArrayLike | None = None, t: float | None = None, where: Any = None) -> Array:
+        """Go back to the start, all or some, with the inputs as they are wired; return the outputs of all.
+
+        Parameters
+        ----------
+        x : array_like, optional
+            States (n,), or a row for each that is reset; those of the start unless given.
+        t : float, optional
+        where : array of bool (count,), optional
+            Which are reset; all unless given.
+        """
+        rows = np.arange(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
+        n = self._x.shape[1]
+        state = self._first[1] if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
+        if where is None:
+            self._x[:], self._t[:], self._u[:] = self._first[1], self._first[0], self._u0
+        self._x[rows], self._u[rows] = state, self._u0
+        self._t[rows] = self._first[0] if t is None else float(t)
+        return self.look()
+
+    def step(self, u: ArrayLike, dt: float) -> Array:
+        """Hold the inputs for a time, and return the outputs after it, a row for each copy.
+
+        Parameters
+        ----------
+        u : array_like, (count, m)
+        dt : float
+            How long [s].
+
+        Raises
+        ------
+        BlockError
+            A block that fails, or a state that is not finite, with the row; times and states stay as they were.
+        """
+        self._u[: self.count] = real_array(u, "step: u", (self.count, self._u0.size), finite=False)
+        h = positive(dt, "step: dt") / self._substeps
+        self._end[:], self._moment[:] = self._x, self._t
+        for _ in range(self._substeps):
+            for first in range(0, len(self._x), _ROWS):
+                self._advance(first, min(first + _ROWS, len(self._x)), h)
+            self._moment += h
+        if not np.isfinite(self._end[: self.count]).all():
+            row, k = np.argwhere(~np.isfinite(self._end[: self.count]))[0]
+            raise BlockError(
+                f"step: state {self.states[k]!r} of row {row} is not finite at t = {self._t[row, 0] + dt:.9g}; take "
+                "shorter steps, substeps="
+            )
+        self._x, self._end = self._end, self._x
+        self._t += dt
+        return self.look()
+
+    def look(self) -> Array:
+        """Return the outputs as they are now, a row for each copy, in an array of their own."""
+        self._signals(self._t, self._x, self._u, self._y, 0, len(self._x), self.count)
+        return self._y[: self.count].copy()
+
+    def _advance(self, first: int, stop: int, h: float) -> None:
+        """Take a step with some of the rows."""
+        begin = max(0, stop - max(stop - first, LANES))
+        rows = slice(begin, stop)
+        m, x, at, part = self._method, self._end[rows], self._at[rows], self._part[: stop - begin]
+        if begin < first:  # these have been advanced already, and are computed along
+            x = x.copy()
+        moment, before = self._moment[rows], self._moment[rows].copy()
+        for s, K in enumerate(self._stages):
+            _add(x, self._stages, m.A[s, :s] * h, rows, at, part)
+            np.add(before, m.c[s] * h, out=moment)
+            self._rates(self._moment, self._at, self._u, K, begin, stop, self.count)
+        moment[:] = before
+        _add(x, self._stages, m.b * h, rows, at, part)
+        self._end[first:stop] = at[first - begin :]
+
+
+def _add(x: Array, stages: list[Array], weights: Array, rows: slice, out: Array, part: Array) -> None:
+    """Fill a state and so much of each stage."""
+    out[:] = x
+    for K, weight in zip(stages, weights, strict=False):
+        if weight != 0.0:
+            np.multiply(K[rows], weight, out=part)
+            np.add(out, part, out=out)
+
+
+class _Rows:
+    """A part of what a diagram's function finds, for rows of times, states and inputs."""
+
+    def __init__(self, program: Program, name: str, wanted: list[Any], states: int, inputs: int) -> None:
+        self._call: Callable[..., int] | None = None
+        self._program, size = program, len(wanted)
+        self._has_inputs = inputs > 0
+        if not size:
+            return
+        given = {"t": 1, "x": states} | ({"u": inputs} if inputs else {})
+        routine = Routine(f"{name}_of", {"p": program.p.size}, given, {name: wanted}, program.routine.status)
+        shapes = {key: (count,) for key, count in (*given.items(), (name, size))}
+        text = text_for_rows(routine, shapes)
+        machine = machine_for("diagram_rows", hashlib.sha256(text.encode()).digest(), lambda: text)
+        self._call = batch_caller(machine, routine.name, [program.p], list(shapes.values()))
+
+    def __call__(self, t: Array, x: Array, u: Array, found: Array, start: int, stop: int, count: int) -> None:
+        if self._call is None:
+            return
+        given = (t, x, u, found) if self._has_inputs else (t, x, found)
+        bad = self._call(*given, start, stop)
+        if bad != -1:
+            self._raise(t, x, u, found, bad, count)
+
+    def _raise(self, t: Array, x: Array, u: Array, found: Array, first: int, count: int) -> None:
+        """Say which of a group of rows is bad."""
+        call = self._call
+        assert call is not None
+        for row in range(first, min(first + LANES, count)):
+            given = (t, x, u) if self._has_inputs else (t, x)
+            eight = [np.repeat(a[row : row + 1], LANES, axis=0) for a in (*given, found)]
+            if call(*eight, 0, LANES) != -1:
+                raise BlockError(f"step: a block fails in row {row}, at t = {t[row, 0]:.9g}")
+        raise BlockError(f"step: a block fails in one of the rows {first} to {first + LANES - 1}")
+
+
+class _AssemblyOfRows(AssemblyWithInputs):
+    """A walk through a diagram, with inputs of which each sample has its own."""
+
+    def _moved(self, given: Input, value: Any) -> Any:
+        first = 0
+        for key, other in self.inputs.items():
+            if key == given.signal.key:
+                break
+            first += other.value.size
+        nodes = [self.graph.input("u", first + k) for k in range(given.value.size)]
+        return symbols(nodes).reshape(given.shape) if given.shape else nodes[0]
+
+
+def _refuse_calls(program: Program) -> None:
+    """Refuse what has no code for several samples side by side."""
+    calling = program.calling_block()
+    if calling is not None:
+        raise DiagramError(
+            f"batch_stepper: block {calling[0]!r} has no code for many rows, for which it must be traced: {calling[1]}"
+        )
+
+
+def _mask(where: Any, count: int) -> NDArray[np.bool_]:
+    found = np.asarray(where)
+    if found.dtype != np.bool_:
+        raise InvalidValue("reset: where: expected an array of truths")
+    if found.shape != (count,):
+        raise ShapeError(f"reset: where: expected shape ({count},), got {found.shape}")
+    return found

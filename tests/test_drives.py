@@ -1,0 +1,265 @@
+"""Drives that change during a run: joints locked, released and driven, and what the others feel of it."""
+
+import numpy as np
+import pytest
+from closeness import assert_close, central_difference
+from random_mechanisms import random_mechanism, random_state
+from scipy.integrate import solve_ivp
+
+import cstormpy as cs
+
+ENGINES = ("interpreted", "compiled")
+ACROBOT = cs.library.acrobot(parameters="rods")
+THREE = {"free": {}, "held": {"locked": ["elbow"]}, "led": {"active": ["elbow"]}}
+TIGHT = {"solver": "DOP853", "rtol": 1e-9, "atol": 1e-11}
+
+
+def quiet(engine="compiled"):
+    return cs.Simulation(engine=engine, live=False, graphics=False, progress=False)
+
+
+def stitched(x, *parts):
+    """Return the state behind several runs, each (mechanism, u, duration), without any of our runners."""
+    for mech, u, T in parts:
+        n = mech.n
+
+        def rate(t, x, mech=mech, u=u, n=n):
+            return np.concatenate([x[n:], mech.hybrid_dynamics(x[:n], x[n:], u).qdd])
+
+        x = solve_ivp(rate, (0, T), x, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    return x
+
+
+def stopped(x):
+    """Return the state of the acrobot with its elbow stopped: the angular momentum about the shoulder stays."""
+    M = ACROBOT.mass_matrix(x[:2])
+    return np.array([x[0], x[1], (M[0] @ x[2:]) / M[0, 0], 0.0])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_through_three_drives_is_three_runs_stitched_by_hand(engine):
+    """Free, then locked by a brake, then led by an acceleration; the effort's torques are those of motor and brake."""
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], drives=THREE, name="plant")
+    effort = bd.JOINTEFFORT(ACROBOT, drives=THREE, name="effort")
+    assert plant._inport_names == ["tau", "acc"] and effort._inport_names == ["q", "qd", "tau", "acc", "select"]
+    bd.connect(bd.CONSTANT(0.5), plant.tau, effort.tau)
+    bd.connect(bd.CONSTANT(2.0), plant.acc, effort.acc)
+    bd.connect(plant[0:2], effort[0:2])
+    bd.connect(plant.drive, effort.select)
+    when = {0.7: lambda: plant.select("held"), 1.2: lambda: plant.select("led")}
+    out = sim.run(bd, T=2.0, at=when, watch=["plant", "effort"], **TIGHT)
+    before = stitched(np.array([0.3, 0.5, 0, 0]), (ACROBOT, [0, 0.5], 0.7))
+    led = ACROBOT.with_drive(active=["elbow"])
+    held = stitched(stopped(before), (led, [0, 0], 0.5))
+    np.testing.assert_allclose(out.x[-1], stitched(held, (led, [0, 2.0], 0.8)), atol=1e-8)
+    at = np.flatnonzero(out.t == 0.7)
+    np.testing.assert_allclose(out.x[at[0]], before, atol=1e-9)
+    np.testing.assert_allclose(out.x[at[-1]], stopped(before), atol=1e-9)
+    lost = (
+        ACROBOT.energy(out.x[at[0], :2], out.x[at[0], 2:])[0] - ACROBOT.energy(out.x[at[-1], :2], out.x[at[-1], 2:])[0]
+    )
+    change = out.x[at[-1], 2:] - out.x[at[0], 2:]
+    assert lost > 1e-3
+    np.testing.assert_allclose(lost, 0.5 * change @ ACROBOT.mass_matrix(before[:2]) @ change, rtol=1e-9)
+    for k in np.flatnonzero((out.t > 0.7) & (out.t < 1.2)):
+        assert out.x[k, 3] == 0.0 and out.x[k, 1] == out.x[at[-1], 1]
+        brake = led.hybrid_dynamics(out.x[k, :2], out.x[k, 2:], [0, 0]).tau
+        np.testing.assert_allclose(out.signal("effort.torque")[k], brake, atol=1e-9)
+    np.testing.assert_array_equal(np.unique(out.signal("plant.drive")), [0, 1, 2])
+
+
+class Catch(cs.control.Law):
+    """Pushes, until the elbow bends inwards; from then on it asks for the brake by its phase."""
+
+    modes = ("push", "hold")
+
+    def start(self, t, q, qd):
+        """Begin by pushing."""
+        self.mode = 0
+
+    def torque(self, t, q, qd, reference=None):
+        """Return the torque of the elbow."""
+        return np.array([0.4 if self.mode == 0 else 0.0])
+
+    def margin(self, t, q, qd):
+        """Return how far the elbow is from 0.2 rad."""
+        return q[1] - 0.2 if self.mode == 0 else None
+
+    def switch(self, t, q, qd):
+        """Hold."""
+        self.mode = 1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_law_locks_a_joint_by_its_phase(engine):
+    """Its phase passes into the port `select`, so that the lock comes with the law's own event."""
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    drives = {"free": {}, "held": {"locked": ["elbow"]}}
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], drives=drives, select=True, name="plant")
+    law = bd.CONTROLLER(ACROBOT, Catch(ACROBOT), name="law")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    bd.connect(law.phase, plant.select)
+    out = sim.run(bd, T=2.0, watch=["plant"], **TIGHT)
+    when = [t for t, name in out.events if name == "plant"]
+    assert len(when) == 1 and 0.1 < when[0] < 1.5
+    np.testing.assert_allclose(out.x[-1, 1], 0.2, atol=1e-9)
+    before = stitched(np.array([0.3, 0.5, 0, 0]), (ACROBOT, [0, 0.4], when[0]))
+    led = ACROBOT.with_drive(active=["elbow"])
+    np.testing.assert_allclose(out.x[-1], stitched(stopped(before), (led, [0, 0], 2.0 - when[0])), atol=1e-7)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_signal_that_chooses_another_drive_from_the_start_has_it_at_once(engine):
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, qd0=[0.0, 1.0], drives=THREE, select=True, name="plant")
+    bd.connect(bd.CONSTANT(0.0), plant.tau)
+    bd.connect(bd.CONSTANT(0.0), plant.acc)
+    bd.connect(bd.CONSTANT(1.0), plant.select)
+    out = sim.run(bd, T=0.5, watch=["plant"])
+    assert out.events == [(0.0, "plant")]
+    np.testing.assert_allclose(out.x[1], stopped(np.array([0, 0, 0, 1.0])), atol=1e-12)
+    np.testing.assert_array_equal(out.x[1:, 1], 0.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_parts_of_a_free_body_that_lock_keep_its_momentum(engine):
+    """Two bodies on a ball in space: what the brake does to the one it does to the other; energy falls."""
+    links = [
+        cs.Link("hull", None, cs.Free(name="hull"), mass=2.0, com=(0.1, 0.2, 0), inertia=np.diag([1.0, 2.0, 2.5])),
+        cs.Link("arm", "hull", cs.Spherical(name="hip"), mass=1.0, com=(0.5, 0, 0.1), inertia=np.diag([0.1, 0.2, 0.2])),
+    ]
+    mech, sim = cs.Mechanism(links, gravity=(0, 0, 0), actuated=[]), quiet(engine)
+    bd = sim.blockdiagram()
+    rates = [0.1, 0.2, 0, 0.3, -1, 0.4, 0.5, 2.0, -1.0]
+    plant = bd.HYBRIDDYNAMICS(mech, qd0=rates, drives={"open": {}, "shut": {"locked": ["hip"]}}, name="plant")
+    assert plant.nin == 0
+    out = sim.run(bd, T=3.0, at={0.6: lambda: plant.select("shut"), 2.5: lambda: plant.select("open")}, **TIGHT)
+    found = mech.inertial(out.x[:, :9], out.x[:, 9:])
+    np.testing.assert_allclose(found.momentum, np.tile(found.momentum[0], (len(out.t), 1)), atol=1e-8)
+    shut = (out.t > 0.6) & (out.t < 2.5)
+    np.testing.assert_array_equal(out.x[shut][:, 15:], 0.0)
+    assert np.ptp(out.x[shut][:, 6:9], axis=0).max() == 0.0
+    kinetic = found.kinetic
+    np.testing.assert_allclose(kinetic[out.t > 0.6], kinetic[-1], rtol=1e-8)
+    np.testing.assert_allclose(kinetic[out.t < 0.6], kinetic[0], rtol=1e-8)
+    assert kinetic[0] - kinetic[-1] > 0.1
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_run_that_goes_on_remembers_its_drive(engine):
+    """Two halves are the whole, where the second begins with the elbow locked."""
+    sim = quiet(engine)
+
+    def diagram():
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], drives=THREE, name="plant")
+        bd.connect(bd.CONSTANT(0.5), plant.tau)
+        bd.connect(bd.CONSTANT(2.0), plant.acc)
+        return bd, {0.3: lambda: plant.select("held"), 0.9: lambda: plant.select(2)}
+
+    bd, when = diagram()
+    whole = sim.run(bd, T=1.2, at=when, **TIGHT)
+    bd, when = diagram()
+    first = sim.run(bd, T=0.6, at={0.3: when[0.3]}, **TIGHT)
+    second = sim.run(bd, T=0.6, start=first.state, at={0.9: when[0.9]}, **TIGHT)
+    np.testing.assert_allclose(second.x[-1], whole.x[-1], atol=1e-9)
+
+
+def test_rates_behind_a_lock_keep_the_momenta_of_the_others():
+    """Of random trees with balls: the impulses act in the locked joints alone, and these stand still."""
+    rng = np.random.default_rng(5)
+    for kinds in (("revolute", "prismatic"), ("spherical", "revolute"), ("free", "spherical", "revolute")):
+        mech = random_mechanism(rng, 4, kinds)
+        q, qd, _ = random_state(rng, mech, 3)
+        joints = [link.joint_name for link in mech.links if link.joint.dof][::2]
+        after, impulse = mech.lock(q, qd, joints)
+        held = np.zeros(mech.n, dtype=bool)
+        held[[k for name in joints for k in mech.joint_indices(name)]] = True
+        np.testing.assert_array_equal(after[:, held], 0.0)
+        change = np.einsum("sij,sj->si", mech.mass_matrix(q), after - qd)
+        assert_close(change, impulse, 1e-11)
+        np.testing.assert_array_equal(impulse[:, ~held], 0.0)
+        assert_close(mech.lock(q[1], qd[1], joints)[0], after[1], 1e-13)
+
+
+def test_a_lock_in_a_loop_keeps_it_closed():
+    """A five-bar of which one joint is stopped: the loop stays closed, and energy falls by that of the lost rates."""
+    mech = cs.library.five_bar()
+    q, qd = mech.project(np.full(mech.n, 0.4), np.linspace(1.0, -0.5, mech.n))
+    name = mech.names[0]
+    after, _ = mech.lock(q, qd, [name])
+    assert after[0] == 0.0 and np.abs(after).max() > 1e-3
+    np.testing.assert_allclose(mech.closure_jacobian(q) @ after, 0.0, atol=1e-10)
+    M, change = mech.mass_matrix(q), after - qd
+    np.testing.assert_allclose(qd @ M @ qd - after @ M @ after, change @ M @ change, rtol=1e-9)
+
+
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
+def test_derivatives_go_through_the_events_that_lock_a_joint(engine):
+    """A comparison of the state locks the elbow: when, and how hard, follows every number of the run."""
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    drives = {"free": {}, "held": {"locked": ["elbow"]}}
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], qd0=[0.1, 0.2], drives=drives, select=True, name="plant")
+    tau = bd.CONSTANT(0.5, name="tau")
+    shoulder = bd.FUNCTION(lambda q: -0.3 - q[0], name="shoulder")
+    below = bd.COMPARE(">", name="below")
+    bd.connect(tau, plant.tau)
+    bd.connect(plant.q, shoulder)
+    bd.connect(shoulder, below)
+    bd.connect(below, plant.select)
+    names = ["plant.q0", "plant.qd0", "tau.value"]
+    found = sim.gradient(bd, "plant.shoulder.q", names, T=1.0, **TIGHT)
+    assert {name for _, name in found.events} == {"plant", "below"}
+
+    def end(z):
+        plant.q0, plant.qd0, tau.value = z[:2], z[2:4], float(z[4])
+        return quiet().run(bd, T=1.0, solver="DOP853", rtol=1e-11, atol=1e-12).x[-1, 0]
+
+    expected = central_difference(lambda z: np.array([end(z)]), found.values, 1e-3)[0]
+    np.testing.assert_allclose(found.gradient, expected, atol=2e-7)
+    assert abs(expected[0]) > 0.1
+
+
+def test_bad_drives_are_refused_by_name():
+    bd = quiet().blockdiagram()
+    for drives, error, message in (
+        ({"held": {"lokced": ["elbow"]}}, cs.UnknownName, "drive 'held': key 'lokced'.*locked"),
+        ({"held": {"locked": ["elbw"]}}, cs.UnknownName, "elbw.*elbow"),
+        ({"held": {"locked": "elbow"}}, cs.InvalidType, "drive 'held': locked"),
+        ({"x": {"locked": ["elbow"], "active": ["elbow"]}}, cs.InvalidValue, "drive 'x': joint 'elbow' is both"),
+        ({"x": {"active": ["shoulder"]}}, cs.InvalidValue, "joint 'shoulder': is active but not actuated"),
+        ([], cs.InvalidType, "drives: expected a dict"),
+        ({}, cs.InvalidValue, "drives: there are none"),
+    ):
+        with pytest.raises(error, match=message):
+            bd.HYBRIDDYNAMICS("acrobot", drives=drives)
+    with pytest.raises(cs.UnknownName, match=r"drive 'hold'.*held"):
+        bd.HYBRIDDYNAMICS("acrobot", drives=THREE, drive="hold")
+    with pytest.raises(cs.InvalidValue, match="locking: expected 'impulse' or 'rest'"):
+        bd.HYBRIDDYNAMICS("acrobot", drives=THREE, locking="soft")
+    with pytest.raises(cs.InvalidValue, match="select: there is one drive"):
+        bd.HYBRIDDYNAMICS("acrobot", select=True)
+    plant = bd.HYBRIDDYNAMICS("acrobot", drives=THREE)
+    with pytest.raises(cs.UnknownName, match=r"drive 'led2'.*led"):
+        plant.select("led2")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_joint_that_moves_is_not_locked_where_that_is_refused(engine):
+    """With locking='rest', and where a run begins with it: the run says which joint, how fast, and what helps."""
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    drives = {"free": {}, "held": {"locked": ["elbow"]}}
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, qd0=[0, 1.0], drives=drives, locking="rest", name="plant")
+    bd.connect(bd.CONSTANT(0.0), plant.tau)
+    out = sim.run(bd, T=1.0, at={0.5: lambda: plant.select("held")}, on_error="return")
+    assert out.status == "failed" and "joint 'elbow': is locked by drive 'held' while it moves" in out.message
+    plant.select("held")
+    with pytest.raises(cs.BlockError, match="t = 0: joint 'elbow': is locked by drive 'held' while it moves at 1;"):
+        sim.run(bd, T=1.0)

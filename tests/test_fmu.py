@@ -1,0 +1,215 @@
+"""Functional mock-up units of diagrams: valid by fmpy's checks, and simulated by fmpy as we run the diagram."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from bdsim.components import FunctionBlock
+
+import cstormpy as cs
+from cstormpy.errors import CstormError
+
+fmpy = pytest.importorskip("fmpy")
+from fmpy.validation import validate_fmu  # noqa: E402
+
+has_compiler = any(map(shutil.which, ("cc", "gcc", "clang")))
+needs_compiler = pytest.mark.skipif(not has_compiler or sys.platform == "win32", reason="there is no C compiler")
+STEP = 0.01
+
+
+def simulation():
+    return cs.Simulation(engine="compiled", live=False, progress=False)
+
+
+def build(sim, gain=1.5, push=0.3):
+    """An acrobot under a law whose gain is a parameter, and a torque that is an input."""
+    bd = sim.blockdiagram(name="acrobot & law")
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.2, 0.3], name="plant")
+    law = bd.FUNCTION(lambda q, qd: -5.0 * q[1] - 1.4 * qd[1], nin=2, name="law")
+    scaled, given, torque = bd.GAIN(gain, name="gain"), bd.CONSTANT(push, name="push"), bd.SUM("++", name="sum")
+    bd.connect(plant.q, law[0])
+    bd.connect(plant.qd, law[1])
+    bd.connect(law, scaled)
+    bd.connect(scaled, torque[0])
+    bd.connect(given, torque[1])
+    as_vector = bd.FUNCTION(lambda u: np.array([u]), name="vector")
+    bd.connect(torque, as_vector)
+    bd.connect(as_vector, plant.tau)
+    return bd
+
+
+@pytest.fixture(scope="module")
+def units(tmp_path_factory):
+    """Units of both versions, one with equal steps, the other with steps by their tolerances."""
+    folder, made = tmp_path_factory.mktemp("units"), {}
+    for version, solver in ((2, "RK4"), (3, "RK45")):
+        sim = simulation()
+        given = {"inputs": ["push"], "outputs": ["plant.q", "gain"], "parameters": ["gain.K"]}
+        options = {"version": version, "solver": solver, "step": STEP, "rtol": 1e-9, "atol": 1e-12}
+        made[version] = sim.to_fmu(build(sim), folder / f"acrobot{version}.fmu", **given, **options)
+    return made
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_fmpy_finds_it_valid(units, version):
+    assert validate_fmu(str(units[version])) == []
+    described = fmpy.read_model_description(str(units[version]))
+    assert described.modelName == "acrobot & law" and described.fmiVersion == f"{version}.0"
+    kinds = {v.name: v.causality for v in described.modelVariables}
+    assert [name for name, kind in kinds.items() if kind == "input"] == ["push[0]"]
+    assert [name for name, kind in kinds.items() if kind == "output"] == ["plant.q[0]", "plant.q[1]", "gain[0]"]
+    assert kinds["gain.K"] == "parameter" and kinds["state plant.shoulder.q"] == "local"
+    assert {v.name: v.unit for v in described.modelVariables}["plant.q[0]"] == "rad"
+
+
+@needs_compiler
+@pytest.mark.parametrize("version", [2, 3])
+def test_fmpy_simulates_it_as_we_run_the_diagram(units, version):
+    """The start, a gain and a torque are others than those that the unit was written with."""
+    sim = simulation()
+    start = {"gain.K": 2.5, "state plant.elbow.q": 0.1, "push[0]": -0.2}
+    found = fmpy.simulate_fmu(str(units[version]), stop_time=1.0, output_interval=STEP, start_values=start)
+    solver = {2: {"solver": "RK4", "dt": STEP}, 3: {"solver": "RK45", "rtol": 1e-9, "atol": 1e-12, "dt": STEP}}[version]
+    out = sim.run(build(sim, 2.5, -0.2), T=1.0, start=[-1.2, 0.1, 0.0, 0.0], watch=["plant.q", "gain"], **solver)
+    at = np.searchsorted(out.t, found["time"] - 1e-6)
+    assert len(found) == 101
+    # the same steps of RK4; RK45's are others, and each within its tolerance
+    for column, wanted in (("plant.q[1]", out.signal("plant.q")[at, 1]), ("gain[0]", np.ravel(out.signal("gain"))[at])):
+        np.testing.assert_allclose(found[column], wanted, atol=1e-12 if version == 2 else 1e-7)
+    assert np.ptp(found["plant.q[1]"]) > 0.1
+
+
+@needs_compiler
+def test_inputs_are_held_over_a_step_of_the_other_tool(units):
+    """As the stepper of the same diagram does, with another torque for each step."""
+    sim = simulation()
+    stepper = sim.stepper(build(sim), ["push"], ["plant.q"], substeps=5)
+    t = np.arange(20) * 0.05
+    torque = np.sin(7.0 * t)
+    given = np.array(list(zip(t, torque, strict=True)), dtype=[("time", "f8"), ("push[0]", "f8")])
+    found = fmpy.simulate_fmu(str(units[2]), stop_time=0.95, output_interval=0.05, input=given)
+    for k, push in enumerate(torque[:-1]):
+        y = stepper.step([push], 0.05)
+        np.testing.assert_allclose([found["plant.q[0]"][k + 1], found["plant.q[1]"][k + 1]], y, atol=1e-12)
+
+
+@needs_compiler
+def test_a_unit_goes_back_to_where_it_stood(units, tmp_path):
+    """State kept, gone on, put back: the same again; and a torque that is no number leaves all as it was."""
+    from fmpy.fmi2 import FMU2Slave
+
+    described = fmpy.read_model_description(str(units[2]))
+    vr = {v.name: v.valueReference for v in described.modelVariables}
+    folder = fmpy.extract(str(units[2]), str(tmp_path))
+    unit = FMU2Slave(
+        guid=described.guid, unzipDirectory=folder, modelIdentifier=described.coSimulation.modelIdentifier,
+        instanceName="one",
+    )  # fmt: skip
+    unit.instantiate()
+    unit.setupExperiment(startTime=0.0)
+    unit.enterInitializationMode()
+    unit.exitInitializationMode()
+    unit.doStep(0.0, 0.1)
+    state = unit.getFMUstate()
+    unit.doStep(0.1, 0.1)
+    first = unit.getReal([vr["plant.q[1]"]])
+    unit.setFMUstate(state)
+    kept = unit.serializeFMUstate(state)
+    unit.doStep(0.1, 0.1)
+    assert unit.getReal([vr["plant.q[1]"]]) == first
+    unit.setFMUstate(unit.deSerializeFMUstate(kept))
+    unit.setReal([vr["push[0]"]], [np.nan])
+    with pytest.raises(fmpy.fmi1.FMICallException):
+        unit.doStep(0.1, 0.1)
+    unit.setReal([vr["push[0]"]], [0.3])
+    unit.doStep(0.1, 0.1)
+    assert unit.getReal([vr["plant.q[1]"]]) == first
+    unit.terminate()
+    unit.freeInstance()
+
+
+def test_the_same_diagram_gives_the_same_sources(tmp_path):
+    """And a unit without a binary holds all that its compilation needs."""
+    texts = []
+    for name in ("one", "two"):
+        sim = simulation()
+        path = sim.to_fmu(build(sim), tmp_path / f"{name}.fmu", ["push"], ["plant.q"], binary=False)
+        with zipfile.ZipFile(path) as archive:
+            assert sorted(archive.namelist()) == [
+                "modelDescription.xml", "sources/core.h", "sources/fmi2.c", "sources/model.h"
+            ]  # fmt: skip
+            texts.append(archive.read("sources/model.h"))
+    assert texts[0] == texts[1]
+
+
+def cart(sim, *more):
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=1.0, name="x")
+    rate = bd.GAIN(-1.0, name="rate")
+    bd.connect(x, rate)
+    bd.connect(rate, x)
+    for block in [make(bd) for make in more]:
+        bd.connect(x, block)
+        bd.connect(block, bd.NULL())
+    return bd
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (lambda bd: bd.ZOH(bd.clock(0.1), name="hold"), {}, "block 'hold' is sampled"),
+        (lambda bd: bd.RELAY(name="relay"), {}, "block 'relay' locates events"),
+        (lambda bd: bd.FUNCTION(lambda x: float(hash(str(x)) % 7), name="odd"), {}, "block 'odd' cannot be written"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "RK44"}, "did you mean 'RK4'"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "DOP853"}, "two estimates"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"parameters": ["x.x0"]}, "has no say"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"parameters": ["tow.K"]}, "did you mean 'two'"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"inputs": ["tow"]}, "did you mean 'two"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"version": 1}, "expected 2 or 3"),
+        (lambda bd: bd.GAIN(2.0, name="two"), {"step": 0.0}, "positive"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused_by_name(tmp_path, make, options, message):
+    sim = simulation()
+    with pytest.raises(CstormError, match=message):
+        sim.to_fmu(cart(sim, make), tmp_path / "it.fmu", outputs=["x"], binary=False, **options)
+    assert not (tmp_path / "it.fmu").exists()
+
+
+class Cubic(FunctionBlock):
+    """A block that keeps the cube of its parameter, as one does that computes its coefficients when it is set."""
+
+    nin, nout = 1, 1
+
+    def __init__(self, k=2.0, **blockargs):
+        super().__init__(**blockargs)
+        self.k = k
+
+    @property
+    def k(self):
+        return self.given
+
+    @k.setter
+    def k(self, value):
+        self.given, self.cube = value, value**3
+
+    def output(self, t, u, x):
+        return [self.cube * u[0]]
+
+
+def test_a_parameter_of_which_the_equations_hold_the_cube_is_refused(tmp_path):
+    """A unit moves the numbers of its equations in proportion, which would be wrong of this one."""
+    sim = simulation()
+    bd = cart(sim, lambda bd: Cubic(bd=bd, name="cubic"))
+    with pytest.raises(cs.InvalidValue, match=r"cubic\.k: .* do not follow in proportion"):
+        sim.to_fmu(bd, tmp_path / "it.fmu", ["rate"], ["x"], ["cubic.k"], binary=False)
+
+
+def test_a_name_that_is_no_unit_is_refused(tmp_path):
+    sim = simulation()
+    with pytest.raises(cs.InvalidValue, match=r"ends in \.fmu"):
+        sim.to_fmu(cart(sim), tmp_path / "it.zip")

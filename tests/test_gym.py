@@ -1,0 +1,166 @@
+"""Environments of Gymnasium: as its own checker wants them, as its own acrobot moves, and many as one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName
+
+gymnasium = pytest.importorskip("gymnasium")
+
+
+def build(sim):
+    bd = sim.blockdiagram()
+    cart = bd.INTEGRATOR(x0=0.2, name="cart")
+    speed = bd.INTEGRATOR(x0=0.0, name="speed")
+    bd.connect(bd.CONSTANT(0.0, name="push"), speed)
+    bd.connect(speed, cart)
+    return bd
+
+
+def own(**options):
+    """A task on a diagram of the user's own: bring a cart to zero."""
+    given = {"inputs": ["push"], "outputs": ["cart", "speed"], "low": -2.0, "high": 2.0, "dt": 0.1, "max_steps": 20}
+    given["reward"] = lambda before, u, after: -(after[..., 0] ** 2) - 0.01 * u[..., 0] ** 2
+    return cs.gym.make(build, **{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def acrobot():
+    return cs.gym.make("acrobot")
+
+
+def test_loading_the_package_loads_no_gymnasium():
+    code = "import sys, cstormpy as cs; cs.gym.names(); print('gymnasium' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("which", ["acrobot", "pendulum", "own"])
+def test_gymnasiums_own_checker_passes(which, acrobot):
+    from gymnasium.utils.env_checker import check_env
+
+    env = acrobot if which == "acrobot" else own() if which == "own" else cs.gym.make("pendulum")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        check_env(env)
+    # limits of rates are infinite, and actions are torques in N m
+    known = ("infinity", "symmetric and normalized", "spec", "render")
+    assert [str(w.message) for w in said if not any(word in str(w.message) for word in known)] == []
+
+
+def test_the_acrobot_moves_as_that_of_gymnasium(acrobot):
+    """The equations of Sutton and Barto's book, in gymnasium's own code: the same episode, step by step."""
+    theirs = gymnasium.make("Acrobot-v1").unwrapped
+    theirs.reset(seed=3)
+    theta = np.array([0.05, -0.08, 0.02, 0.1])
+    theirs.state = theta.copy()
+    acrobot.reset(options={"x": theta - [np.pi / 2, 0, 0, 0]})
+    rng = np.random.default_rng(5)
+    push = 0
+    for _ in range(300):
+        push = int(rng.integers(3)) if rng.random() < 0.3 else 2 * int(theirs.state[3] > 0)
+        wanted, cost, high, _, _ = theirs.step(push)
+        found, reward, ended, _, _ = acrobot.step(push)
+        np.testing.assert_allclose(found, wanted, atol=2e-5)  # theirs and ours are told in 32 bits; the motion is stiff
+        assert (reward, ended) == (cost, high)
+        if ended:
+            break
+    else:
+        pytest.fail("it never came up")
+
+
+def test_many_environments_are_as_many_as_one(acrobot):
+    """Each row of a vector moves, is paid, ends and begins anew as an environment of its own does."""
+    many = cs.gym.make("acrobot", num_envs=11, max_steps=12)
+    observed, _ = many.reset(seed=1)
+    assert observed.shape == (11, 6) and many.observation_space.contains(observed)
+    x0, rng = many.stepper.x.copy(), np.random.default_rng(2)
+    actions = rng.integers(3, size=(30, 11))
+    found = [many.step(row) for row in actions[:12]]
+    for k in (0, 7, 10):
+        acrobot.reset(options={"x": x0[k]})
+        for row, (observed, rewards, ended, _, _) in zip(actions, found, strict=False):
+            wanted, reward, over, _, _ = acrobot.step(int(row[k]))
+            np.testing.assert_allclose(observed[k], wanted, atol=1e-6)
+            assert (rewards[k], ended[k]) == (reward, over)
+    assert found[-1][3].all() and not found[-2][3].any()
+    observed, rewards, ended, cut, _ = many.step(actions[12])
+    assert not rewards.any() and not ended.any() and not cut.any() and (many.stepper.t == 0.0).all()
+    assert (np.abs(many.stepper.x - [-np.pi / 2, 0, 0, 0]) <= 0.1).all() and not np.allclose(many.stepper.x, x0)
+    again = cs.gym.make("acrobot", num_envs=11, max_steps=12)
+    again.reset(seed=1)
+    np.testing.assert_array_equal(again.stepper.x, x0)
+
+
+def test_a_diagram_of_ones_own_is_an_environment():
+    """A cart that is pushed: positions are those of constant acceleration over each step."""
+    env = own(terminated=lambda after: after[..., 0] > 0.5)
+    y, _ = env.reset()
+    np.testing.assert_allclose(y, [0.2, 0.0], atol=1e-7)
+    x, v = 0.2, 0.0
+    for push in (1.0, 5.0, -1.0, 2.0):
+        y, reward, ended, cut, _ = env.step(np.array([push], dtype=np.float32))
+        u = min(push, 2.0)
+        x, v = x + 0.1 * v + 0.005 * u, v + 0.1 * u
+        np.testing.assert_allclose(y, [x, v], atol=1e-6)
+        assert reward == pytest.approx(-(x**2) - 0.01 * u**2) and ended == (x > 0.5) and not cut
+    discrete = own(low=None, high=None, choices=[-1.0, 1.0], start=lambda rng, count: np.zeros((count, 2)))
+    assert discrete.action_space.n == 2
+    discrete.reset()
+    np.testing.assert_allclose(discrete.step(1)[0], [0.005, 0.1], atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "message"),
+    [
+        (lambda: cs.gym.make("acrobat"), UnknownName, "did you mean 'acrobot'"),
+        (lambda: cs.gym.make("acrobot", paramters="gym"), UnknownName, "did you mean 'parameters'"),
+        (lambda: cs.gym.make(build, outputs=["cart"], reward=len), InvalidType, "inputs= is missing"),
+        (lambda: own(low=None), InvalidValue, "give choices="),
+        (lambda: own(low=3.0), InvalidValue, "expected less than high"),
+        (lambda: own(outputs=["kart"]), UnknownName, "did you mean 'cart"),
+        (lambda: own().step(np.zeros(2)), InvalidValue, "expected shape"),
+        (lambda: cs.gym.make("acrobot").step(3), InvalidValue, "expected 0 to 2"),
+        (lambda: cs.gym.make(3), InvalidType, "a name, a Task or a function"),
+    ],
+)
+def test_what_cannot_be_an_environment_is_refused(make, kind, message):
+    with pytest.raises(kind, match=message) as told:
+        make()
+    assert isinstance(told.value, CstormError)
+
+
+def stepped(count=3, **options):
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    return sim.batch_stepper(build(sim), ["push"], ["cart", "speed"], count=count, **options)
+
+
+def test_rows_are_reset_one_by_one_and_faults_name_theirs():
+    """A state that is not finite leaves all where they stood, and says which row it is."""
+    rows = stepped(substeps=4)
+    rows.step([[1.0], [2.0], [3.0]], 0.5)
+    np.testing.assert_allclose(rows.x[:, 1], [0.0, 0.0, 0.0] + 0.5 * np.array([1.0, 2.0, 3.0]))
+    y = rows.reset([7.0, 8.0], where=np.array([False, True, False]))
+    np.testing.assert_allclose(y[1], [7.0, 8.0])
+    np.testing.assert_allclose(rows.t, [0.5, 0.0, 0.5])
+    x = rows.x.copy()
+    with pytest.raises(cs.BlockError, match="row 2 is not finite"):
+        rows.step([[1.0], [1.0], [np.inf]], 0.5)
+    np.testing.assert_array_equal(rows.x, x)
+    with pytest.raises(CstormError, match="where"):
+        rows.reset(where=[1, 2])
+
+
+def test_what_has_no_code_for_rows_is_named():
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = build(sim)
+    bd.connect(bd.TIME(), odd := bd.FUNCTION(lambda t: float(hash(str(t)) % 7), name="odd"))
+    bd.connect(odd, bd.NULL())
+    with pytest.raises(DiagramError, match=r"block 'odd'.*traced"):
+        sim.batch_stepper(bd, ["push"], ["cart"], count=4)

@@ -1,0 +1,320 @@
+"""MJCF: MuJoCo's reading of the same text, what is kept and skipped, and refusals with line and name."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from mjcf_texts import ACROBOT, HUMANOID, random_mjcf
+from test_urdf import mutant
+
+from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType
+from cstormpy.mechanism import Limits, Mechanism, Prismatic, Revolute, Shape, mjcf
+
+
+def close(got, want, tol=1e-9):
+    want = np.asarray(want)
+    np.testing.assert_allclose(got, want, rtol=0, atol=tol * (1 + np.abs(want).max(initial=0)))
+
+
+def model(inner, before="", after=""):
+    """Return a model with these bodies, each line in its place: the first of `inner` is line 3."""
+    return f"<mujoco>{before}\n<worldbody>\n{inner}\n</worldbody>{after}</mujoco>"
+
+
+def arm(joint='<joint name="j"/>', geom='<geom size=".1"/>', **around):
+    return model(f'<body name="a">\n{joint}\n{geom}\n</body>', **around)
+
+
+# ---------------------------------------------------------------- the oracle
+def compare(text, rng):
+    """Compare inverse dynamics, mass matrix, poses and twists with those that MuJoCo finds in the same text."""
+    Oracle = pytest.importorskip("mujoco_model").Oracle
+    mech = mjcf.read(text).mechanism
+    oracle = Oracle(text, mech)
+    if not mech.n:
+        return
+    q, qd, qdd = rng.uniform(-1, 1, (3, mech.n))
+    close(mech.gravity, oracle.model.opt.gravity)
+    close(mech.inverse_dynamics(q, qd, qdd), oracle.inverse_dynamics(q, qd, qdd))
+    close(mech.mass_matrix(q), oracle.mass_matrix(q))
+    X, named = mech.forward_kinematics(q), [oracle.model.body(k).name for k in range(1, oracle.model.nbody)]
+    for name in named:
+        close(X[mech.link_index(name)], oracle.pose(q, name))
+    close(mech.jacobian(q, named[-1]) @ qd, oracle.twist(q, qd, named[-1]))
+
+
+class TestMuJoCo:
+    def test_the_acrobot(self):
+        compare(ACROBOT, np.random.default_rng(1))
+
+    def test_the_humanoid(self):
+        """27 joints on a free body: three in a hip, springs, rotors, masses of capsules."""
+        compare(HUMANOID, np.random.default_rng(2))
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_random_models(self, seed):
+        rng = np.random.default_rng(seed)
+        compare(random_mjcf(rng, int(rng.integers(1, 4))), rng)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("seed", range(100, 112))
+    def test_more_random_models(self, seed):
+        rng = np.random.default_rng(seed)
+        compare(random_mjcf(rng, int(rng.integers(2, 6))), rng)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            'settotalmass="7"',
+            'boundmass="3" boundinertia="0.2"',
+            'balanceinertia="true" inertiafromgeom="false"',
+            'inertiagrouprange="1 1"',
+            'autolimits="false" inertiafromgeom="true"',
+        ],
+    )
+    def test_settings_of_the_compiler(self, settings):
+        geoms = '<geom size=".1 .2 .3" type="box" pos="1 0 0" euler="10 20 30"/><geom size=".1" group="1"/>'
+        inertial = '<inertial pos="0 0 .1" mass="2" diaginertia="0.5 0.1 0.2" quat="1 .1 .2 .3"/>'
+        inertial = inertial if "balance" in settings else ""
+        text = arm(geom=f"{inertial}{geoms}", before=f"<compiler {settings}/>")
+        compare(text, np.random.default_rng(3))
+
+    @pytest.mark.parametrize(
+        "constraint",
+        [
+            '<connect body1="c" body2="a" anchor=".3 .1 .2"/>',
+            '<connect body1="c" anchor=".3 .1 .2"/>',
+            '<connect site1="tip" site2="foot"/>',
+            '<weld body1="c" body2="a" anchor=".1 .2 .3"/>',
+            '<weld body1="c" relpose="0 0 0 0 0 0 0"/>',
+        ],
+    )
+    def test_loops(self, constraint):
+        """At rest, accelerations of the closed mechanism are those of MuJoCo's mass matrix and Jacobian of equality."""
+        mujoco = pytest.importorskip("mujoco")
+        geom = '<geom type="capsule" fromto="0 0 0 .5 .1 .2" size=".05"/>'
+        axes = ("0 1 .2", "1 0 .3", ".1 .2 1", "1 .3 .2")
+        joints = "".join(f'<joint name="{{0}}{k}" axis="{a}"/>' for k, a in enumerate(axes))
+        joints = joints.replace('3" axis', '3" type="slide" axis')
+        site = '<site name="tip" pos=".4 0 0"/>'
+        text = model(
+            f'<site name="foot" pos="1.1 .2 .4"/><body name="a">{joints.format("a")}{geom}'
+            f'<body name="b" pos=".5 .1 .2" euler="10 20 30">{joints.format("b")}{geom}'
+            f'<body name="c" pos=".5 .1 .2">{joints.format("c")}{geom}{site}</body></body></body>',
+            before='<option jacobian="dense"> <flag contact="disable"/> </option>',
+            after=f"<equality>{constraint}</equality>",
+        )
+        oracle = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(oracle)
+        mujoco.mj_forward(oracle, data)
+        n, rows = oracle.nv, data.nefc
+        J, M = data.efc_J.reshape(rows, n), np.zeros((n, n))
+        mujoco.mj_fullM(oracle, data, M)
+        saddle = np.block([[M, J.T], [J, np.zeros((rows, rows))]])
+        want = np.linalg.solve(saddle, np.concatenate([-data.qfrc_bias, np.zeros(rows)]))[:n]
+        mech = Mechanism.from_mjcf(text)
+        assert mech.loops[0].count == rows
+        if "site" not in constraint:  # whose frames lie apart: MuJoCo pulls them together in time
+            close(mech.forward_dynamics(np.zeros(n), np.zeros(n), np.zeros(n)), want, 1e-8)
+
+
+# ---------------------------------------------------------------- what is read
+class TestReading:
+    def test_an_acrobot(self, caplog):
+        mech = Mechanism.from_mjcf(ACROBOT)
+        assert caplog.messages == []
+        assert (mech.names, mech.actuated) == (("shoulder", "elbow"), ("elbow",))
+        assert [link.name for link in mech.links] == ["upper_arm", "lower_arm"]
+        assert mech.joint("elbow") == Revolute((0, 1, 0), damping=0.05, limits=Limits(torque=2), name="elbow")
+        assert mech.gravity.tolist() == [0, 0, -9.81]
+        decoration, rod = mech.link("upper_arm").shapes
+        assert (decoration.kind, rod.kind, rod.size.tolist()) == ("cylinder", "capsule", [0.05, 1.0])
+        assert rod.colour.tolist() == [1, 0.5, 0]
+
+    def test_drive_and_gravity_are_said(self):
+        mech = Mechanism.from_mjcf(ACROBOT, gravity=(0, -9.81, 0), actuated=["shoulder"], active=["shoulder"])
+        assert (mech.actuated, mech.active, mech.gravity.tolist()) == (("shoulder",), ("shoulder",), [0, -9.81, 0])
+
+    def test_the_humanoids_joints_keep_their_names(self):
+        mech = Mechanism.from_mjcf(HUMANOID)
+        assert mech.n == 27
+        hip = ("right_hip_x", "right_hip_z", "right_hip_y")
+        assert mech.names[9:12] == hip
+        links = [mech.links[mech.joint_links[mech.joint_index(name)]].name for name in hip]
+        assert links == ["right_thigh_right_hip_x", "right_thigh_right_hip_z", "right_thigh"]
+        assert mech.joint("right_hip_y").rest == pytest.approx(np.radians(-10))
+        assert mech.joint("right_knee").limits.torque == (-35, 35)
+        assert mech.actuated == mech.names[6:]
+
+    def test_a_coordinate_is_that_of_mujoco(self):
+        """With ref, MuJoCo's coordinate is not 0 where the file shows the body; neither is ours."""
+        text = arm('<joint name="j" type="slide" axis="1 0 0" ref="0.5" range="0 2" springref="0.1" stiffness="3"/>')
+        mech = Mechanism.from_mjcf(text)
+        assert mech.joint("j") == Prismatic((1, 0, 0), stiffness=3, rest=0.1, limits=(0, 2), name="j")
+        close(mech.forward_kinematics([0.5])[0], np.eye(4))
+
+    def test_classes_within_classes(self):
+        """A class has what the class around it has; an orientation of one's own takes the place of another."""
+        defaults = """<default> <geom size=".1 .2 .3" type="box" quat="0 1 0 0"/> <joint damping="1"/>
+            <default class="x"> <joint armature="2"/> </default> </default>"""
+        mech = Mechanism.from_mjcf(
+            model(
+                '<body childclass="x"><joint/><geom size=".5" zaxis="1 0 0"/></body><body><joint/><geom/></body>',
+                before=defaults,
+            )
+        )
+        first, second = mech.links
+        assert (first.joint.armature, first.joint.damping) == (2, 1)
+        assert (second.joint.armature, second.joint.damping) == (0, 1)
+        assert first.shapes[0].size.tolist() == [1.0, 0.4, 0.6]
+        close(first.shapes[0].pose[:3, 2], [1, 0, 0])
+
+    def test_bodies_and_joints_without_names(self):
+        mech = Mechanism.from_mjcf(
+            model("<body><joint/><joint axis='1 0 0'/><geom size='1'/><body><geom size='1'/></body></body>")
+        )
+        assert mech.names == ("body1", "body1_")
+        assert [link.name for link in mech.links] == ["body1_body1", "body1", "body2"]
+
+    def test_actuators_add_rotors_and_share_a_joint(self):
+        motors = ('<actuator><motor joint="j" gear="3" armature="2" ctrlrange="-1 2"/>'
+                  '<motor joint="j" gear="-2" ctrlrange="0 1"/></actuator>')  # fmt: skip
+        mech = Mechanism.from_mjcf(arm('<joint name="j" actuatorfrcrange="-4 40"/>', after=motors))
+        assert mech.joint("j").armature == 18
+        assert mech.joint("j").limits.torque == (-4, 6)
+
+    def test_include(self, tmp_path):
+        """Parts of a model stand in files beside it; what is wrong in one is told with its name."""
+        (tmp_path / "limb.xml").write_text('<mujocoinclude>\n<joint name="j"/>\n<geom size="1"/></mujocoinclude>')
+        path = tmp_path / "model.xml"
+        path.write_text(model('<body name="a"><include file="limb.xml"/></body>'))
+        assert Mechanism.load(path).names == ("j",)
+        path.write_text(model('<body name="a"><include file="limb.xml"/><include file="limb.xml"/></body>'))
+        with pytest.raises(
+            FileFormatError, match=r"model\.xml: line 3: <include>: file: 'limb\.xml' is included twice"
+        ):
+            Mechanism.load(path)
+        path.write_text(model('<body name="a"><include file="limb.xml"/></body>'))
+        (tmp_path / "limb.xml").write_text('<mujocoinclude>\n<joint name="j"/>\n<geom size="x"/></mujocoinclude>')
+        with pytest.raises(FileFormatError, match=r"line 3 of limb\.xml: geom: <geom>: size: expected a finite number"):
+            Mechanism.load(path)
+        with pytest.raises(FileFormatError, match=r"'limb\.xml' is looked for beside the model's file; give its path"):
+            Mechanism.from_mjcf(path.read_text())
+
+    def test_geoms_are_drawn_and_come_back_from_json(self):
+        mech = Mechanism.from_mjcf(HUMANOID)
+        assert mech.link("torso").shapes[0] == Shape(
+            "capsule", (0.07, 0.14), mech.link("torso").shapes[0].pose, (0.9, 0.7, 0.5)
+        )
+        assert Mechanism.from_dict(mech.to_dict()) == mech
+
+
+class TestWarnings:
+    """What is skipped is said in one line each, however often it occurs."""
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            (arm(after="<contact/><sensor/><sensor/><tendon/>"),
+             "elements that are not read are skipped: 1 <contact>, 2 <sensor>, 1 <tendon>"),
+            (arm(geom='<geom type="mesh" mesh="m"/>'), "geoms of type mesh are skipped and have no mass here: line 5"),
+            (arm('<joint name="j" type="ball" damping="1"/>'),
+             "damping of joints with a rotation vector is left out: 'j' (line 4)"),
+            (arm(after='<actuator><position name="p" joint="j"/></actuator>'),
+             "actuators are taken as motors of a torque, their own laws are skipped: 'p' (line 7)"),
+            (arm(after='<actuator><motor name="m" tendon="t"/></actuator>'),
+             "actuators of anything but joints are skipped: 'm' (line 7)"),
+            (arm(after='<equality><joint joint1="j"/></equality>'),
+             "constraints of other kinds than connect and weld are skipped: <joint> (line 7)"),
+            (arm(after='<equality><weld body1="a" active="false"/></equality>'),
+             "constraints that are not active are skipped: <weld> (line 7)"),
+            (arm(before='<option density="1.2"><flag spring="disable"/></option>'),
+             "options that change the motion are not read: density, spring disabled"),
+            (arm('<joint name="j" stiffness="1 2"/>'), "of stiffness the first number is taken: 'j' (line 4)"),
+            (arm(geom='<composite/><geom size="1"/>'),
+             "what would make bodies or forces of its own is skipped: <composite> (line 5)"),
+            (arm(geom='<inertial pos="0 0 0" mass="1" diaginertia="1 1 5"/>'),
+             "inertias that no body has are kept: 'a' (line 3: breaks the triangle inequality)"),
+            (model('<body mocap="true" gravcomp="1"><joint/><geom size="1"/></body>'),
+             "bodies that a mocap moves stand still here: 'body1' (line 3)"),
+        ],
+    )  # fmt: skip
+    def test_one_line_each(self, text, words, caplog):
+        Mechanism.from_mjcf(text)
+        assert caplog.messages[0] == f"MJCF: {words}"
+
+
+# ---------------------------------------------------------------- refusals
+BAD = [
+    ("<mujoco>", "line 1: is not XML: no element found"),
+    ("<mujoco/>", "line 1: <mujoco> has no bodies"),
+    ("<robot/>", "line 1: is a URDF, which Mechanism.from_urdf reads; a model of MuJoCo is a <mujoco>"),
+    ("<html/>", "line 1: is an XML file of <html>"),
+    (arm(before='<compiler coordinate="global"/>'), "line 1: <compiler>: coordinate: 'global' is not read"),
+    (arm(before='<compiler angle="grad"/>'), "line 1: model: <compiler>: angle 'grad' does not exist"),
+    (arm(before='<compiler eulerseq="xyw"/>'), "line 1: <compiler>: eulerseq: expected three of x, y, z"),
+    (arm('<joint name="j" axis="0 0 0"/>'), "line 4: joint 'j': axis: is zero"),
+    (arm('<joint name="j" axis="0 0"/>'), "line 4: joint 'j': <joint>: axis: expected 3 numbers, got '0 0'"),
+    (arm('<joint name="j" axis="0 0 nan"/>'), "line 4: joint 'j': <joint>: axis: expected a finite number, got 'nan'"),
+    (arm('<joint name="j" type="hing"/>'), "line 4: joint: <joint>: type 'hing' does not exist; did you mean 'hinge'?"),
+    (arm('<joint name="j" damping="-1"/>'), "line 4: joint 'j': damping: must not be negative, got -1"),
+    (arm('<joint name="j"/><joint name="j"/>'), "line 4: joint 'j': the name occurs twice, first in line 4"),
+    (arm('<joint name="j" class="x"/>'), "line 4: <joint>: class 'x' does not exist"),
+    (arm('<joint/><freejoint name="j"/>'), "line 4: joint 'j': is free beside another joint"),
+    (arm(geom='<body><freejoint name="k"/></body>'), "line 5: joint 'k': is free inside of 'a'"),
+    (arm(geom='<geom size="0"/>'), "line 5: geom: size: must be positive, got '0'"),
+    (arm(geom='<geom type="box" size="1 1"/>'), "line 5: geom: <geom>: size: expected 3 numbers, got '1 1'"),
+    (arm(geom='<geom name="g"/>'), "line 5: geom 'g': <geom>: has no 'size'"),
+    (arm(geom='<geom type="ball"/>'), "line 5: geom: <geom>: type 'ball' does not exist"),
+    (arm(geom='<geom size="1" fromto="0 0 0 1 1 1"/>'), "line 5: geom: fromto: a sphere has no ends"),
+    (arm(geom='<geom size="1" mass="-1"/>'), "line 5: geom: mass: must not be negative, got -1"),
+    (arm(geom='<geom size="1" quat="0 0 0 0"/>'), "line 5: geom: <geom>: quat: has no length"),
+    (arm(geom='<geom size="1" quat="1 0 0 0" euler="0 0 0"/>'), "has 'quat' and 'euler'; one of them tells"),
+    (arm(geom='<inertial pos="0 0 0" diaginertia="1 1 1"/>'), "line 5: body 'a': <inertial>: has no 'mass'"),
+    (arm(geom='<inertial mass="1" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/>'), "has 'fullinertia' and 'diag"),
+    (arm(geom='<inertial mass="-1" diaginertia="1 1 1"/>'), "line 3: link 'a': mass: must not be negative, got -1"),
+    (arm(geom='<inertial mass="1"/><inertial mass="1"/>'), "line 5: body 'a': has two <inertial>"),
+    (arm(after='<actuator><motor joint="k"/></actuator>'), "line 7: <motor>: joint 'k' does not exist"),
+    (arm(after='<equality><weld body1="b"/></equality>'), "line 7: weld 'weld1': body1 'b' does not exist"),
+    (arm(after='<equality><weld/></equality>'), "line 7: weld 'weld1': <weld>: has no 'body1'"),
+    (arm(after='<equality><connect site1="s" site2="t"/></equality>'), "line 7: connect 'connect1': site1 's' does"),
+    (arm(after='<equality><weld body1="a" body2="a"/></equality>'), "line 7: loop 'weld1': both ends are on the same"),
+    (model('<body name="a"/>\n<body name="a"/>'), "line 4: body 'a': the name occurs twice, first in line 3"),
+    (model('<joint name="j"/>'), "line 3: <joint>: the world has no joints"),
+    (model("<body>" * 600), "nested more than 500 deep"),
+    ('<!DOCTYPE m [<!ENTITY a "b">]><mujoco>&a;</mujoco>', "line 1: has a document type, 'm'; entities are not read"),
+]  # fmt: skip
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(("text", "words"), BAD, ids=lambda value: str(value)[-40:])
+    def test_by_line_and_name(self, text, words, tmp_path):
+        path = tmp_path / "model.xml"
+        path.write_text(text)
+        with pytest.raises(FileFormatError) as caught:
+            Mechanism.from_mjcf(path)
+        message = str(caught.value)
+        assert message.startswith(f"{path}: line ")
+        assert words in message
+
+    def test_what_is_no_file(self):
+        with pytest.raises(InvalidType, match="MJCF: expected the path of a file, or its text, got 5"):
+            Mechanism.from_mjcf(5)
+        with pytest.raises(FileMissing, match="no such file"):
+            Mechanism.from_mjcf("no such file")
+
+    def test_mutants(self):
+        """Whatever becomes of a text, one of our own errors comes out, or a mechanism."""
+        rng = random.Random(15)
+        texts = [ACROBOT, random_mjcf(np.random.default_rng(4), 4)]
+        made = 0
+        for _ in range(300):
+            text = mutant(rng, rng.choice(texts))
+            try:
+                mjcf.read(f"<!---->{text}")
+            except CstormError:
+                continue
+            made += 1
+        assert 20 < made < 290  # the mutants are neither all harmless nor all broken

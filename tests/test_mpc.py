@@ -1,0 +1,175 @@
+"""Model predictive control: against casadi's solvers, the regulator, and both engines."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sys
+
+import numpy as np
+import pytest
+from scipy.linalg import solve_discrete_are
+
+import cstormpy as cs
+from cstormpy.control import PredictiveController
+from cstormpy.control.predictive import sampled_model
+from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError
+from cstormpy.mechanism import library
+
+pytest.importorskip("daqp")
+UPRIGHT = math.pi / 2
+CART = library.cart_pole()
+DT = 0.05
+#: Of the cart: limited force and speed, and a pole that should stay within 0.1 rad.
+ASKED = {
+    "Q": [10.0, 10.0, 1.0, 1.0],
+    "R": 0.1,
+    "low": -2.6,
+    "high": 2.6,
+    "x_low": [-np.inf, -np.inf, -0.8, -np.inf],
+    "x_high": [np.inf, np.inf, 0.8, np.inf],
+    "C": [[0.0, 1.0, 0.0, 0.0]],
+    "y_low": -0.1,
+    "y_high": 0.1,
+    "penalty": 300.0,
+}
+
+
+def casadi_plan(mpc, asked):
+    """Return a function of (x, reference): inputs and excess of the programme with its states, by qpOASES in casadi."""
+    casadi = pytest.importorskip("casadi")
+    n, m, N = mpc.n, mpc.m, mpc.N
+    e, v, s, r = (casadi.SX.sym(*each) for each in (("e", n, N + 1), ("v", m, N), ("s", 1), ("r", n)))
+    C, Q, R = np.array(asked["C"]), np.diag(asked["Q"]), asked["R"] * np.eye(m)
+    cost, rows = asked["penalty"] * s**2 / 2, []
+    for k in range(N):
+        rows.append(e[:, k + 1] - mpc.A @ e[:, k] - mpc.B @ v[:, k])
+        weight, off = mpc.P if k == N - 1 else Q, e[:, k + 1] - r
+        cost += (off.T @ weight @ off + v[:, k].T @ R @ v[:, k]) / 2
+    low, high = [0.0] * (n * N), [0.0] * (n * N)
+    for k in range(1, N + 1):
+        rows += [C @ e[:, k] - s, C @ e[:, k] + s]
+        low += [-np.inf, asked["y_low"]]
+        high += [asked["y_high"], np.inf]
+    variables = casadi.vertcat(casadi.reshape(e, -1, 1), casadi.reshape(v, -1, 1), s)
+    options = {"printLevel": "none", "error_on_fail": True}
+    programme = {"x": variables, "f": cost, "g": casadi.vertcat(*rows), "p": r}
+    solver = casadi.qpsol("programme", "qpoases", programme, options)
+    states = [np.tile(np.array(asked[name]) - mpc.x, N) for name in ("x_low", "x_high")]
+
+    def plan(x, reference):
+        now = x - mpc.x
+        lbx = np.concatenate([now, states[0], np.full(m * N, asked["low"]), [0.0]])
+        ubx = np.concatenate([now, states[1], np.full(m * N, asked["high"]), [np.inf]])
+        found = np.array(solver(lbx=lbx, ubx=ubx, lbg=low, ubg=high, p=reference - mpc.x)["x"]).ravel()
+        return found[n * (N + 1) : -1].reshape(N, m), found[-1]
+
+    return plan
+
+
+def test_plans_are_those_of_casadi():
+    """The programme without states, by DAQP, against the one with states, by qpOASES: along a motion, warm-started."""
+    mpc = PredictiveController.of_mechanism(CART, DT, horizon=12, **ASKED)
+    x, far = np.array([0.3, UPRIGHT + 0.12, 0.2, -0.1]), np.array([-0.6, UPRIGHT, 0.0, 0.0])
+    reached, witness = np.zeros(3, dtype=bool), casadi_plan(mpc, ASKED)
+    for k in range(12):
+        goal = far if k > 3 else mpc.x
+        plan = mpc.plan(x, goal)
+        inputs, excess = witness(x, goal)
+        np.testing.assert_allclose(plan.inputs, inputs, atol=1e-8)
+        np.testing.assert_allclose(plan.exceeded, excess, atol=1e-8)
+        fast = np.isclose(np.abs(plan.states[:, 2]), 0.8).any()
+        reached |= [np.isclose(np.abs(inputs), 2.6).any(), fast, excess > 1e-6]
+        x = mpc.x + mpc.A @ (x - mpc.x) + mpc.B @ plan.inputs[0]
+    assert reached.all(), "each kind of limit is to be reached"
+
+
+def test_without_limits_it_is_the_regulator():
+    mpc = PredictiveController.of_mechanism(CART, DT, horizon=5, Q=[10, 10, 1, 1], R=0.5)
+    S = solve_discrete_are(mpc.A, mpc.B, np.diag([10.0, 10.0, 1.0, 1.0]), 0.5 * np.eye(1))
+    K = np.linalg.solve(0.5 * np.eye(1) + mpc.B.T @ S @ mpc.B, mpc.B.T @ S @ mpc.A)
+    for x in np.random.default_rng(1).normal(size=(5, 4)):
+        np.testing.assert_allclose(mpc(mpc.x + 0.3 * x), -K @ (0.3 * x), rtol=1e-9, atol=1e-9)
+
+
+def test_a_plan_does_not_depend_on_what_was_planned_before():
+    mpc = PredictiveController.of_mechanism(CART, DT, **ASKED)
+    states = mpc.x + np.random.default_rng(2).normal(size=(20, 4)) * [0.3, 0.1, 0.1, 0.1]
+    warm = [mpc(x) for x in states]
+    cold = [pickle.loads(pickle.dumps(mpc))(x) for x in states]
+    np.testing.assert_allclose(warm, cold, atol=1e-9)
+
+
+def test_a_hinge_that_went_round_is_at_the_same_place():
+    mpc = PredictiveController.of_mechanism(CART, DT, **ASKED)
+    at = np.array([0.1, UPRIGHT + 0.05, 0.0, 0.0])
+    np.testing.assert_allclose(mpc(at + 2 * mpc.turn), mpc(at), atol=1e-9)
+
+
+def run(engine, **asked):
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(CART, q0=[0.3, UPRIGHT + 0.12], name="plant")
+    state = bd.MUX(2, name="state")
+    mpc = bd.MPC(bd.clock(DT), CART, name="mpc", **{**ASKED, **asked})
+    bd.connect(plant[0:2], state[0:2])
+    bd.connect(state, mpc)
+    bd.connect(mpc, plant.tau)
+    return sim, bd, sim.run(bd, T=4.0, rtol=1e-8, atol=1e-10, watch=["mpc", "plant.q", "plant.qd"])
+
+
+def test_the_cart_is_brought_back_in_both_engines_within_its_limits():
+    found = [run(engine)[2] for engine in ("interpreted", "compiled")]
+    for name in ("plant.q", "plant.qd"):
+        ends = [out.signal(name)[-1] for out in found]
+        np.testing.assert_allclose(ends[1], ends[0], atol=1e-6)
+    out = found[1]
+    assert np.abs(out.signal("mpc")).max() <= 2.6 + 1e-9
+    assert np.abs(out.signal("plant.qd")[:, 0]).max() < 0.8 + 0.01  # the model is linear, the cart is not
+    assert np.abs(out.signal("plant.q")[-1] - [0.0, UPRIGHT]).max() < 0.02
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_limit_that_cannot_be_kept_is_named(engine):
+    with pytest.raises(BlockError, match=r"mpc at t = 0 s: no inputs .* keep 'pole' from going above 1.6 after 1 of"):
+        run(engine, x_high=[np.inf, 1.6, np.inf, np.inf])
+
+
+def test_a_sampled_linear_model_will_do_and_must_have_the_period_of_the_clock():
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    push, mass = bd.CONSTANT(0.0, name="push"), bd.STATESPACE([[0, 1], [0, 0]], [[0], [1]], np.eye(2), name="mass")
+    bd.connect(push, mass)
+    model = sim.linearize(bd, inputs=["push"], outputs=["mass"], dt=0.1)
+    A, B = sampled_model([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.1)
+    other = sim.blockdiagram()
+    block = other.MPC(other.clock(0.1), model, low=-1.0, high=1.0)
+    expected = PredictiveController(A, B, low=-1.0, high=1.0)([0.4, 0.1])
+    np.testing.assert_allclose(block.output(0.0, [np.array([0.4, 0.1])], None)[0], expected, atol=1e-9)
+    with pytest.raises(InvalidValue, match=r"model: is sampled every 0.1 s, the clock ticks every 0.2 s"):
+        other.MPC(other.clock(0.2), model)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"model": 3}, InvalidType, "model: expected a mechanism"),
+        ({"R": 0.0}, InvalidValue, "R: must be positive definite"),
+        ({"low": 2.0, "high": 1.0}, InvalidValue, "low, high: there is nothing between 2 and 1 for 'cart torque'"),
+        ({"x_high": [1.0]}, ShapeError, "x_high: "),
+        ({"C": [[1.0, 0.0]]}, ShapeError, "C: "),
+        ({"horizon": 0}, InvalidValue, "horizon: "),
+        ({"goal": [0.0, 0.3]}, InvalidValue, "MPC: goal .* is no equilibrium"),
+        ({"penalty": -1.0}, InvalidValue, "penalty: must be positive"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(options, kind, message):
+    bd = cs.Simulation(live=False).blockdiagram()
+    with pytest.raises(kind, match=message):
+        bd.MPC(bd.clock(0.1), **{"model": CART, **options})
+
+
+def test_without_its_solver_it_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "daqp", None)
+    with pytest.raises(BlockError, match=r"pip install 'cstormpy\[mpc\]'"):
+        PredictiveController(np.eye(1), np.eye(1))

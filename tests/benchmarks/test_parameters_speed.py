@@ -29,10 +29,15 @@ def test_parameters(benchmark, record_row, name):
         for _ in range(count):
             pin.computeJointTorqueRegressor(theirs.model, theirs.data, *args)
 
-    ours, peer, numbers, states = interleave(
-        lambda: mech.regressor(q, qd, u), loop,
-        lambda: mech.parameter_sensitivity(q, qd, u, names), lambda: mech.hybrid_sensitivity(q, qd, u),
-    )  # fmt: skip
+    times = interleave(
+        {
+            "regressor": lambda: mech.regressor(q, qd, u),
+            "pinocchio": loop,
+            "numbers": lambda: mech.parameter_sensitivity(q, qd, u, names),
+            "states": lambda: mech.hybrid_sensitivity(q, qd, u),
+        }
+    )
+    ours, peer, numbers, states = times.values()
     for what, a, b, goal in (("regressor", ours, peer, 0.3), ("all inertial numbers", numbers, states, 2.0)):
         record_row(
             TABLE, mechanism=name, what=what, ours=a / count * 1e6, other=b / count * 1e6, ratio=a / b, goal=goal

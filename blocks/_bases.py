@@ -29,7 +29,7 @@ class UnknownPort(UnknownAttribute):
 
 
 class Ported:
-    """What all our blocks have: ports that know their side, and names that are refused where they do not exist.
+    """Base of all our blocks: ports that know their side, and names that are refused where they do not exist.
 
     It stands before bdsim's base class in the list of bases, which stays a direct one.
     """
@@ -69,7 +69,7 @@ class Ported:
 
 
 class Signals:
-    """What blocks have that take signals of any width."""
+    """Base of blocks that take signals of any width."""
 
     nin: int
     nout: int
@@ -86,7 +86,7 @@ class Signals:
 
 
 class Mechanical(Ported):
-    """What all blocks around a mechanism have: the mechanism as a tunable, widths, and errors that name the port."""
+    """Base of all blocks around a mechanism: the mechanism as a tunable, widths, and errors that name the port."""
 
     _mech: Mechanism
     _widths: tuple[tuple[Width, ...], tuple[Width, ...]]

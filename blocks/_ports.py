@@ -298,7 +298,7 @@ def refuse_non_finite(block: Any, signals: Sequence[Any], parts: Sequence[Sequen
 
 
 _OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos", "bd", "type")
-"""What bdsim itself understands of any block's arguments."""
+"""The arguments of any block that bdsim itself understands."""
 
 
 def options(

@@ -1,4 +1,4 @@
-"""What stands in the icons of blocks of signals: curves over crossed axes, curves alone, or a formula."""
+"""Drawings in the icons of blocks of signals: curves over crossed axes, curves alone, or a formula."""
 
 from __future__ import annotations
 

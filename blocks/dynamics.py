@@ -22,6 +22,7 @@ from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
 from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros
 from cstormpy.loops.assembly import shut
+from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.limits import nearest_level, room_in_level
 from cstormpy.trajectory.checks import finite_array
@@ -283,6 +284,12 @@ class HybridDynamics(Changing, ContinuousBlock):
         """Return the nearest state that closes all loops; one that is far from it is refused."""
         n = self._n
         return np.concatenate(shut(self._mech, x[:n], x[n:]))
+
+    def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
+        """Return which states are independent where loops are closed, and the matrix by which all follow them."""
+        n = self._n
+        z = independent_joints(self._mech, x[:n])
+        return np.concatenate([z, n + z]), tangent(self._mech, x[:n], x[n:], z).joints
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs, each if there is one: the drive; the push as link, point and force."""

@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 
 
 class _Estimator(bases.Ported):
-    """What both filters have: estimate and covariance as states, and a measurement that corrects them."""
+    """Base of both filters: estimate and covariance as states, and a measurement that corrects them."""
 
     _size: int
     C: Array

@@ -23,7 +23,7 @@ _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
 
 
 class _Controller:
-    """What both controllers have: gains, checked, and signals of one width."""
+    """Base of both controllers: gains, checked, and signals of one width."""
 
     _single: bool
     _n: int

@@ -1,4 +1,4 @@
-"""What is done where a signal becomes true: a sample is held, edges are found and counted."""
+"""Triggers: where a signal becomes true a sample is held, edges are found and counted."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from cstormpy.kernels.compiling import warmup as warmup
     from cstormpy.loading import load as load
     from cstormpy.mechanism import Composite as Composite
+    from cstormpy.mechanism import Constraint as Constraint
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Free as Free
     from cstormpy.mechanism import Joint as Joint
@@ -103,6 +104,7 @@ _HOMES = {
     "Limits": "mechanism",
     "Link": "mechanism",
     "Load": "mechanism",
+    "Constraint": "mechanism",
     "Loop": "mechanism",
     "Mechanism": "mechanism",
     "NonFinite": "errors",

@@ -97,8 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     _run_options(run)
     run.set_defaults(command=_run)
 
-    show = commands.add_parser("show", help="show a mechanism of a URDF or JSON file, with a slider for each joint")
+    show = commands.add_parser("show", help="show a mechanism of a URDF, MJCF or JSON file, a slider for each joint")
     show.add_argument("file", help="the file, or the name of a ready mechanism")
+    show.add_argument("--floating", action="store_true", help="let the root link of a URDF move freely")
     show.add_argument("--no-live", action="store_true", help="show no live window")
     show.set_defaults(command=_show)
 
@@ -353,9 +354,9 @@ def _live(bd: Any, unwanted: bool) -> bool | str:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from cstormpy.mechanism import as_mechanism
+    from cstormpy.mechanism import Mechanism, as_mechanism
 
-    mech = as_mechanism(given.file)
+    mech = Mechanism.from_urdf(given.file, floating=True) if given.floating else as_mechanism(given.file)
     print(mech)
     mass, motors = sum(link.mass for link in mech.links), len(mech.actuated)
     print(f"mass {mass:.6g} kg, {mech.n} coordinates, {motors} with a motor, {len(mech.active)} of prescribed motion")

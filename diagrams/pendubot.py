@@ -34,7 +34,7 @@ DURATION = 15.0
 #: the largest torque [N m]; that of the double pendulums of DFKI is 6 N m.
 SETS = {
     "design_C.1": (0.5, {"kp": 1.0, "kd": 0.3, "ke": 2.0}, {"kp": 30.0, "kd": 5.0, "ke": 0.3}, 5.0, 6.0),
-    "design_A.0": (0.5, {"kp": 1.0, "kd": 0.3, "ke": 2.0}, {"kp": 30.0, "kd": 5.0, "ke": 0.3}, 5.0, 6.0),
+    "design_A.0": (0.5, {"kp": 1.0, "kd": 0.3, "ke": 2.0}, {"kp": 10.0, "kd": 2.0, "ke": 1.0}, 5.0, 6.0),
     "teaching": (0.5, {"kp": 20.0, "kd": 4.0, "ke": 1.0}, {"kp": 60.0, "kd": 1.0, "ke": 3.0}, 1000.0, 25.0),
 }
 

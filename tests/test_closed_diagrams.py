@@ -81,3 +81,39 @@ def test_the_ready_diagram_turns_at_the_speed_that_it_is_told():
     out = sim.run(diagrams.load("four_bar").build(sim, speed=4.0, gain=5.0), T=1.5, watch=["plant"])
     assert abs(out.signal("plant.qd")[-1, 0] - 4.0) < 1.0
     assert np.abs(cs.library.four_bar().closure(out.signal("plant.q"))).max() < 1e-8
+
+
+def driven_four_bar():
+    mech = cs.library.four_bar(damping=0.05)
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project(STARTS["four_bar"])[0], name="plant")
+    gain = bd.GAIN(0.3, name="gain")
+    bd.connect(bd.CONSTANT(1.0), gain)
+    bd.connect(gain, plant.tau)
+    return mech, sim, bd, plant
+
+
+def test_a_diagram_is_linear_in_the_freedoms_of_its_mechanism():
+    mech, sim, bd, plant = driven_four_bar()
+    model = sim.linearize(bd, inputs=["plant.tau"], outputs=["plant.q"])
+    want = mech.linearize(plant.q0, tau=[0.3])
+    assert model.states == tuple(f"plant.{s}" for s in ("crank.q", "crank.qd")) and len(model.poles) == 2
+    np.testing.assert_allclose(model.A, want.A, atol=1e-9)
+    np.testing.assert_allclose(model.B, want.B, atol=1e-9)
+    np.testing.assert_allclose(model.C, want.joints[:3], atol=1e-9)
+    with pytest.raises(cs.InvalidValue, match=r"'plant' is a mechanism with loops.*mech\.trim"):
+        sim.trim(bd)
+
+
+def test_a_gradient_goes_through_a_closed_plant():
+    _, sim, bd, _ = driven_four_bar()
+    options = {"T": 0.4, "rtol": 1e-10, "atol": 1e-12}
+    found = sim.gradient(bd, "plant.crank.q", ["gain.K"], **options)
+    gain, ends = bd.blocknames["gain"], []
+    for K in (0.3 - 1e-4, 0.3 + 1e-4):
+        gain.K = K
+        ends.append(sim.run(bd, **options).x[-1, 0])
+    np.testing.assert_allclose(found.gradient, (ends[1] - ends[0]) / 2e-4, rtol=1e-6)
+    with pytest.raises(cs.InvalidValue, match=r"plant\.crank\.q is a state of a mechanism with loops"):
+        sim.gradient(bd, "plant.crank.q", ["plant.crank.q"], T=0.1)

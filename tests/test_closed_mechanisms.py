@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -12,7 +14,8 @@ import cstormpy as cs
 from cstormpy import lie
 from cstormpy.formulations import kim
 from cstormpy.formulations import kim_constrained as constrained
-from cstormpy.loops.assembly import independent_rows
+from cstormpy.loops import lines as closed_lines
+from cstormpy.loops.assembly import independent_rows, shut
 
 STARTS = {"four_bar": [1.0, 0.0, 1.5], "five_bar": [2.0, -1.0, 1.1, 1.0], "slider_crank": [0.7, -1.0, 1.0]}
 
@@ -114,8 +117,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
     bd = cs.Simulation(graphics=False, progress=False).blockdiagram()
     u = np.zeros(3)
     for ask in (
-        lambda: mech.trim(q),
-        lambda: mech.linearize(q),
         lambda: mech.hybrid_jvp(q, qd, u, q, q, q),
         lambda: mech.hybrid_vjp(q, qd, u, q),
         lambda: mech.inverse_sensitivity(q, qd, u),
@@ -447,3 +448,153 @@ def test_the_prepared_functions_are_of_the_closed_mechanism():
     assert_close(y, out, 1e-13)
     assert_close(D[0], mech.hybrid_sensitivity(q, qd, u).dy_dq, 1e-13)
     assert type(np.asarray(mech.forward_dynamics(q, qd, u)) + 1) is np.ndarray
+
+
+# ---------------------------------------------------------------- straight lines
+@pytest.mark.parametrize("what", ["dynamics", "sensitivity"])
+@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+def test_the_straight_line_answers_as_the_numbers_do(name, what):
+    mech, q, qd = state(name, 20)
+    mech = mech.with_drive(active=mech.actuated[:1]) if name == "five_bar" else mech
+    with without_lines():
+        fresh = mech.with_drive(active=mech.active)
+        u = np.linspace(-1.0, 1.0, mech.n)
+        found = (fresh.hybrid_sensitivity if what == "sensitivity" else fresh.hybrid_dynamics)(q, qd, u)
+    filled = [np.empty(mech.n), np.empty(2), np.empty((3, mech.n, mech.n))][: 3 if what == "sensitivity" else 2]
+    assert closed_lines.prepared(mech, "own", what, "found")(q, qd, u, *filled) == 0
+    assert_close(filled[0], found.y, 1e-12)
+    assert_close(filled[1], found.multipliers, 1e-12)
+    if what == "sensitivity":
+        assert_close(filled[2], found.columns, 1e-11)
+
+
+def test_constraints_that_depend_on_each_other_have_the_least_multipliers_in_a_line_too():
+    """Two pins at one place: each carries half of the load."""
+    plain, q, qd = state("four_bar")
+    (pin_,) = plain.loops
+    mech = plain.replace(loops=[pin_, pin_.replace(name="again")])
+    y, lam = np.empty(3), np.empty(4)
+    u = np.array([1.0, 0.2, -0.3])
+    assert closed_lines.prepared(mech, "own", "dynamics", "found")(q, qd, u, y, lam) == 0
+    with without_lines():
+        want = plain.hybrid_dynamics(q, qd, u)
+    assert_close(y, want.y, 1e-11)
+    assert_close(lam, np.tile(want.multipliers / 2.0, 2), 1e-11)
+
+
+def test_where_a_line_has_no_answer_the_numbers_have_it():
+    """A singular posture, an open one, a redundant drive: ranks stay right and errors say what they say."""
+    mech = cs.library.four_bar(ground=0.8, lengths=(0.5, 0.8, 0.5))  # a parallelogram
+    flat = np.array([0.0, 0.0, 0.0])
+    y, lam = np.empty(3), np.empty(2)
+    line = closed_lines.prepared(mech, "own", "dynamics", "found")
+    assert line(flat, np.zeros(3), np.zeros(3), y, lam) != 0
+    assert mech.mobility(flat).freedoms == 2
+    assert mech.hybrid_evaluator()(flat, np.zeros(3), np.zeros(3)).shape == (3,)
+    assert mech.hybrid_dynamics(flat, np.zeros(3), np.zeros(3)).rank == 1
+    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: misses closure"):
+        mech.hybrid_evaluator()(flat + 0.1, np.zeros(3), np.zeros(3))
+    with pytest.raises(cs.NonFinite):
+        mech.hybrid_evaluator()(flat * np.nan, np.zeros(3), np.zeros(3))
+
+
+@contextmanager
+def without_lines():
+    """Ask closed mechanisms by numbers within the block."""
+    kept = closed_lines._found_line
+    closed_lines._found_line = lambda *_: None
+    try:
+        yield
+    finally:
+        closed_lines._found_line = kept
+
+
+def test_a_projection_in_machine_code_is_that_by_numbers():
+    mech, q, qd = state("five_bar", 21)
+    drifted = q + 1e-6 * np.array([1.0, -2.0, 0.5, 1.0])
+    to_q, to_qd = np.empty(4), np.empty(4)
+    close = closed_lines.prepared(mech, "forward", "shut", "found")
+    assert close(drifted, qd, to_q, to_qd) == 0
+    with without_lines():
+        want = shut(mech.with_drive(active=[]), drifted, qd)
+    assert_close(to_q, want[0], 1e-13)
+    assert_close(to_qd, want[1], 1e-12)
+    assert np.abs(mech.closure(to_q)).max() < 1e-10
+    assert close(drifted + 0.1, qd, to_q, to_qd) != 0
+
+
+# ---------------------------------------------------------------- linear models and equilibria
+@pytest.mark.parametrize("name", STARTS)
+def test_the_linear_model_is_that_of_the_freedoms_by_differences_along_closed_states(name):
+    mech, q, qd = state(name, 3)
+    tau = np.linspace(0.5, -1.0, len(mech.actuated))
+    model = mech.linearize(q, qd, tau)
+    f = mech.mobility(q).freedoms
+    z, free = [mech.names.index(s) for s in model.states[:f]], model.states[:f]
+    assert model.A.shape == (2 * f, 2 * f) and len(z) == f
+
+    def rate(x, v=tau):
+        a, b, u = q.copy(), qd.copy(), np.zeros(mech.n)
+        a[z], b[z] = x[:f], x[f:]
+        a, b = mech.project(a, b, hold=free)
+        u[mech.actuated_mask] = v
+        return np.concatenate([b[z], np.asarray(mech.forward_dynamics(a, b, u))[z]])
+
+    def whole(x):
+        a, b = q.copy(), qd.copy()
+        a[z], b[z] = x[:f], x[f:]
+        return np.concatenate(mech.project(a, b, hold=free))
+
+    x0 = np.concatenate([q[z], qd[z]])
+    assert_close(model.rate, rate(x0), 1e-10)
+    assert_close(model.A, central_difference(rate, x0, 1e-3), 1e-8)
+    assert_close(model.B, central_difference(lambda v: rate(x0, v), tau, 1e-2), 1e-9)
+    assert_close(model.joints, central_difference(whole, x0, 1e-3), 1e-9)
+    rows = mech.linearize(np.array([q, q]), np.array([qd, qd]), tau)
+    assert_close(rows.A[1], model.A, 1e-13)
+
+
+def test_a_hanging_parallelogram_swings_as_a_pendulum():
+    """By its energies: ω² = (m₁ a/2 + m₂ a + m₃ a/2) g / (m₁ a²/3 + m₂ a² + m₃ a²/3)."""
+    a, (m1, m2, m3) = 0.5, (0.5, 0.8, 0.4)
+    mech = cs.library.four_bar(ground=0.8, lengths=(a, 0.8, a), masses=(m1, m2, m3))
+    q, _ = mech.trim([-1.4, 1.4, -1.5], tau=0)
+    assert_close(q, np.array([-1.0, 1.0, -1.0]) * np.pi / 2, 1e-9)
+    model = mech.linearize(q, independent=["crank"])
+    assert model.states == ("crank", "crank rate")
+    stiffness, inertia = 9.81 * a * (m1 / 2 + m2 + m3 / 2), a * a * (m1 / 3 + m2 + m3 / 3)
+    assert_close(model.A, [[0.0, 1.0], [-stiffness / inertia, 0.0]], 1e-9)
+    assert_close(model.B, [[0.0], [1.0 / inertia]], 1e-10)
+
+
+def test_an_equilibrium_of_more_motors_than_freedoms_has_the_least_torque():
+    mech, q, _ = state("five_bar", 5)
+    motors = mech.with_drive(actuated=mech.names)
+    found = motors.trim(q)
+    still = np.zeros(4)
+    assert np.abs(mech.closure(found.q)).max() < 1e-12
+    load, A = mech.without_loops().inverse_dynamics(found.q, still, still), mech.closure_jacobian(found.q)
+    assert np.abs(A @ found.tau).max() < 1e-10  # the least torque has no part that only loads the loops
+    assert np.linalg.matrix_rank(np.vstack([A, load - found.tau]), tol=1e-10) == 2
+    with pytest.raises(cs.InvalidValue, match=r"independent: expected 2 coordinate"):
+        mech.linearize(found.q, independent=["left_shoulder"])
+    with pytest.raises(cs.InvalidValue, match="independent: is of mechanisms with loops"):
+        mech.without_loops().linearize(found.q, independent=["left_shoulder"])
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [("three_rrr", [-0.8, 1.6, -0.8, 1.3, 1.6, 3.4, 1.6]), ("two_arms", [2.0, -1.0, -1.0, 1.1, 1.0])],
+)
+def test_ready_platforms_meet_the_equations_of_motion_with_multipliers(name, start):
+    """M q̈ + bias = τ + Aᵀ λ, A q̈ + Ȧ q̇ = 0; three freedoms; what the motors give for a motion makes it."""
+    mech = cs.library.get(name)
+    q, qd = mech.project(start, np.ones(mech.n))
+    assert mech.mobility(q).freedoms == 3
+    tau = np.linspace(-1.0, 1.0, mech.n)
+    qdd, A = mech.forward_dynamics(q, qd, tau), mech.closure_jacobian(q)
+    assert_close(A @ qdd + mech.closure_jacobian_rate(q, qd) @ qd, np.zeros(len(A)), 1e-10)
+    assert_close(mech.mass_matrix(q) @ qdd + mech.bias(q, qd), tau + A.T @ qdd.multipliers, 1e-10)
+    motors = mech.inverse_dynamics(q, qd, np.asarray(qdd))
+    assert not np.asarray(motors)[~mech.actuated_mask].any()
+    assert_close(np.asarray(mech.forward_dynamics(q, qd, motors)), np.asarray(qdd), 1e-9)

@@ -106,6 +106,15 @@ def test_identify(capsys, tmp_path):
     assert (tmp_path / "identify.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_identify_acrobot(tmp_path):
+    found = example(13)["main"](T=3.0)
+    assert found.success and found.undetermined == ()
+    assert (np.abs(found.values - [1.0, 1.0, -0.1, 0.1, 0.1]) < 3.5 * found.standard_errors).all()
+    assert found.standard_errors.max() < 0.05
+    assert (tmp_path / "identify_acrobot.png").stat().st_size > 10_000
+
+
 def test_sensitivity():
     predicted, found = example(7)["main"](T=1.0)
     assert np.abs(predicted - found).max() < 0.02 * np.abs(found).max()

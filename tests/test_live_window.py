@@ -1,11 +1,27 @@
 """The window itself, with its real widgets, in this process and off the screen; the simulation is played by a list."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-from cstormpy import Composite, Link, Mechanism, Planar, Prismatic, Revolute, Translational, Universal, library, live
+from cstormpy import (
+    Composite,
+    Free,
+    Link,
+    Mechanism,
+    Planar,
+    Prismatic,
+    Revolute,
+    Shape,
+    Translational,
+    Universal,
+    library,
+    live,
+)
+from cstormpy.linkage import skeleton
 from cstormpy.live import Knob, LawChoice, LivePane
 from cstormpy.live.description import described
 from cstormpy.live.ring import RingWriter, SharedMemory, ring_bytes
@@ -16,11 +32,12 @@ if reason is not None:
     pytest.skip(f"no window here: {reason}", allow_module_level=True)
 
 from PySide6.QtCore import QPoint, QPointF, QRect, Qt  # noqa: E402
-from PySide6.QtGui import QFontMetrics, QWheelEvent  # noqa: E402
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QWheelEvent  # noqa: E402
 from PySide6.QtTest import QTest  # noqa: E402
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget  # noqa: E402
 
-from cstormpy.live.window import main_window, theme  # noqa: E402
+from cstormpy.live.window import main_window, theme, tile_menu  # noqa: E402
+from cstormpy.live.window.artist import Artist, Look  # noqa: E402
 from cstormpy.live.window.camera import Camera  # noqa: E402
 from cstormpy.live.window.trigger import crossings  # noqa: E402
 
@@ -421,7 +438,8 @@ def test_keys_do_what_the_buttons_do(opened):
     window.activateWindow()
     for key in (Qt.Key.Key_Space, Qt.Key.Key_S):
         QTest.keyClick(window, key)
-    QTest.keyClick(window, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(window, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
+    QTest.keyClick(window, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)  # copies, and ends nothing
     assert [m["do"] for m in simulation.sent] == ["pause", "step", "stop"]
     simulation.waiting = [{"say": "state", "state": "paused", "pace": None, "message": ""}]
     frame(window)
@@ -575,3 +593,147 @@ def test_joints_of_several_coordinates_are_drawn(app):
     assert len({image.pixel(x, y) for x in range(0, image.width(), 5) for y in range(0, image.height(), 5)}) > 3
     window.close()
     simulation.memory.close()
+
+
+# --- the everyday hand
+
+
+def menu_of(window, chosen):
+    """Open the menu of a pane, and return its entries by their texts."""
+    chosen.menu_wanted.emit(chosen, QPoint(10, 10))
+    entries = {action.text(): action for action in window.menu.actions() if action.text()}
+    window.menu.close()
+    return entries
+
+
+def test_the_narrowest_screen_shows_whole_buttons(opened):
+    """At 640 x 480 the buttons were cut off: those without room are icons, or stand in the menu."""
+    window, _ = opened
+    window.resize(640, 480)
+    frame(window)
+    assert (window.width(), window.height()) == (640, 480)
+    for button in window.findChildren(QAbstractButton):
+        if button.isVisible():
+            assert button.width() >= button.sizeHint().width() - 1, button.toolTip()
+            assert window.rect().contains(button.rect().translated(button.mapTo(window, QPoint(0, 0))))
+    texts = " ".join(menu_of(window, tile(window, "angles")))
+    assert "cursors" in texts and "hold" in texts
+    window.resize(1200, 800)
+    frame(window)
+    assert control(tile(window, "angles"), "cursors").isVisible() and window.transport.step.text() == "Step"
+
+
+def test_a_name_in_the_legend_hides_its_trace(opened):
+    window, simulation = opened
+    scope = tile(window, "angles")
+    scope.legend.linkActivated.emit("0")
+    frame(window)
+    assert [curve.isVisible() for curve in scope.curves] == [False, True]
+    assert "line-through" in scope.legend.text() and scope.data()[0] == ["t [s]", "q2 [rad]"]
+    simulation.write(4.1, 5.0, 100)
+    scope.legend.linkActivated.emit("0")
+    frame(window)
+    assert all(curve.isVisible() for curve in scope.curves) and "line-through" not in scope.legend.text()
+
+
+def test_the_last_seconds_roll_with_the_run(opened):
+    window, simulation = opened
+    scope = tile(window, "angles")
+    menu_of(window, scope)["show the last 2 s"].trigger()
+    frame(window)
+    assert scope.plot.x_range() == pytest.approx((2.0, 4.0))
+    simulation.write(4.1, 6.0, 200)
+    frame(window)
+    assert scope.plot.x_range() == pytest.approx((4.0, 6.0))
+    menu_of(window, scope)["show the whole run"].trigger()
+    frame(window)
+    assert scope.plot.x_range() == pytest.approx((0.0, 10.0))
+
+
+@pytest.mark.parametrize("name", ["angles", "phase", "robot"])
+def test_a_pane_is_copied_and_saved(opened, tmp_path, name):
+    """Its picture, and of plots the samples as they were logged, on the clipboard and in files."""
+    window, simulation = opened
+    chosen, (t, rows) = tile(window, name), simulation.data
+    entries = menu_of(window, chosen)
+    entries["Copy picture"].trigger()
+    assert QApplication.clipboard().image().width() >= chosen.width()
+    tile_menu.save(chosen, str(tmp_path / "it.png"))
+    assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
+    assert ("Copy data" in entries) == (name != "robot")
+    if name == "robot":
+        return
+    entries["Copy data"].trigger()
+    lines = QApplication.clipboard().text().splitlines()
+    tile_menu.save(chosen, str(tmp_path / "it.csv"))
+    table = np.genfromtxt(tmp_path / "it.csv", delimiter=",", skip_header=1)
+    first = window._columns[window.tiles.index(chosen)].start
+    np.testing.assert_array_equal(table, np.column_stack([t, rows[:, first : first + 2]]))
+    assert lines[0].split("\t") == ["t [s]", *chosen.labels] or lines[0].split("\t")[1] == "q1 [rad]"
+    assert len(lines) == 1 + len(t)
+
+
+def test_f1_and_the_question_mark_show_what_keys_do(opened):
+    window, _ = opened
+    window.activateWindow()
+    for key, modifier in (
+        (Qt.Key.Key_F1, Qt.KeyboardModifier.NoModifier),
+        (Qt.Key.Key_Question, Qt.KeyboardModifier.ShiftModifier),
+    ):
+        window.list_of_keys = None
+        window.activateWindow()
+        QApplication.processEvents()
+        QTest.keyClick(window, key, modifier)
+        assert all(word in window.list_of_keys.text() for word in ("Space", "Ctrl+C", "right click"))
+        window.list_of_keys.close()
+
+
+def test_the_drop_down_is_as_wide_as_its_longest_entry(opened):
+    window, _ = opened
+    window.transport.pace.showPopup()
+    view = window.transport.pace.view()
+    assert view.width() >= QFontMetrics(view.font()).horizontalAdvance("as fast as possible") + 8
+    window.transport.pace.hidePopup()
+
+
+def test_colours_of_the_night():
+    """In a process of its own, as colours are chosen before windows are made: dark paper, light ink, told apart."""
+    code = (
+        "from PySide6.QtWidgets import QApplication\nfrom PySide6.QtGui import QColor\n"
+        "from cstormpy.live.window import theme\napp = QApplication([])\n"
+        "theme.apply(app, theme.wants_dark(app))\n"
+        "print(*(QColor(c).lightness() for c in (theme.PAPER, theme.INK, *theme.TRACES)))"
+    )
+    environment = {**os.environ, "CSTORMPY_THEME": "dark"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    paper, *others = (int(word) for word in done.stdout.split())
+    assert paper < 60 and min(others) > 130
+    paper, *others = (QColor(c).lightness() for c in (theme.PAPER, theme.INK, *theme.TRACES))
+    assert paper > 240 and max(others) < 190
+
+
+def test_the_window_says_that_it_is_starting(app):
+    """Before the simulation has said anything."""
+    simulation = Simulation()
+    simulation.waiting = []
+    window = main_window.MainWindow(simulation)
+    assert "starting" in window.windowTitle()
+    assert any("Starting" in label.text() for label in window.findChildren(QLabel))
+    window.close()
+    simulation.memory.close()
+
+
+@pytest.mark.parametrize("joint", [Revolute((0, 0, 1)), Free()], ids=["plane", "space"])
+def test_a_shape_has_its_colour_where_it_is(app, joint):
+    red = Shape("box", (1.0, 1.0, 1.0), colour=(1, 0, 0))
+    bones = skeleton(Mechanism([Link("a", None, joint, mass=1.0, shapes=[red])]))
+    camera = Camera(bones.right, bones.up, np.zeros(3), 2.0)
+    camera.spatial, camera.width, camera.height = not bones.planar, 200, 200
+    image = QImage(200, 200, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    painter, poses = QPainter(image), bones.poses(np.zeros(bones.n))
+    Artist(bones, camera, np.zeros(3)).draw(painter, bones.place(poses), poses, None, Look(masses=False))
+    painter.end()
+    found = image.pixelColor(112, 88)
+    assert found.red() > 120 and found.green() == found.blue() == 0
+    assert image.pixelColor(30, 30).green() > 200

@@ -9,8 +9,11 @@ import pytest
 from mjcf_texts import ACROBOT, HUMANOID, random_mjcf
 from test_urdf import mutant
 
+from cstormpy import Simulation, cli
+from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType
-from cstormpy.mechanism import Limits, Mechanism, Prismatic, Revolute, Shape, mjcf
+from cstormpy.mechanism import Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, mjcf
+from cstormpy.simulation.live_session import controls_of
 
 
 def close(got, want, tol=1e-9):
@@ -74,7 +77,8 @@ class TestMuJoCo:
             'autolimits="false" inertiafromgeom="true"',
         ],
     )
-    def test_settings_of_the_compiler(self, settings):
+    def test_settings_of_the_compiler(self, settings, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)  # where MuJoCo writes down that it deprecates one of them
         geoms = '<geom size=".1 .2 .3" type="box" pos="1 0 0" euler="10 20 30"/><geom size=".1" group="1"/>'
         inertial = '<inertial pos="0 0 .1" mass="2" diaginertia="0.5 0.1 0.2" quat="1 .1 .2 .3"/>'
         inertial = inertial if "balance" in settings else ""
@@ -272,6 +276,8 @@ BAD = [
     (arm(geom='<geom size="1" mass="-1"/>'), "line 5: geom: mass: must not be negative, got -1"),
     (arm(geom='<geom size="1" quat="0 0 0 0"/>'), "line 5: geom: <geom>: quat: has no length"),
     (arm(geom='<geom size="1" quat="1 0 0 0" euler="0 0 0"/>'), "has 'quat' and 'euler'; one of them tells"),
+    (arm(geom='<geom type="capsule" size="1" fromto="1e308 0 0 -1e308 0 0"/>'), "line 5: geom: "),
+    (arm(geom='<geom type="box" size="1e200 1e200 1"/>'), "line 3: link 'a': mass: "),
     (arm(geom='<inertial pos="0 0 0" diaginertia="1 1 1"/>'), "line 5: body 'a': <inertial>: has no 'mass'"),
     (arm(geom='<inertial mass="1" diaginertia="1 1 1" fullinertia="1 1 1 0 0 0"/>'), "has 'fullinertia' and 'diag"),
     (arm(geom='<inertial mass="-1" diaginertia="1 1 1"/>'), "line 3: link 'a': mass: must not be negative, got -1"),
@@ -289,6 +295,7 @@ BAD = [
 
 
 class TestRefusals:
+    @pytest.mark.filterwarnings("error")
     @pytest.mark.parametrize(("text", "words"), BAD, ids=lambda value: str(value)[-40:])
     def test_by_line_and_name(self, text, words, tmp_path):
         path = tmp_path / "model.xml"
@@ -318,3 +325,34 @@ class TestRefusals:
                 continue
             made += 1
         assert 20 < made < 290  # the mutants are neither all harmless nor all broken
+
+
+# ---------------------------------------------------------------- wherever a mechanism is taken
+class TestTaken:
+    @pytest.mark.parametrize("name", ["acrobot.xml", "acrobot.mjcf", "acrobot"])
+    def test_as_a_path(self, tmp_path, name):
+        path = tmp_path / name
+        path.write_text(f"<!-- a model -->\n{ACROBOT}")
+        for source in (path, str(path)):
+            assert as_mechanism(source) == Mechanism.load(source) == Mechanism.from_mjcf(ACROBOT)
+        with pytest.raises(FileFormatError, match="is a model of MuJoCo, which Mechanism"):
+            Mechanism.from_urdf(path)
+
+    def test_by_a_block(self, tmp_path):
+        path = tmp_path / "acrobot.xml"
+        path.write_text(ACROBOT)
+        bd = Simulation(graphics=False).blockdiagram()
+        assert bd.HYBRIDDYNAMICS(str(path), name="plant").mech == Mechanism.from_mjcf(ACROBOT)
+
+    def test_by_the_command_that_shows_it(self, tmp_path, capsys, caplog):
+        """It says what there is and what was skipped; each freedom has a slider, those of a free body too."""
+        path = tmp_path / "humanoid.xml"
+        path.write_text(HUMANOID)
+        assert cli.main(["show", str(path), "--no-live"]) == 0
+        shown = capsys.readouterr().out.splitlines()
+        assert shown[0] == "Mechanism of 22 links, n = 27, gravity (0, 0, -9.81)"
+        assert shown[-1].endswith("kg, 27 coordinates, 21 with a motor, 0 of prescribed motion")
+        assert caplog.messages == ["humanoid.xml: elements that are not read are skipped: 1 <tendon>"]
+        sliders = controls_of(_posture.build(Simulation(graphics=False), Mechanism.from_mjcf(HUMANOID)))
+        assert len(sliders) == 27
+        assert next(k for k in sliders if k.block == "right_knee").range()[:2] == tuple(np.radians([-160, -2]))

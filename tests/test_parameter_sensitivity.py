@@ -199,3 +199,18 @@ def test_an_arm_held_level_needs_the_torque_of_its_weight():
     m, c = link.mass, link.com[0]
     d = mech.parameter_sensitivity([0.0], [0.0], [0.0], [f"{link.name}.mass", f"{link.name}.com[0]", "gravity[1]"])
     assert_close(d.dy_dp[0], np.array([9.81 * c, 9.81 * m, -m * c]), 1e-12)
+
+
+@pytest.mark.parametrize("every_other", [False, True])
+def test_inertial_numbers_in_any_order_are_the_regressor_times_weights_and_responses(every_other):
+    """They are filled link by link, into the columns in which they were asked for, and for part of a group of lanes."""
+    mech = random_mechanism(np.random.default_rng(1), 6, ("revolute", "prismatic", "screw", "fixed"))
+    mech = mech.with_drive(active=mech.names[::2] if every_other else [])
+    q, qd, u = np.random.default_rng(0).normal(size=(3, 11, mech.n))
+    names = [f"{link.name}.com" for link in mech.links] + [f"{link.name}.mass" for link in mech.links[::-1]]
+    d, s = mech.parameter_sensitivity(q, qd, u, names), mech.hybrid_sensitivity(q, qd, u)
+    weights = np.zeros((10 * len(mech.links), d.dy_dp.shape[-1]))
+    for k, part in enumerate(part for name in names for part in components(mech)[name]):
+        weights[10 * part.link : 10 * part.link + 10, k] = part.weights
+    response = np.where(mech.active_mask, np.eye(mech.n), -s.dy_du)
+    assert_close(d.dy_dp, response @ (mech.regressor(q, qd, s.qdd) @ weights), 1e-12)

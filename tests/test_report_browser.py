@@ -1,5 +1,6 @@
 """The report in a browser: where the page sees the links, its clock, and that names do nothing."""
 
+import itertools
 import json
 import re
 import shutil
@@ -18,9 +19,9 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)")
 
 
-def in_browser(tmp_path, page, script):
-    """Return what a script finds on the page: the value of its last expression."""
-    result = (
+def in_browser(tmp_path, page, script, result=None):
+    """Return what a script finds on the page, the value of its last expression; or what the page writes by itself."""
+    result = result or (
         "<pre id=result></pre><script>"
         f"document.getElementById('result').textContent = JSON.stringify({script})</script>"
     )
@@ -179,3 +180,55 @@ def test_a_notebooks_frame_works_by_itself(tmp_path):
     page = f"<!DOCTYPE html><html><body>{inner}</body></html>"
     script = "document.querySelector('iframe').srcdoc.includes('pane-0')"
     assert in_browser(tmp_path, page, script) is True
+
+
+def test_samples_are_saved_as_a_table(tmp_path):
+    """Of each plot its samples, in the order of time, and empty where a trace has none; a button saves them."""
+    t = np.array([0.0, 0.5, 0.5, 1.0])
+    y = np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [5.0, -6.0]])
+    page = report.html(None, outcome(pane("scope", t, y, "two, of them", labels=["a", "b"])))
+    script = (
+        """[report.table(report.panes[0]), [...document.querySelectorAll('#pane-0 .tool')].map(b => b.textContent)]"""
+    )
+    (names, *rows), buttons = in_browser(tmp_path, page, script)
+    assert [name.split(" [")[0] for name in names] == ["t", "a", "b"] and buttons == ["CSV"]
+    np.testing.assert_allclose(np.array(rows, dtype=float), np.column_stack([t, y]), atol=1e-6)
+
+
+def test_the_diagram_is_enlarged_and_fitted_again(tmp_path):
+    """Of a chain of forty blocks, wider than the page, the whole is seen at once, too."""
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = sim.blockdiagram()
+    chain = [bd.TIME(), *(bd.GAIN(1.0, name=f"g{k}") for k in range(40)), bd.NULL()]
+    for one, other in itertools.pairwise(chain):
+        bd.connect(one, other)
+    page = report.html(bd, sim.run(bd, T=0.5, live=False))
+    script = """(() => {
+        const svg = document.querySelector('svg.diagram');
+        const width = () => svg.getBoundingClientRect().width;
+        const tools = svg.closest('.card').querySelectorAll('.tool');
+        const found = [svg.closest('.scroll').clientWidth, width()];
+        for (const k of [0, 0, 1, 2]) { tools[k].click(); found.push(width()); }
+        return found; })()"""
+    page_width, first, larger, largest, smaller, fitted = in_browser(tmp_path, page, script)
+    assert page_width < first < larger < largest and smaller == larger and fitted <= page_width
+
+
+def test_the_player_is_usable_on_a_phone(tmp_path):
+    """On 390 pixels the slider had no room: it has a row of its own, buttons are as large as a finger."""
+    t = np.linspace(0, 1, 11)
+    page = report.html(None, outcome(pane("scope", t, np.sin(t)[:, None], "one", labels=["a"])))
+    inner = """<script>parent.postMessage(JSON.stringify((() => {
+        const box = (q) => document.querySelector('#transport ' + q).getBoundingClientRect();
+        return { slider: box('input[type=range]').width, play: box('.play').height,
+            right: Math.max(...['.play', 'output', 'select', 'input[type=checkbox]'].map(q => box(q).right)),
+            page: document.documentElement.scrollWidth, inside: innerWidth }; })()), '*')</script>"""
+    (tmp_path / "phone.html").write_text(page.replace("</body>", inner + "</body>"), encoding="utf-8")
+    outer = (
+        "<!DOCTYPE html><html><body><iframe src='phone.html' width=390 height=844 style='border:0'></iframe>"
+        "<script>let said; addEventListener('message', (e) => { said = e.data;"
+        "document.getElementById('result').textContent = said; });</script></body></html>"
+    )
+    found = in_browser(tmp_path, outer, "null", "<pre id=result></pre>")
+    assert found["inside"] == 390 and found["page"] <= 390 and found["right"] <= 390
+    assert found["slider"] > 300 and found["play"] >= 44

@@ -145,3 +145,24 @@ def test_linear_models_have_no_feedthrough_through_what_is_held(sim):
     bd = derived(sim, lambda t: 3.0 * t)
     found = sim.linearize(bd, inputs=["function.0"], outputs=["rate"])
     assert found.D[0, 0] == 0.0 and found.held == ("rate",)
+
+
+def test_what_a_tick_brings_is_computed_only_where_its_clock_ticks(monkeypatch):
+    """Noise drew its numbers at each evaluation, eight times for each tick, and used one of them."""
+    from cstormpy.simulation.compiled import CompiledRun
+
+    runs, begin = [], CompiledRun.begin
+    monkeypatch.setattr(CompiledRun, "begin", lambda self, *given: (begin(self, *given), runs.append(self))[0])
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.NOISE(bd.clock(T, "s"), seed=1, name="noise"), bd.INTEGRATOR(name="total"))
+    sim.run(bd, T=0.25)
+    program, form = runs[0].program, runs[0]._compiled
+    (_, part, first), flag = program.clocks[0], next(iter(program.flags.values()))
+    before = form.z[part].copy()
+    for ticks in (0.0, 1.0):
+        form.z[flag] = ticks
+        assert form.rate(0.25, np.zeros(1)) == 0
+        after = form.out[first : first + before.size]
+        assert np.array_equal(after, before) == (ticks == 0.0)
+    assert " br i1 " in program.text[program.text.index("@rate") :]

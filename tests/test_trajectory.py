@@ -286,7 +286,7 @@ def test_import_loads_numpy_only():
         (lambda: BSpline.uniform([["a"], ["b"]], 1.0), "expected real numbers"),
         (lambda: BSpline.uniform([[0.0], [1.0, 2.0]], 1.0), "rows of different lengths"),
         (lambda: BSpline.uniform(np.zeros((4, 1), complex), 1.0), "expected real numbers, got complex numbers"),
-        (lambda: BSpline.uniform(np.zeros((4, 1)), 0.0), "duration: expected a number greater than zero, got 0"),
+        (lambda: BSpline.uniform(np.zeros((4, 1)), 0.0), "duration: must be positive, got 0"),
         (lambda: BSpline.uniform(np.zeros((4, 1)), -1.0), "duration: .* got -1"),
         (lambda: BSpline.uniform(np.zeros((4, 1)), np.inf), "duration: .* inf"),
         (lambda: BSpline.uniform(np.zeros((4, 1)), [1.0]), "duration: expected one number"),

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.comparison.table import short, table
+from cstormpy.comparison.table import robustness_table, short, table
 from cstormpy.diagrams import Goal
 from cstormpy.errors import unknown_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cstormpy.comparison.robustness import Score
     from cstormpy.simulation.results import Result
 
 __all__ = ["Comparison", "Entry"]
@@ -56,6 +57,8 @@ class Entry:
         Largest torque of a motor.
     final_error : float or None
         The error at the end of the run.
+    robustness : Score or None
+        What the controller endures, where that was asked for.
     """
 
     options: dict[str, Any]
@@ -76,10 +79,11 @@ class Entry:
     effort: float | None = None
     peak_torque: float | None = None
     final_error: float | None = None
+    robustness: Score | None = None
 
     @property
     def label(self) -> str:
-        """What the run is called in tables and legends."""
+        """The name of the run in tables and legends."""
         parts = [v if isinstance(v, str) else f"{k}={short(v)}" for k, v in self.options.items()]
         return ", ".join(parts) or "run"
 
@@ -87,7 +91,8 @@ class Entry:
     def row(self) -> dict[str, Any]:
         """Options, outcome and measures by name."""
         measures = ("settled", "time_to_balance", "effort", "peak_torque", "final_error", "status", "message")
-        return {**self.options, **{name: getattr(self, name) for name in measures}}
+        robust = {} if self.robustness is None else {"robustness": self.robustness.row}
+        return {**self.options, **{name: getattr(self, name) for name in measures}, **robust}
 
 
 @dataclass(eq=False)
@@ -109,7 +114,7 @@ class Comparison:
 
     @property
     def results(self) -> list[Result | None]:
-        """What each run returned; None where it failed before its first sample."""
+        """The result of each run; None where it failed before its first sample."""
         return [entry.result for entry in self.entries]
 
     def __getitem__(self, label: str) -> Entry:
@@ -121,7 +126,10 @@ class Comparison:
 
     def __str__(self) -> str:
         options = list(self.entries[0].options) if self.entries else []
-        return table(self.rows, options)
+        text = table(self.rows, options)
+        if not any(entry.robustness is not None for entry in self.entries):
+            return text
+        return f"{text}\n\n{robustness_table(self.entries, options)}"
 
     __repr__ = __str__
 
@@ -134,5 +142,17 @@ class Comparison:
             One of pyplot's: ``matplotlib.pyplot.show()`` shows it, its ``savefig`` writes it to a file.
         """
         from cstormpy.comparison.figure import draw
+
+        return draw(self.entries)
+
+    def plot_robustness(self) -> Figure:
+        """Draw what each controller endures: the shares of the score, and which runs of each quantity succeeded.
+
+        Raises
+        ------
+        InvalidValue
+            If the comparison was made without ``robustness=True``.
+        """
+        from cstormpy.comparison.robustness_figure import draw
 
         return draw(self.entries)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["PRINTED", "text"]
 
 NOTHING = "-"
-"""What was neither counted nor measured."""
+"""The entry of what was neither counted nor measured."""
 CONTINUED = "~"
 """In front of what was not run, but continued from smaller mechanisms."""
 SIX = 6

@@ -94,7 +94,7 @@ class Row:
 
 
 class FormulationComparison:
-    """What `compare_formulations` found.
+    """The result of `compare_formulations`.
 
     Attributes
     ----------

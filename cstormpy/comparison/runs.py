@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.comparison.entries import Comparison, Entry
+from cstormpy.comparison.robustness import Robustness, score
 from cstormpy.control.goal import periods
 from cstormpy.diagrams import Goal
 from cstormpy.diagrams import load as load_diagram
@@ -41,6 +42,7 @@ def compare(
     max_step: float | None = None,
     goal: Goal | ArrayLike | None = None,
     sim: Simulation | None = None,
+    robustness: bool | Robustness = False,
     **fixed: Any,
 ) -> Comparison:
     """Run a diagram under each combination of options, with the same solver and tolerances.
@@ -60,6 +62,10 @@ def compare(
         The equilibrium to reach; unless given, the diagram's attribute ``goal``, if it has one.
     sim : Simulation, optional
         What runs the diagrams; unless given, one without graphics and live windows.
+    robustness : bool or Robustness
+        Whether each combination is run some hundred times more, on all cores: with errors of the model, noise, delay,
+        slow motors and pushes, as the double pendulum competitions of DFKI score controllers; or with what of these,
+        and how much. See `cstormpy.comparison.Robustness` and `Comparison.plot_robustness`.
     **fixed
         Options of `build` that are the same in every run.
 
@@ -90,6 +96,7 @@ def compare(
         raise InvalidType(f"sim: expected a cstormpy.Simulation, got a {type(sim).__name__}")
     simulation = Simulation(graphics=False, live=False) if sim is None else sim
     settings = {"solver": solver, "rtol": rtol, "atol": atol, "max_step": max_step}
+    wanted = _asked(robustness)
     # all are wired before the first runs, so that a name that is wrong costs nobody a run
     probes = [_wire(make, simulation, {**fixed, **varied}, varied, goal) for varied in combinations]
     errors = [probe for _, probe in probes if isinstance(probe, CstormError)]
@@ -101,6 +108,9 @@ def compare(
         for entry, probe in probes:
             if isinstance(probe, _Probe):
                 _run(simulation, probe, entry, T, settings)
+                if wanted is not None and not interrupts.pressed:
+                    built = {**fixed, **entry.options}
+                    entry.robustness = score(make, simulation, built, entry, wanted, T, settings)
             entries.append(entry)
             if entry.status == "interrupted" or interrupts.pressed:
                 break
@@ -108,6 +118,14 @@ def compare(
 
 
 # ---------------------------------------------------------------- before the run
+
+
+def _asked(robustness: Any) -> Robustness | None:
+    if isinstance(robustness, Robustness):
+        return robustness
+    if not isinstance(robustness, bool):
+        raise InvalidType(f"robustness: expected True, False or a Robustness, got a {type(robustness).__name__}")
+    return Robustness() if robustness else None
 
 
 @dataclass

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-__all__ = ["short", "table"]
+if TYPE_CHECKING:
+    from cstormpy.comparison.entries import Entry
 
+__all__ = ["robustness_table", "short", "table"]
+
+#: What a robustness score is the mean of.
+CRITERIA = ("model", "noise", "torque noise", "response", "delay", "pushes")
 #: What is not known, or does not exist.
 NOTHING = "-"
 #: Name of a measure, its heading, and how it is written.
@@ -55,19 +61,37 @@ def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> str:
     for row in rows:
         measured = [_written(row.get(name), form) for name, _, form in MEASURES]
         body.append([*(short(row[name]) for name in options), _settled(row), *measured])
-    widths = [max(len(line[k]) for line in body) for k in range(len(body[0]))]
-    left = len(options) + 1
-    lines = [
-        "  ".join(
-            cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in body
-    ]
+    lines = _aligned(body, len(options) + 1)
     for row in rows:
         if row["status"] in ("failed", "interrupted"):
             who = ", ".join(short(row[name]) for name in options)
             lines.append(f"{who}: {row['message']}")
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)
+
+
+def robustness_table(entries: Sequence[Entry], options: Sequence[str]) -> str:
+    """Return the shares of runs that succeeded, in percent, and the score, with a line for each run."""
+    body = [[*options, *(f"{name} [%]" for name in CRITERIA), "robustness [%]"]]
+    lines = []
+    for entry in entries:
+        names = [short(entry.options[name]) for name in options]
+        found = entry.robustness
+        shares = [] if found is None else list(found.row.values())
+        body.append([*names, *(NOTHING if s != s else f"{100 * s:.1f}" for s in shares or [math.nan] * 7)])
+        if found is not None and found.reason:
+            lines.append(f"{', '.join(names)}: {found.reason}")
+    return "\n".join([*_aligned(body, len(options)), *lines])
+
+
+def _aligned(body: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return lines of which so many columns stand at the left, and the others at the right."""
+    widths = [max(len(line[k]) for line in body) for k in range(len(body[0]))]
+    return [
+        "  ".join(
+            cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in body
+    ]
 
 
 def _settled(row: Mapping[str, Any]) -> str:

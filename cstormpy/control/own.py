@@ -46,7 +46,7 @@ class OwnLaw(Law):
 
     @property
     def function(self) -> Callable[..., Any]:
-        """What is called with (t, q, qd)."""
+        """The function that is called with (t, q, qd)."""
         method = getattr(self.own, "torque", None)
         return method if callable(method) else self.own
 

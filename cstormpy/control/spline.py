@@ -75,7 +75,7 @@ class _Along(Law):
 
     @property
     def brake(self) -> LQR:
-        """What brings the mechanism to rest where the motion starts."""
+        """The law that brings the mechanism to rest where the motion starts."""
         return self._parts()[2]
 
     def away(self, q: Array, qd: Array) -> float:

@@ -282,7 +282,9 @@ def link_index(mech: Linkage, link: str | int, what: str = "link") -> int:
 def refuse_overflow(samples: Samples, *results: Array) -> None:
     """Refuse results, a row for each sample, that are not finite where a kernel does not look itself."""
     for result in results if not samples.symbolic else ():
-        if not np.isfinite(result).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            sound = np.isfinite(result.sum())  # a sum of finite numbers may overflow, so look closer where it is not
+        if not sound and not np.isfinite(result).all():
             row = int(np.argwhere(~np.isfinite(result))[0, 0])
             raise _overflow(None if samples.single else row)
 

@@ -79,7 +79,7 @@ class HybridDynamics:
 
 @dataclass
 class Together:
-    """What was found and what was given, put together when asked for: fresh memory costs as much as some samples."""
+    """Found and given numbers, put together when asked for: fresh memory costs as much as some samples."""
 
     y: Array
     given: Array

@@ -21,7 +21,7 @@ __all__ = ["Inertial", "inertial"]
 
 @dataclass(frozen=True)
 class Inertial:
-    """What inertia there is and how it moves, of one sample or of a batch (leading dimension N)."""
+    """Mass matrix, momentum, centre of mass and energies, of one sample or of a batch (leading dimension N)."""
 
     mass_matrix: Array  #: (n, n), armature included
     momentum_matrix: Array  #: (6, n), momentum (angular about the base's origin, linear) per joint rate

@@ -35,7 +35,7 @@ MASKS = {
 
 @dataclass(frozen=True)
 class InverseKinematics:
-    """What was found: for one target, or for N, then with a leading dimension N, or a tuple of N.
+    """The answer: for one target, or for N, then with a leading dimension N, or a tuple of N.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """Calls of the kernels with loops from an expression graph: what stands there for a mechanism too large to be traced.
 
-A call finds all numbers of an answer; whoever writes the routine down gives it room (`graph.external.Linkage`). The
+A call finds all numbers of an answer; whoever writes the routine down gives it room (`graph.external.CallTable`). The
 derivatives of the hybrid dynamics and of energies are exact but for those to numbers of the mechanism; these, and those
 of sensitivities, of the mass matrix and of poses, are differences.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph import Graph, Node
-from cstormpy.graph.external import Along, Linkage, external
+from cstormpy.graph.external import Along, CallTable, external
 from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE
 from cstormpy.graph.python_calls import Differences
 from cstormpy.kernels import layout as at
@@ -88,16 +88,16 @@ class _Call:
 
     loads = link = 0
 
-    def __init__(self, tables: Tables, graph: Graph, linkage: Linkage, table: Node) -> None:
-        self._tables, self._graph, self._linkage, self._table = tables, graph, linkage, table
-        self._failure = linkage.failure
+    def __init__(self, tables: Tables, graph: Graph, call_table: CallTable, table: Node) -> None:
+        self._tables, self._graph, self._call_table, self._table = tables, graph, call_table, table
+        self._failure = call_table.failure
 
     @classmethod
     def of(cls, tables: Tables, given: Sequence[Number]) -> _Call | None:
         """Return one for a mechanism, or None where it cannot be called."""
         graph = next((x.graph for x in (*given, *tables.T.tolist()) if isinstance(x, Node)), None)
-        table = None if graph is None or graph.linkage is None else _table(graph, tables.T.tolist())
-        return None if graph is None or table is None else cls(tables, graph, graph.linkage, table)
+        table = None if graph is None or graph.call_table is None else _table(graph, tables.T.tolist())
+        return None if graph is None or table is None else cls(tables, graph, graph.call_table, table)
 
     def motion(self, given: Sequence[Number], n: int) -> list[Node]:
         """Return y, whose derivatives are exact but for those to numbers of the mechanism."""
@@ -159,7 +159,7 @@ class _Call:
             return [_evaluated(function, head, room, values[0], values[1], count)]
 
         samples = [np.zeros(self._tables.T.size), np.zeros(len(given))]
-        differences = Differences(self._linkage, ask, samples, [np.zeros(count)])
+        differences = Differences(self._call_table, ask, samples, [np.zeros(count)])
 
         def change(args: Sequence[Number], rates: Sequence[Number]) -> Sequence[Number]:
             size = self._tables.T.size
@@ -168,7 +168,7 @@ class _Call:
             return differences.nodes(self._graph, self._failure, [0.0, *values], [0.0, *moves])
 
         made = self._made(kernel, given, count, room, change if along is None else partial(along, change))
-        self._linkage.differenced(made[0].args[0], what, exact)
+        self._call_table.differenced(made[0].args[0], what, exact)
         return made
 
     def _made(
@@ -178,10 +178,10 @@ class _Call:
         return external(self._graph, self._function(kernel), self._failure, given, count, along, places)
 
     def _function(self, kernel: str, changes: bool = False) -> int:
-        return self._linkage.function(_function(kernel), changes)
+        return self._call_table.function(_function(kernel), changes)
 
     def _before(self, room: int) -> list[Any]:
-        return [("n", self._linkage.integers(self._head(room))), ("w", self._linkage.scratch(room))]
+        return [("n", self._call_table.integers(self._head(room))), ("w", self._call_table.scratch(room))]
 
     def _head(self, room: int) -> NDArray[np.int64]:
         tables = self._tables

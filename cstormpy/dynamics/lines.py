@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 
-__all__ = ["LARGEST", "address_of", "filled", "line_for", "prepared", "rows_filled"]
+__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "rows_filled"]
 
 #: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
 #: joints: rough, as they only decide when to begin.
@@ -61,7 +61,8 @@ class Line:
     def __init__(self, tables: Tables, question: Question) -> None:
         self._T, self._N, self._question = tables.T, tables.N, question
         self._n = int(tables.N[layout.N_COUNT])
-        self._key = b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), question.name.encode()])
+        self.name = question.name
+        self._key = key_of(tables, question.name.encode())
         self._machines: dict[str, Machine] = {}
         self._asked = {"one": 0, "rows": 0}
         self._looked = {"one": 0, "rows": 0}
@@ -114,12 +115,12 @@ class Line:
         return bool(getattr(entries, f"{name}_lanes").is_ready())
 
     def _file(self, kind: str) -> str:
-        return f"{self._question.name}_{kind}"
+        return f"{self.name}_{kind}"
 
     def _build(self, kind: str) -> Machine:
-        begin = time.perf_counter()
+        begin = time.thread_time()  # on a busy machine too
         made = machine_for(self._file(kind), self._key, lambda: self._text(kind))
-        _Spent.seconds += time.perf_counter() - begin
+        _Spent.seconds += time.thread_time() - begin
         return made
 
     def _text(self, kind: str) -> str:
@@ -150,16 +151,21 @@ class Line:
     def caller(self, T: Array, eager: bool) -> Callable[..., int] | None:
         """Return the built-in function that answers for one sample of a mechanism with these numbers."""
         machine = self.machine("one", 1, eager)
-        return None if machine is None else caller(machine, self._question.name, [T], list(self.shapes.values()))
+        return None if machine is None else caller(machine, self.name, [T], list(self.shapes.values()))
 
     def batch_caller(self, T: Array, count: int) -> Callable[..., int] | None:
         """Return the built-in function that answers for rows, as many as that and probably more."""
         machine = self.machine("rows", count, eager=count >= _BATCH)
-        return None if machine is None else batch_caller(machine, self._question.name, [T], list(self.shapes.values()))
+        return None if machine is None else batch_caller(machine, self.name, [T], list(self.shapes.values()))
+
+
+def key_of(tables: Tables, more: bytes) -> bytes:
+    """Return what the straight lines of a structure depend on, and what else one does."""
+    return b"".join([tables.N.tobytes(), folded(tables.T).tobytes(), more])
 
 
 class _Spent:
-    """Seconds that building straight lines has taken in this process."""
+    """Seconds of a processor that building straight lines has taken in this process."""
 
     seconds = 0.0
 

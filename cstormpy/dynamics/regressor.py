@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.batches import run_batch, scratch_size
-from cstormpy.dynamics.checked_arguments import BaseLike, read_samples, refuse_overflow
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
+from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["INERTIAL", "inertial_numbers", "regressor"]
+__all__ = ["INERTIAL", "inertial_numbers", "inertial_rates", "regressor"]
 
 #: The inertial numbers of a link, in their order: mass, first moments, inertia about the origin of the link's frame.
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -34,13 +36,58 @@ def regressor(
     from cstormpy.linkage.tables import INVERSE, tables_of
 
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
-    out = samples.room(mech.n, len(INERTIAL) * len(mech.links))
+    out = samples.zeros(mech.n, len(INERTIAL) * len(mech.links))
     arguments = (*samples.rows.values(), samples.base, out)
     tables = tables_of(mech, INVERSE)
     run_batch(entries.regressor_lanes, tables, arguments, samples.count, scratch_size(mech, False), threads)
     _pull_back(mech, samples.rows["q"], out)
     refuse_overflow(samples, out)
     return samples.shaped(out)
+
+
+def inertial_rates(
+    mech: Linkage,
+    samples: Samples,
+    links: Sequence[int],
+    weights: Array,
+    response: Array | None,
+    out: Array,
+    places: Sequence[int],
+    threads: int | None,
+) -> None:
+    """Fill some columns of out (N, n, k) with what torques, or answers to them, change by per number of some links.
+
+    Parameters
+    ----------
+    mech : Linkage
+    samples : Samples
+        Of q, qd and qdd.
+    links : sequence of int
+        The link that each number is of.
+    weights : ndarray, (numbers, 10)
+        What each number does to the inertial numbers of its link.
+    response : ndarray, (N, n, n), optional
+        By what the torques that the numbers ask for are multiplied; of a mechanism without ball joints.
+    out : ndarray, (N, n, k)
+        Zeros.
+    places : sequence of int
+        The column of each number.
+    threads : int, optional
+    """
+    from cstormpy.kernels import entries_regressor as entries
+    from cstormpy.linkage.tables import INVERSE, tables_of
+
+    order = np.argsort(links, kind="stable")
+    begins = np.searchsorted(np.asarray(links)[order], np.arange(len(mech.links) + 1))
+    room = layout.forms_numbers(mech.n, len(mech.links))
+    most = int(np.diff(begins).max(initial=0))
+    given = np.zeros((0, mech.n, mech.n)) if response is None else np.ascontiguousarray(response)
+    arguments = (
+        *samples.rows.values(), samples.base, given, begins.astype(np.int64), np.ascontiguousarray(weights[order]),
+        np.asarray(places, dtype=np.int64)[order], room, out,
+    )  # fmt: skip
+    numbers = layout.LANES * (room + mech.n * (mech.n + 2 * most))
+    run_batch(entries.inertial_rates_lanes, tables_of(mech, INVERSE), arguments, samples.count, numbers, threads)
 
 
 def _pull_back(mech: Linkage, q: Array, out: Array) -> None:

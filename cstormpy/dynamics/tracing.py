@@ -80,7 +80,7 @@ class TooLarge(InvalidValue):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the hybrid dynamics, beside y: of which inputs it depends and which derivatives are wanted."""
+    """A question to the hybrid dynamics: on which inputs it depends and which derivatives are wanted beside y."""
 
     loads: int = 0
     """How many numbers of loads there are for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
@@ -88,7 +88,7 @@ class Question:
     sensitivities: bool = False
     to_base: bool = False
     answers: str = "found"
-    """What y holds: the "found" answers; "whole", behind them the accelerations and the torques of all joints; or only
+    """Content of y: the "found" answers; "whole", behind them the accelerations and the torques of all joints; or only
     these, the "motion"."""
 
     @classmethod

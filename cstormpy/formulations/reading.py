@@ -35,7 +35,7 @@ def vector(name: str, value: ArrayLike, shape: Shape, hint: str) -> Array:
 
 
 class Indexed(Protocol):
-    """What knows the parent of each link and the link of each joint."""
+    """A tree: the parent of each link and the link of each joint."""
 
     @property
     def P(self) -> list[int]:
@@ -67,7 +67,7 @@ def zeros(kind: Any, *shapes: tuple[int, ...]) -> Iterator[Array]:
 
 # ---------------------------------------------------------------- mechanisms
 class Tree(NamedTuple):
-    """What a mechanism says of itself, by link; a fixed joint has a screw of zeros."""
+    """The numbers of a mechanism, by link; a fixed joint has a screw of zeros."""
 
     names: list[str]  # of the links
     joints: list[str]  # by link, the name of its joint

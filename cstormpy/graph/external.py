@@ -5,7 +5,7 @@ address is read from an array of integers, ``n``, when the routine runs, so that
 another process too. Where it does not return 0 the routine ends, and returns what is said for that.
 
 Before the numbers it may be given places: in ``n``, in ``w``, the routine's scratch memory, and tables. Who writes a
-routine down says where in these arrays there is room (`Linkage`).
+routine down says where in these arrays there is room (`CallTable`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cstormpy.errors import InvalidType
 from cstormpy.graph.nodes import Graph, Node
 from cstormpy.graph.primitives import Primitive
 
-__all__ = ["Function", "Linkage", "external"]
+__all__ = ["CallTable", "Function", "external"]
 
 Number = Any
 #: What gives the derivatives of the results along a direction: of (arguments, their rates).
@@ -39,8 +39,8 @@ class Function(Protocol):
         """Tell whether it is there without being compiled."""
 
 
-class Linkage(Protocol):
-    """What a routine is given to call functions with.
+class CallTable(Protocol):
+    """The functions that a routine calls, and the room that they are given.
 
     Attributes
     ----------

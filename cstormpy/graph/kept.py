@@ -25,7 +25,7 @@ __all__ = ["is_kept", "machine_for"]
 _OUT_OF_USE = 30 * 24 * 3600.0
 _MAGIC = b"cstormpy object code 1\n"
 #: Packages whose sources decide what a straight line is.
-_SOURCES = ("graph", "kernels", "dynamics")
+_SOURCES = ("graph", "kernels", "dynamics", "loops")
 
 
 @functools.cache

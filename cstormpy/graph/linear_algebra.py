@@ -28,6 +28,7 @@ __all__ = [
     "pseudoinverse",
     "singular_values",
     "solve",
+    "solve_definite",
 ]
 
 Array = Any  # of nodes and floats
@@ -74,6 +75,33 @@ def solve(a: Array, b: Array) -> Array:
     for k in reversed(range(n)):
         x[k] = (b[k] - a[k, k + 1 :] @ x[k + 1 :]) / a[k, k] if k + 1 < n else b[k] / a[k, k]
     return x[:, 0] if single else x
+
+
+def solve_definite(a: Array, b: Array, least: float) -> tuple[Array, Any]:
+    """Return A⁻¹ B of a symmetric positive definite A, by A = L D Lᵀ, and the truth that A is not definite.
+
+    That is where a pivot is no more than a part `least` of what stood in its place before the others were taken away.
+    """
+    a, b = np.array(a, dtype=object), np.array(b, dtype=object)
+    n, single = len(a), b.ndim == 1
+    x = b[:, None] if single else b
+    indefinite: Any = False
+    whole, scaled = a.diagonal().copy(), np.zeros((n, n), dtype=object)
+    inverse = np.zeros(n, dtype=object)
+    for k in range(n):
+        sound = apply(p.GREATER, a[k, k], least * whole[k])
+        indefinite = apply(p.OR, indefinite, apply(p.NOT, sound))
+        inverse[k] = 1.0 / a[k, k]
+        for i in range(k + 1, n):
+            scaled[i, k] = a[i, k] * inverse[k]
+            x[i] = x[i] - scaled[i, k] * x[k]
+            for j in range(k + 1, i + 1):
+                a[i, j] = a[i, j] - scaled[i, k] * a[j, k]
+    for k in reversed(range(n)):
+        x[k] = inverse[k] * x[k]
+        for i in range(k + 1, n):
+            x[k] = x[k] - scaled[i, k] * x[i]
+    return (x[:, 0] if single else x), indefinite
 
 
 def inverse(a: Array) -> Array:

@@ -22,7 +22,7 @@ _ARITHMETIC = {ast.Add: ("fadd", "add"), ast.Sub: ("fsub", "sub"), ast.Mult: ("f
 
 
 class Expressions(Lines):
-    """What writes down expressions, each by a method that bears the name of its kind of Python's syntax tree."""
+    """A writer of expressions, each by a method that bears the name of its kind of Python's syntax tree."""
 
     def value(self, node: Any) -> Value:
         """Return what an expression gives."""

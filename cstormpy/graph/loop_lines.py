@@ -22,12 +22,12 @@ Kind = str | tuple[str, ...]
 
 
 class LoopError(TypeError):
-    """What is not read of a function, with its line."""
+    """A statement or expression that is not read, with its line."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """What an expression gives: of an array kind "F1", "I2", … where it stands and its lengths; or several values."""
+    """The value of an expression: of an array kind "F1", "I2", … where it stands and its lengths; or several values."""
 
     kind: Kind
     parts: tuple[Any, ...]

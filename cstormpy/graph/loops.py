@@ -110,7 +110,7 @@ class Module:
 
 
 class Reader(Expressions):
-    """What reads one function for arguments of some kinds: its statements, each by a method of its name."""
+    """A reader of one function for arguments of some kinds: of its statements, each by a method of its name."""
 
     def text(self, name: str) -> str:
         """Return the function as LLVM reads it."""

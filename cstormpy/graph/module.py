@@ -24,10 +24,13 @@ def text_for_rows(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None
     return _whole(parts, e)
 
 
-def text_for_one(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None = None) -> str:
-    """Return the text of a module with ``NAME_one`` and, given the shapes of its arguments, ``NAME_call``."""
+def text_for_one(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None = None, *more: Routine) -> str:
+    """Return the text of a module with ``NAME_one`` and, given the shapes of its arguments, ``NAME_call``.
+
+    Of `more` routines there is ``NAME_one`` too.
+    """
     e = Emitter(1)
-    parts = [routine.one(e)]
+    parts = [routine.one(e), *(other.one(e) for other in more)]
     if shapes is not None:
         parts.append(call_text(routine, shapes, e))
     return _whole(parts, e)

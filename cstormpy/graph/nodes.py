@@ -31,17 +31,17 @@ class Graph:
     nodes : list of Node
     required : list of Node
         Numbers that are 0 where all goes well, see `require_zero`.
-    linkage : Linkage or None
+    call_table : CallTable or None
         How functions are called from it, see `external`; None where they cannot be.
     """
 
-    __slots__ = ("_conditions", "_known", "legible", "linkage", "nodes", "required")
+    __slots__ = ("_conditions", "_known", "call_table", "legible", "nodes", "required")
 
     def __init__(self, legible: bool = True) -> None:
         self.legible = legible
         self.nodes: list[Node] = []
         self.required: list[Node] = []
-        self.linkage: Any = None
+        self.call_table: Any = None
         self._conditions: list[Any] = []
         self._known: dict[tuple[Any, ...], Node] = {}
 

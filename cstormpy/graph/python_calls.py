@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph.differences import differenced_function
-from cstormpy.graph.external import Linkage, external
+from cstormpy.graph.external import CallTable, external
 from cstormpy.graph.nodes import Graph, Node
 
 __all__ = ["CalledInPython", "Differences", "PythonCall", "way_back"]
@@ -21,7 +21,7 @@ Ask = Callable[[float, list[Any]], list[Any]]
 
 
 class PythonCall:
-    """What calls a function of Python with numbers that stand in memory, the time first.
+    """A call of a function of Python with numbers that stand in memory, the time first.
 
     Parameters
     ----------
@@ -81,13 +81,13 @@ class Differences:
 
     Parameters
     ----------
-    linkage : Linkage
+    call_table : CallTable
     ask : function of (t, list of signals)
     given, found : list
         Samples of the signals that go in and come out.
     """
 
-    def __init__(self, linkage: Linkage, ask: Ask, given: list[Any], found: list[Any]) -> None:
+    def __init__(self, call_table: CallTable, ask: Ask, given: list[Any], found: list[Any]) -> None:
         def change(t: float, values: list[Any]) -> list[Any]:
             count = len(given)
             rates = [np.asarray(rate, dtype=float)[..., None] for rate in values[count:]]
@@ -99,7 +99,7 @@ class Differences:
         moves = [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in given]
         slopes = [np.zeros(np.shape(v)) if np.ndim(v) else 0.0 for v in found]
         call = PythonCall(change, [*given, 0.0, *moves], slopes)
-        self._place, self._count = linkage.function(call, changes=True), call.sizes[1]
+        self._place, self._count = call_table.function(call, changes=True), call.sizes[1]
 
     def nodes(self, graph: Graph, failure: int, values: Sequence[Number], rates: Sequence[Number]) -> list[Node]:
         """Return the derivatives: from the time and all numbers, and their rates."""
@@ -111,20 +111,20 @@ class CalledInPython:
 
     Parameters
     ----------
-    linkage : Linkage
+    call_table : CallTable
     ask : function of (t, list of signals)
     given, found : list
         Samples of the signals that go in and come out.
     """
 
-    def __init__(self, linkage: Linkage, ask: Ask, given: list[Any], found: list[Any]) -> None:
+    def __init__(self, call_table: CallTable, ask: Ask, given: list[Any], found: list[Any]) -> None:
         call = PythonCall(ask, given, found)
-        self._place, self._count = linkage.function(call), call.sizes[1]
-        self._linkage, self._differences = linkage, Differences(linkage, ask, given, found)
+        self._place, self._count = call_table.function(call), call.sizes[1]
+        self._call_table, self._differences = call_table, Differences(call_table, ask, given, found)
 
     def nodes(self, graph: Graph, numbers: Sequence[Number]) -> list[Node]:
         """Return what it finds, from the time and the numbers of the signals."""
-        failure = self._linkage.failure
+        failure = self._call_table.failure
 
         def along(values: Sequence[Number], rates: Sequence[Number]) -> list[Node]:
             return self._differences.nodes(graph, failure, values, rates)

@@ -286,7 +286,7 @@ class _Search:
                 links.append(link.replace(allow_impossible=given.allow_impossible))
             except InvalidValue:
                 links.append(link)
-        return found._derive(links=tuple(links))
+        return found.with_links(links)
 
     def result(self, sigma: Array, success: bool, message: str) -> Fit:
         """Return what was found."""

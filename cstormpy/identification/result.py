@@ -25,7 +25,7 @@ __all__ = ["Identification", "rows_text"]
 
 
 class Identification:
-    """What `identify` found.
+    """The result of `identify`.
 
     Attributes
     ----------

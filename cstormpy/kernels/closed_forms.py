@@ -1,4 +1,4 @@
-"""What the derivatives of the inverse dynamics are made of, one quantity per node.
+"""Quantities that make up the derivatives of the inverse dynamics, one per node.
 
 The derivative of τ = ID(q, q̇, q̈) between two joints of which one carries the other is a product of a
 quantity of the one and a quantity of the other (Carpentier and Mansard 2018; Singh, Russo and Wensing

@@ -220,7 +220,7 @@ def warmup(report=None):
 
 
 class _StepLibrary(JITCodeLibrary):
-    """What numba keeps of a step: optimised, to be linked into others, but never turned into machine code."""
+    """The intermediate code of a step: optimised, to be linked into others, but never turned into machine code."""
 
     def _finalize_final_module(self):
         self._finalize_dynamic_globals()

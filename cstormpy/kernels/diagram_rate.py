@@ -1,4 +1,4 @@
-"""What the function of a diagram takes and returns, and how a kernel evaluates it: by the address of its code."""
+"""The function of a diagram: its arguments and results, and its evaluation by the address of its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machine code of a graph calls of a mechanism too large to be written down: one sample, as functions of C.
+"""Kernels that machine code of a graph calls for mechanisms too large to be unrolled: one sample, as functions of C.
 
 Each is ``f(N, W, T, given, found)``: N begins with the numbers of `HEAD`, behind which the structure stands; W is
 scratch memory, T holds the numbers of the mechanism; ``given`` and ``found`` hold what is asked and answered, side by

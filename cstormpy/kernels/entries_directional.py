@@ -1,4 +1,4 @@
-"""What Python calls: sensitivities times directions, and gradients times sensitivities, of a batch."""
+"""Compiled entries: sensitivities times directions, and gradients times sensitivities, of a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python calls: hybrid dynamics of one sample, and of a batch."""
+"""Compiled entries: hybrid dynamics of one sample, and of a batch."""
 
 from __future__ import annotations
 

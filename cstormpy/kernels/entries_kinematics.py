@@ -1,4 +1,4 @@
-"""What Python calls: poses, Jacobians, and inertia, momentum and energy, of a batch or of one sample."""
+"""Compiled entries: poses, Jacobians, and inertia, momentum and energy, of a batch or of one sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python calls: hybrid dynamics with all its sensitivities."""
+"""Compiled entries: hybrid dynamics with all its sensitivities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Python calls: a motion integrated by fixed steps, with its derivatives to whatever drives it."""
+"""Compiled entries: a motion integrated by fixed steps, with its derivatives to whatever drives it."""
 
 from __future__ import annotations
 

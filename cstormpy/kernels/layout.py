@@ -1,4 +1,4 @@
-"""What stands where in the arrays of the kernels.
+"""Layout of the arrays of the kernels.
 
 A mechanism reaches the kernels as two arrays: the numbers ``T`` and the structure ``N``. Its moving parts
 are *nodes*, one for each degree of freedom, numbered depth first from 1; node 0 is the base. A link on a

@@ -26,7 +26,7 @@ from cstormpy.kernels.roots import ROOT
 from cstormpy.kernels.steps import exact_step
 
 # how: integers, behind STAGES and DENSE of `dense`
-ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, HOW = range(2, 15)
+ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, CLOSED, HOW = range(2, 16)
 # at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
 TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
 SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, SEARCH = range(10, 17)

@@ -5,7 +5,8 @@ A step ends where a guard crosses zero, which is for Python to handle. One at wh
 the run stands before it, and Python takes it again.
 
 The diagram is one function ``f(t, x, z, p, n, w, out, xd)``, which returns 0, or a positive number where it failed. It
-is given by the address of its code. Whatever the diagram, this file is compiled once.
+is given by the address of its code. So is, of a diagram whose mechanisms have loops, that which fills `xd` with the
+nearest state that closes them. Whatever the diagram, this file is compiled once.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from cstormpy.kernels.rungekutta import (
     ADAPTIVE,
     BOUND,
     CHECKED,
+    CLOSED,
     COLUMNS,
     COUNT,
     EARLIEST,
@@ -206,6 +208,24 @@ def record_within(f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, take
 
 
 @exact_step
+def close_loops(f, close, how, at, t_new, z, p, n, w, out, K):
+    """Take away from the result of a step what it let loops drift apart; return whether that could be done here."""
+    stages = how[STAGES]
+    result, found = K[stages + K_RESULT], K[stages + K_RATE]
+    moment = clamped(t_new, at)
+    if evaluate(close, moment, result, z, p, n, w, out, found) != 0:
+        return False
+    moved = False
+    for i in range(result.size):
+        moved = moved or found[i] != result[i]
+        result[i] = found[i]
+    if not moved:
+        return True
+    how[COUNT] += 1
+    return evaluate(f, moment, result, z, p, n, w, out, K[stages]) == 0
+
+
+@exact_step
 def accept(how, at, t_new, length, x, K, guards, sides):
     """Stand at the end of a step."""
     stages = how[STAGES]
@@ -247,7 +267,7 @@ def trial(f, table, how, at, x, z, p, n, w, out, K):
 
 @exact_step
 def advance(
-    f, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
+    f, close, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
     states, signals,
 ):  # fmt: skip
     """Take steps until a time, as many as there is room for, and keep them; return how it ended, and how many.
@@ -294,6 +314,9 @@ def advance(
                 f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
             )
             if not good:
+                how[POINT] -= taken - before
+                return LOOK, before
+            if how[CLOSED] != 0 and not close_loops(f, close, how, at, t_new, z, p, n, w, out, K):
                 how[POINT] -= taken - before
                 return LOOK, before
             accept(how, at, t_new, length, x, K, guards, sides)

@@ -24,8 +24,8 @@ __all__ = ["Steps", "steps_are_kept"]
 #: The kinds of the arguments, as `loops_text` takes them: the diagram's function is given by its address.
 _TRIAL = ("i", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2")
 _ADVANCE = (
-    "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1", "F2",
-    "F1", "F2", "F2",
+    "i", "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1",
+    "F2", "F1", "F2", "F2",
 )  # fmt: skip
 _HELD = (*_TRIAL, "i", "F1", "I1", "F1", "I1", "F1")
 #: The functions of each module with their kinds, by the name under which it is kept.

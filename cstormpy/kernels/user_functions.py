@@ -20,7 +20,7 @@ __all__ = ["Refused", "compiled", "kept_as"]
 
 
 class Refused(Exception):
-    """What numba does not compile of a function of the user."""
+    """A function of the user that numba does not compile, with the reason."""
 
 
 #: Of the user's functions. Python never calls them: what one returns may be a list of unlike parts, which numba does

@@ -5,6 +5,7 @@ Dynamics, sensitivities and drawings take a `Linkage`; `cstormpy.mechanism` has 
 
 from __future__ import annotations
 
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import (
     Composite,
     Fixed,
@@ -28,6 +29,7 @@ from cstormpy.linkage.skeleton import Skeleton, skeleton
 
 __all__ = [
     "Composite",
+    "Constraint",
     "Fixed",
     "Free",
     "Joint",

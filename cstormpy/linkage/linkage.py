@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar, cast
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import Joint, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop, check_loops
@@ -34,7 +35,7 @@ class Linkage(Value):
     #: Whether its numbers are symbols, see `mechanism.symbolic`.
     symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
-    loops: tuple[Loop, ...]
+    loops: tuple[Loop | Constraint, ...]
     gravity: NDArray[np.float64]
     n: int
     names: tuple[str, ...]
@@ -59,7 +60,7 @@ class Linkage(Value):
         gravity: ArrayLike = (0.0, -9.81, 0.0),
         actuated: Iterable[str] | None = None,
         active: Iterable[str] = (),
-        loops: Iterable[Loop] = (),
+        loops: Iterable[Loop | Constraint] = (),
     ) -> None:
         links = check_links(links)
         link_index = index_names("link", (link.name for link in links))
@@ -194,6 +195,10 @@ class Linkage(Value):
         """The mechanism whose numbers are known: itself, unless they are symbols."""
         return self
 
+    def of_symbols(self, number: Callable[[str, int], Any], links: Callable[[], tuple[Link, ...]]) -> Linkage:
+        """Return it with symbols for its ordinary numbers, as `mechanism.symbolic.SymbolicMechanism` says."""
+        raise NotImplementedError
+
     def with_gravity(self: M, gravity: ArrayLike) -> M:
         """Return the mechanism under another gravity, (3,) in the base frame [m/s^2]."""
         return self._derive(gravity=checks.array(gravity, (3,), "gravity"))
@@ -231,7 +236,12 @@ class Linkage(Value):
         rest = dict(values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
+        return self.with_links(links)._derive(gravity=gravity)
+
+    def with_links(self: M, links: Iterable[Link]) -> M:
+        """Return the mechanism with other links, of the same names, parents and joints but for their numbers."""
+        links = tuple(links)
+        return self._derive(links=links, freedoms=_freedoms(links))
 
     def without_fixed(self: M) -> M:
         """Return the mechanism with one link for all that is welded together, which moves in the same way.

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arrays import describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.links import Link
 from cstormpy.values import Value, frozen, numbers_text
 
@@ -103,7 +104,7 @@ class Loop(Value):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What is closed, as "rotation z" and "x", in axes of frame A."""
+        """The closed directions, as "rotation z" and "x", in axes of frame A."""
         return tuple(axis for axis, closed in zip(_AXES, self.directions, strict=True) if closed)
 
     @property
@@ -147,7 +148,7 @@ def _directions(value: str | Iterable[bool], what: str) -> tuple[bool, ...]:
     return tuple(bool(closed) for closed in mask)
 
 
-def refuse_loops(loops: Sequence[Loop], what: str = "what is asked here") -> None:
+def refuse_loops(loops: Sequence[Loop | Constraint], what: str = "what is asked here") -> None:
     """Refuse a mechanism with loops where nothing is known of them, so that none is open in silence."""
     if loops:
         raise InvalidValue(
@@ -156,18 +157,20 @@ def refuse_loops(loops: Sequence[Loop], what: str = "what is asked here") -> Non
         )
 
 
-def check_loops(loops: Iterable[Loop], links: Sequence[Link], index: Mapping[str, int]) -> tuple[Loop, ...]:
-    """Return the loops as a tuple, refusing what is none, unknown links and a name that occurs twice."""
+def check_loops(
+    loops: Iterable[Loop | Constraint], links: Sequence[Link], index: Mapping[str, int]
+) -> tuple[Loop | Constraint, ...]:
+    """Return the loops and behind them constraints, refusing what is none, unknown links, a name that occurs twice."""
     if not isinstance(loops, Iterable) or isinstance(loops, (str, bytes, Mapping)):
         raise InvalidType(f"loops: expected a list of Loop, got {describe(loops)}")
     checked, names = tuple(loops), set()
     for position, loop in enumerate(checked):
-        if not isinstance(loop, Loop):
-            raise InvalidType(f"loops[{position}]: expected a Loop, got {describe(loop)}")
+        if not isinstance(loop, (Loop, Constraint)):
+            raise InvalidType(f"loops[{position}]: expected a Loop or a Constraint, got {describe(loop)}")
         if loop.name in names:
             raise InvalidValue(f"loop {loop.name!r}: the name occurs twice; give one of them another by name=")
         names.add(loop.name)
-        for end in (loop.link_a, loop.link_b):
+        for end in (loop.link_a, loop.link_b) if isinstance(loop, Loop) else ():
             if end is not None and end not in index:
                 raise UnknownName(f"loop {loop.name!r}: {unknown_name('link', end, [link.name for link in links])}")
-    return checked
+    return tuple(sorted(checked, key=lambda loop: isinstance(loop, Constraint)))

@@ -12,7 +12,7 @@ from cstormpy.linkage.links import Link
 __all__ = ["LINK_PARAMETERS", "changed_links", "joint_parameters", "joint_parts", "parameter_names"]
 
 LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
-"""What can be changed of a link beside its joint."""
+"""The parameters of a link beside those of its joint."""
 
 
 def joint_parameters(joint: Joint) -> tuple[str, ...]:

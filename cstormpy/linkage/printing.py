@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.values import numbers_text
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ def table(mechanism: Linkage) -> str:
     return "\n".join([title, *lines, *(_loop(loop) for loop in mechanism.loops)])
 
 
-def _loop(loop: Loop) -> str:
+def _loop(loop: Loop | Constraint) -> str:
+    if isinstance(loop, Constraint):
+        return f"constraint {loop.name!r}: {'φ(q) = 0' if loop.kind == 'position' else 'A(q) q̇ = 0'}, by a function"
     ends = ((loop.link_a, loop.pose_a), (loop.link_b, loop.pose_b))
     a, b = (f"{link or '(base)'} at {numbers_text(pose[:3, 3], 4)}" for link, pose in ends)
     return f"loop {loop.name!r}: {a} with {b}, closed in {', '.join(loop.labels)}"

@@ -76,7 +76,7 @@ class Drawing:
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """What a drawing needs to know of a mechanism; made by `skeleton`.
+    """The points and lines by which a mechanism is drawn; made by `skeleton`.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ _IMPLIED = (at.N_SLIDES, at.N_LOSSES, at.N_TILTED)
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What is taken for granted of a mechanism where something is written down of it: structure, names, folded numbers.
+    """The form of a mechanism that a graph of it takes for granted: structure, names, folded numbers.
 
     >>> from cstormpy.mechanism import library
     >>> mech = library.acrobot()

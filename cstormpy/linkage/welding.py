@@ -49,7 +49,7 @@ def without_fixed(mech: M) -> M:
         mass, com, inertia = sum_of(parts[link.name])
         kept: dict[str, Any] = {"allow_impossible": link.name in impossible, "shapes": shapes[link.name]}
         links.append(Link(link.name, parent, link.joint, pose, mass, com, inertia, **kept))
-    loops = [_carried(loop, carrier) for loop in mech.loops]
+    loops = [_carried(loop, carrier) if isinstance(loop, Loop) else loop for loop in mech.loops]
     return mech.replace(links=links, loops=loops)
 
 

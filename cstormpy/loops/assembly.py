@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,14 +13,29 @@ from cstormpy.arguments import entries
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.graph import require_zero
+from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["CLOSED", "LEAST", "Mobility", "independent_rows", "mobility", "project", "refuse_open", "shut"]
+__all__ = [
+    "CLOSED",
+    "DEFINITE",
+    "LEAST",
+    "Mobility",
+    "independent_rows",
+    "mobility",
+    "project",
+    "refuse_open",
+    "require_closed",
+    "shut",
+    "shut_symbols",
+]
 
 LEAST = 1e-9
 """A singular value of A below this part of the greatest counts as zero."""
@@ -30,7 +45,10 @@ CLOSED = 1e-3
 one is not, nor the stage of a step."""
 
 DRIFT = 1e-10
-"""What a run may let the loops drift apart before it projects its state [m, rad]."""
+"""The drift of the loops [m, rad] at which a run projects its state."""
+
+DEFINITE = 1e-11
+"""Symbols take constraints for dependent that share all of their motion but such a part; numbers are asked then."""
 
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""
@@ -132,6 +150,18 @@ def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: 
 
 def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing."""
+    if q.dtype == object:
+        return shut_symbols(mech, q, qd)
+    from cstormpy.loops.lines import shut_call
+
+    to_q, to_qd = np.empty(mech.n), np.empty(mech.n)
+    if shut_call(mech)(np.ascontiguousarray(q), np.ascontiguousarray(qd), to_q, to_qd) == 0:
+        return to_q, to_qd
+    return _shut(mech, q, qd)
+
+
+def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Do so by numbers."""
     found = closure_of(mech, q[None])
     A = found.A[0]
     off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))
@@ -141,12 +171,46 @@ def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     free = np.ones(mech.n, dtype=bool)
     metric = _metric(mech, q, free)
     # from so near one step is as good as many, and the metric is the same
-    shut_q = q - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ found.residual()[0])
+    h = found.holonomic
+    shut_q = q - metric @ (np.linalg.pinv(A[h] @ metric, rcond=LEAST) @ found.residual()[0, h])
     found = closure_of(mech, shut_q[None])
     A = found.A[0]
     if np.abs(found.residual()).max() > DRIFT:
         return _project(mech, q, qd, free)
     return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
+
+
+def require_closed(found: Closure, qd: Any) -> tuple[Any, Any]:
+    """Require of one sample of symbols what `refuse_open` refuses; return by how much it misses both."""
+    (phi,), over = found.sines()
+    require_zero(over)
+    off, rate = np.max(np.abs(phi)), np.max(np.abs(found.A[0] @ qd)) / (1.0 + np.max(np.abs(qd)))
+    require_zero((off > CLOSED) | (rate > CLOSED))
+    return off, rate
+
+
+def shut_symbols(mech: Linkage, q: Any, qd: Any) -> tuple[Any, Any]:
+    """Return what `shut` does of symbols; one that one step does not close fails."""
+    rows = independent_rows(mech.numeric)
+    found = closure_of(mech, q[None])
+    off, rate = require_closed(found, qd)
+    nothing = np.zeros(mech.n)
+    inverse = hybrid_sensitivity(mech.tree, q, nothing, nothing, drive="forward").dy_du  # of the mass matrix
+
+    def taken_away(A: Any, missed: Any) -> Any:
+        W = inverse @ A.T
+        lam, indefinite = solve_definite(A @ W, missed, DEFINITE)
+        require_zero(indefinite)
+        return W @ lam
+
+    closing = [k for k in rows if found.holonomic[k]]
+    near_q = q - taken_away(found.A[0][closing], found.sines()[0][0][closing])
+    near = closure_of(mech, near_q[None])
+    require_zero(np.max(np.abs(near.sines()[0])) > DRIFT)
+    A = near.A[0][rows]
+    near_qd = qd - taken_away(A, A @ qd)
+    settled = (off <= DRIFT) & (rate <= DRIFT)
+    return np.where(settled, q, near_q), np.where(settled, qd, near_qd)
 
 
 def _held(mech: Linkage, hold: Iterable[str]) -> NDArray[np.bool_]:
@@ -188,7 +252,7 @@ def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
 
 def _size(found: Closure) -> float:
     """Return a length of the mechanism: how far its joints move the closed frames."""
-    return max(1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts))
+    return max([1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts)])
 
 
 def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
@@ -196,7 +260,8 @@ def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], me
     q, moved = start.copy(), np.inf
     for _ in range(ITERATIONS):
         found = closure_of(mech, q[None])
-        phi, A = found.residual()[0], found.A[0][:, free]
+        h = found.holonomic
+        phi, A = found.residual()[0, h], found.A[0][h][:, free]
         if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) and moved <= 1e-9:
             return q
         away = (q - q0)[free]
@@ -225,9 +290,10 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
     q, damping = q0.copy(), 1e-3
     found = closure_of(mech, q[None])
-    phi = found.residual()[0]
+    h = found.holonomic
+    phi = found.residual()[0, h]
     for _ in range(5 * ITERATIONS):
-        A = found.A[0][:, free]
+        A = found.A[0][h][:, free]
         if np.abs(phi).max(initial=0.0) <= SHUT * _size(found):
             return q
         W = A @ metric
@@ -236,7 +302,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         tried = q.copy()
         tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
         there = closure_of(mech, tried[None])
-        left = there.residual()[0]
+        left = there.residual()[0, h]
         if left @ left < phi @ phi:
             q, found, phi, damping = tried, there, left, max(damping * 0.1, 1e-15)
         elif damping > 1e8:
@@ -244,9 +310,10 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         else:
             damping *= 10.0
     k = int(np.argmax(np.abs(phi)))
-    rank = np.linalg.matrix_rank(found.A[0][:, free], tol=1e-6)
+    rank = np.linalg.matrix_rank(found.A[0][h][:, free], tol=1e-6)
+    name = constraint_names(mech)[np.flatnonzero(h)[k]]
     raise InvalidValue(
-        f"loop {constraint_names(mech)[k]}: cannot be closed from there, {phi[k]:.3g} is left at q = "
+        f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left at q = "
         f"({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
         f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
     )

@@ -31,10 +31,13 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
 from cstormpy.dynamics.kinematics import coordinates_to, forward_kinematics, jacobian
 from cstormpy.errors import InvalidValue
+from cstormpy.graph.arrays import zeros
+from cstormpy.linkage.constraints import Constraint
+from cstormpy.linkage.loops import Loop
+from cstormpy.loops.constraint_rows import ConstraintRows, RowsAt
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-    from cstormpy.linkage.loops import Loop
 
 Array = NDArray[np.float64]
 
@@ -73,28 +76,61 @@ class Closure:
     n: int
     chains: tuple[Chain, ...]
     parts: tuple[tuple[Any, Any, Any, Any], ...]
+    others: tuple[RowsAt, ...] = ()
+
+    @property
+    def m(self) -> int:
+        """How many constraints there are."""
+        return sum(len(chain.rows) for chain in self.chains) + sum(rows.A.shape[1] for rows in self.others)
+
+    @property
+    def holonomic(self) -> NDArray[np.bool_]:
+        """Which rows close positions: not those of a constraint of rates, (m,)."""
+        loops = np.ones(sum(len(chain.rows) for chain in self.chains), dtype=bool)
+        return np.concatenate([loops, *(np.full(x.A.shape[1], x.holonomic) for x in self.others)])
 
     @cached_property
     def A(self) -> Any:
         """The constraint Jacobian, (N, m, n)."""
-        return self._stacked([np.concatenate([w, v], axis=-2) for _, _, w, v in self.parts])
+        return self._stacked(
+            [np.concatenate([w, v], axis=-2) for _, _, w, v in self.parts], [rows.A for rows in self.others]
+        )
 
     def rate(self, qd: Any) -> Any:
         """Return its rate Ȧ, (N, m, n), from rates (N, n)."""
-        return self._stacked([self._rate(chain, w, v, qd) for chain, (_, _, w, v) in self._each()])
+        return self._stacked(
+            [self._rate(chain, w, v, qd) for chain, (_, _, w, v) in self._each()], [x.rate(qd) for x in self.others]
+        )
 
     def residual(self) -> Array:
         """Return φ, (N, m); not of symbols."""
-        return np.concatenate([_residual(chain, R, p) for chain, (R, p, _, _) in self._each()], axis=-1)
+        of_loops = [_residual(chain, R, p) for chain, (R, p, _, _) in self._each()]
+        return np.concatenate([*of_loops, *(rows.phi for rows in self.others)], axis=-1)
+
+    def sines(self) -> tuple[Any, Any]:
+        """Return φ with the sines of its angles instead of these, and the truth that an angle is a right one or more.
+
+        That says as much near to closure, and is said without a choice: of symbols too, of one sample.
+        """
+        found, over = [], False
+        for chain, (R, p, _, _) in self._each():
+            sine, wide = _sine(chain, R[0])
+            found.append(np.concatenate([sine, p[0]])[chain.rows])
+            over = wide | over
+        return np.concatenate([*found, *(rows.phi[0] for rows in self.others)])[None], over
 
     def slopes(self) -> Array:
         """Return ∂A/∂q, (N, m, n, n), the last index being that of q."""
-        out = np.zeros((len(self.parts[0][1]), sum(len(c.rows) for c in self.chains), self.n, self.n))
+        of_others = [rows.slopes() for rows in self.others]
+        like = [*(x for part in self.parts for x in part), *of_others]
+        out = zeros((len(like[0]), self.m, self.n, self.n), *like)
         at = 0
         for chain, (_, _, w, v) in self._each():
             rows = slice(at, at := at + len(chain.rows))
             H = np.concatenate(_slopes(chain, w, v), axis=1)[:, chain.rows]
             out[:, rows, chain.path[:, None], chain.path[None, :]] = H
+        for H in of_others:
+            out[:, at : (at := at + H.shape[1])] = H
         return out
 
     def bias_slopes(self, qd: Array) -> tuple[Array, Array]:
@@ -103,17 +139,18 @@ class Closure:
         for chain, (_, _, w, v) in self._each():
             rates = qd[:, chain.path]
             Hw, Hv = _slopes(chain, w, v)
-            carried = np.einsum("scjl,sj,jk->sckl", Hw, rates, chain.before)  # ∂Ω of what lies nearer to A
+            by_rate = rates[:, None, :, None]
+            carried = chain.before.T @ (Hw * by_rate)  # ∂Ω of what lies nearer to A
             omega = ((w * rates[:, None]) @ chain.before)[..., None]
             moving = 2.0 * omega + (w * rates[:, None])[..., None]
-            d_moving = 2.0 * carried + Hw * rates[:, None, :, None]
-            by_rate = rates[:, None, :, None]
-            turned = np.cross(carried, w[..., None], axis=1) + np.cross(omega, Hw, axis=1)
-            shifted = np.cross(d_moving, v[..., None], axis=1) + np.cross(moving, Hv, axis=1)
+            d_moving = 2.0 * carried + Hw * by_rate
+            turned = _cross(carried, w[..., None], -3) + _cross(omega, Hw, -3)
+            shifted = _cross(d_moving, v[..., None], -3) + _cross(moving, Hv, -3)
             to_q.append(np.concatenate([(x * by_rate).sum(axis=2) for x in (turned, shifted)], axis=1))
             H = np.concatenate([Hw, Hv], axis=1)
-            to_qd.append(np.einsum("scjl,sj->scl", H, rates) + np.einsum("scjl,sl->scj", H, rates))
-        return self._stacked(to_q), self._stacked(to_qd)
+            to_qd.append((H * by_rate).sum(axis=2) + (H * rates[:, None, None]).sum(axis=3))
+        of_others = [rows.bias_slopes(qd) for rows in self.others]
+        return self._stacked(to_q, [x for x, _ in of_others]), self._stacked(to_qd, [x for _, x in of_others])
 
     def _each(self) -> Any:
         return zip(self.chains, self.parts, strict=True)
@@ -124,32 +161,34 @@ class Closure:
         omega, behind = (w * rates) @ chain.before, (v * rates) @ (1.0 - chain.before)
         return np.concatenate([_cross(omega, w), _cross(omega, v) + _cross(w, behind)], axis=-2)
 
-    def _stacked(self, of_chains: list[Any]) -> Any:
-        """Return matrices (N, 6, k) of the chains as one (N, m, n)."""
-        like = next((x for x in of_chains if x.dtype == object), of_chains[0])
-        out = np.zeros((len(like), sum(len(c.rows) for c in self.chains), self.n), dtype=like.dtype)
+    def _stacked(self, of_chains: list[Any], of_others: list[Any]) -> Any:
+        """Return matrices (N, 6, k) of the chains and (N, c, n) of other constraints as one (N, m, n)."""
+        every = [*of_chains, *of_others]
+        like = next((x for x in every if x.dtype == object), every[0])
+        out = np.zeros((len(like), self.m, self.n), dtype=like.dtype)
         if out.dtype == object:
             out[...] = 0.0
         at = 0
         for chain, block in zip(self.chains, of_chains, strict=True):
             rows = slice(at, at := at + len(chain.rows))
             out[:, rows, chain.path] = np.asarray(block)[:, chain.rows]
+        for block in of_others:
+            out[:, at : (at := at + block.shape[1])] = np.asarray(block)
         return out.view(type(like))
 
 
-def _cross(a: Any, b: Any) -> Any:
-    """Return a × b along the last axis but one, also of symbols."""
-    x, y, z = (a[..., k, :] for k in range(3))
-    u, v, w = (b[..., k, :] for k in range(3))
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-2)
+def _cross(a: Any, b: Any, axis: int = -2) -> Any:
+    """Return a × b along an axis, also of symbols."""
+    (x, y, z), (u, v, w) = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=axis)
 
 
 def _slopes(chain: Chain, w: Array, v: Array) -> tuple[Array, Array]:
     """Return ∂w_j/∂q_k and ∂v_j/∂q_k, (N, 3, k, k) each."""
     w_j, w_k, v_j, v_k = w[..., :, None], w[..., None, :], v[..., :, None], v[..., None, :]
     nearer = chain.before.T > 0.0  # k < j
-    turned = np.where(nearer, np.cross(w_k, w_j, axis=1), 0.0)  # (a)
-    return turned, np.where(nearer, np.cross(w_k, v_j, axis=1), np.cross(w_j, v_k, axis=1))  # (b)
+    turned = np.where(nearer, _cross(w_k, w_j, -3), 0.0)  # (a)
+    return turned, np.where(nearer, _cross(w_k, v_j, -3), _cross(w_j, v_k, -3))  # (b)
 
 
 def _residual(chain: Chain, R: Array, p: Array) -> Array:
@@ -174,10 +213,29 @@ def _residual(chain: Chain, R: Array, p: Array) -> Array:
     return np.concatenate([angle, p], axis=-1)[..., chain.rows]
 
 
+def _sine(chain: Chain, R: Any) -> tuple[Any, Any]:
+    """Return the sine of the angle of R about each axis that the loop closes, and whether it is a right one or more."""
+    turns = [k for k in range(3) if chain.loop.directions[k]]
+    sine = zeros(3, R)
+    if not turns:
+        return sine, False
+    if len(turns) == 2:
+        (k,) = {0, 1, 2}.difference(turns)
+        i, j = (k + 1) % 3, (k + 2) % 3
+        sine[i], sine[j] = -R[j, k], R[i, k]
+        return sine, R[k, k] < 0.0
+    for k in turns:
+        i, j = (k + 1) % 3, (k + 2) % 3
+        sine[k] = (R[j, i] - R[i, j]) / 2.0
+    k = turns[0]
+    i, j = (k + 1) % 3, (k + 2) % 3
+    return sine, R[i, i] + R[j, j] + (R[k, k] - 1.0 if len(turns) == 3 else 0.0) < 0.0
+
+
 def chains_of(mech: Linkage) -> tuple[Chain, ...]:
     """Return the chains of a mechanism's loops, kept."""
     if "chains" not in mech.memo:
-        mech.memo["chains"] = tuple(_chain(mech, loop) for loop in mech.loops)
+        mech.memo["chains"] = tuple(_chain(mech, loop) for loop in mech.loops if isinstance(loop, Loop))
         if not mech.symbolic:
             _refuse_free_rotations(mech)
     made: tuple[Chain, ...] = mech.memo["chains"]
@@ -203,12 +261,13 @@ def _chain(mech: Linkage, loop: Loop) -> Chain:
 
 def _refuse_free_rotations(mech: Linkage) -> None:
     """Refuse a loop that closes one rotation alone where the links rotate otherwise too: that can be no closure."""
-    alone = [k for k, loop in enumerate(mech.loops) if sum(loop.directions[:3]) == 1]
+    chains = mech.memo["chains"]
+    alone = [k for k, chain in enumerate(chains) if sum(chain.loop.directions[:3]) == 1]
     if not alone:
         return
     found = closure_of(mech, np.random.default_rng(0).uniform(-2.0, 2.0, (3, mech.n)))
     for k in alone:
-        loop, (R, _, w, _) = mech.loops[k], found.parts[k]
+        loop, (R, _, w, _) = chains[k].loop, found.parts[k]
         about = loop.directions.index(True)
         others = [axis for axis in range(3) if axis != about]
         if np.abs(w[:, others]).max(initial=0.0) > _ROTATES or np.abs(R[:, others, about]).max() > _ROTATES:
@@ -222,14 +281,26 @@ def _refuse_free_rotations(mech: Linkage) -> None:
 def closure_of(mech: Linkage, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
     chains, tree = chains_of(mech), mech.tree
-    if not chains:
+    if not mech.loops:
         raise InvalidValue("closure: the mechanism has no loops; give it some as Mechanism(links, loops=[Loop(...)])")
     single = q.dtype == object
     poses = forward_kinematics(tree, q[0])[None] if single else forward_kinematics(tree, q)
     columns: dict[int, Any] = {}
     for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
         columns[end] = jacobian(tree, q[0], end)[0][None] if single else jacobian(tree, q, end)[0]
-    return Closure(mech.n, chains, tuple(_parts(chain, poses, columns) for chain in chains))
+    others = tuple(rows.at(q) for rows in rows_of_constraints(mech))
+    return Closure(mech.n, chains, tuple(_parts(chain, poses, columns) for chain in chains), others)
+
+
+def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:
+    """Return the rows of a mechanism's own constraints, kept."""
+    of = mech.numeric
+    if "constraint rows" not in of.memo:
+        of.memo["constraint rows"] = tuple(
+            ConstraintRows(loop, of.n) for loop in of.loops if isinstance(loop, Constraint)
+        )
+    made: tuple[ConstraintRows, ...] = of.memo["constraint rows"]
+    return made
 
 
 def _parts(chain: Chain, poses: Any, columns: dict[int, Any]) -> tuple[Any, Any, Any, Any]:
@@ -259,7 +330,8 @@ def _parts(chain: Chain, poses: Any, columns: dict[int, Any]) -> tuple[Any, Any,
 
 def constraint_names(mech: Linkage) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
-    return tuple(f"{loop.name}: {label}" for loop in mech.loops for label in loop.labels)
+    loops = [f"{loop.name}: {label}" for loop in mech.loops if isinstance(loop, Loop) for label in loop.labels]
+    return (*loops, *(f"{r.constraint.name}: {label}" for r in rows_of_constraints(mech) for label in r.labels))
 
 
 def _read(mech: Linkage, **given: ArrayLike) -> Samples:

@@ -20,9 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, copy_out, hybrid_dynamics
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, carefully, copy_out, hybrid_dynamics
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import LEAST, independent_rows, refuse_open
+from cstormpy.graph import require_zero
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.linkage.loops import Loop
+from cstormpy.loops import lines as closed_lines
+from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
@@ -38,7 +43,9 @@ __all__ = [
     "closed_forward",
     "closed_hybrid",
     "closed_inverse",
-    "forces_of_loops",
+    "least_multipliers",
+    "rank_of",
+    "wrenches_of",
 ]
 
 CONTRADICTION = 1e-6
@@ -66,11 +73,21 @@ class ClosedDynamics(HybridDynamics):
         How many constraints determine the motion, of those that passive joints feel.
     """
 
-    __slots__ = ("loop_wrenches", "multipliers", "rank")
+    __slots__ = ("_mech", "_rank", "multipliers")
 
-    def __init__(self, parts: Together, multipliers: Any, loop_wrenches: Any, rank: Any) -> None:
+    def __init__(self, mech: Linkage, parts: Together | Array, multipliers: Any, rank: Any = None) -> None:
         super().__init__(parts)
-        self.multipliers, self.loop_wrenches, self.rank = multipliers, loop_wrenches, rank
+        self._mech, self.multipliers, self._rank = mech, multipliers, rank
+
+    @property
+    def loop_wrenches(self) -> Any:
+        """What each loop carries, (loops, 6) or (N, loops, 6)."""
+        return wrenches_of(self._mech, self.multipliers)
+
+    @property
+    def rank(self) -> Any:
+        """How many constraints determine the motion; where they are sound, those that are independent."""
+        return rank_of(self._mech, self.multipliers) if self._rank is None else self._rank
 
 
 class ClosedAnswer(np.ndarray[Any, np.dtype[np.float64]]):
@@ -98,14 +115,21 @@ class ClosedAnswer(np.ndarray[Any, np.dtype[np.float64]]):
         return plain if plain.ndim else plain[()]
 
 
-def forces_of_loops(mech: Linkage, multipliers: Any) -> Any:
-    """Return (N, loops, 6) wrenches from multipliers (N, m)."""
-    out = np.zeros((len(multipliers), len(mech.loops), 6), dtype=multipliers.dtype)
+def wrenches_of(mech: Linkage, multipliers: Any) -> Any:
+    """Return (loops, 6) wrenches from multipliers (m,), or (N, loops, 6) from (N, m)."""
+    loops = [loop for loop in mech.loops if isinstance(loop, Loop)]
+    out = np.zeros((*multipliers.shape[:-1], len(loops), 6), dtype=multipliers.dtype)
     at = 0
-    for k, loop in enumerate(mech.loops):
-        out[:, k, np.flatnonzero(loop.directions)] = multipliers[:, at : at + loop.count]
+    for k, loop in enumerate(loops):
+        out[..., k, np.flatnonzero(loop.directions)] = multipliers[..., at : at + loop.count]
         at += loop.count
     return out
+
+
+def rank_of(mech: Linkage, multipliers: Any) -> Any:
+    """Return the rank, or one for each row, of constraints as independent as those of closed postures are."""
+    rank = len(independent_rows(mech))
+    return rank if multipliers.ndim == 1 else np.full(len(multipliers), rank)
 
 
 def closed_hybrid(
@@ -128,8 +152,12 @@ def closed_hybrid(
     least = _redundancy(redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]
-    open_chain = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base, threads, drive=drive, name=name)
     active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
+    made = closed_lines.rows_of(mech, drive, "dynamics", samples, threads)
+    if made is not None:
+        y, lam = map(samples.shaped, made)
+        return ClosedDynamics(mech, Together(y, samples.shaped(given.copy()), active), lam)
+    open_chain = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base, threads, drive=drive, name=name)
     found = closure_of(mech, samples.rows["q"])
     if samples.symbolic:
         y, lam, rank = _written_down(mech, found, samples, open_chain, active, given)
@@ -146,7 +174,7 @@ def closed_hybrid(
             y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
     parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
     rank = int(rank[0]) if samples.single else rank
-    return ClosedDynamics(parts, samples.shaped(lam), samples.shaped(forces_of_loops(mech, lam)), rank)
+    return ClosedDynamics(mech, parts, samples.shaped(lam), rank)
 
 
 def closed_forward(
@@ -163,14 +191,31 @@ def closed_forward(
     return ClosedAnswer.of(found.y, found.multipliers, found.loop_wrenches, found.rank)
 
 
-def closed_evaluator(mech: Linkage, wrench: WrenchLike = None) -> Callable[..., Array]:
-    """Return f(q, qd, u, out=None) -> y."""
+def closed_evaluator(
+    mech: Linkage, wrench: WrenchLike = None
+) -> tuple[Callable[..., Array], Callable[..., ClosedDynamics]]:
+    """Return a prepared f(q, qd, u, out=None) -> y, and one that returns the whole answer."""
+    plain = wrench is None and not mech.symbolic
+    y_only, whole = (
+        closed_lines.prepared(mech, "own", "dynamics", answers) if plain else carefully
+        for answers in ("found", "whole")
+    )
+    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
-        y = closed_hybrid(mech, q, qd, u, wrench).y
-        return y if out is None else copy_out(y, out)
+        y = empty(n) if out is None else out
+        if y_only(q, qd, u, y, empty(m)) == 0:
+            return y
+        found = closed_hybrid(mech, q, qd, u, wrench).y
+        return found if out is None else copy_out(found, out)
 
-    return evaluate
+    def answer(q: Array, qd: Array, u: Array) -> ClosedDynamics:
+        parts, lam = empty(three), empty(m)
+        if whole(q, qd, u, parts, lam) == 0:
+            return ClosedDynamics(mech, parts, lam)
+        return closed_hybrid(mech, q, qd, u, wrench)
+
+    return evaluate, answer
 
 
 def _redundancy(value: str | None) -> str:
@@ -262,12 +307,19 @@ def _written_down(
     qdd[active] = given[0][active]
     wanted = -(A @ qdd + found.rate(samples.rows["qd"])[0][rows] @ qd)
     W = Y @ A_v.T
-    lam = np.linalg.solve(A_v @ W, wanted)
-    unfelt = W @ lam
-    y = y_r + unfelt - A_u.T @ lam
-    whole = samples.zeros(found.A.shape[1])
-    whole[0, rows] = lam
-    return y[None], whole, np.array([len(rows)])
+    lam, indefinite = solve_definite(A_v @ W, wanted, DEFINITE)
+    require_zero(indefinite)
+    y = y_r + W @ lam - A_u.T @ lam
+    return y[None], least_multipliers(found.A[0], lam, rows)[None], np.array([len(rows)])
+
+
+def least_multipliers(whole: Any, lam: Any, rows: list[int]) -> Any:
+    """Return the least multipliers of all constraints that do what those of independent ones do."""
+    if len(rows) == len(whole):
+        return lam
+    A = whole[rows]
+    C = symbols(solve_definite(A @ A.T, A @ whole.T, DEFINITE)[0]).T  # whole = C A
+    return C @ symbols(solve_definite(C.T @ C, lam, DEFINITE)[0])
 
 
 def closed_inverse(
@@ -304,8 +356,8 @@ def closed_inverse(
     ]
     tau, lam, rank = (np.array([pair[k] for pair in pairs]) for k in range(3))
     tau, lam = tau.reshape(tau_r.shape), lam.reshape(len(tau_r), found.A.shape[1])
-    wrenches = samples.shaped(forces_of_loops(mech, lam))
-    return ClosedAnswer.of(samples.shaped(tau), samples.shaped(lam), wrenches, int(rank[0]) if samples.single else rank)
+    lam = samples.shaped(lam)
+    return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)
 
 
 def _share(mech: Linkage, A: Array, load: Array, least: str, row: int | None) -> tuple[Array, Array, int]:

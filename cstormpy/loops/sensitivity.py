@@ -18,12 +18,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike, read_samples
-from cstormpy.dynamics.hybrid import Together
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.hybrid import Together, carefully
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import LEAST, refuse_open
-from cstormpy.loops.closure import closure_of
-from cstormpy.loops.dynamics import columns, forces_of_loops, inverse_of, multipliers_of, wanted_accelerations
+from cstormpy.graph import require_zero
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.loops import lines as closed_lines
+from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.dynamics import (
+    ClosedDynamics,
+    columns,
+    inverse_of,
+    least_multipliers,
+    multipliers_of,
+    wanted_accelerations,
+)
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -47,11 +58,16 @@ class ClosedSensitivity(HybridSensitivity):
         As in `loops.dynamics.ClosedDynamics`.
     """
 
-    __slots__ = ("loop_wrenches", "multipliers", "rank")
+    __slots__ = ("_mech", "_rank", "multipliers")
 
-    def __init__(self, parts: Together, columns: Array, multipliers: Array, loop_wrenches: Array, rank: Any) -> None:
+    def __init__(
+        self, mech: Linkage, parts: Together | Array, columns: Array, multipliers: Array, rank: Any = None
+    ) -> None:
         super().__init__(parts, columns)
-        self.multipliers, self.loop_wrenches, self.rank = multipliers, loop_wrenches, rank
+        self._mech, self.multipliers, self._rank = mech, multipliers, rank
+
+    loop_wrenches = ClosedDynamics.loop_wrenches
+    rank = ClosedDynamics.rank
 
 
 def closed_sensitivity(
@@ -66,12 +82,14 @@ def closed_sensitivity(
     name: str = "u",
 ) -> ClosedSensitivity:
     """Return y of a closed mechanism and its derivatives to q, q̇ and u, of one sample or of a batch."""
-    samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
-    if samples.symbolic:
-        raise InvalidValue(f"loop {mech.loops[0].name!r}: sensitivities of loops cannot be written down with symbols")
-    rates, given = samples.rows["qd"], samples.rows[name]
-    shape, n = np.shape(q), mech.n
+    n = mech.n
     active = mech.active_mask if drive == "own" else np.zeros(n, dtype=bool)
+    samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
+    rates, given, shape = samples.rows["qd"], samples.rows[name], np.shape(q)
+    made = closed_lines.rows_of(mech, drive, "sensitivity", samples, threads)
+    if made is not None:
+        y, lam, D = map(samples.shaped, made)
+        return ClosedSensitivity(mech, Together(y, samples.shaped(given.copy()), active), D, lam)
 
     def ask(forced: Array) -> tuple[Array, Array]:
         """Return y and its derivatives of the open chain under u."""
@@ -79,49 +97,89 @@ def closed_sensitivity(
         return d.y.reshape(-1, n), d.columns.reshape(-1, 3, n, n)
 
     found = closure_of(mech, samples.rows["q"])
-    refuse_open(mech, found, rates, samples.single)
     y_r, D = ask(given)
     A, Y = found.A, D[:, 2]
     W = columns(A, Y, active)
-    wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
-    lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
-    _refuse_redundant(mech, A, rank, active)
-    force = np.einsum("smn,sm->sn", A, lam)
+    if samples.symbolic:
+        lam, inverse, rank = _written_down(mech, found, samples, y_r, given, W, active)
+    else:
+        refuse_open(mech, found, rates, samples.single)
+        wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
+        lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
+        _refuse_redundant(mech, A, rank, active)
+        inverse, _ = inverse_of(np.where(active, 0.0, A) @ W)
+    force = (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
     y, D = ask(given + np.where(active, 0.0, force))
     y = y - np.where(active, force, 0.0)
-    D = _corrected(found, D, W, lam, np.where(active, given, y), rates, active)
+    D = _corrected(found, D, W, lam, np.where(active, given, y), rates, active, inverse)
     parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
-    wrenches = samples.shaped(forces_of_loops(mech, lam))
-    rank_of = int(rank[0]) if samples.single else rank
-    return ClosedSensitivity(parts, samples.shaped(D), samples.shaped(lam), wrenches, rank_of)
+    return ClosedSensitivity(
+        mech, parts, samples.shaped(D), samples.shaped(lam), int(rank[0]) if samples.single else rank
+    )
 
 
-def closed_sensitivity_evaluator(mech: Linkage, wrench: WrenchLike = None) -> Callable[..., tuple[Array, Array]]:
-    """Return f(q, qd, u) -> (y, D), D of shape (3, n, n)."""
+def _written_down(
+    mech: Linkage, found: Closure, samples: Samples, y_r: Any, given: Any, W: Any, active: NDArray[np.bool_]
+) -> tuple[Any, Any, Any]:
+    """Return λ, S⁺ and the rank of one sample of symbols, of constraints that are independent in closed postures."""
+    rows = independent_rows(mech.numeric)
+    m = found.m
+    A_v = np.where(active, 0.0, found.A[0])
+    wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))[0]
+    inverse, indefinite = solve_definite((A_v @ W[0])[np.ix_(rows, rows)], np.eye(len(rows)), DEFINITE)
+    require_zero(indefinite)
+    lam, whole = samples.zeros(m), samples.zeros(m, m)
+    whole[0, np.asarray(rows)[:, None], rows] = inverse
+    lam[0] = least_multipliers(found.A[0], symbols(inverse) @ wanted[rows], rows)
+    return lam, whole, np.array([len(rows)])
+
+
+def closed_sensitivity_evaluator(
+    mech: Linkage, wrench: WrenchLike = None
+) -> tuple[Callable[..., tuple[Array, Array]], Callable[..., ClosedSensitivity]]:
+    """Return a prepared f(q, qd, u) -> (y, D), D of shape (3, n, n), and one that returns the whole answer."""
+    plain = wrench is None and not mech.symbolic
+    y_only, whole = (
+        closed_lines.prepared(mech, "own", "sensitivity", answers) if plain else carefully
+        for answers in ("found", "whole")
+    )
+    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
+    shape = (3, n, n)
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
+        y, columns = empty(n), empty(shape)
+        if y_only(q, qd, u, y, empty(m), columns) == 0:
+            return y, columns
         found = closed_sensitivity(mech, q, qd, u, wrench)
         return found.y, found.columns
 
-    return evaluate
+    def answer(q: Array, qd: Array, u: Array) -> ClosedSensitivity:
+        parts, lam, columns = empty(three), empty(m), empty(shape)
+        if whole(q, qd, u, parts, lam, columns) == 0:
+            return ClosedSensitivity(mech, parts, columns, lam)
+        return closed_sensitivity(mech, q, qd, u, wrench)
+
+    return evaluate, answer
 
 
 def _corrected(
-    found: Any, D: Array, W: Array, lam: Array, qdd: Array, rates: Array, active: NDArray[np.bool_]
+    found: Any, D: Array, W: Array, lam: Array, qdd: Array, rates: Array, active: NDArray[np.bool_], inverse: Array
 ) -> Array:
-    """Return the derivatives (N, 3, n, n) of the closed mechanism from those D of the open chain under all forces."""
+    """Return the derivatives (N, 3, n, n) of the closed mechanism from those D of the open chain under all forces.
+
+    `inverse` is that of A_v W_v.
+    """
     A, on = found.A, active[:, None]
     slopes = found.slopes()
-    turning = np.einsum("smjk,sm->sjk", slopes, lam)  # of Aᵀ λ
+    turning = (slopes * lam[..., None, None]).sum(axis=1)  # of Aᵀ λ
     b = D.copy()
     b[:, 0] += D[:, 2] @ np.where(on, 0.0, turning) - np.where(on, turning, 0.0)
     to_q, to_qd = found.bias_slopes(rates)
     accelerations = np.where(on, 0.0, b)
     accelerations[:, 2] += np.where(on, np.eye(len(active)), 0.0)
     wanted = -(A[:, None] @ accelerations)
-    wanted[:, 0] -= np.einsum("smjk,sj->smk", slopes, qdd) + to_q
+    wanted[:, 0] -= (slopes * qdd[:, None, :, None]).sum(axis=2) + to_q
     wanted[:, 1] -= to_qd
-    inverse, _ = inverse_of(np.where(active, 0.0, A) @ W)
     d_lam = inverse[:, None] @ wanted  # (b)
     return np.asarray(b + (W - np.where(on, np.swapaxes(A, -1, -2), 0.0))[:, None] @ d_lam)  # (a)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cstormpy.linkage import (
     Composite,
+    Constraint,
     Fixed,
     Free,
     Joint,
@@ -28,6 +29,7 @@ from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = [
     "Composite",
+    "Constraint",
     "Fixed",
     "Free",
     "Joint",

@@ -13,7 +13,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.lie.exponential import exp_se3
 from cstormpy.linkage.components import PAIRS, TWIST, components
 from cstormpy.linkage.joints import Joint
-from cstormpy.linkage.parameters import joint_parts
+from cstormpy.linkage.parameters import LINK_PARAMETERS, joint_parts
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -75,7 +75,7 @@ def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impos
     if allow_impossible:
         touched = {name.rpartition(".")[0] for name in changes if name.endswith(".inertia")}
         links = (link.replace(allow_impossible=True) if link.name in touched else link for link in mech.links)
-        start = mech._derive(links=tuple(links)) if touched else mech
+        start = mech.with_links(links) if touched else mech
     made = start.with_parameters({name: array if array.ndim else float(array) for name, array in changes.items()})
     made.memo["like"] = mech.memo.get("like", mech)
     return made
@@ -105,7 +105,8 @@ def _value(mech: Mechanism, parameter: str) -> Array:
         raise InvalidValue(
             f"parameter {parameter!r}: is no number of the mechanism; it comes through a port for wrenches"
         )
-    if owner in mech._link_index and field in ("mass", "com", "inertia", "pose"):
+    if field in LINK_PARAMETERS:
         return np.asarray(getattr(mech.link(owner), field), dtype=float)
-    joint: Joint = joint_parts(mech.links)[owner][2] if owner not in mech._link_of_joint else mech.joint(owner)
+    whole = owner in {link.joint_name for link in mech.links}
+    joint: Joint = mech.joint(owner) if whole else joint_parts(mech.links)[owner][2]
     return np.asarray(getattr(joint, field), dtype=float)

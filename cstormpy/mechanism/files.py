@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, FileFormatError, unknown_name
+from cstormpy.errors import CstormError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
 from cstormpy.linkage.joints import JOINT_TYPES, Joint, Limits
 from cstormpy.linkage.links import Link
@@ -44,7 +44,13 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
         content["active"] = _driven(mechanism, mechanism.active_mask)
     content["links"] = [_link_dict(link) for link in mechanism.links]
     if mechanism.loops:
-        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops]
+        for loop in mechanism.loops:
+            if not isinstance(loop, Loop):
+                raise InvalidValue(
+                    f"constraint {loop.name!r}: is said by a function, which a file does not hold; save "
+                    "mech.replace(loops=[...]) without it, and give it again where the file is read"
+                )
+        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops if isinstance(loop, Loop)]
     return content
 
 

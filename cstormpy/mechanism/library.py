@@ -14,7 +14,7 @@ from typing import Any
 
 from cstormpy.errors import unknown_name
 from cstormpy.mechanism.arms import arm7, puma560
-from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank
+from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank, three_rrr, two_arms
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import acrobot, branched_acrobot, pendulum, planar_2r, xiang_two_link
 from cstormpy.mechanism.synthetic import chain, tree
@@ -36,7 +36,9 @@ __all__ = [
     "planar_2r",
     "puma560",
     "slider_crank",
+    "three_rrr",
     "tree",
+    "two_arms",
     "xiang_two_link",
 ]
 
@@ -52,6 +54,8 @@ _MAKERS: tuple[Callable[..., Mechanism], ...] = (
     four_bar,
     five_bar,
     slider_crank,
+    three_rrr,
+    two_arms,
     puma560,
     arm7,
     chain,

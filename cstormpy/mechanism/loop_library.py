@@ -1,4 +1,4 @@
-"""Ready planar mechanisms with closed loops: four-bar, five-bar, slider-crank.
+"""Ready planar mechanisms with closed loops: four-bar, five-bar, slider-crank, a 3-RRR platform, arms with a bar.
 
 They move in the x-y plane about z, under gravity along -y, and are made of uniform rods along their own +x, as those of
 `planar`. Coordinates are those of the open chain; `project` finds closed postures.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from cstormpy import checks
 from cstormpy.linkage.joints import Prismatic, Revolute
 from cstormpy.linkage.links import Link
@@ -15,7 +17,7 @@ from cstormpy.linkage.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import rod, rod_inertia
 
-__all__ = ["five_bar", "four_bar", "slider_crank"]
+__all__ = ["five_bar", "four_bar", "slider_crank", "three_rrr", "two_arms"]
 
 
 def four_bar(
@@ -128,3 +130,111 @@ def slider_crank(
     ]
     pin = Loop("slider_block", "connecting_rod", None, (length, 0, 0), "pin", name="wrist_pin")
     return Mechanism(links, actuated=["crank"], loops=[pin])
+
+
+def three_rrr(
+    *,
+    base: float = 0.5,
+    lengths: Sequence[float] = (0.35, 0.35),
+    platform: float = 0.15,
+    masses: Sequence[float] = (0.35, 0.35, 1.0),
+    damping: float = 0.0,
+) -> Mechanism:
+    """Return a planar 3-RRR platform, of mobility 3: a disc on three arms of two rods, a motor in each shoulder.
+
+    The shoulders stand at the corners of an equilateral triangle about the origin. The coordinates are those of the
+    first arm, with its wrist in the disc, then those of the others, which are pinned to the disc.
+
+    Parameters
+    ----------
+    base : float
+        Distance of the shoulders from the origin [m].
+    lengths : array_like, (2,)
+        Of upper arms and forearms [m].
+    platform : float
+        Distance of the wrists from the centre of the disc [m].
+    masses : array_like, (3,)
+        Of an upper arm, a forearm and the disc [kg].
+    damping : float
+        Of each joint [N m s/rad].
+
+    Examples
+    --------
+    >>> mech = three_rrr()
+    >>> q, qd = mech.project([-0.8, 1.6, -0.8, 1.3, 1.6, 3.4, 1.6])
+    >>> mech.mobility(q)
+    Mobility(freedoms=3, rank=4, constraints=4, dependent=())
+    """
+    a, b = checks.array(lengths, (2,), "lengths").tolist()
+    m = checks.array(masses, (3,), "masses").tolist()
+    R, r = checks.positive(base, "base"), checks.positive(platform, "platform")
+    links, loops, motors = [], [], []
+    for k, angle in enumerate(np.pi + 2.0 * np.pi / 3.0 * np.arange(3), 1):
+        pose = np.eye(4)
+        pose[:2, 3] = R * np.cos(angle), R * np.sin(angle)
+        shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=f"{part}{k}") for part in ("shoulder", "elbow"))
+        inertia = rod_inertia(a, m[0])
+        links += [
+            Link(f"upper{k}", None, shoulder, pose, m[0], (a / 2, 0.0, 0.0), np.diag([0.0, inertia, inertia])),
+            rod(f"fore{k}", f"upper{k}", elbow, a, m[1], b / 2, rod_inertia(b, m[1])),
+        ]
+        motors.append(shoulder.name)
+        if k == 1:
+            wrist = Revolute((0, 0, 1), damping=damping, name="wrist")
+            disc, at = np.diag([0.25, 0.25, 0.5]) * m[2] * r * r, np.eye(4)
+            at[0, 3] = b
+            links.append(Link("platform", "fore1", wrist, at, m[2], (r, 0.0, 0.0), disc))
+        else:
+            corner = (r + r * np.cos(angle), r * np.sin(angle), 0.0)
+            loops.append(Loop("platform", f"fore{k}", corner, (b, 0, 0), "pin", name=f"pin{k}"))
+    return Mechanism(links, actuated=motors, loops=loops)
+
+
+def two_arms(
+    *,
+    apart: float = 1.0,
+    lengths: Sequence[float] = (0.5, 0.5),
+    bar: float = 0.6,
+    masses: Sequence[float] = (0.5, 0.5, 1.0),
+    damping: float = 0.0,
+) -> Mechanism:
+    """Return two planar arms that hold a bar at its ends, of mobility 3 with four motors: redundant.
+
+    Parameters
+    ----------
+    apart : float
+        Distance of the shoulders, along x [m].
+    lengths : array_like, (2,)
+        Of upper arms and forearms [m].
+    bar : float
+        Length of the bar [m].
+    masses : array_like, (3,)
+        Of an upper arm, a forearm and the bar [kg].
+    damping : float
+        Of each joint [N m s/rad].
+
+    Examples
+    --------
+    >>> mech = two_arms()
+    >>> q, qd = mech.project([2.0, -1.0, -1.0, 1.1, 1.0])
+    >>> mech.mobility(q).freedoms, len(mech.actuated)
+    (3, 4)
+    """
+    a, b = checks.array(lengths, (2,), "lengths").tolist()
+    m = checks.array(masses, (3,), "masses").tolist()
+    c = checks.positive(bar, "bar")
+    links, motors = [], []
+    for side, start in (("left", 0.0), ("right", checks.positive(apart, "apart"))):
+        shoulder, elbow = (
+            Revolute((0, 0, 1), damping=damping, name=f"{side}_{part}") for part in ("shoulder", "elbow")
+        )
+        links += [
+            rod(f"{side}_upper", None, shoulder, start, m[0], a / 2, rod_inertia(a, m[0])),
+            rod(f"{side}_fore", f"{side}_upper", elbow, a, m[1], b / 2, rod_inertia(b, m[1])),
+        ]
+        motors += [shoulder.name, elbow.name]
+        if side == "left":
+            hand = Revolute((0, 0, 1), damping=damping, name="hand")
+            links.append(rod("bar", "left_fore", hand, b, m[2], c / 2, rod_inertia(c, m[2])))
+    pin = Loop("bar", "right_fore", (c, 0, 0), (b, 0, 0), "pin", name="pin")
+    return Mechanism(links, actuated=motors, loops=[pin])

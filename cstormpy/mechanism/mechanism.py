@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from cstormpy.linkage import Linkage
 from cstormpy.mechanism.closures import Closures
 from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.methods import Questions
 
 __all__ = ["Mechanism"]
+
+
+if TYPE_CHECKING:
+    from cstormpy.linkage.links import Link
 
 
 class Mechanism(Questions, Closures, Formats, Linkage):
@@ -28,15 +35,15 @@ class Mechanism(Questions, Closures, Formats, Linkage):
     active : iterable of str
         Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
         All others are passive: torque given, acceleration found.
-    loops : iterable of Loop
-        What closes loops of the tree. The coordinates, and what is said of them alone (kinematics, mass matrix,
-        energy, `bias`, `gravity_load`), remain those of the tree; hybrid, inverse and forward dynamics are of the
-        closed mechanism.
+    loops : iterable of Loop or Constraint
+        What closes loops of the tree, and what a user's functions say of its coordinates. These, and what is said of
+        them alone (kinematics, mass matrix, energy, `bias`, `gravity_load`), remain those of the tree; hybrid, inverse
+        and forward dynamics are of the closed mechanism.
 
     Attributes
     ----------
     links : tuple of Link
-    loops : tuple of Loop
+    loops : tuple of Loop and Constraint
     n : int
         Number of coordinates.
     names : tuple of str
@@ -69,3 +76,9 @@ class Mechanism(Questions, Closures, Formats, Linkage):
     >>> Mechanism([upper], active=["shoulder"])
     <Mechanism of 1 link, n = 1: shoulder>
     """
+
+    def of_symbols(self, number: Callable[[str, int], Any], links: Callable[[], tuple[Link, ...]]) -> Mechanism:
+        """Return it with symbols for its ordinary numbers, as `mechanism.symbolic.SymbolicMechanism` says."""
+        from cstormpy.mechanism.symbolic import SymbolicMechanism
+
+        return SymbolicMechanism(self, number, links)

@@ -154,7 +154,7 @@ class Questions:
         if self._self.loops:
             from cstormpy.loops.dynamics import closed_evaluator
 
-            return closed_evaluator(self._self, wrench)
+            return closed_evaluator(self._self, wrench)[0]
         if wrench is not None:
             from cstormpy.dynamics.hybrid import hybrid_evaluator
 
@@ -166,9 +166,12 @@ class Questions:
     def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
         """Make the functions of `dynamics.hybrid.hybrid_evaluator`; return that with all, or for now one for rows."""
         if self._self.loops:
-            from cstormpy.loops.dynamics import closed_hybrid
+            from cstormpy.loops.dynamics import closed_evaluator, closed_hybrid
+            from cstormpy.loops.lines import is_built
 
-            self.memo["hybrid"] = partial(closed_hybrid, self._self)
+            if not (for_sample and is_built(self._self, "own", "dynamics")):
+                return partial(closed_hybrid, self._self)
+            self.memo["hybrid"] = closed_evaluator(self._self)[1]
             return cast("Callable[..., HybridDynamics]", self.memo["hybrid"])
         from cstormpy.dynamics.hybrid import hybrid_answer, hybrid_evaluator
 
@@ -239,7 +242,7 @@ class Questions:
         if self._self.loops:
             from cstormpy.loops.sensitivity import closed_sensitivity_evaluator
 
-            return closed_sensitivity_evaluator(self._self, wrench)
+            return closed_sensitivity_evaluator(self._self, wrench)[0]
         if wrench is not None:
             from cstormpy.sensitivity.hybrid import hybrid_sensitivity_evaluator
 
@@ -251,9 +254,12 @@ class Questions:
     def _prepared_sensitivity(self, for_sample: bool = True) -> Callable[..., HybridSensitivity]:
         """Do the same with those of `sensitivity.hybrid.hybrid_sensitivity_evaluator`."""
         if self._self.loops:
-            from cstormpy.loops.sensitivity import closed_sensitivity
+            from cstormpy.loops.lines import is_built
+            from cstormpy.loops.sensitivity import closed_sensitivity, closed_sensitivity_evaluator
 
-            self.memo["sensitivity"] = partial(closed_sensitivity, self._self)
+            if not (for_sample and is_built(self._self, "own", "sensitivity")):
+                return partial(closed_sensitivity, self._self)
+            self.memo["sensitivity"] = closed_sensitivity_evaluator(self._self)[1]
             return cast("Callable[..., HybridSensitivity]", self.memo["sensitivity"])
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity, hybrid_sensitivity_evaluator
 
@@ -354,7 +360,8 @@ class Questions:
     ) -> Equilibrium:
         """Return a posture near a guess in which the mechanism can stay at rest, and the motor torques that hold it.
 
-        Joints without motor are in balance there. Which joints are active does not matter.
+        Joints without motor are in balance there. Which joints are active does not matter. Loops are closed, and carry
+        loads; of more motors than freedoms, none of whose torques is given, the torques are the least.
 
         Parameters
         ----------
@@ -397,6 +404,10 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import trim
 
+        if self._self.loops:
+            from cstormpy.loops.linearisation import closed_trim
+
+            return closed_trim(self._self, guess, tau, hold, tolerance, wrench)
         return trim(self._self, guess, tau, hold, tolerance, wrench)
 
     def linearize(
@@ -406,8 +417,12 @@ class Questions:
         tau: ArrayLike | None = None,
         acc: ArrayLike | None = None,
         wrench: WrenchLike = None,
+        independent: Iterable[str] | None = None,
     ) -> Linearization:
         """Return the exact linear model dx/dt = rate + A (x − x0) + B (v − v0) about a state x0 = (q, qd).
+
+        Of a mechanism with loops, in a state that closes them, x holds independent joints and their rates, as many as
+        there are freedoms, and `joints` says how all joints follow.
 
         Parameters
         ----------
@@ -419,6 +434,9 @@ class Questions:
             Accelerations of the active joints; zeros unless given.
         wrench
             What acts on the links from outside; see `Questions`.
+        independent : iterable of str, optional
+            The joints whose coordinates x holds, of a mechanism with loops; unless given, those that determine the
+            others best, motors before others.
 
         Returns
         -------
@@ -434,6 +452,12 @@ class Questions:
         """
         from cstormpy.sensitivity.linearisation import linearize
 
+        if self._self.loops:
+            from cstormpy.loops.linearisation import closed_linearize
+
+            return closed_linearize(self._self, q, qd, tau, acc, wrench, independent)
+        if independent is not None:
+            raise InvalidValue("independent: is of mechanisms with loops; this one has none, and all its joints are")
         return linearize(self._self, q, qd, tau, acc, wrench)
 
     def hybrid_jvp(

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import CstormError, FileFormatError
@@ -57,8 +58,9 @@ def read(
     try:
         root = xml_elements.parse(content)
         _include(root, path)
-        model = Model(root)
-        loops = loops_of(model, root)
+        with np.errstate(all="ignore"):  # what overflows is refused where it would be kept
+            model = Model(root)
+            loops = loops_of(model, root)
     except CstormError as error:
         raise FileFormatError(f"{'' if path is None else f'{path}: '}{error}") from None
     motors = [name for name in model.motors.joints] if actuated is None else actuated

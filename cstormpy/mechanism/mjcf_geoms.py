@@ -136,6 +136,5 @@ def inertia_of(element: Element, whose: str, settings: Settings, place: Array, n
     else:
         notes.add("bodies without an inertia are taken as point masses", f"{whose} (line {element.line})")
     R = pose[:3, :3]
-    with np.errstate(all="ignore"):  # the link refuses what overflows
-        turned = own if np.array_equal(R, np.eye(3)) else R @ own @ R.T
-        return Body(element.number("mass", whose), pose[:3, 3], 0.5 * turned + 0.5 * turned.T)
+    turned = own if np.array_equal(R, np.eye(3)) else R @ own @ R.T
+    return Body(element.number("mass", whose), pose[:3, 3], 0.5 * turned + 0.5 * turned.T)

@@ -29,7 +29,7 @@ __all__ = ["GRAVITY", "to_urdf"]
 Array = NDArray[np.float64]
 
 GRAVITY = (0.0, 0.0, -9.81)
-"""What a reader of URDF takes it to be."""
+"""The value that a reader of URDF assumes."""
 
 _SHAPES = ("box", "sphere", "cylinder")
 _KINDS = ("revolute", "prismatic", "fixed")

@@ -38,7 +38,7 @@ EDGES = 0.05
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """What came of a comparison: for each term or constraint the largest error, relative to its largest derivative.
+    """The result of a comparison: for each term or constraint the largest error, relative to its largest derivative.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class GradientCheck:
 
     @property
     def worst(self) -> tuple[str, float]:
-        """What has the largest error, and that."""
+        """The term or constraint of the largest error, and that error."""
         return max(self.errors.items(), key=lambda item: item[1], default=("nothing", 0.0))
 
     def raise_if_wrong(self) -> None:

@@ -73,7 +73,7 @@ def solve_ipopt(
 
 
 class _Asked:
-    """What cyipopt asks."""
+    """A problem as cyipopt calls it."""
 
     def __init__(self, programme: Scaled, after_iteration: Callable[[Array], None], refuse: type[Exception]) -> None:
         self.programme, self.after_iteration, self.refuse = programme, after_iteration, refuse

@@ -21,7 +21,7 @@ does without them."""
 
 @runtime_checkable
 class Viewer(Protocol):
-    """What `Problem.solve` tells of a search to whoever shows it."""
+    """The progress of a search, as `Problem.solve` tells it to whoever shows it."""
 
     def begin(self, problem: Problem, starts: int, stage: str) -> None:
         """Take what is searched for: at the start, and of each stage after the first."""

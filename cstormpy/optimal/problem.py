@@ -57,7 +57,7 @@ STEPS = 500
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Options:
-    """What a problem is given beside its mechanism."""
+    """The arguments of a problem beside its mechanism."""
 
     duration: Any
     start: Any

@@ -35,7 +35,7 @@ class Block:
 
 
 class _Point:
-    """What is known at one x."""
+    """Values and derivatives at one x."""
 
     def __init__(self, x: Array, motion: Evaluation | None) -> None:
         self.x, self.key, self.motion = x, x.tobytes(), motion

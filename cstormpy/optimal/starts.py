@@ -52,7 +52,7 @@ MOST_ROUNDS = 10
 
 @dataclass(frozen=True)
 class Accuracy:
-    """What is asked of an answer; see `Problem.solve`."""
+    """Tolerances of an answer, and whether it is refined; see `Problem.solve`."""
 
     tolerance: float = 1e-8
     feasibility: float = FEASIBILITY
@@ -61,7 +61,7 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Progressed:
-    """What a callback is told after an iteration."""
+    """The state of a search after an iteration, as a callback gets it."""
 
     start: int
     iteration: int
@@ -74,7 +74,7 @@ class Progressed:
 
 @dataclass(eq=False)
 class Outcome:
-    """What came of one start.
+    """The outcome of one start.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Outcome:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """What the best has least of: feasible ones by cost, the others by violation."""
+        """The key by which outcomes are ranked: feasible ones by cost, the others by violation."""
         return (False, self.cost) if self.feasible else (True, self.violation)
 
     @property

@@ -21,7 +21,7 @@ __all__ = ["Acceleration", "Effort", "EnergySpent", "Jerk", "Mixed", "Objective"
 Kind = Literal["integral", "end", "duration"]
 
 SMOOTH = 1e-4
-"""What smoothes the powers of `EnergySpent`, as a part of their sizes."""
+"""The smoothing of the powers of `EnergySpent`, as a part of their sizes."""
 
 
 class Objective:

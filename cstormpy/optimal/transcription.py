@@ -38,7 +38,7 @@ NEEDED = {"qdd": 1, "tau": 1, "qddd": 2}
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What is to be transcribed."""
+    """The content of a problem that is transcribed."""
 
     mech: Mechanism
     driven: Indices  # the joints on splines

@@ -50,7 +50,7 @@ _DENSE = 4
 _COLUMNS = 4
 """How many columns change with a coordinate: those of a quaternion."""
 _SPARE = 0.12
-"""What a slide without limits may slide beyond its motion, in sizes of the mechanism."""
+"""The way that a slide without limits is drawn beyond its motion, in sizes of the mechanism."""
 
 
 def panes_of(out: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from cstormpy.report.graph import Graph
 __all__ = ["assign_layers", "linear_order"]
 
 _FORWARD, _FROM_STATE, _INTO_SUM = 3.0, 1.0, 0.5
-"""What it costs to draw a wire backwards; one that leaves a block with states is what closes most loops, and best
+"""The cost of a wire that is drawn backwards; one that leaves a block with states is what closes most loops, and best
 where it comes back to a sum."""
 
 _PASSES = 20

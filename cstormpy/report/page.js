@@ -38,5 +38,7 @@ if (bar) {
     event.preventDefault();
   });
 }
+offerDownloads(panes);
+offerZoom();
 clock.set(data.t0);
-window.report = { clock, panes, linkPoses };
+window.report = { clock, panes, linkPoses, table };

@@ -19,7 +19,7 @@ __all__ = ["page"]
 
 _KINDS = ("mechanism", "xy", "scope")
 """In this order they stand on the page: large ones first, scopes beside them."""
-_SCRIPTS = ("clock.js", "plots.js", "mechanism.js", "page.js")
+_SCRIPTS = ("clock.js", "plots.js", "mechanism.js", "tools.js", "page.js")
 _COMPACT_SHARE = 0.2
 """Part of the points that a compact page keeps."""
 _STATES_SHOWN = 60

@@ -25,7 +25,7 @@ _PITCH = 17.0
 
 @dataclass(frozen=True)
 class Shape:
-    """What is drawn of a block, with its upper left corner at the origin.
+    """The drawing of a block, with its upper left corner at the origin.
 
     Attributes
     ----------

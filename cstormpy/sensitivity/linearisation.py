@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,14 +14,16 @@ from cstormpy.arguments import entries
 from cstormpy.arrays import Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
-from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["Equilibrium", "Linearization", "linearize", "trim"]
+__all__ = ["Equilibrium", "Linearization", "linearize", "search_for", "trim"]
+
+Search = Callable[..., tuple[Array, Array]]
 
 ITERATIONS = 100
 """Most steps of the search for an equilibrium; from a good guess it takes five."""
@@ -87,19 +89,23 @@ def linearize(
     tau: ArrayLike | None = None,
     acc: ArrayLike | None = None,
     wrench: WrenchLike = None,
+    ask: Callable[..., HybridSensitivity] = hybrid_sensitivity,
 ) -> Linearization:
-    """Return the linear model about a state; `Mechanism.linearize` says what is what."""
+    """Return the linear model about a state; `Mechanism.linearize` says what is what.
+
+    `ask` gives the dynamics and its derivatives.
+    """
     n = mech.n
     given = as_floats(q, "q")
     rates = np.zeros(given.shape) if qd is None else qd
-    samples = read_samples(mech, {"q": given, "qd": rates}, wrench)
+    samples = read_samples(mech.tree, {"q": given, "qd": rates}, wrench)
     driven = np.flatnonzero(mech.actuated_mask & ~mech.active_mask)
     active = np.flatnonzero(mech.active_mask)
     u = np.zeros((samples.count, n))
     u[:, driven] = _signals(tau, "tau", [mech.names[k] for k in driven], samples.count, samples.single)
     u[:, active] = _signals(acc, "acc", [mech.names[k] for k in active], samples.count, samples.single)
     loads = _loads_of(mech, samples)
-    d = hybrid_sensitivity(mech, samples.rows["q"], samples.rows["qd"], u, loads)
+    d = ask(mech, samples.rows["q"], samples.rows["qd"], u, loads)
     passive = ~mech.active_mask[:, None]
     inputs = np.concatenate([driven, active])
     A = np.zeros((samples.count, 2 * n, 2 * n))
@@ -141,8 +147,12 @@ def trim(
     hold: Iterable[str] = (),
     tolerance: float = 1e-9,
     wrench: WrenchLike = None,
+    search: Search | None = None,
 ) -> Equilibrium:
-    """Return an equilibrium near a posture; `Mechanism.trim` says what is what."""
+    """Return an equilibrium near a posture; `Mechanism.trim` says what is what.
+
+    `search` finds a posture and the loads of its joints.
+    """
     q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
     small = checks.positive(tolerance, "tolerance")
     given = _given_torques(mech, tau)
@@ -151,7 +161,7 @@ def trim(
     # a motor whose torque is not given holds whatever comes, and is no equation
     rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
     wanted = np.array([given.get(name, 0.0) for name in mech.names])
-    q, load = _search(mech, q, free, rows, wanted, wrench)
+    q, load = (search or _search)(mech, q, free, rows, wanted, wrench)
     left = np.where(rows, load - wanted, 0.0)
     if not np.abs(left).max(initial=0.0) <= small:
         raise InvalidValue(_not_found(mech, q, left, small))
@@ -186,18 +196,27 @@ def _held(mech: Linkage, hold: Iterable[str]) -> set[str]:
 def _search(
     mech: Linkage, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
 ) -> tuple[Array, Array]:
-    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints.
-
-    Levenberg and Marquardt's steps, which are Newton's near the answer and go the shortest way where there are more
-    joints than equations.
-    """
+    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints."""
     still = np.zeros(mech.n)
 
     def ask(q: Array) -> tuple[Array, Array, Array]:
         d = hybrid_sensitivity(mech, q, still, still, wrench, drive="inverse", name="qdd")
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
+    return search_for(ask, q, free)
+
+
+def search_for(
+    ask: Callable[[Array], tuple[Array, Array, Array]], q: Array, free: NDArray[np.bool_], joints: int | None = None
+) -> tuple[Array, Array]:
+    """Return where what is left over vanishes, moving `free` entries only, and the loads there.
+
+    `ask` gives loads, what is left over, and its derivative. The steps are Levenberg and Marquardt's, which are
+    Newton's near the answer and go the shortest way where there are more unknowns than equations. The first entries,
+    all unless said how many, are `joints`, which go no further than a radian at once.
+    """
     load, r, J = ask(q)
+    turning = np.flatnonzero(free) < (len(q) if joints is None else joints)
     damping = 1e-3
     for _ in range(ITERATIONS):
         if np.abs(r).max(initial=0.0) <= ROUNDING * max(1.0, float(np.abs(load).max(initial=0.0))):
@@ -205,7 +224,7 @@ def _search(
         scale = damping * max(float(np.sum(J * J)), np.finfo(float).tiny) * np.abs(r).max() / (1.0 + np.abs(r).max())
         step = J.T @ np.linalg.solve(J @ J.T + scale * np.eye(len(r)), -r) if J.any() else np.zeros(free.sum())
         moved = q.copy()
-        moved[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))  # a radian at most
+        moved[free] += step * min(1.0, 1.0 / max(np.abs(step[turning]).max(initial=0.0), 1e-300))
         load_there, r_there, J_there = ask(moved)
         if r_there @ r_there < r @ r:
             q, load, r, J, damping = moved, load_there, r_there, J_there, damping * 0.1

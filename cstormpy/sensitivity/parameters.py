@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import mapping
 from cstormpy.arrays import real_array
-from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, gravity_load, hybrid_answer, put_together
 from cstormpy.dynamics.kinematics import jacobian
-from cstormpy.dynamics.regressor import INERTIAL, regressor
+from cstormpy.dynamics.regressor import INERTIAL, inertial_rates, regressor
 from cstormpy.errors import InvalidType, unknown_name
 from cstormpy.linkage.components import (
     Component,
@@ -96,8 +96,8 @@ def parameter_sensitivity(
     found = find(mech, parameters)
     samples, answer, response = _answered(mech, q, qd, u, wrench, base, threads)
     parts = [part for _, own in found for part in own]
-    r = torque_rates(mech, parts, samples.rows["q"], samples.rows["qd"], answer.qdd, wrench, base, threads)
-    dy_dp = r if response is None else response @ r
+    motion = samples.rows["q"], samples.rows["qd"], answer.qdd
+    dy_dp = torque_rates(mech, parts, *motion, wrench, base, threads, response)
     parts_of_answer = put_together(samples.shaped(answer.y), samples.shaped(samples.rows["u"]), mech.active_mask)
     return ParameterSensitivity(parts_of_answer, samples.shaped(dy_dp), found)
 
@@ -163,20 +163,31 @@ def torque_rates(
     wrench: WrenchLike = None,
     base: BaseLike = None,
     threads: int | None = 1,
+    response: Array | None = None,
 ) -> Array:
-    """Return ∂ID/∂p, (N, n, k), of a motion of all joints, a column for each component of parameters."""
+    """Return ∂ID/∂p, (N, n, k), of a motion of all joints, a column for each component of parameters.
+
+    With a response (N, n, n) return that times these.
+    """
     r = np.zeros((*q.shape, len(parts)))
     of_kind = {kind: [k for k, part in enumerate(parts) if isinstance(part, kind)] for kind in _KINDS}
     for kind, places in of_kind.items():
-        if places:
-            chosen = [parts[k] for k in places]
-            r[..., places] = _KINDS[kind](mech, chosen, q, qd, qdd, wrench, base, threads)
+        chosen: list[Any] = [parts[k] for k in places]
+        if kind is Inertia and places and not mech.ball_starts:
+            samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
+            links, weights = [part.link for part in chosen], np.array([part.weights for part in chosen])
+            inertial_rates(mech, samples, links, weights, response, r, places, threads)
+            refuse_overflow(samples, r)
+        elif places:
+            found = _KINDS[kind](mech, chosen, q, qd, qdd, wrench, base, threads)
+            r[..., places] = found if response is None else response @ found
     return r
 
 
 def _to_inertia(
     mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
+    """Return them of a mechanism with ball joints, whose rows the regressor turns into those of rotation vectors."""
     Y = regressor(mech, q, qd, qdd, base, threads)
     weights = np.zeros((Y.shape[-1], len(parts)))
     for k, part in enumerate(parts):

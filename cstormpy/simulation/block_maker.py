@@ -11,7 +11,7 @@ from cstormpy.simulation.block_docs import as_text
 __all__ = ["OPTIONS", "BlockMaker", "signature_of"]
 
 OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos")
-"""What every block takes by name beside its own arguments."""
+"""The arguments that every block takes by name beside its own."""
 
 _REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -25,7 +25,7 @@ _REPEATED = 0.2
 
 
 class Interrupts:
-    """What Ctrl-C does in the main thread of this process; other threads and other handlers are let alone."""
+    """The handler of Ctrl-C in the main thread of this process; other threads and other handlers are let alone."""
 
     def __init__(self) -> None:
         self._at = -math.inf

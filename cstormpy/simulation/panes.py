@@ -22,7 +22,7 @@ _KINDS = {"Scope": "scope", "ScopeXY": "xy", "ScopeXY1": "xy"}
 
 @dataclass
 class RecordedPane:
-    """What a pane showed: plain data.
+    """The content of a pane: plain data.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ _GRAPHICS_POINTS = 200
 
 
 class RunState(BDSimState):
-    """What blocks know of a run: bdsim's state, with signals looked up in our evaluation."""
+    """The run as blocks know it: bdsim's state, with signals looked up in our evaluation."""
 
     def __init__(self, diagram: Diagram) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ class StepFailed(Exception):
 
 
 class Stepper(Protocol):
-    """What the runner asks of an integration method."""
+    """An integration method as the runner uses it."""
 
     t: float
     x: Array

@@ -17,7 +17,7 @@ __all__ = ["Sweeping"]
 
 
 class Sweeping:
-    """What a simulation has for many runs of one diagram."""
+    """The methods of a simulation for many runs of one diagram."""
 
     engine: str
     options: Any

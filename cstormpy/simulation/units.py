@@ -10,7 +10,7 @@ from cstormpy.simulation.recording import Signal, signal_name
 __all__ = ["units_of"]
 
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
-"""What stands behind the unit of a coordinate."""
+"""The suffix of the unit of a coordinate."""
 _EFFORTS = ("tau", "torque", "g")
 _ENERGIES = ("kinetic", "potential", "total")
 

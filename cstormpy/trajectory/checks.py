@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
 from cstormpy.arrays import real_array, real_number
+from cstormpy.checks import positive
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 __all__ = [
@@ -29,7 +30,7 @@ MOST = 100_000
 """Most control points, and the like, that are accepted."""
 
 OUTSIDE = ("hold", "refuse")
-"""What a curve may do at a time outside of its interval."""
+"""The choices at a time outside of a curve's interval."""
 
 
 def finite_array(value: ArrayLike, what: str, shape: tuple[int | None, ...], hint: str = "") -> Floats:
@@ -48,14 +49,6 @@ def control_point_array(control_points: ArrayLike) -> Floats:
     if not points.size:
         raise ShapeError(f"control points: expected at least one row and one column, got {points.shape}")
     return points
-
-
-def positive(value: Any, what: str) -> float:
-    """Return one finite float greater than zero."""
-    number = real_number(value, what)
-    if number <= 0.0:
-        raise InvalidValue(f"{what}: expected a number greater than zero, got {number:g}")
-    return number
 
 
 def whole_number(value: Any, what: str, least: int, most: int = MOST) -> int:

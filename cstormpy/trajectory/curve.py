@@ -42,7 +42,7 @@ SomeCurve = TypeVar("SomeCurve", bound="Curve")
 
 
 class Curve(Value):
-    """What a `BSpline` is and answers; that class adds the ways to make one, and says what the fields are."""
+    """Data and evaluation of a `BSpline`; that class adds the ways to make one, and says what the fields are."""
 
     _fields = ("knots", "control_points", "degree", "names", "outside")
 

@@ -34,7 +34,7 @@ Prescribed = float | tuple[float | None, ...] | None
 
 @dataclass(frozen=True, kw_only=True)
 class EndConditions:
-    """What a curve must do at its ends: q0, qd0, … at the start and q1, qd1, … at the end.
+    """Conditions of a curve at its ends: q0, qd0, … at the start and q1, qd1, … at the end.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from cstormpy.trajectory.checks import Floats
 __all__ = ["ENDS", "at_sample", "cubics", "linear", "place", "previous"]
 
 ENDS = ("hold", "repeat", "error")
-"""What may happen at times before the start and after the end."""
+"""The choices at times before the start and after the end."""
 
 _SNAP = 2.0**-50
 """A time this share of itself before the next repetition belongs to it: some units in the last place."""

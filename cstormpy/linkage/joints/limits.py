@@ -14,7 +14,7 @@ from cstormpy.values import Value, numbers_text
 __all__ = ["Limits", "limits_of"]
 
 Bounds = float | Sequence[float | None] | None
-"""What is taken for a limit: a symmetric bound, a pair (low, high) in which None is an open side, or None."""
+"""A limit as it may be given: a symmetric bound, a pair (low, high) in which None is an open side, or None."""
 
 
 class Limits(Value):

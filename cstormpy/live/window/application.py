@@ -26,7 +26,7 @@ FRAME = 33
 def run(channel: Channel, kind: str = "run") -> int:
     """Show the window of a run, or of a search, until it is closed, and return the exit code."""
     app = QApplication(["cstormpy"])
-    theme.apply(app)
+    theme.apply(app, theme.wants_dark(app))
     window = SearchWindow(channel) if kind == "search" else MainWindow(channel)
     if os.environ.get(TEST_VARIABLE):
         window.driver = Driver(window)

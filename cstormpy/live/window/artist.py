@@ -33,7 +33,7 @@ _SOLID, _LAST = 10, 1000
 
 @dataclass
 class Look:
-    """What is drawn besides the links."""
+    """The choice of what is drawn besides the links."""
 
     frames: bool = False
     masses: bool = True

@@ -24,6 +24,12 @@ class Combo(QComboBox):
         painter.drawPolyline(QPolygonF([QPointF(x - 3.5, y - 1.8), QPointF(x, y + 1.8), QPointF(x + 3.5, y - 1.8)]))
         painter.end()
 
+    def showPopup(self) -> None:
+        """Open the list, as wide as its longest entry."""
+        view = self.view()
+        view.setMinimumWidth(view.sizeHintForColumn(0) + 2 * view.frameWidth() + 24)
+        super().showPopup()
+
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Leave the wheel to what is around."""
         event.ignore()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QPolygonF
 
-from cstormpy.live.window import theme
-
 __all__ = ["icon"]
 
 _SIZE = 16
@@ -31,7 +29,7 @@ _SHAPES: dict[str, list[_Shape]] = {
 }
 
 
-def icon(name: str, colour: str = theme.INK) -> QIcon:
+def icon(name: str, colour: str) -> QIcon:
     """Return the icon of this name."""
     result = QIcon()
     for mode, shade in ((QIcon.Mode.Normal, colour), (QIcon.Mode.Disabled, "#b4bdc9")):

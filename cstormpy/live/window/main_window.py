@@ -8,15 +8,17 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFrame, QLabel, QMainWindow, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from cstormpy.live.ring import RingReader, attach
 from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.panel import Panel
 from cstormpy.live.window.scope import ScopeTile
+from cstormpy.live.window.shortcuts import show_list
 from cstormpy.live.window.tile import Tile
+from cstormpy.live.window.tile_menu import copy_data, open_menu
 from cstormpy.live.window.transport import TimeBar, Transport
 from cstormpy.live.window.xy import XYTile
 
@@ -33,7 +35,7 @@ _RATE_EVERY = 0.5
 
 
 class Conversation(Protocol):
-    """What the window needs of a `Channel`."""
+    """The part of a `Channel` that the window uses."""
 
     lost: bool
 
@@ -69,7 +71,7 @@ class MainWindow(QMainWindow):
         self._log = Times()
         self._measured = (time.monotonic(), 0.0)
         self.resize(*_SIZE)
-        self.setWindowTitle("cstormpy")
+        self.setWindowTitle("starting — cstormpy")
         self._build()
         self._make_shortcuts()
 
@@ -89,7 +91,7 @@ class MainWindow(QMainWindow):
         self.middle = QSplitter(Qt.Orientation.Horizontal)
         self.middle.setHandleWidth(8)
         self.middle.setChildrenCollapsible(False)
-        waiting = QLabel("The window is ready. The simulation is being prepared …")
+        waiting = QLabel("Starting: the simulation is being prepared …")
         waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.middle.addWidget(waiting)
         self._column.addWidget(self.middle, 1)
@@ -103,15 +105,38 @@ class MainWindow(QMainWindow):
         self._column.addWidget(bar)
 
     def _make_shortcuts(self) -> None:
-        for keys, action in (
-            ("Space", self.transport.run_or_pause),
-            ("S", self.transport.step.click),
-            (",", lambda: self.leaf(-1)),  # the arrows belong to the sliders
-            (".", lambda: self.leaf(1)),
-            ("L", self.go_live),
-            ("Ctrl+C", self.transport.stop.click),
-        ):
-            QShortcut(QKeySequence(keys), self).activated.connect(action)
+        self.keys = [
+            ("Space", "run and pause", self.transport.run_or_pause),
+            ("S", "one step of the solver", self.transport.step.click),
+            (",", "one logged sample back", lambda: self.leaf(-1)),  # the arrows belong to the sliders
+            (".", "one logged sample forward", lambda: self.leaf(1)),
+            ("L", "follow the run", self.go_live),
+            ("Ctrl+E", "end the run; its data is kept", self.transport.stop.click),
+            ("Ctrl+C", "copy the data of the pane under the mouse, or the window's picture", self.copy),
+            ("F1", "this list", self.show_keys),
+            ("?", "this list", self.show_keys),
+        ]
+        for keys, _, action in self.keys:
+            sequences = [QKeySequence(keys), *([QKeySequence("Shift+?")] if keys == "?" else [])]
+            for sequence in sequences:
+                QShortcut(sequence, self).activated.connect(action)
+
+    def show_keys(self) -> None:
+        """Show what keys and mouse do."""
+        self.list_of_keys = show_list(self, [(keys, text) for keys, text, _ in self.keys])
+
+    def copy(self) -> None:
+        """Copy the data of the pane under the mouse, or the picture of all."""
+        for tile in self.tiles:
+            if not tile.isHidden() and tile.underMouse():
+                copy_data(tile)
+                self.transport.say(f"copied: {tile.pane['title']}")
+                return
+        QApplication.clipboard().setPixmap(self.grab())
+        self.transport.say("copied: the picture of the window")
+
+    def _open_menu(self, tile: Tile, at: QPoint) -> None:
+        self.menu = open_menu(tile, self, at, self.transport.say)
 
     # what the simulation says
 
@@ -163,6 +188,7 @@ class MainWindow(QMainWindow):
         for pane in run["panes"]:
             tile = kinds[pane["kind"]](pane, self.begin, self.end)
             tile.enlarge.connect(self._enlarge)
+            tile.menu_wanted.connect(self._open_menu)
             if isinstance(tile, MechanismTile):
                 tile.pushed.connect(lambda push: self._ask({"do": "push", **push}))
                 tile.released.connect(lambda: self._ask({"do": "release"}))

@@ -140,7 +140,7 @@ class MechanismView(QWidget):
         self._mouse = QPointF()
         self._sent: tuple[float, ...] | None = None
         self.setProperty("control", f"{self._name} picture")
-        self.setMinimumSize(160, 100)
+        self.setMinimumSize(80, 80)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     @property

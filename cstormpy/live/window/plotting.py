@@ -9,12 +9,12 @@ from typing import Any
 
 import pyqtgraph as pg
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFontMetrics
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
 
-__all__ = ["Plot", "curve", "line", "round_step", "rounded_range", "short_number"]
+__all__ = ["Plot", "curve", "device_pixels", "line", "round_step", "rounded_range", "short_number"]
 
 _WIDEST_NAME, _BESIDE_NAME = 140, 14
 """Pixels of the names at an axis, and of what is beside them."""
@@ -80,6 +80,7 @@ class Plot(pg.PlotWidget):
     """A plot with quiet axes; `zoomed` is sent when the user moves or scales it."""
 
     zoomed = Signal()
+    right_clicked = Signal(object)
 
     def __init__(self, bottom: str, left: str) -> None:
         super().__init__(background=theme.PAPER, axisItems={side: _Axis(side) for side in ("bottom", "left")})
@@ -106,6 +107,15 @@ class Plot(pg.PlotWidget):
         box.disableAutoRange()
         box.setDefaultPadding(0.0)
         box.sigRangeChangedManually.connect(lambda *_: self.zoomed.emit())
+        self.scene().sigMouseClicked.connect(self._clicked)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Wait for the end of the click, which may be a drag that zooms."""
+        event.accept()
+
+    def _clicked(self, event: Any) -> None:
+        if event.button() == Qt.MouseButton.RightButton:
+            self.right_clicked.emit(event.screenPos().toPoint())
 
     @property
     def pixels(self) -> int:
@@ -118,9 +128,15 @@ class Plot(pg.PlotWidget):
         return low, high
 
 
+def device_pixels() -> int:
+    """Return how many pixels of the screen a thin line is wide: a pen of pyqtgraph's counts those of the device."""
+    screen = QGuiApplication.primaryScreen()
+    return max(1, round(screen.devicePixelRatio())) if screen is not None else 1
+
+
 def curve(colour: str, width: int = 1) -> Any:
     """Return a line through points."""
-    item = pg.PlotCurveItem(pen=pg.mkPen(colour, width=width), antialias=False)
+    item = pg.PlotCurveItem(pen=pg.mkPen(colour, width=width * device_pixels()), antialias=False)
     item.setSegmentedLineMode("on")  # a path of Qt's drops a pixel here and there
     return item
 
@@ -130,7 +146,7 @@ def line(angle: int, colour: str, movable: bool = False, label: str = "", dashed
     style = Qt.PenStyle.DashLine if dashed else Qt.PenStyle.SolidLine
     options: dict[str, Any] = {}
     if label:
-        options = {"label": label, "labelOpts": {"position": 0.8, "color": colour, "fill": "#ffffffd0"}}
+        options = {"label": label, "labelOpts": {"position": 0.8, "color": colour, "fill": f"{theme.PAPER}d0"}}
     item = pg.InfiniteLine(
         angle=angle,
         movable=movable,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
 from cstormpy.live.window import theme
@@ -21,6 +24,8 @@ Array = NDArray[np.float64]
 
 _LEGEND_EVERY = 3
 """The values in the legend change every so many frames: they are to be read."""
+_SPANS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Seconds that can be shown of a run that goes on."""
 _LOWEST = 84
 """A plot takes at least so many pixels of height."""
 _MOST_IN_LEGEND = 12
@@ -40,7 +45,10 @@ class ScopeTile(Tile):
         self.begin, self.end = begin, max(end, begin + 1e-9)
         self.histories = [Extremes(1, begin, end) for _ in self.labels]
         self._drawn = [Drawn(history) for history in self.histories]
-        self._low, self._high = np.inf, -np.inf
+        self._lows, self._highs = np.full(len(self.labels), np.inf), np.full(len(self.labels), -np.inf)
+        #: Traces that the user has hidden, and the seconds that are shown of a run that goes on, if not all.
+        self.hidden: set[int] = set()
+        self.span: float | None = None
         self._fixed = self.options.get("scale")
         self.names: list[list[str] | None] = pane.get("names") or [None] * len(self.labels)
         #: Whether the axis of y has names instead of numbers: those of all traces.
@@ -65,6 +73,7 @@ class ScopeTile(Tile):
         self.plot.addItem(self.trigger.level_line)
         self.trigger_button.toggled.connect(self._switch_trigger)
         self.plot.zoomed.connect(self._was_zoomed)
+        self.plot.right_clicked.connect(lambda at: self.menu_wanted.emit(self, at))
         self.plot.getPlotItem().getViewBox().sigResized.connect(self._mark)
         self.reset_view()
 
@@ -77,6 +86,10 @@ class ScopeTile(Tile):
             self.head.addWidget(button)
         self.legend = QLabel()
         self.legend.setWordWrap(True)
+        self.legend.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.legend.setTextInteractionFlags(Qt.TextInteractionFlag.LinksAccessibleByMouse)
+        self.legend.setToolTip("Click: hide or show")
+        self.legend.linkActivated.connect(lambda k: self.switch_trace(int(k)))
         self.column.addWidget(self.legend)
         self.cursor_button.toggled.connect(self._switch_cursors)
         self.hold_button.toggled.connect(self._switch_hold)
@@ -100,12 +113,21 @@ class ScopeTile(Tile):
         """Take new samples (N,), (N, traces)."""
         for history, values in zip(self.histories, rows.T, strict=True):
             history.add(t, values[:, None])
-        finite = rows[np.isfinite(rows)]
-        if finite.size:
-            self._low, self._high = min(self._low, float(finite.min())), max(self._high, float(finite.max()))
+        finite = np.isfinite(rows)
+        self._lows = np.minimum(self._lows, np.where(finite, rows, np.inf).min(axis=0))
+        self._highs = np.maximum(self._highs, np.where(finite, rows, -np.inf).max(axis=0))
         self._newest = float(t[-1])
         self.trigger.add(t, rows)
         self._dirty = True
+
+    @property
+    def _low(self) -> float:
+        """The lowest value of what is shown."""
+        return min((float(x) for k, x in enumerate(self._lows) if k not in self.hidden), default=np.inf)
+
+    @property
+    def _high(self) -> float:
+        return max((float(x) for k, x in enumerate(self._highs) if k not in self.hidden), default=-np.inf)
 
     def refresh(self, now: float, live: bool) -> None:
         """Draw the traces, if there is anything new, and the values at a time."""
@@ -118,7 +140,10 @@ class ScopeTile(Tile):
         if not live or self._frames % _LEGEND_EVERY == 0:
             self._write_legend(now)
         shown = self.trigger.due(self._newest) if self.trigger.on else None
-        if shown is not None:
+        if shown is None and self.span is not None and not self._zoomed:
+            end = min(max(now, self.begin + self.span), self.end)
+            shown = max(self.begin, end - self.span), end
+        if shown is not None and self.plot.x_range() != shown:
             self.plot.setXRange(*shown, padding=0)
             self._dirty = True
         if not self._dirty:
@@ -155,10 +180,42 @@ class ScopeTile(Tile):
     def reset_view(self) -> None:
         """Show the whole run."""
         self._zoomed = False
+        self.span = None
         self.plot.setXRange(self.begin, self.end, padding=0)
         self.trigger.again()
         self._mark()
         self._scale()
+
+    def roll(self, span: float | None) -> None:
+        """Show the last seconds of the run, or all of it."""
+        self.reset_view()
+        self.span = span
+
+    def switch_trace(self, k: int) -> None:
+        """Hide a trace, or show it again."""
+        self.hidden ^= {k}
+        self.curves[k].setVisible(k not in self.hidden)
+        self._mark()
+        self._write_legend(float(self.now.value()) if self.now.isVisible() else self._newest)
+
+    def data(self) -> tuple[list[str], Array] | None:
+        """Return the samples that are kept of the traces that are shown."""
+        unit = f" [{self.unit}]" if self.unit else ""
+        shown = [k for k in range(len(self.labels)) if k not in self.hidden]
+        t = np.unique(np.concatenate([np.zeros(0), *(self.histories[k].t for k in shown)]))
+        columns = [[self.value(k, time) for time in t] for k in shown]
+        names = ["t [s]", *(self.labels[k] + unit for k in shown)]
+        return names, np.array([t, *columns], dtype=float).T
+
+    def actions_of_menu(self) -> list[tuple[str, bool | None, Callable[[], object]]]:
+        """Return what the menu offers."""
+        length = self.end - self.begin
+        spans = [span for span in _SPANS if span < length]
+        rolling: list[tuple[str, bool | None, Callable[[], object]]] = [
+            (f"show the last {span:g} s", self.span == span, functools.partial(self.roll, span)) for span in spans
+        ]
+        whole = ("show the whole run", self.span is None and not self._zoomed, self.reset_view)
+        return [*super().actions_of_menu(), *rolling, whole]
 
     def _was_zoomed(self) -> None:
         self._zoomed = True
@@ -206,8 +263,10 @@ class ScopeTile(Tile):
             text = "" if value is None else f"&nbsp;{_named(self._name(k, value)) or _padded(value)}"
             unit = f"&nbsp;{escape(self.unit)}" if self.unit and value is not None else ""
             parts.append(
-                f"<nobr><span style='color:{theme.trace(k)}'><b>━</b></span>&nbsp;{escape(label)}"
-                f"<span style='color:{theme.MUTED}'>{text}{unit}</span></nobr>"
+                f"<nobr><a href='{k}' style='text-decoration:{'line-through' if k in self.hidden else 'none'};"
+                f"color:{theme.MUTED if k in self.hidden else theme.INK}'>"
+                f"<span style='color:{theme.MUTED if k in self.hidden else theme.trace(k)}'><b>━</b></span>"
+                f"&nbsp;{escape(label)}</a><span style='color:{theme.MUTED}'>{text}{unit}</span></nobr>"
             )
         if len(self.labels) > _MOST_IN_LEGEND:
             parts.append(f"<nobr>… {len(self.labels) - _MOST_IN_LEGEND} more</nobr>")

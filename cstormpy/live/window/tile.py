@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from cstormpy.live.window.elided import Elided
@@ -16,6 +17,9 @@ from cstormpy.live.window.plotting import short_number
 __all__ = ["Tile", "figure", "small_button"]
 
 Array = NDArray[np.float64]
+
+_NARROWEST, _FOR_THE_TITLE = 110, 46
+"""Pixels of width of a pane at least, and of its head that are left to the title and what else is no button."""
 
 
 def figure(value: float, digits: int = 4) -> str:
@@ -66,6 +70,7 @@ class Tile(QFrame):
     """
 
     enlarge = Signal(object)
+    menu_wanted = Signal(object, object)
 
     def __init__(self, pane: dict[str, Any]) -> None:
         super().__init__()
@@ -89,6 +94,34 @@ class Tile(QFrame):
         self.head.addWidget(title)
         self.head.addStretch(1)
         self.column.addWidget(head)
+        self._title = title
+        self.setMinimumWidth(_NARROWEST)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the buttons to the menu where there is no room for them."""
+        super().resizeEvent(event)
+        buttons = [w for w in self._in_head() if isinstance(w, QToolButton)]
+        wanted = sum(b.sizeHint().width() + self.head.spacing() for b in buttons)
+        has_room = self.width() >= wanted + _FOR_THE_TITLE
+        for button in buttons:
+            button.setVisible(has_room)
+
+    def _in_head(self) -> list[QWidget]:
+        items = (self.head.itemAt(k) for k in range(self.head.count()))
+        return [widget for widget in (item.widget() for item in items if item is not None) if widget is not None]
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer the menu."""
+        self.menu_wanted.emit(self, event.globalPos())
+
+    def data(self) -> tuple[list[str], Array] | None:
+        """Return the names of the columns, time first, and the samples that are kept; None where there are none."""
+        return None
+
+    def actions_of_menu(self) -> list[tuple[str, bool | None, Callable[[], object]]]:
+        """Return what the menu offers: the buttons in the head, which a narrow pane does not show."""
+        buttons = [w for w in self._in_head() if isinstance(w, QToolButton)]
+        return [(f"{b.text()}: {b.toolTip()}", b.isChecked() if b.isCheckable() else None, b.click) for b in buttons]
 
     def add(self, t: Array, rows: Array) -> None:
         """Take new samples (N,), (N, columns)."""

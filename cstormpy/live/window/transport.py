@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from cstormpy.live.window import theme
@@ -30,6 +30,8 @@ PACES: tuple[tuple[str, float | None], ...] = (
 
 
 _MOST_TICKS = 14
+_NARROWEST, _WITH_TEXTS = 380, 860
+"""Pixels of width of the row of buttons at least, and from which on their texts have room."""
 
 
 class Transport(QFrame):
@@ -44,6 +46,7 @@ class Transport(QFrame):
         super().__init__()
         self.setObjectName("bar")
         self.state = "waiting"
+        self._narrow = False
         row = QHBoxLayout(self)
         row.setContentsMargins(8, 6, 12, 6)
         row.setSpacing(6)
@@ -56,7 +59,7 @@ class Transport(QFrame):
         self.live = _button("Live", "live", "live", "Follow the run (L)")
         self.live.setCheckable(True)
         self.live.setChecked(True)
-        self.stop = _button("Stop", "stop", "stop", "End the run; its data is kept (Ctrl+C)")
+        self.stop = _button("Stop", "stop", "stop", "End the run; its data is kept (Ctrl+E)")
         self.pace = Combo()
         self.pace.setProperty("control", "pace")
         self.pace.setToolTip("How fast the run goes")
@@ -67,7 +70,8 @@ class Transport(QFrame):
         for widget in (self.backward, self.onward, self.live):
             row.addWidget(widget)
         row.addSpacing(10)
-        row.addWidget(QLabel("pace"))
+        self._pace_label = QLabel("pace")
+        row.addWidget(self._pace_label)
         row.addWidget(self.pace)
         self.status = QLabel("waiting for the simulation …")
         self.status.setObjectName("muted")
@@ -84,7 +88,24 @@ class Transport(QFrame):
         self.onward.clicked.connect(self.forward)
         self.live.clicked.connect(self.go_live)
         self.pace.activated.connect(lambda k: self.asked.emit({"do": "pace", "value": PACES[k][1]}))
+        self._texts = [(self.run, "Pause"), (self.step, "Step"), (self.stop, "Stop"), (self.live, "Live")]
+        self.setMinimumWidth(_NARROWEST)
         self.show_state("waiting")
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Leave the texts of the buttons to their tips where there is no room for them."""
+        super().resizeEvent(event)
+        self._narrow = self.width() < _WITH_TEXTS
+        self.run.setMinimumWidth(0 if self._narrow else 84)
+        for button, text in self._texts[1:]:
+            button.setText("" if self._narrow else text)
+        self._pace_label.setVisible(not self._narrow)
+        self.pace.setMaximumWidth(96 if self._narrow else 16777215)
+        self._name_run()
+
+    def _name_run(self) -> None:
+        text = "Run" if self.state == "paused" else "Pause"
+        self.run.setText("" if self._narrow else text)
 
     def run_or_pause(self) -> None:
         """Ask for the other one of running and paused."""
@@ -95,8 +116,8 @@ class Transport(QFrame):
         """Show whether the simulation is "waiting", "running", "paused" or "ended"."""
         self.state = state
         goes = state in ("running", "paused")
-        self.run.setText("Run" if state == "paused" else "Pause")
-        self.run.setIcon(icon("run" if state == "paused" else "pause", "white"))
+        self._name_run()
+        self.run.setIcon(icon("run" if state == "paused" else "pause", theme.PAPER))
         for widget in (self.run, self.step, self.stop, self.pace):
             widget.setEnabled(goes)
         self.say(message or {"waiting": "waiting for the simulation …", "ended": "the run has ended"}.get(state, ""))

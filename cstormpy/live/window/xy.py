@@ -54,6 +54,12 @@ class XYTile(Tile):
         for item in (self.path, self.recent, self.point):
             self.plot.addItem(item)
         self.plot.zoomed.connect(self._was_zoomed)
+        self.plot.right_clicked.connect(lambda at: self.menu_wanted.emit(self, at))
+
+    def data(self) -> tuple[list[str], Array] | None:
+        """Return the samples that are kept."""
+        unit = f" [{self.unit}]" if self.unit else ""
+        return ["t [s]", *(label + unit for label in self.labels)], np.column_stack([self.history.t, self.history.y])
 
     def add(self, t: Array, rows: Array) -> None:
         """Take new samples (N,), (N, 2)."""

@@ -211,7 +211,7 @@ class _Rows:
 
 
 class _AssemblyOfRows(AssemblyWithInputs):
-    """What goes through a diagram, with inputs of which each sample has its own."""
+    """A walk through a diagram, with inputs of which each sample has its own."""
 
     def _moved(self, given: Input, value: Any) -> Any:
         first = 0

@@ -225,6 +225,8 @@ def linearize(
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
         diagram.bounds.hold(state)
         diagram.freeze()
+        for block, part in diagram.closed:
+            state[part] = block.projected(state[part])
         moved, cut = chosen_inputs(bd, inputs, u, opened, "linearize")
         given = moved + cut
         watched = find_signals(bd, outputs, "linearize: outputs")
@@ -240,23 +242,38 @@ def linearize(
             over = whole_period(model, t, state, values, period)
             j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D)
             sampled, point = over.sampled, np.concatenate([state, over.z])
+        states = (*bd.statenames, *sampled)
+        kept, follow = _on_the_manifold(diagram, state, len(states))
         return LinearModel(
-            A=j.A,
-            B=j.B[:, columns],
-            C=j.C,
+            A=(j.A @ follow)[kept],
+            B=j.B[kept, columns],
+            C=j.C @ follow,
             D=j.D[:, columns],
-            states=(*bd.statenames, *sampled),
+            states=tuple(states[k] for k in kept),
             inputs=tuple(name for i in moved for name in labels(i.signal)),
             outputs=tuple(name for s in watched for name in labels(s)),
-            x=point,
+            x=point[kept],
             u=values[columns],
             y=j.y,
-            rate=j.rate,
+            rate=j.rate[kept[kept < len(j.rate)]],
             t=t,
             held=() if period is not None else tuple(str(b.name) for b in diagram.cells),
             dt=period,
             differenced=tuple(model.differenced),
         )
+
+
+def _on_the_manifold(diagram: Any, state: Array, count: int) -> tuple[NDArray[np.intp], Array]:
+    """Return which states are independent where mechanisms are closed, and the matrix by which all follow these."""
+    kept, follow = np.ones(count, dtype=bool), np.eye(count)
+    for block, part in diagram.closed:
+        chosen, joints = block.tangent(state[part])
+        places = part.start + chosen
+        kept[part] = False
+        kept[places] = True
+        follow[part] = 0.0
+        follow[part.start : part.stop, places] = joints
+    return np.flatnonzero(kept), follow[:, kept]
 
 
 def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> tuple[list[Input], list[Input]]:

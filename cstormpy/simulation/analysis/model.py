@@ -94,7 +94,7 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
 
 
 class AssemblyWithInputs(Assembly):
-    """What goes through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
+    """A walk through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
 
     An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
     """

@@ -73,12 +73,25 @@ class Parameters:
         if not names:
             raise InvalidValue("parameters: name one or more, as in ['gain.K', 'controller.pd.kp']")
         self.entries = [entry for name in names for entry in self._find(name)]
+        self._refuse_closed()
         repeated = {e.name for e in self.entries if [f.name for f in self.entries].count(e.name) > 1}
         if repeated:
             raise InvalidValue(f"parameters: {', '.join(sorted(repeated))} is named twice")
         first = np.asarray(bd.getstate0(), dtype=float) if x0 is None else x0
         self._states = {e.state: float(first[e.state]) for e in self.entries if e.state is not None}
         self._refuse_the_same_start()
+
+    def _refuse_closed(self) -> None:
+        """Refuse a state of a mechanism with loops: alone it cannot begin elsewhere."""
+        for b, part in continuous_parts(self.bd):
+            if not getattr(b, "closed", False):
+                continue
+            for e in self.entries:
+                if e.state is not None and e.state in part:
+                    raise InvalidValue(
+                        f"parameters: {self.bd.statenames[e.state]} is a state of a mechanism with loops, which it "
+                        "would open; move the closed start by mech.project and difference"
+                    )
 
     @property
     def names(self) -> tuple[str, ...]:

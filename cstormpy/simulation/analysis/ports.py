@@ -47,7 +47,7 @@ class EnteringSlot:
 
     @property
     def value(self) -> Any:
-        """What the block sees."""
+        """The signal that the block sees."""
         if self.number is None:
             return self.slot.value
         return self.number if self.held else self.slot.value + self.number

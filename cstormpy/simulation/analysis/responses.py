@@ -24,7 +24,7 @@ _CONSTANTS = 8.0
 
 @dataclass(frozen=True, eq=False)
 class Response:
-    """What each output does after a unit step of each input.
+    """Responses of each output to a unit step of each input.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ _TOGETHER = 1e-9
 
 @dataclass
 class Period:
-    """What one period does: s[k+1] = A s[k] + B u[k], y[k] = C s[k] + D u[k]; names and values of sampled states."""
+    """The map of one period: s[k+1] = A s[k] + B u[k], y[k] = C s[k] + D u[k]; names and values of sampled states."""
 
     A: Array
     B: Array

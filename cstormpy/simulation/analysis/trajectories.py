@@ -49,7 +49,7 @@ class Trajectory:
 
 @dataclass
 class Kept:
-    """What was recorded, point by point or in parts of many."""
+    """The recorded samples, point by point or in parts of many."""
 
     t: list[Array] = field(default_factory=list)
     parts: list[list[Array]] = field(default_factory=list)

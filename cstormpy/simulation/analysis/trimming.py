@@ -26,7 +26,7 @@ REACHED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class OperatingPoint:
-    """What `Simulation.trim` found.
+    """The result of `Simulation.trim`.
 
     Attributes
     ----------
@@ -107,6 +107,11 @@ def trim(
             )
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
         diagram.bounds.hold(state)
+        for block, _ in diagram.closed:
+            raise InvalidValue(
+                f"trim: block {block.name!r} is a mechanism with loops, whose states are not independent; its "
+                "equilibria are those of mech.trim(), which keeps loops closed"
+            )
         diagram.freeze()
         given, _ = chosen_inputs(bd, inputs, u, True, "trim")
         watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]

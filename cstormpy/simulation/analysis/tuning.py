@@ -28,7 +28,7 @@ _EXPECTED = 30
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What `Simulation.tune` found.
+    """The result of `Simulation.tune`.
 
     Attributes
     ----------

@@ -19,11 +19,11 @@ from cstormpy.graph.nodes import where
 from cstormpy.graph.python_calls import CalledInPython
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.block_numbers import BlockNumbers
+from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.equations import equations_of, passed_on
-from cstormpy.simulation.compiled.linkage import Linkage
 from cstormpy.simulation.compiled.numba_functions import ByNumba
 from cstormpy.simulation.compiled.opaque_laws import laws_of, stand_ins, unready
-from cstormpy.simulation.compiled.program import GIVEN, Program
+from cstormpy.simulation.compiled.program import FILLED, GIVEN, Program
 from cstormpy.simulation.compiled.signals import Signal, as_copy, as_signal, as_truth, number, numbers, shaped
 from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
@@ -43,7 +43,7 @@ __all__ = ["Assembly"]
 
 
 class Assembly:
-    """What goes through the blocks of a diagram and collects what they write down.
+    """A walk through the blocks of a diagram that collects what they write down.
 
     Parameters
     ----------
@@ -71,8 +71,8 @@ class Assembly:
         self.reasons: list[tuple[str, str]] = []
         self.pending: list[Callable[[], bool]] = []
         self.numbers = BlockNumbers(self.graph)
-        self.linkage = self.graph.linkage = Linkage(self.numbers.kept, self.time)
-        self.by_numba = ByNumba(self.graph, self.linkage, self.numbers.read, self.numbers.depends)
+        self.call_table = self.graph.call_table = CallTable(self.numbers.kept, self.time)
+        self.by_numba = ByNumba(self.graph, self.call_table, self.numbers.read, self.numbers.depends)
         self._twins: dict[int, Twins] = {}
         self._python: dict[Callable[..., Any], CalledInPython] = {}
         #: Blocks whose laws have been looked at one by one.
@@ -101,20 +101,24 @@ class Assembly:
         checked = len(self.out)
         clocks = self._clocks()
         conditions = [condition for _, condition in self._failing]
-        self.out, self.rates, conditions = self.numbers.settle([self.out, self.rates, conditions])
+        closed, open_ = self._closed_states()
+        settled = self.numbers.settle([self.out, self.rates, conditions, closed, open_])
+        self.out, self.rates, conditions, closed, open_ = settled
         status: Any = 0.0
         for (failure, _), condition in zip(reversed(self._failing), reversed(conditions), strict=True):
             status = where(condition, float(failure), status)
         nothing: dict[str, int] = dict.fromkeys(GIVEN, 0)
         routine = Routine("rate", nothing, {}, {"out": self.out, "xd": self.rates}, status, scalars=("t",))
+        closing = self._closing(closed, open_)
         blocks = [*(b for b, *_ in d.order), *(b for b, _ in d.continuous), *(b for _, b in self.detectors)]
         blocks += [b for clock in d.bd.clocklist for b in clock.blocklist]
         return Program(
             routine=routine,
-            text=text_for_one(routine),
+            closing=closing,
+            text=text_for_one(routine, None, *([] if closing is None else [closing])),
             p=self.numbers.kept.floats.array(),
             n=self.numbers.kept.whole.array(),
-            scratch=self.linkage.room,
+            scratch=self.call_table.room,
             width=len(self.out),
             columns=self.columns,
             sampled=self.sampled,
@@ -125,16 +129,42 @@ class Assembly:
             loud=[str(b.name) for b in d.sinks if not is_silent(b)],
             legend=self.legend,
             pending=self.pending,
-            links=self.linkage.links,
+            links=self.call_table.links,
             numbers=self.numbers.kept,
             clocks=clocks,
             checked=checked,
             nstates=d.nstates,
             blocks=[str(b.name) for b in blocks],
             ways=self.ways,
-            differenced=self.linkage.differenced_in(routine),
+            differenced=self.call_table.differenced_in(routine),
             owner_of=self.numbers.owner_of,
         )
+
+    def _closed_states(self) -> tuple[list[Any], list[Any]]:
+        """Return the nearest state that closes all loops, and where that fails; nothing where it cannot be traced."""
+        if not self.diagram.closed:
+            return [], []
+        found: list[Any] = [x for _, part in self.diagram.continuous for x in [None] * (part.stop - part.start)]
+        for b, part in self.diagram.continuous:
+            found[part] = numbers(self.states[b])
+        failing, self._failing = self._failing, []
+        try:
+            for b, part in self.diagram.closed:
+                found[part] = numbers(self._traced(b, _projected, [], self.states[b]))
+            return found, [condition for _, condition in self._failing]
+        except (Refused, Untraceable):
+            return [], []
+        finally:
+            self._failing = failing
+
+    def _closing(self, closed: list[Any], conditions: list[Any]) -> Routine | None:
+        """Return the routine that closes loops."""
+        status: Any = 0.0
+        for condition in conditions:
+            status = where(condition, 1.0, status)
+        nothing: dict[str, int] = dict.fromkeys(GIVEN, 0)
+        order = ("t", *GIVEN, *FILLED)
+        return Routine("closing", nothing, {}, {"xd": closed}, status, scalars=("t",), order=order) if closed else None
 
     def _name_states(self) -> None:
         inputs = self.graph.input
@@ -160,8 +190,8 @@ class Assembly:
     # blocks
 
     def _attempt(self, b: Any, write: Callable[[Any], None]) -> None:
-        self.linkage.failure += 1
-        self.linkage.owner = str(b.name)
+        self.call_table.failure += 1
+        self.call_table.owner = str(b.name)
         try:
             write(b)
         except (Refused, Untraceable) as error:
@@ -229,13 +259,13 @@ class Assembly:
         for port, value in enumerate(found):
             if np.asarray(value).dtype.kind not in "biuf" or isinstance(value, (list, tuple)):
                 raise Refused(f"output {port} carries a {type(value).__name__}")
-        self.linkage.used.clear()
+        self.call_table.used.clear()
         try:
             values = self._by_trace(b, name, u, x, found, whole)
         except Untraceable as error:
             reason = str(error)
         else:
-            kernels = any(hasattr(function, "kept_as") for function in self.linkage.used)
+            kernels = any(hasattr(function, "kept_as") for function in self.call_table.used)
             large = "; kernels with loops are called for its large mechanism" if kernels else ""
             self.ways.append((str(b.name), f"{name}: traced{large}"))
             return values
@@ -266,7 +296,7 @@ class Assembly:
         if shapes != [np.shape(v) for v in found]:
             raise Untraceable(f"it gives the shapes {shapes} for {[np.shape(v) for v in found]}")
         if equations and equations.fails and name == "output":
-            self._failing.append((self.linkage.failure, as_truth(self._traced(b, equations.fails, u, x))))
+            self._failing.append((self.call_table.failure, as_truth(self._traced(b, equations.fails, u, x))))
         return values
 
     def _traced(self, b: Any, rule: Callable[..., Any], u: Sequence[Signal], x: Any, *more: Any) -> Any:
@@ -281,7 +311,7 @@ class Assembly:
 
         result = asked_twice(self.graph, twins, ask)
         self.numbers.note(b, twins, readers, rule)
-        self._failing += [(self.linkage.failure, as_truth(item)) for item in self.graph.required[required:]]
+        self._failing += [(self.call_table.failure, as_truth(item)) for item in self.graph.required[required:]]
         return result
 
     def _twins_of(self, b: Any) -> Twins:
@@ -341,10 +371,10 @@ class Assembly:
         """
         call = self._python.get(ask)
         if call is None:
-            call = self._python[ask] = CalledInPython(self.linkage, ask, samples, found)
+            call = self._python[ask] = CalledInPython(self.call_table, ask, samples, found)
         parts = call.nodes(self.graph, [self.time, *(x for value in given for x in numbers(value))])
         if parts:
-            self.linkage.differenced(parts[0].args[0], what)
+            self.call_table.differenced(parts[0].args[0], what)
         values, k = [], 0
         for sample in found:
             values.append(shaped(parts[k : k + np.size(sample)], np.shape(sample)))
@@ -356,9 +386,9 @@ class Assembly:
     def _guards(self) -> list[tuple[int, float, bool]] | None:
         found = []
         for k, (detector, b) in enumerate(self.detectors):
-            self.linkage.failure = len(self.diagram.order) + len(self.diagram.continuous) + k + 1
+            self.call_table.failure = len(self.diagram.order) + len(self.diagram.continuous) + k + 1
             owner = getattr(detector, "block", b)
-            self.linkage.owner = str(b.name)
+            self.call_table.owner = str(b.name)
             try:
                 value = self._guard(owner, detector)
             except (Refused, Untraceable):
@@ -398,8 +428,8 @@ class Assembly:
             count += len(clock.blocklist)
             try:
                 for k, b in enumerate(clock.blocklist):
-                    self.linkage.failure = before + k + 1
-                    self.linkage.owner = str(b.name)
+                    self.call_table.failure = before + k + 1
+                    self.call_table.owner = str(b.name)
                     u, x = self._inputs(b), self.states[b]
                     after = numbers(self._asked(b, "next", u, x, [np.zeros(b.ndstates)], whole=True)[0])
                     items += [where(self._ticks(clock), new, old) for new, old in zip(after, numbers(x), strict=True)]
@@ -413,3 +443,8 @@ class Assembly:
                 found.append((clock, slice(begin, begin + len(items)), first))
                 self.out += items
         return found
+
+
+def _projected(b: Any, t: Any, u: Any, x: Any) -> Any:
+    """Return the nearest state of a block that closes its loops."""
+    return b.projected(x)

@@ -24,7 +24,7 @@ __all__ = ["BlockNumbers"]
 
 
 class BlockNumbers:
-    """What is read of the blocks of a diagram.
+    """The numbers that are read of the blocks of a diagram.
 
     Attributes
     ----------

@@ -232,7 +232,9 @@ class CompiledRun(Run):
     # many steps at once
 
     def _can_glide(self) -> bool:
-        if self._slices is None or self.program is None or self.watchers or self.t >= self.end or self.diagram.closed:
+        if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
+            return False
+        if self.diagram.closed and not self.program.closes:
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
             return False

@@ -40,7 +40,7 @@ Reader = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Equations:
-    """What a block computes.
+    """The equations of a block.
 
     Attributes
     ----------

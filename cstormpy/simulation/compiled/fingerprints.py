@@ -1,4 +1,4 @@
-"""What tells users' functions apart: their code, and the values that it reads."""
+"""Fingerprints of users' functions: of their code, and of the values that it reads."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ import numpy as np
 from cstormpy.graph import Graph
 from cstormpy.graph.external import external
 from cstormpy.graph.python_calls import Differences, PythonCall
+from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.fingerprints import fingerprint
-from cstormpy.simulation.compiled.linkage import Linkage
 from cstormpy.simulation.compiled.refusals import told
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
@@ -94,15 +94,15 @@ class ByNumba:
     Parameters
     ----------
     graph : Graph
-    linkage : Linkage
+    call_table : CallTable
     read : function
         Gives the symbols of what a function without arguments reads anew.
     depends : function of (reader, value)
         Notes that what is written down holds as long as a reader gives the same.
     """
 
-    def __init__(self, graph: Graph, linkage: Linkage, read: Read, depends: Callable[..., Any]) -> None:
-        self._graph, self._linkage, self._read, self._depends = graph, linkage, read, depends
+    def __init__(self, graph: Graph, call_table: CallTable, read: Read, depends: Callable[..., Any]) -> None:
+        self._graph, self._call_table, self._read, self._depends = graph, call_table, read, depends
         self._made: dict[tuple[str, str], UserFunction] = {}
 
     def outputs(self, block: Any, u: list[Signal]) -> list[Signal]:
@@ -139,26 +139,26 @@ class ByNumba:
         several = isinstance(sample, (list, tuple)) and not whole
         parts = list(sample) if several else [sample]
         source, kinds, count = _source([np.shape(v) for v in arguments], parts, sample if several else None)
-        made = UserFunction(func, source, kinds, self._linkage.owner)
+        made = UserFunction(func, source, kinds, self._call_table.owner)
         made = self._made.setdefault((source, made.seen), made)
         self._depends(lambda: fingerprint([func])[0], made.seen)
-        given = [self._linkage.time, *(x for value in arguments for x in numbers(value))]
-        failure, linkage, graph = self._linkage.failure, self._linkage, self._graph
+        given = [self._call_table.time, *(x for value in arguments for x in numbers(value))]
+        failure, call_table, graph = self._call_table.failure, self._call_table, self._graph
 
         def ask(t: float, values: list[Any]) -> list[Any]:
             found = func(*values)
             return list(found) if several else [found]
 
         made.python = PythonCall(ask, samples, parts)
-        differences = Differences(linkage, ask, samples, parts)
+        differences = Differences(call_table, ask, samples, parts)
 
         def along(values: Any, rates: Any) -> Any:
             return differences.nodes(graph, failure, values, rates)
 
-        found = external(graph, linkage.function(made), failure, given, count, along)
+        found = external(graph, call_table.function(made), failure, given, count, along)
         if not found:
             return []
-        linkage.differenced(found[0].args[0], f"function {func.__name__}")
+        call_table.differenced(found[0].args[0], f"function {func.__name__}")
         values, first = [], 0
         for part in parts:
             values.append(shaped(found[first : first + np.size(part)], np.shape(part)))

@@ -1,4 +1,4 @@
-"""What is kept of a compiled diagram from one run to the next: its program, its function, room for its steps.
+"""The cache of a compiled diagram from one run to the next: its program, its function, room for its steps.
 
 It stands with the diagram, and holds as long as that is wired in the same way, of blocks of the same classes with as
 many states, and its zero crossings are declared by the same blocks. Numbers are read anew at the start of each run; a

@@ -27,7 +27,7 @@ from cstormpy.graph.nodes import INPUT, TABLE, alive
 from cstormpy.graph.printing import c_source, equations
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
-from cstormpy.simulation.compiled.linkage import Link
+from cstormpy.simulation.compiled.call_table import CalledFunction
 from cstormpy.simulation.compiled.numbers import Numbers
 
 __all__ = ["FILLED", "GIVEN", "MachineFunction", "Program"]
@@ -49,8 +49,10 @@ class Program:
     Attributes
     ----------
     routine : Routine
+    closing : Routine or None
+        What fills xd with the nearest state that closes all loops of mechanisms.
     text : str
-        The routine, as LLVM reads it.
+        The routines, as LLVM reads them.
     p, n : ndarray
         Numbers and integers that it reads.
     scratch, width : int
@@ -73,7 +75,7 @@ class Program:
         What each variable is.
     pending : list of functions
         Each tells whether somebody has asked a block for something that its guards do not show.
-    links : list of Link
+    links : list of CalledFunction
         The functions that it calls.
     numbers : Numbers
         How p and n are read anew.
@@ -95,6 +97,7 @@ class Program:
     """
 
     routine: Routine
+    closing: Routine | None
     text: str
     p: Array
     n: NDArray[np.int64]
@@ -109,7 +112,7 @@ class Program:
     loud: list[str]
     legend: list[str]
     pending: list[Callable[[], bool]]
-    links: list[Link]
+    links: list[CalledFunction]
     numbers: Numbers
     clocks: list[tuple[Any, slice, int]]
     checked: int
@@ -155,7 +158,7 @@ class Program:
 
     @property
     def called(self) -> list[Function]:
-        """What the routine itself calls."""
+        """The functions that the routine itself calls."""
         return [link.function for link in self.links if not link.changes]
 
     def calling_block(self) -> tuple[str, str] | None:
@@ -183,6 +186,15 @@ class Program:
             if not link.changes:
                 link.connect(self.n)
         return MachineFunction(self._machine("diagram", self.key, self.text), "rate_one", _ORDER)
+
+    @property
+    def closes(self) -> bool:
+        """Whether its mechanisms have loops that machine code keeps closed."""
+        return self.closing is not None
+
+    def closing_address(self) -> int:
+        """Return where the code begins that closes loops, 0 where there is none."""
+        return 0 if self.closing is None else self._machine("diagram", self.key, self.text).address("closing_one")
 
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.

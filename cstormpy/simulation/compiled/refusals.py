@@ -1,4 +1,4 @@
-"""What a user is told of a function that numba refuses: what it reads that compiled code cannot, and the remedy."""
+"""Messages about a function that numba refuses: what it reads that compiled code cannot, and the remedy."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Compiled:
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
         function = program.function()
-        self.address = function.address
+        self.address, self.closing = function.address, program.closing_address()
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
@@ -69,7 +69,7 @@ def fill_samples(z: Array, program: Program, diagram: Any) -> None:
 
 
 class Taken:
-    """What a slice has left: samples, ticks, and whether the next step is to be looked at.
+    """The remainder of a slice: samples, ticks, and whether the next step is to be looked at.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Slices:
         self.sides = np.zeros((event_location.SIDES, len(guards)))
         self.sides[event_location.DIRECTION] = [direction for _, direction, _ in guards]
         self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
-        self.how[[at.COLUMNS, at.CHECKED]] = self.columns.size, program.checked
+        self.how[[at.COLUMNS, at.CHECKED, at.CLOSED]] = self.columns.size, program.checked, program.closes
         clocks = program.clocks
         flags = program.flags
         parts = [(part.start, part.stop - part.start, first, flags.get(clock, -1)) for clock, part, first in clocks]
@@ -183,9 +183,9 @@ class Slices:
         how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT] = point, 0, 0, 0
         self.x[:], self.K[0], self.sides[0], self._fired_at[:] = stepper.x, stepper.fx, before, fired_at
         status, taken = self._advance(
-            c.address, self.table, self.dense, how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K, self.guards,
-            self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times, self.states,
-            self.signals,
+            c.address, c.closing, self.table, self.dense, how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K,
+            self.guards, self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times,
+            self.states, self.signals,
         )  # fmt: skip
         if how[at.STEPS] or how[at.TICKED]:
             stepper.t_old = stepper.t = float(row[at.TIME])

@@ -16,7 +16,7 @@ from typing import Any
 
 from cstormpy.graph import Graph, SymbolicBranch
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.compiled.linkage import Linkage
+from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.signals import compared
 from cstormpy.simulation.compiled.twins import Changed, Twins
@@ -53,7 +53,7 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any]) -> Any:
 def untraceable(owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str | None:
     """Return why a method of (twin, *symbols of some shapes) cannot be written down; None if it can."""
     graph = Graph(legible=False)
-    graph.linkage = Linkage(Numbers(), graph.input("t"))
+    graph.call_table = CallTable(Numbers(), graph.input("t"))
     twins, inputs, size = Twins(graph), [], 0
     for shape in shapes:
         nodes = [graph.input("x", size + k) for k in range(math.prod(shape))]

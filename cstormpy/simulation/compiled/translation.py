@@ -1,4 +1,4 @@
-"""What a diagram becomes in the compiled engine, and what is told about it."""
+"""The translation of a diagram for the compiled engine, and what is told about it."""
 
 from __future__ import annotations
 

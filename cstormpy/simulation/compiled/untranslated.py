@@ -65,7 +65,7 @@ class NotTranslated(DiagramError):
 
 
 class Untraceable(Exception):
-    """What a method does that cannot be written down; the text says what, and where."""
+    """The refusal of a method that cannot be written down; the text says why, and where."""
 
 
 class Refused(Exception):

@@ -75,7 +75,7 @@ class Sweep(Mapping[str, Array]):
 
     @property
     def value(self) -> Array:
-        """What a measure that returns a number, or one array, has returned."""
+        """The values of a measure that returns a number, or one array."""
         return self[VALUE] if VALUE in self._values or len(self._values) != 1 else next(iter(self._values.values()))
 
     def __getitem__(self, name: str) -> Array:

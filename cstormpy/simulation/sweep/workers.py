@@ -27,7 +27,7 @@ _KEPT = 8
 
 
 class Varied(NamedTuple):
-    """What an axis sets: an option of the builder, a state, or a parameter of a block, or one number of it."""
+    """The target of an axis: an option of the builder, a state, or a parameter of a block, or one number of it."""
 
     name: str
     kind: str
@@ -37,7 +37,7 @@ class Varied(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What came of a run: what was measured, or why it failed."""
+    """The outcome of a run: the measure, or why it failed."""
 
     values: Measured
     failed: str | None = None
@@ -49,7 +49,7 @@ class Abandoned(BaseException):
 
 @dataclass
 class Job:
-    """What all workers of a sweep are told; all of it can be pickled where the builder and the measure can.
+    """The job that all workers of a sweep share; all of it can be pickled where the builder and the measure can.
 
     Attributes
     ----------

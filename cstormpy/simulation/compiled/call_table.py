@@ -14,11 +14,11 @@ from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.numbers import Numbers
 
-__all__ = ["Link", "Linkage"]
+__all__ = ["CallTable", "CalledFunction"]
 
 
 @dataclass
-class Link:
+class CalledFunction:
     """A function that is called.
 
     Attributes
@@ -44,8 +44,8 @@ class Link:
         n[self.place] = self.address
 
 
-class Linkage:
-    """What is called from the graph of a diagram; see `cstormpy.graph.external.Linkage`.
+class CallTable:
+    """The functions that the graph of a diagram calls; see `cstormpy.graph.external.CallTable`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Linkage:
         The number of the block that is gone through, from 1 on.
     owner : str
         Its name.
-    links : list of Link
+    links : list of CalledFunction
     used : list of Function
         What the block has called.
     room : int
@@ -66,7 +66,7 @@ class Linkage:
         self.time = time
         self.failure = 0
         self.owner = ""
-        self.links: list[Link] = []
+        self.links: list[CalledFunction] = []
         self.used: list[Function] = []
         self.room = 0
         self._integers: dict[bytes, int] = {}
@@ -74,7 +74,7 @@ class Linkage:
 
     @property
     def python_calls(self) -> list[PythonCall]:
-        """What is called in Python."""
+        """The functions that are called in Python."""
         return [link.function for link in self.links if isinstance(link.function, PythonCall)]
 
     def function(self, function: Function, changes: bool = False) -> int:
@@ -84,7 +84,7 @@ class Linkage:
             if link.function is function:
                 link.changes = link.changes and changes
                 return link.place
-        made = Link(function, changes, self._numbers.whole.size)
+        made = CalledFunction(function, changes, self._numbers.whole.size)
         self._numbers.whole.keep([0], lambda: [made.address], _integers)
         self.links.append(made)
         return made.place

@@ -1,0 +1,200 @@
+"""Straight lines of closed mechanisms: their dynamics, sensitivities and projection in machine code.
+
+What is traced is what `loops.dynamics`, `loops.sensitivity` and `loops.assembly` write down with symbols for
+constraints that are independent in closed postures. A sample that is open, whose constraints depend on each other or
+contradict each other has no answer here (its status is not 0); who asks then goes the way by numbers, which finds ranks
+or says what is wrong. Lines are built where they pay or are on disk already, as those of trees (`dynamics.lines`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.dynamics.batches import run_parts
+from cstormpy.dynamics.hybrid import carefully
+from cstormpy.dynamics.lines import Line, key_of
+from cstormpy.dynamics.tracing import LARGEST, Question
+from cstormpy.errors import InvalidValue
+from cstormpy.graph import Graph
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.emission import LANES
+from cstormpy.graph.kept import is_kept
+from cstormpy.graph.nodes import where
+from cstormpy.graph.primitives import OR, UNEQUAL, apply
+from cstormpy.graph.routine import Routine
+from cstormpy.linkage.tables import tables_of
+from cstormpy.loops.assembly import independent_rows, require_closed, shut_symbols
+from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows_of_constraints
+
+if TYPE_CHECKING:
+    from cstormpy.dynamics.checked_arguments import Samples
+    from cstormpy.linkage import Linkage
+
+Array = NDArray[np.float64]
+
+__all__ = ["is_built", "prepared", "rows_of", "shut_call"]
+
+#: The most constraints that are eliminated in a straight line.
+_MOST = 12
+#: Samples that take as long by numbers as building a line does (measured), one by one and in rows.
+_WORTH = {"one": 150, "rows": 2000}
+
+
+class ClosedLine(Line):
+    """The straight line of a closed mechanism's "dynamics", "sensitivity", or "shut" state."""
+
+    def __init__(self, mech: Linkage, drive: str, what: str, answers: str) -> None:
+        super().__init__(tables_of(mech.tree, drive), Question(sensitivities=what == "sensitivity", answers=answers))
+        self._mech, self._drive, self._what = mech, drive, what
+        self._m = len(constraint_names(mech))
+        self.name = f"closed_{what}_{answers}"
+        self._key = _key(mech, drive, what, answers)
+
+    def _pays(self, kind: str, eager: bool) -> bool:
+        if eager or self._asked[kind] >= _WORTH[kind]:
+            return True
+        if self._asked[kind] < 2 * self._looked[kind]:
+            return False
+        self._looked[kind] = self._asked[kind]
+        return is_kept(self._file(kind), self._key)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the arrays of one sample, those given and those filled."""
+        n = self._n
+        if self._what == "shut":
+            return {"q": (n,), "qd": (n,), "to_q": (n,), "to_qd": (n,)}
+        shapes: dict[str, tuple[int, ...]] = {"q": (n,), "qd": (n,), "u": (n,), "y": (self._question.parts * n,)}
+        shapes["multipliers"] = (self._m,)
+        if self._what == "sensitivity":
+            shapes["columns"] = (3, n, n)
+        return shapes
+
+    def _traced(self) -> Routine:
+        if self._routine is None:
+            graph, of = Graph(), self._mech
+            mech = of.of_symbols(lambda name, k: graph.input(name, k, ordinary=True), lambda: of.links)
+            names = ("q", "qd") if self._what == "shut" else ("q", "qd", "u")
+            given = [symbols(graph.inputs(name, self._n)) for name in names]
+            found = self._outputs(mech, given)
+            bad: Any = False
+            for item in graph.required:
+                bad = apply(OR, bad, item if getattr(item.primitive, "truth", False) else apply(UNEQUAL, item, 0.0))
+            sizes = dict.fromkeys(names, self._n)
+            status = where(bad, 1.0, 0.0)
+            outputs = {name: list(np.ravel(np.asarray(x, dtype=object))) for name, x in found.items()}
+            self._routine = Routine(self.name, {"T": len(self._T)}, sizes, outputs, status, watchful=True)
+        return self._routine
+
+    def _outputs(self, mech: Any, given: list[Any]) -> dict[str, Any]:
+        from cstormpy.loops.dynamics import closed_hybrid
+        from cstormpy.loops.sensitivity import closed_sensitivity
+
+        if self._what == "shut":
+            return dict(zip(("to_q", "to_qd"), shut_symbols(mech, *given), strict=True))
+        q, qd, u = given
+        require_closed(closure_of(mech, q[None]), qd)
+        ask: Callable[..., Any] = closed_sensitivity if self._what == "sensitivity" else closed_hybrid
+        found = ask(mech, q, qd, u, drive=self._drive)
+        y = found.y if self._question.answers == "found" else np.concatenate([found.y, found.qdd, found.tau])
+        made = {"y": y, "multipliers": found.multipliers}
+        return made | {"columns": found.columns} if self._what == "sensitivity" else made
+
+
+def _key(mech: Linkage, drive: str, what: str, answers: str) -> bytes:
+    """Return what the code depends on: the tree's structure, the loops' numbers, the choice of constraints."""
+    loops = [(*chain.loop.directions, chain.a, chain.b) for chain in chains_of(mech)]
+    poses = b"".join(x.tobytes() for chain in chains_of(mech) for x in (chain.loop.pose_a, chain.loop.pose_b))
+    others = [rows.text for rows in rows_of_constraints(mech)]
+    said = repr((what, answers, loops, others, independent_rows(mech))).encode()
+    return key_of(tables_of(mech.tree, drive), said + poses)
+
+
+_lines: dict[bytes, ClosedLine] = {}
+_LINES_KEPT = 128
+
+
+def _line(mech: Linkage, drive: str, what: str, answers: str = "found") -> ClosedLine | None:
+    """Return the straight line, shared by all mechanisms that have it; None for one that cannot have any."""
+    key = "closed line", drive, what, answers
+    if key not in mech.memo:
+        mech.memo[key] = _found_line(mech, drive, what, answers)
+    line: ClosedLine | None = mech.memo[key]
+    return line
+
+
+def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLine | None:
+    if mech.symbolic or mech.n > LARGEST["one", what == "sensitivity"]:
+        return None
+    if not all(rows.traced for rows in rows_of_constraints(mech)):
+        return None
+    try:
+        key = _key(mech, drive, what, answers)
+        if len(independent_rows(mech)) > _MOST:
+            return None
+    except InvalidValue:  # no closed posture is known; who asks with one is answered by numbers
+        return None
+    found = _lines.get(key)
+    if found is None:
+        while len(_lines) >= _LINES_KEPT:
+            _lines.pop(next(iter(_lines)))
+        found = _lines[key] = ClosedLine(mech, drive, what, answers)
+    return found
+
+
+def prepared(mech: Linkage, drive: str, what: str, answers: str, eager: bool = True) -> Callable[..., int]:
+    """Return the built-in function that fills the outputs of one sample, or what answers nothing."""
+    line = _line(mech, drive, what, answers)
+    call = None if line is None else line.caller(tables_of(mech.tree, drive).T, eager)
+    return carefully if call is None else call
+
+
+def is_built(mech: Linkage, drive: str, what: str) -> bool:
+    """Tell whether samples one by one are answered by a line already."""
+    return ("closed", drive, what) in mech.memo
+
+
+def rows_of(
+    mech: Linkage, drive: str, what: str, samples: Samples, threads: int | None = 1
+) -> tuple[Array, ...] | None:
+    """Return y, multipliers, and derivatives of a "sensitivity", of rows; None where numbers are to be asked."""
+    if samples.symbolic or len(samples.wrench) or len(samples.base) or not samples.count:
+        return None
+    line = _line(mech, drive, what)
+    if line is None:
+        return None
+    given, count = list(samples.rows.values()), samples.count
+    outputs = tuple(np.empty((count, *shape)) for name, shape in line.shapes.items() if name not in ("q", "qd", "u"))
+    T = tables_of(mech.tree, drive).T
+    if count < LANES:
+        call = mech.memo.get(("closed", drive, what)) or line.caller(T, eager=False)
+        if call is None:
+            return None
+        mech.memo["closed", drive, what] = call
+        rows = range(count)
+        return outputs if all(call(*(a[k] for a in given), *(a[k] for a in outputs)) == 0 for k in rows) else None
+    fill = mech.memo.get(("closed rows", drive, what)) or line.batch_caller(T, count)
+    if fill is None:
+        return None
+    mech.memo["closed rows", drive, what] = fill
+    arrays = (*map(np.ascontiguousarray, given), *outputs)
+
+    def part(start: int, stop: int) -> tuple[int, int]:
+        bad = fill(*arrays, start, stop)
+        return bad, int(bad != -1)
+
+    return outputs if run_parts(part, (line.name, mech.n, len(mech.links)), count, threads)[1] == 0 else None
+
+
+def shut_call(mech: Linkage) -> Callable[..., int]:
+    """Return what fills the closed state near to one that drifted, or answers nothing."""
+    call: Callable[..., int] | None = mech.memo.get("shut")
+    if call is None:
+        call = prepared(mech, "forward", "shut", "found", eager=False)
+        if call is not carefully:
+            mech.memo["shut"] = call
+    return call

@@ -1,0 +1,104 @@
+"""Constraints of a user's own: the same as a loop, as a gear's and a skate's closed forms, traced and differenced."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from closeness import assert_close
+
+import cstormpy as cs
+
+A, B, C, G = 0.3, 0.8, 0.5, 0.9
+STATE = [1.0, 0.0, 1.5], [1.0, 2.0, 3.0]
+U = np.array([1.0, 0.2, -0.3])
+
+
+def pin(q, of=np):
+    """Return by how much the tips of coupler and rocker miss each other."""
+    x = A * of.cos(q[0]) + B * of.cos(q[0] + q[1]) - G - C * of.cos(q[2])
+    return [x, A * of.sin(q[0]) + B * of.sin(q[0] + q[1]) - C * of.sin(q[2])]
+
+
+def four_bars():
+    """Return the four-bar of the library, one whose pin is a function, and one that can only be differenced."""
+    mech = cs.library.four_bar()
+    traced = mech.replace(loops=[cs.Constraint(pin, name="pin")])
+    return mech, traced, mech.replace(loops=[cs.Constraint(lambda q: pin(q, math), name="pin")])
+
+
+def test_a_function_closes_what_a_loop_closes():
+    mech, traced, differenced = four_bars()
+    q, qd = mech.project(*STATE)
+    want, model = mech.hybrid_sensitivity(q, qd, U), mech.linearize(q, qd, [1.0])
+    for other, near in ((traced, 1e-11), (differenced, 1e-6)):
+        assert_close(other.project(*STATE)[0], q, 1e-9)
+        found = other.hybrid_sensitivity(q, qd, U)
+        assert_close(found.y, want.y, 1e3 * near if other is differenced else near)
+        assert_close(other.linearize(q, qd, [1.0]).A, model.A, near)
+        assert_close(other.trim(q, tau=0).q, mech.trim(q, tau=0).q, 1e-9)
+        assert_close(other.closure(q), np.zeros(2), 1e-11)
+        assert other.mobility(q).freedoms == 1 and found.loop_wrenches.shape == (0, 6)
+        motors, plain = (m.with_drive(actuated=m.names) for m in (other, mech))
+        for least in ("torque", "force"):
+            tau = [np.asarray(m.inverse_dynamics(q, qd, want.qdd, redundancy=least)) for m in (motors, plain)]
+            assert_close(tau[0], tau[1] if least == "torque" else tau[0], max(near, 1e-7))
+
+
+def test_what_cannot_be_traced_is_said(caplog):
+    mech = cs.library.planar_2r().replace(loops=[cs.Constraint(lambda q: math.sin(q[1]) - q[0], name="odd")])
+    with caplog.at_level("INFO", "cstormpy"):
+        mech.closure([0.0, 0.0])
+    assert "constraint 'odd': differenced, as it cannot be traced" in caplog.text
+
+
+def test_a_skate_goes_round_in_a_circle_in_both_engines():
+    """A knife edge: -sin θ ẋ + cos θ ẏ = 0, of no potential; free of forces its speeds along and about stay."""
+    z = np.diag([0.0, 0.0, 0.1])
+    mech = cs.Mechanism(
+        [
+            cs.Link("x", None, cs.Prismatic((1, 0, 0)), mass=0.0),
+            cs.Link("y", "x", cs.Prismatic((0, 1, 0)), mass=0.0),
+            cs.Link("skate", "y", cs.Revolute((0, 0, 1)), mass=2.0, inertia=z, allow_impossible=True),
+        ],
+        gravity=(0, 0, 0),
+        loops=[cs.Constraint(lambda q: [-np.sin(q[2]), np.cos(q[2]), 0.0 * q[0]], kind="rate", name="edge")],
+    )
+    q, qd = mech.project([0.3, 0.4, 0.5], [2.0, 0.0, 1.5])
+    assert_close(q, [0.3, 0.4, 0.5], 1e-12)  # the places are free, the rates are not
+    v, om = float(np.hypot(*qd[:2])), float(qd[2])
+    c, s = np.cos(0.5), np.sin(0.5)
+    assert_close(qd, [v * c, v * s, 1.5], 1e-12)
+    assert_close(np.asarray(mech.forward_dynamics(q, qd, np.zeros(3))), [-v * om * s, v * om * c, 0.0], 1e-11)
+    for engine in ("interpreted", "compiled"):
+        sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=q, qd0=qd, name="plant")
+        bd.connect(bd.CONSTANT(np.zeros(3)), plant.tau)
+        end = sim.run(bd, T=0.5, rtol=1e-9, atol=1e-11).x[-1]
+        th = 0.5 + om * 0.5
+        want = [0.3 + v / om * (np.sin(th) - s), 0.4 - v / om * (np.cos(th) - c), th]
+        np.testing.assert_allclose(end[:3], want, atol=1e-8)
+
+
+def test_bad_constraints_are_refused_by_their_name():
+    mech = cs.library.planar_2r()
+    for make, match in (
+        (lambda: cs.Constraint(3.0), "constraint: expected a function"),
+        (lambda: cs.Constraint(pin, kind="speed"), "constraint: kind"),
+        (lambda: mech.replace(loops=[3]), r"loops\[0\]: expected a Loop or a Constraint"),
+        (lambda: mech.replace(loops=[cs.Constraint(lambda q: [[q[0]]], name="c")]).closure([0, 0]), "constraint 'c'"),
+        (
+            lambda: mech.replace(loops=[cs.Constraint(lambda q: [1.0], kind="rate", name="c")]).closure([0, 0]),
+            r"constraint 'c': expected rates' matrix",
+        ),
+        (lambda: mech.replace(loops=[cs.Constraint(lambda q: np.nan, name="c")]).closure([0, 0]), "'c': is not finite"),
+        (lambda: mech.replace(loops=[cs.Constraint(lambda q: q[0], name="c")]).save("x.json"), "'c': is said by"),
+        (
+            lambda: mech.replace(loops=[cs.Constraint(lambda q: q[0] ** 2 + 1.0, name="c")]).project([0.1, 0.0]),
+            r"loop c: row 0: cannot be closed from there",
+        ),
+    ):
+        with pytest.raises(cs.CstormError, match=match):
+            make()

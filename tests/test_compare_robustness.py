@@ -1,0 +1,143 @@
+"""Comparisons with robustness: what is made worse is what it says, and the same in both engines and on any machine."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.comparison import Robustness, compare
+from cstormpy.comparison.disturbances import MEASUREMENT, MOTORS, PUSHES, disturb
+from cstormpy.comparison.robustness import score
+from cstormpy.comparison.table import CRITERIA
+from cstormpy.control import LQR
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue
+from cstormpy.signals.noise import normal, uniform
+
+UPRIGHT = math.pi / 2
+DT = 0.01
+
+
+def balanced(sim, q0=UPRIGHT + 0.1, gain=1.0):
+    """A pendulum with a motor, held upright by its regulator."""
+    mech = cs.library.pendulum()
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[q0], name="plant")
+    law = bd.CONTROLLER(mech, LQR(mech, goal=[UPRIGHT], R=1.0 / gain, limit=20.0), name="controller")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law[0], plant[0])
+    bd.goal = cs.diagrams.Goal([UPRIGHT])
+    return bd
+
+
+def disturbed(engine, **numbers):
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = balanced(sim)
+    disturb(bd, DT, longest=5)
+    blocks = {block.name: block for block in bd.blocklist}
+    for name, value in numbers.items():
+        block, _, number = name.partition("_")
+        setattr(blocks[{"measurement": MEASUREMENT, "motors": MOTORS}[block]], number, value)
+    return sim.run(bd, T=0.5, rtol=1e-9, atol=1e-11, watch=["plant", MEASUREMENT, "controller", MOTORS])
+
+
+def at(out, name, t):
+    """Return a signal a little after some times."""
+    return out.signal(name)[np.searchsorted(out.t, np.asarray(t) + 1e-4 * DT) - 1].ravel()
+
+
+TICKS = DT * np.arange(10, 40)
+
+
+@pytest.fixture(scope="module")
+def perfect():
+    return disturbed("compiled")
+
+
+def test_nothing_is_made_worse_unless_it_is_asked_for(perfect):
+    np.testing.assert_allclose(at(perfect, f"{MEASUREMENT}[0]", TICKS), at(perfect, "plant.q", TICKS), atol=1e-9)
+    np.testing.assert_allclose(at(perfect, MOTORS, TICKS), at(perfect, "controller.tau", TICKS), atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_disturbances_are_what_they_say(engine):
+    """All at once, each against its own definition; both engines are held to the same numbers."""
+    pushes = {"height": np.array([2.0, 0.0, -1.0]), "centre": np.array([0.2, 0.0, 0.3]), "width": np.full(3, 0.05)}
+    wrong = {"measurement_delay": 3.0, "measurement_noise": 0.2, "motors_response": 0.4, "motors_noise": 0.1}
+    out = disturbed(engine, **wrong, **{f"motors_{name}": value for name, value in pushes.items()})
+    k = np.rint(TICKS / DT)
+    np.testing.assert_allclose(at(out, f"{MEASUREMENT}[0]", TICKS), at(out, "plant.q", TICKS - 3 * DT), atol=1e-7)
+    noise = 0.2 * normal(uniform(2023.0, k, 0.0))
+    rates = at(out, "plant.qd", TICKS - 3 * DT) + noise
+    np.testing.assert_allclose(at(out, f"{MEASUREMENT}[1]", TICKS), rates, atol=1e-6)
+    bells = sum(
+        h * np.exp(-0.5 * ((TICKS - c) / w) ** 2) for h, c, w in zip(*pushes.values(), strict=True)
+    ) + 0.1 * normal(uniform(2023.0, k, 1024.0))
+    given, wanted = at(out, MOTORS, TICKS) - bells, at(out, "controller.tau", TICKS)
+    np.testing.assert_allclose(given[1:], given[:-1] + 0.4 * (wanted[1:] - given[:-1]), atol=1e-6)
+
+
+SMALL = Robustness(steps=3, profiles=2, dt=DT, model=0.2)
+
+
+@pytest.fixture(scope="module")
+def scored():
+    return compare(balanced, {"gain": [0.1, 1000.0]}, T=2.0, robustness=SMALL)
+
+
+def test_a_regulator_endures_what_is_small_and_not_what_is_large(scored):
+    """That of a pendulum, weak and strong: 40 ms are too much for the strong one, with a crossover at some 100 1/s."""
+    weak, strong = (entry.robustness for entry in scored.entries)
+    assert [curve.name for curve in weak.curves] == [
+        *("link1 mass", "link1 centre of mass", "link1 inertia", "joint1 damping", "joint1 friction"),
+        *CRITERIA[1:],
+    ]
+    for found in (weak, strong):
+        for curve in found.curves:
+            if curve.criterion in ("noise", "torque noise", "delay"):
+                assert curve.success[0], f"{curve.name}: nothing was made worse"
+        shares = [found.share(name) for name in CRITERIA]
+        assert found.total == pytest.approx(np.mean(shares))
+    assert weak.share("delay") == 1.0 > strong.share("delay")
+    delays = next(curve for curve in strong.curves if curve.criterion == "delay")
+    np.testing.assert_allclose(delays.values, [0.0, 0.02, 0.04])
+
+
+def test_it_prints_and_draws_what_each_endures(scored):
+    text = str(scored)
+    assert "torque noise [%]" in text and "robustness [%]" in text
+    assert f"{100 * scored.entries[0].robustness.total:.1f}" in text
+    assert scored.rows[1]["robustness"]["total"] == scored.entries[1].robustness.total
+    figure = scored.plot_robustness()
+    bars, *maps = figure.axes
+    assert [text.get_text() for text in bars.get_xticklabels()] == [*CRITERIA, "total"]
+    assert len(maps) == 2
+    runs = sum(len(curve.success) for curve in scored.entries[0].robustness.curves)
+    assert len(maps[0].patches) == runs
+
+
+@pytest.mark.slow
+def test_scores_are_the_same_on_any_number_of_cores_and_in_both_engines(scored):
+    entry = scored.entries[1]
+    tiny = Robustness(steps=2, profiles=1, dt=DT, model=0.2)
+    found = []
+    for engine, workers in (("compiled", 1), ("interpreted", 2)):
+        sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+        settings = {"solver": "RK45", "rtol": None, "atol": None, "max_step": None, "workers": workers}
+        result = score(balanced, sim, {"gain": 1000.0}, entry, tiny, 1.0, settings)
+        found.append([curve.success.tolist() for curve in result.curves])
+    assert found[0] == found[1]
+
+
+def test_what_cannot_be_scored_says_why():
+    plain = cs.Simulation(graphics=False)
+    with pytest.raises(DiagramError, match="wants one HYBRIDDYNAMICS block"):
+        disturb(plain.blockdiagram(), DT, 5)
+    for wrong, kind in (({"steps": 1}, InvalidValue), ({"noise": -1.0}, InvalidValue), ({"model": 1.0}, InvalidValue)):
+        with pytest.raises(kind, match="robustness: "):
+            Robustness(**wrong)
+    with pytest.raises(InvalidType, match="robustness: expected True, False"):
+        compare(balanced, {"gain": [1.0]}, T=0.1, robustness="yes")
+    with pytest.raises(InvalidValue, match="compare with robustness=True"):
+        compare(balanced, {"gain": [1.0]}, T=0.1).plot_robustness()
+    assert PUSHES == 3

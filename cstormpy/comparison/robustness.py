@@ -258,26 +258,22 @@ def _plan(mech: Mechanism, plant: str, wanted: Robustness, peak: float, T: float
 def _changes(mech: Mechanism, wanted: Robustness, peak: float) -> list[tuple[str, Array, list[dict[str, Any]]]]:
     """Return what is changed of a mechanism: its name, the values, and the parameters of each."""
     found: list[tuple[str, Array, list[dict[str, Any]]]] = []
-
-    def add(name: str, values: Array, changed: Callable[[float], dict[str, Any]]) -> None:
-        found.append((name, values, [changed(float(v)) for v in values]))
-
     factors = np.linspace(1.0 - wanted.model, 1.0 + wanted.model, wanted.steps)
     for link in mech.links:
-        if link.mass > 0.0:
-            add(f"{link.name} mass", factors, lambda v, a=link: {f"{a.name}.mass": v * a.mass})
-        if link.mass > 0.0 and np.any(link.com):
-            add(f"{link.name} centre of mass", factors, lambda v, a=link: {f"{a.name}.com": v * a.com})
-        if np.any(link.inertia):
-            add(f"{link.name} inertia", factors, lambda v, a=link: {f"{a.name}.inertia": v * a.inertia})
+        values = ("mass", link.mass), ("centre of mass", link.com), ("inertia", link.inertia)
+        for key, (name, value) in zip(("mass", "com", "inertia"), values, strict=True):
+            if np.any(value) and link.mass > 0.0:
+                runs = [{f"{link.name}.{key}": v * value} for v in factors.tolist()]
+                found.append((f"{link.name} {name}", factors, runs))
         behind = [other for other in mech.links if other.parent == link.name and np.any(other.pose[:3, 3])]
         if behind:
-            add(f"{link.name} length", factors, lambda v, a=behind: {f"{o.name}.pose": _longer(o.pose, v) for o in a})
+            runs = [{f"{other.name}.pose": _longer(other.pose, v) for other in behind} for v in factors.tolist()]
+            found.append((f"{link.name} length", factors, runs))
     part = np.linspace(0.0, 1.0, wanted.steps)
     for joint in mech.names:
         for what, most in (("damping", wanted.damping * peak), ("friction", wanted.friction * peak)):
-            have = float(getattr(mech.joint(joint), what))
-            add(f"{joint} {what}", have + most * part, lambda v, a=f"{joint}.{what}": {a: v})
+            added = float(getattr(mech.joint(joint), what)) + most * part
+            found.append((f"{joint} {what}", added, [{f"{joint}.{what}": v} for v in added.tolist()]))
     return found
 
 

@@ -259,21 +259,26 @@ def _changes(mech: Mechanism, wanted: Robustness, peak: float) -> list[tuple[str
     """Return what is changed of a mechanism: its name, the values, and the parameters of each."""
     found: list[tuple[str, Array, list[dict[str, Any]]]] = []
     factors = np.linspace(1.0 - wanted.model, 1.0 + wanted.model, wanted.steps)
+
+    def scale(name: str, numbers: dict[str, Any]) -> None:
+        found.append((name, factors, [{key: v * value for key, value in numbers.items()} for v in factors]))
+
     for link in mech.links:
-        values = ("mass", link.mass), ("centre of mass", link.com), ("inertia", link.inertia)
-        for key, (name, value) in zip(("mass", "com", "inertia"), values, strict=True):
-            if np.any(value) and link.mass > 0.0:
-                runs = [{f"{link.name}.{key}": v * value} for v in factors.tolist()]
-                found.append((f"{link.name} {name}", factors, runs))
+        if link.mass > 0.0:
+            scale(f"{link.name} mass", {f"{link.name}.mass": link.mass})
+        if link.mass > 0.0 and np.any(link.com):
+            scale(f"{link.name} centre of mass", {f"{link.name}.com": link.com})
+        if np.any(link.inertia):
+            scale(f"{link.name} inertia", {f"{link.name}.inertia": link.inertia})
         behind = [other for other in mech.links if other.parent == link.name and np.any(other.pose[:3, 3])]
         if behind:
-            runs = [{f"{other.name}.pose": _longer(other.pose, v) for other in behind} for v in factors.tolist()]
-            found.append((f"{link.name} length", factors, runs))
+            poses = [{f"{other.name}.pose": _longer(other.pose, v) for other in behind} for v in factors]
+            found.append((f"{link.name} length", factors, poses))
     part = np.linspace(0.0, 1.0, wanted.steps)
     for joint in mech.names:
         for what, most in (("damping", wanted.damping * peak), ("friction", wanted.friction * peak)):
-            added = float(getattr(mech.joint(joint), what)) + most * part
-            found.append((f"{joint} {what}", added, [{f"{joint}.{what}": v} for v in added.tolist()]))
+            values = float(getattr(mech.joint(joint), what)) + most * part
+            found.append((f"{joint} {what}", values, [{f"{joint}.{what}": float(v)} for v in values]))
     return found
 
 

@@ -260,7 +260,7 @@ def _changes(mech: Mechanism, wanted: Robustness, peak: float) -> list[tuple[str
     found: list[tuple[str, Array, list[dict[str, Any]]]] = []
     factors = np.linspace(1.0 - wanted.model, 1.0 + wanted.model, wanted.steps)
     for link in mech.links:
-        values = ("mass", link.mass), ("centre of mass", link.com), ("inertia", link.inertia)
+        values: Any = (("mass", link.mass), ("centre of mass", link.com), ("inertia", link.inertia))
         for key, (name, value) in zip(("mass", "com", "inertia"), values, strict=True):
             if np.any(value) and link.mass > 0.0:
                 runs = [{f"{link.name}.{key}": v * value} for v in factors.tolist()]

@@ -243,7 +243,7 @@ class MechanismView(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("q",)
     pane_kind: ClassVar[str] = "mechanism"
-    kernel: ClassVar[str] = "mechanism.skeleton.skeleton"
+    kernel: ClassVar[str] = "linkage.skeleton.skeleton"
 
     def __init__(
         self,

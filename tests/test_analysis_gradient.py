@@ -30,10 +30,10 @@ def by_differences(sim, bd, cost, names, h=1e-5, **options):
             moved = values.copy()
             moved[k] += side
             problem.parameters.set(moved)
-            sides.append(problem._cost_of(problem.free_run()))
+            sides.append(problem.cost_of(problem.free_run()))
         slopes.append((sides[0] - sides[1]) / (2 * h))
     problem.parameters.set(values)
-    return problem._cost_of(problem.free_run()), np.stack(slopes, axis=-1)
+    return problem.cost_of(problem.free_run()), np.stack(slopes, axis=-1)
 
 
 def servo(sim, sampled=False):

@@ -130,7 +130,11 @@ class _TangentRun(Run):
         self.dends = dends.reshape(len(slopes), -1, 2)
         self._warn_of_switches(dp)
         self._make(dp)
-        self.steps_of.dz[:] = dz
+        first = 0
+        for _, part in self.program.sampled:
+            size = part.stop - part.start
+            self.steps_of.dz[:, part] = dz[:, first : first + size]
+            first += size
 
     def stand_at_bounds(self, first: Array) -> None:
         """Let states that begin beyond their bounds, and therefore at them, follow these."""

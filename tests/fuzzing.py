@@ -249,7 +249,7 @@ def methods() -> list[Target]:
     }  # fmt: skip
     values["link"] = mech.links[-1].name
     found = []
-    skipped = ("from_dict", "from_urdf", "from_dh", "load", "save", "replace", "to_dict")
+    skipped = ("from_dict", "from_urdf", "from_dh", "load", "save", "replace", "to_dict", "of_symbols")
     for name in dir(mech):
         call = getattr(mech, name)
         if name.startswith("_") or name in skipped or not callable(call):

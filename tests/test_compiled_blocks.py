@@ -205,6 +205,7 @@ def test_every_block_that_is_translated_is_wired_in_some_diagram():
         build(bd)
         inside = [b for s in bd.blocklist if isinstance(s, SubsystemBlock) for b in s.subsystem.blocklist]
         wired |= {type(b) for b in (*bd.blocklist, *inside)}
+    elsewhere = {"MPC"}  # whose programme is solved in Python: test_mpc.py runs it in both engines
     for kind in library().values():
-        if is_translated(kind) and not issubclass(kind, (SinkBlock, SubsystemBlock)):
+        if is_translated(kind) and not issubclass(kind, (SinkBlock, SubsystemBlock)) and kind.__name__ not in elsewhere:
             assert kind in wired, kind

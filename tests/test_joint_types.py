@@ -10,7 +10,7 @@ import cstormpy as cs
 from cstormpy.linkage.joints import JOINT_TYPES, OneDofJoint
 
 ROOT = Path(cs.__file__).parent
-HOME = ROOT / "mechanism" / "joints"
+HOME = ROOT / "linkage" / "joints"
 FILES = sorted(
     path
     for folder in (ROOT, ROOT.parent / "blocks", ROOT.parent / "diagrams")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import entries
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.values import Value, numbers_text
 
@@ -179,9 +180,7 @@ class Shape(Value):
 
 def check_shapes(shapes: Iterable[Shape], what: str) -> tuple[Shape, ...]:
     """Return shapes as a tuple, refusing what is none."""
-    if isinstance(shapes, (str, bytes, Shape)) or not isinstance(shapes, Iterable):
-        raise InvalidType(f"{what}: expected a list of Shape, got {shown(shapes)}")
-    found = tuple(shapes)
+    found = tuple(entries(shapes, what, "Shape"))
     for k, shape in enumerate(found):
         if not isinstance(shape, Shape):
             raise InvalidType(f"{what}[{k}]: expected a Shape, got {shown(shape)}")

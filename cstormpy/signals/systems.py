@@ -128,7 +128,6 @@ def _rows(value: Any, what: str) -> list[list[Array]]:
 
 def _depth(value: Any) -> int:
     """Return how deep lists are nested, by their first entries."""
-    depth = 0
-    while isinstance(value, (list, tuple, np.ndarray)) and len(value):
-        value, depth = value[0], depth + 1
-    return depth
+    if isinstance(value, np.ndarray):
+        return value.ndim if value.size else 0
+    return 1 + _depth(value[0]) if isinstance(value, (list, tuple)) and value else 0

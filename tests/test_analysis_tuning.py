@@ -133,6 +133,7 @@ def test_a_cost_without_a_minimum_is_no_success_and_sets_nothing(sim, cost):
     assert bounded.success and bounded.after[0] == 2.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("several", "offset"), [(False, 0.0), (False, -5.0), (True, 0.0)])
 def test_a_run_that_fails_is_no_optimum(sim, several, offset):
     def miss(out):

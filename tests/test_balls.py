@@ -35,6 +35,7 @@ def turned(q, mech, angle, rng):
 DRIVES = ((), ("link0",), ("link2",), ("link0", "link1", "link2", "link3"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("active", DRIVES, ids=lambda active: "+".join(active) or "none")
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 1.0, np.pi - 1e-6, np.pi, 4.0, 5.5])
 def test_nothing_happens_between_zero_and_a_whole_turn(angle, active):

@@ -148,6 +148,7 @@ def test_a_bd_file_holds_a_plant(root):
     assert run_in(root, _LOAD, BDSIMPATH="cstormpy") == "[0.5, 0.0] 4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["by BDSIMPATH", "after an import", "as an option"])
 def test_a_plain_bdsim_runs_blocks_of_an_installation(root, way):
     begin, options, environment = {

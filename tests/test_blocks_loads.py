@@ -135,6 +135,7 @@ def test_edges_are_declared():
     assert sorted(when for when, _, _ in simstate.eventq._heap) == [1.0, 2.0, 3.5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [plain, ours])
 def test_pushes_add_up_in_a_diagram(make):
     """A force and its reaction cancel, so that the run is that without any; the third push is what remains."""

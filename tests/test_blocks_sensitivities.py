@@ -64,6 +64,7 @@ def drive_signals(mech, t, p):
     return [part for part in np.split(signal, [sizes[0]]) if part.size], by_p
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mech", [ACROBOT, GIVEN, BOTH, library.branched_acrobot()])
 def test_an_open_loop_to_its_start_and_to_parameters(mech):
     """2 s, as differences of the same fixed steps, to 1e-6."""

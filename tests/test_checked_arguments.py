@@ -185,6 +185,7 @@ def test_a_batch_is_its_samples(kinds):
             np.testing.assert_allclose(ask(mech, q[k], qd[k], u[k]), whole[k], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 def test_no_samples_have_no_answers():
     none = np.zeros((0, 2))
@@ -209,6 +210,7 @@ def test_no_samples_have_no_answers():
     assert [a.shape for a in ACROBOT.hybrid_vjp(*[none] * 4)] == [(0, 2)] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 @pytest.mark.parametrize("shape", [(0,), (3, 0)])
 def test_a_mechanism_that_can_not_move_has_empty_answers(shape):

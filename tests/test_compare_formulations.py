@@ -43,6 +43,7 @@ def steep_methods():
 
 
 # ---------------------------------------------------------------- agreement, growth
+@pytest.mark.slow
 def test_all_agree_with_the_kernels(recursions):
     errors = [row.error for row in recursions.rows if row.method != KERNELS]
     assert max(errors) < 1e-10

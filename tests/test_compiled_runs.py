@@ -80,6 +80,7 @@ def wire(module, **options):
     return build
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "options"),
     [(pendulum, {"rods": 3}), (acrobot_elbow, {}), (acrobot, {"controller": "none", "q0": [0.3, 0.2]}), (acrobot, {})],
@@ -99,6 +100,7 @@ def assert_same_swing_up(interpreted, compiled, tolerance):
     np.testing.assert_allclose(*times, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["RK45", "DOP853"])
 def test_acrobot_swings_up_and_changes_its_phase_at_the_same_times(solver):
     """The steps that are chosen depend on roundings, as the code is fused; when phases change does not.

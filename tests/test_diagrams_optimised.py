@@ -111,6 +111,7 @@ def test_feedback_returns_to_the_motion(sim, name):
     assert errors(out)[-1].max() < 5e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ARMS)
 def test_with_feedback_the_replay_is_the_motion(sim, name):
     bd = built(name)

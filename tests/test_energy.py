@@ -67,6 +67,7 @@ def test_energy_of_an_undamped_acrobot_for_a_moment():
     assert span > 1.0 and drift < 1e-11 * span
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damping", [0.0, 0.1])
 @pytest.mark.parametrize("friction", [0.0, 0.4])
 @pytest.mark.parametrize("pushed", [False, True])

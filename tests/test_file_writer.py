@@ -118,6 +118,7 @@ def written(tmp_path_factory):
     return {found["name"]: found for found in map(json.loads, done.stdout.splitlines())}, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_full_disk_leaves_what_was_there(written, name):
     """The good state of yesterday was emptied before the disk was found to be full."""

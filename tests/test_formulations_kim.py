@@ -27,6 +27,7 @@ def case(seed, links=7):
 
 
 # ---------------------------------------------------------------- (32)-(34), Tables 2 to 4
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(seed=seeds)
 def test_tables_are_the_kernels(seed):

@@ -59,6 +59,7 @@ def test_what_is_regrouped_changes_no_torque():
 
 
 # ---------------------------------------------------------------- what is found
+@pytest.mark.slow
 def test_clean_data_give_back_every_parameter_that_can_be_found():
     rng = np.random.default_rng(7)
     truth = random_mechanism(rng, 7, KINDS + COMPOUND)

@@ -837,6 +837,7 @@ READ = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", READ)
 def test_figures_are_written_only_of_scopes_that_would_be_lost(monkeypatch, tmp_path, caplog, kind):
     """Each run without a display left a folder of pictures beside the script or notebook, also beside its report."""

@@ -101,6 +101,7 @@ WIRED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engine", "way"), WIRED)
 def test_the_jacobians_are_those_of_the_plant_as_wired(engine, way):
     sim = cs.Simulation(engine=engine, live=False)

@@ -131,6 +131,7 @@ def test_a_batch_is_its_samples(seed, links):
         )
 
 
+@pytest.mark.slow
 @any_tree(examples=10, links=10)
 def test_evaluators_with_a_load(seed, links):
     rng = np.random.default_rng(seed)

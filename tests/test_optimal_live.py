@@ -245,6 +245,7 @@ class Channel:
         pass
 
 
+@pytest.mark.slow
 @needs_qt
 def test_the_window_draws_what_it_is_told(sent):
     from PySide6.QtWidgets import QApplication

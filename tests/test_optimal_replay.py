@@ -42,6 +42,7 @@ def replay(solution, **options):
     return sim.run(bd, solution.duration, **options)
 
 
+@pytest.mark.slow
 def test_with_the_same_steps_the_whole_motion_is_that_of_the_search(solution):
     assert solution.converged
     at = solution.samples

@@ -95,6 +95,7 @@ def test_no_file_comes_with_the_package_that_nobody_asks_for(monkeypatch):
 # ---------------------------------------------------------------- the law
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", range(len(STARTS)))
 def test_it_swings_the_acrobot_up_from_the_five_starts(k):
     """The fifth is too far from the start of the motion, so that it brakes first."""
@@ -209,6 +210,7 @@ print("cstormpy.optimal" in sys.modules)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("law", "loaded"), [("energy", "False"), ("spline", "True")])
 def test_only_who_selects_the_law_pays_for_it(law, loaded):
     done = subprocess.run([sys.executable, "-c", LAZY.format(law=law)], capture_output=True, text=True, check=True)

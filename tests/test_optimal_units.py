@@ -109,6 +109,7 @@ def solved(problem):
     return made.solve(starts=2, seed=3), one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("problem", [swing, limited, shot, driven])
 def test_the_answer_does_not_depend_on_units(problem, units):

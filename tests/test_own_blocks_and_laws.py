@@ -532,6 +532,7 @@ def test_the_way_of_each_block_is_explained():
     assert "test_own_blocks_and_laws.py" in lines["lag"]
 
 
+@pytest.mark.slow
 def test_a_plant_too_large_to_be_written_down_calls_its_kernels_and_keeps_exact_derivatives():
     """Its dynamics and energies were calls in generated source; their derivatives stay exact, as calls of a graph."""
     mech, n = synthetic.chain(16), 16

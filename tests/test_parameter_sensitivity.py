@@ -70,6 +70,7 @@ def changed(mech, name, change, h):
     return mech.with_parameters({name: value})
 
 
+@pytest.mark.slow
 @any_tree(examples=3, links=8)
 def test_kims_sweeps_have_the_same_of_every_parameter(seed, links):
     rng = np.random.default_rng(seed)
@@ -87,6 +88,7 @@ def test_kims_sweeps_have_the_same_of_every_parameter(seed, links):
     assert_close(d.y, mech.hybrid_dynamics(q, qd, u, wrench).y, tolerance(mech, q))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["none", "all", "every other"])
 def test_differences_agree_for_every_joint_type_and_a_moving_base(sort):
     rng = np.random.default_rng(205)

@@ -254,6 +254,7 @@ def check_a_batch(rng, mech):
         assert_close(ours, answer, tolerance(mech, q[0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", SORTS)
 @pytest.mark.parametrize("name", ["chain of 60", "tree of 63", "random tree of 60"])
 def test_more_than_forty_eight_coordinates(name, sort):

@@ -161,7 +161,7 @@ class PendulumPump(EnergyPump):
     >>> from cstormpy.mechanism import library
     >>> law = PendulumPump(library.cart_pole(), kp=1.0, kd=1.0, ke=50.0)
     >>> law(0.0, [0.0, -1.5708], [0.0, 1.0]).round(3)
-    array([-2.528])
+    array([-2.471])
     """
 
     _prepared = ("_inertia", "_hybrid")

@@ -139,7 +139,7 @@ class PressAt:
         return self.line if frame.f_code.co_filename.startswith(PACKAGE) else None
 
     def line(self, frame, event, arg):
-        if event == "return" and frame.f_code is Run._go.__code__:
+        if event == "return" and frame.f_code is Run.go.__code__:
             self.ended = True
         if self.ended and event == "line":
             self.lines += 1

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.arguments import entries
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import Joint, OneDofJoint
 from cstormpy.linkage.links import Link
@@ -236,12 +237,31 @@ class Linkage(Value):
         rest = dict(values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self.with_links(links)._derive(gravity=gravity)
+        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
 
     def with_links(self: M, links: Iterable[Link]) -> M:
-        """Return the mechanism with other links, of the same names, parents and joints but for their numbers."""
-        links = tuple(links)
-        return self._derive(links=links, freedoms=_freedoms(links))
+        """Return the mechanism with other links, of the same names, parents and joints but for their numbers.
+
+        Raises
+        ------
+        InvalidType, InvalidValue
+            With the link that is none, or that stands at another place or on another joint.
+        """
+        made = tuple(entries(links, "links", "Link"))
+        for k, link in enumerate(made):
+            if not isinstance(link, Link):
+                raise InvalidType(f"links[{k}]: expected a Link, got {shown(link)}")
+        if len(made) != len(self.links):
+            raise InvalidValue(f"links: expected {len(self.links)}, as there are, got {len(made)}")
+        for old, new in zip(self.links, made, strict=True):
+            if (old.name, old.parent, old.joint_name) != (new.name, new.parent, new.joint_name):
+                raise InvalidValue(
+                    f"link {old.name!r}: expected the same name, parent and joint, got link {new.name!r} on "
+                    f"{new.parent!r} by joint {new.joint_name!r}"
+                )
+            if old.joint.kind != new.joint.kind or len(old.joint.freedoms) != len(new.joint.freedoms):
+                raise InvalidValue(f"link {old.name!r}: expected a joint like the one it has, got {new.joint!r}")
+        return self._derive(links=made, freedoms=_freedoms(made))
 
     def without_fixed(self: M) -> M:
         """Return the mechanism with one link for all that is welded together, which moves in the same way.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import entries
 from cstormpy.arrays import describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
@@ -161,9 +162,9 @@ def check_loops(
     loops: Iterable[Loop | Constraint], links: Sequence[Link], index: Mapping[str, int]
 ) -> tuple[Loop | Constraint, ...]:
     """Return the loops and behind them constraints, refusing what is none, unknown links, a name that occurs twice."""
-    if not isinstance(loops, Iterable) or isinstance(loops, (str, bytes, Mapping)):
+    if isinstance(loops, Mapping):
         raise InvalidType(f"loops: expected a list of Loop, got {describe(loops)}")
-    checked, names = tuple(loops), set()
+    checked, names = tuple(entries(loops, "loops", "Loop")), set()
     for position, loop in enumerate(checked):
         if not isinstance(loop, (Loop, Constraint)):
             raise InvalidType(f"loops[{position}]: expected a Loop or a Constraint, got {describe(loop)}")

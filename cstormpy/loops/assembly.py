@@ -237,7 +237,7 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
 
 def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
     """Return all ways to close the loops that are found with some joints held; `Mechanism.assemblies` tells of it."""
-    q0 = checks.array(q, (mech.n,), "q")
+    q0, tries = checks.array(q, (mech.n,), "q"), checks.count(tries, "tries")
     free = ~_held(mech, hold)
     rng, metric = np.random.default_rng(0), _metric(mech, q0, free)
     found: list[Array] = []

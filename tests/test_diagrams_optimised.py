@@ -185,7 +185,9 @@ def test_the_branched_acrobots_motion_comes_with_the_package(sim, searches):
 def test_the_search_finds_the_two_ways_that_come_with_the_package(searches):
     known = [branched_acrobot.optimum(way).cost for way in branched_acrobot.WAYS]
     again = [branched_acrobot.optimum(way, optimise=True).cost for way in branched_acrobot.WAYS]
-    np.testing.assert_allclose(again, known, rtol=1e-4)
+    # on another processor the search for one of them ends 0.7 % lower than what comes with the package
+    assert np.all(np.array(again) <= np.array(known) * (1.0 + 1e-4))
+    np.testing.assert_allclose(again, known, rtol=1e-2)
 
 
 def test_it_is_said_what_was_found(searches, capsys, caplog):

@@ -7,8 +7,10 @@ are q̇' = V(q) q̇, accelerations V q̈ + V̇ q̇, and generalized forces Vᵀ�
 
 from __future__ import annotations
 
-import mujoco
 import numpy as np
+import pytest
+
+mujoco = pytest.importorskip("mujoco", reason="MuJoCo has no wheels for this Python")
 
 
 class Oracle:

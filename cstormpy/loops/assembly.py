@@ -286,7 +286,7 @@ def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
 
 def _size(found: Closure) -> float:
     """Return a length of the mechanism: how far its joints move the closed frames."""
-    return max([1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts)])
+    return max([1.0, *(float(np.abs(at.v).max(initial=0.0)) for at in found.chains)])
 
 
 def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:

@@ -158,7 +158,7 @@ class Sensitivity(_Derivatives, FunctionBlock):
         :type actuated: list, optional
         :param base: whether there is a port for the motion of the base, defaults to False
         :type base: bool
-        :param parameters: names of numbers of the mechanism to which there are derivatives; none unless given
+        :param parameters: names of numbers of the mechanism to which there are derivatives, defaults to ()
         :type parameters: list of str, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict

@@ -66,6 +66,58 @@ def test_derivatives_against_differences(name):
         assert_close(d.dy_du, central_difference(lambda x, f=driven: f.hybrid_dynamics(q, qd, x).y, u, 1e-3), 1e-9)
 
 
+PEERS = {"free": "JointModelFreeFlyer", "spherical": "JointModelSpherical"}
+
+
+@pytest.mark.parametrize("name", ["balls", "free"])
+def test_pinocchios_constraint_dynamics(name):
+    """Pinocchio turns balls by quaternions; of a rod with a pin at its end it closes the point or the whole pose."""
+    pin = pytest.importorskip("pinocchio")
+    from pinocchio_model import in_body_axes, joint_model
+
+    mech, q, qd = closed(name)
+    loop = mech.loops[0].replace(directions="position" if name == "balls" else "pose")
+    mech = mech.replace(loops=[loop])
+    q, qd = mech.project(q, qd)
+    model, joints, x = pin.Model(), [0], []
+
+    def at(link):
+        """Return where Pinocchio's joint stands in the link: a body that is free has its own frame."""
+        return pin.SE3(np.eye(3), np.array(link.joint.point) * (link.joint.kind != "free"))
+
+    model.gravity.linear = np.array(mech.gravity)
+    for link in mech.links:
+        above, own = (0 if link.parent is None else joints[mech.link_index(link.parent) + 1]), link.joint
+        at_joint = at(link)
+        pose = pin.SE3(np.array(link.pose)) * at_joint
+        if link.parent is not None:
+            pose = at(mech.link(link.parent)).inverse() * pose
+        made = getattr(pin, PEERS[own.kind])() if own.kind in PEERS else joint_model(own)
+        joints.append(model.addJoint(above, made, pose, link.name))
+        inertia = pin.Inertia(link.mass, np.array(link.com), np.array(link.inertia))
+        model.appendBodyToJoint(joints[-1], inertia, at_joint.inverse())
+        z = q[mech.coordinates(link.joint_name)]
+        T = own.motion(z)
+        if any(own.balls):
+            x += [*(T[:3, 3] if own.dof == 6 else ()), *pin.Quaternion(T[:3, :3].copy()).coeffs()]
+        else:
+            x += [*z]
+    places = []
+    for end, pose in ((loop.link_a, loop.pose_a), (loop.link_b, loop.pose_b)):
+        k = mech.link_index(end)
+        places += [joints[k + 1], at(mech.links[k]).inverse() * pin.SE3(np.array(pose))]
+    kind = pin.ContactType.CONTACT_3D if name == "balls" else pin.ContactType.CONTACT_6D
+    models, datas = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+    models.append(pin.RigidConstraintModel(kind, model, *places))
+    datas.append(models[0].createData())
+    v, _, E, bias = in_body_axes(mech, q, qd, qd)
+    tau, data = np.random.default_rng(6).normal(size=mech.n), model.createData()
+    pin.initConstraintDynamics(model, data, models, datas)
+    settings = pin.ProximalSettings(1e-14, 1e-10, 200)
+    a = pin.constraintDynamics(model, data, np.array(x), v, np.linalg.solve(E.T, tau), models, datas, settings)
+    assert_close(np.asarray(mech.forward_dynamics(q, qd, tau)), np.linalg.solve(E, a - bias), 1e-9)
+
+
 def spatial_four_bar(cut):
     """Return crank, coupler and rocker in space, on hinges at the base and balls between: closed at a ball or hinge.
 
@@ -139,3 +191,39 @@ def test_a_loop_may_be_cut_at_a_hinge_instead_of_at_a_ball_of_hinges():
     foot = by_hinge.loops[0].pose_a[:3, :3].T @ R[2]
     wanted = np.concatenate([foot @ (moment - np.cross([0, 0.6, 0], pull)), foot @ (force - pull)])
     assert_close(found.loop_wrenches[0], wanted, 1e-8)
+
+
+def test_a_closed_posture_is_found_from_rotation_vectors_of_nearly_a_whole_turn():
+    """The steps of the search lead beyond a whole turn, where a rotation vector has no rates: it takes the shorter."""
+    mech = spatial_four_bar("hinge")
+    rng = np.random.default_rng(29)
+    q0 = rng.normal(size=7)
+    for at in (slice(1, 4), slice(4, 7)):
+        q0[at] *= 6.1 / np.linalg.norm(q0[at])
+    q, qd = mech.project(q0, np.ones(7))
+    assert np.abs(mech.closure(q)).max() < 1e-11
+    assert np.abs(mech.closure_jacobian(q) @ qd).max() < 1e-11
+    held, _ = mech.project(q, hold=["coupler"])
+    assert_close(held[1:4], q[1:4], 1e-15)
+
+
+def test_a_run_goes_on_through_recentrings_and_stays_closed_in_both_engines():
+    """A top on a ball whose tip slides on a plane turns over: where its vector is exchanged it stays closed."""
+    top = cs.Link("top", None, cs.Spherical(), mass=1.0, com=(0.3, 0, 0.1), inertia=np.diag([0.02, 0.05, 0.06]))
+    plane = cs.Loop(None, "top", (0.0, 0.0, 0.2), (0.5, 0, 0), (False,) * 5 + (True,), name="plane")
+    mech = cs.Mechanism([top], loops=[plane])
+    q0, qd0 = mech.project([0.1, 0.2, 2.5], [6.0, 1.0, 5.0])
+    runs = []
+    for engine in ("interpreted", "compiled"):
+        sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=q0, qd0=qd0, name="plant")
+        bd.connect(bd.CONSTANT(np.zeros(3)), plant.tau)
+        runs.append(sim.run(bd, T=0.6))
+    for out in runs:
+        q, qd = out.x[:, :3], out.x[:, 3:]
+        assert len(out.events) >= 2 and np.linalg.norm(q, axis=1).max() < np.pi + 1e-6
+        assert np.abs(mech.closure(q)).max() < 1e-8
+        assert np.abs(mech.closure_jacobian(q) @ qd[..., None]).max() < 1e-7
+        assert np.ptp(np.sum(mech.energy(q, qd), axis=0)) < 1e-4
+    assert_close(runs[1].x[-1], runs[0].x[-1], 1e-7)

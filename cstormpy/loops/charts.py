@@ -81,7 +81,7 @@ class Chart:
     @cached_property
     def inverse(self) -> Any:
         """J⁻¹, (N, 3, 3)."""
-        (c2, c3), (dc2, _), _ = self._terms
+        (c2, _), (dc2, _), _ = self._terms
         return self._matrix([inverse_times(self._phi, -dc2 / c2, e) for e in _UNITS])  # dc₂ = c₄ - c₃ / 2
 
     @cached_property

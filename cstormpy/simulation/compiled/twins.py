@@ -130,7 +130,7 @@ class Twins:
         return twin
 
     def _mechanism(self, mech: Mechanism, path: Path) -> SymbolicMechanism:
-        large = mech.n > LARGEST["one", True]  # the kernels, which may be called then, want all of T side by side
+        large = mech.n > LARGEST["diagram", True]  # the kernels, which may be called then, want all of T side by side
         if large:
             whole = f"all[{len(self.places)}]"
             self.places.append(Place((*path, TableStep("T")), -tables_of(mech.tree).T.size))

@@ -224,7 +224,7 @@ class Compare(bases.Signals, Switching, FunctionBlock):
     Examples::
 
         fast = bd.COMPARE(">", 10.0)
-        ahead = bd.COMPARE(">", None)   # two inputs, u and v
+        ahead = bd.COMPARE(">", None)  # two inputs, u and v
     """
 
     nin = 1

@@ -165,7 +165,7 @@ class TransferFn(_Linear, ContinuousBlock):
     Examples::
 
         lag = bd.TRANSFERFN([1], [0.5, 1])
-        both = bd.TRANSFERFN([[[1], [2]], [[0], [1, 1]]], [1, 3, 2])   # two inputs, two outputs
+        both = bd.TRANSFERFN([[[1], [2]], [[0], [1, 1]]], [1, 3, 2])  # two inputs, two outputs
     """
 
     nin = 1

@@ -201,9 +201,8 @@ class Model:
                     "without another joint"
                 )
             if kind in ("ball", "free"):
-                found.append(
-                    ball_joint(Spherical if kind == "ball" else Free, element, whose, label, place, self.notes)
-                )
+                of = Spherical if kind == "ball" else Free
+                found.append(ball_joint(of, element, label, place, self.settings, self.notes, self.motors))
             else:
                 found.append(hinge_or_slide(kind, element, label, place, self.settings, self.notes, self.motors))
         return found

@@ -92,7 +92,7 @@ def test_one_run(benchmark, record_row, engines):
 def test_one_evaluation(benchmark, record_row, engines):
     """Evaluations as the stepper makes them: fixed steps of Euler's method, two evaluations each."""
     from cstormpy.simulation.compiled.slices import Slices
-    from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME
+    from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
     from cstormpy.simulation.steppers import make_stepper
 
     name, begun, _, _, bd2 = engines

@@ -8,6 +8,8 @@ Integrals are Simpson sums over the steps.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from cstormpy.dynamics.batches import scratch_size, workspace
@@ -99,7 +101,9 @@ class Shooting(Transcription):
             designed = self.designed(x)
         except CstormError:
             return None
-        mech, tables = (self.setup.mech, self._tables) if designed is None else (designed.mech, tables_of(designed.mech))
+        mech, tables = (
+            (self.setup.mech, self._tables) if designed is None else (designed.mech, tables_of(designed.mech))
+        )
         n, columns, nodes = mech.n, self.size, self.steps + 1
         ends = self.map.with_duration(T)
         signal, orders = self._signals(ends.control_points(x[: self.map.size]), T)
@@ -119,9 +123,6 @@ class Shooting(Transcription):
             return None
         if whole_turn(mech, out[:, 0]):
             return None
-        if designed is not None:
-            loads = [load for _, load in self.setup.loads] or None
-            d_out[..., self.of_design] = design_columns(designed, signal, T / self.steps, out, loads)
         jerk = np.zeros((nodes, n))
         for j, c in self._moved:
             jerk[:, j] = orders[3][::2, c]
@@ -130,7 +131,14 @@ class Shooting(Transcription):
         qdd, tau = np.where(active, given, out[:, 2]), np.where(active, out[:, 2], given)
         channels = (out[:, 0], out[:, 1], qdd, tau, jerk)
         at = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
-        return ShootingEvaluation(self, at, d_out, seeds, moved)
+        return ShootingEvaluation(self, at, d_out, seeds, moved, signal)
+
+    def by_design(self, at: Samples, signal: Array) -> Array:
+        """Return the derivatives of q, q̇ and the answers to the design, (N, 3, n, k)."""
+        assert at.designed is not None
+        out = np.stack([at.q, at.qd, np.where(at.mech.active_mask, at.tau, at.qdd)], axis=1)
+        loads = [load for _, load in self.setup.loads] or None
+        return design_columns(at.designed, signal, at.duration / self.steps, out, loads)
 
     def plan(self, places: Indices) -> RowPlan:
         """Return where the derivatives of numbers at these samples stand: everywhere."""
@@ -141,17 +149,28 @@ class Shooting(Transcription):
 class ShootingEvaluation(Evaluation):
     """A motion of which some joints were integrated."""
 
-    def __init__(self, owner: Shooting, samples: Samples, d_out: Array, seeds: Array, moved: Array | None) -> None:
+    def __init__(
+        self, owner: Shooting, samples: Samples, d_out: Array, seeds: Array, moved: Array | None, signal: Array
+    ) -> None:
         self.owner, self.samples = owner, samples
-        self._d_out, self._seeds, self._moved = d_out, seeds, moved
-        self._known: dict[str, Array] = {"q": d_out[:, 0], "qd": d_out[:, 1]}
+        self._answered, self._seeds, self._moved, self._signal = d_out, seeds, moved, signal
+        self._known: dict[str, Array] = {}
+
+    @cached_property
+    def _d_out(self) -> Array:
+        """The derivatives of q, q̇ and the answers, (N, 3, n, size); the kernel leaves those to the design open."""
+        if self.samples.designed is not None:
+            self._answered[..., self.owner.of_design] = self.owner.by_design(self.samples, self._signal)
+        return self._answered
 
     def _by_x(self, channel: str) -> Array:
         """Return the derivatives of a channel to x, (N, n, size)."""
         if channel not in self._known:
             active = self.owner.setup.mech.active_mask[:, None]
             answers, given = self._d_out[:, 2], self._seeds[::2, 2]
-            if channel == "qddd":
+            if channel in ("q", "qd"):
+                self._known[channel] = self._d_out[:, ("q", "qd").index(channel)]
+            elif channel == "qddd":
                 self._known[channel] = self._jerk()
             else:
                 first, second = (given, answers) if channel == "qdd" else (answers, given)

@@ -77,9 +77,7 @@ def _rows(signal: Array, x: Array, free: Any) -> tuple[Array, Array]:
     return q, qd
 
 
-def _answer(
-    designed: Designed, q: Array, qd: Array, u: Array, wrench: Any, free: Any
-) -> tuple[Array, Array, Array]:
+def _answer(designed: Designed, q: Array, qd: Array, u: Array, wrench: Any, free: Any) -> tuple[Array, Array, Array]:
     """Return the answers y (N, n), and their derivatives to the state and to the design."""
     active = designed.mech.active_mask
     d = hybrid_sensitivity(designed.mech, q, qd, np.ascontiguousarray(u), wrench)

@@ -48,7 +48,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         else:
             u[:, j] = curves[0][:, c]
     r = mech.hybrid_dynamics(q, qd, u, wrench=loads)
-    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes)
+    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes, designed)
 
 
 def _quintic(at: Samples, k: Indices, s: Array, h: float) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ joint without motor, which must be zero, is an equation at some phases of its ow
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -121,12 +122,9 @@ class Inverse(Transcription):
             return None
         channels = (q, qd, qdd, tau, qddd)
         samples = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
-        if designed is None:
-            return InverseEvaluation(self, samples, columns, np.zeros((N, mech.n, 0)))
-        by_design = designed.torque_rates(q, qd, qdd, *self._from_outside(T))
-        return InverseEvaluation(self, samples, columns, by_design)
+        return InverseEvaluation(self, samples, columns)
 
-    def _from_outside(self, duration: float) -> tuple[Any, Any]:
+    def from_outside(self, duration: float) -> tuple[Any, Any]:
         """Return loads and motion of the base as the methods of mechanisms take them."""
         loads, base = [load for _, load in self.setup.loads], self.setup.base
         return loads or None, None if base is None else base.pair(self.phases * duration)
@@ -151,8 +149,16 @@ class Inverse(Transcription):
 class InverseEvaluation(Evaluation):
     """A motion of all joints on splines."""
 
-    def __init__(self, owner: Inverse, samples: Samples, columns: Array, by_design: Array) -> None:
-        self.owner, self.samples, self.columns, self.by_design = owner, samples, columns, by_design
+    def __init__(self, owner: Inverse, samples: Samples, columns: Array) -> None:
+        self.owner, self.samples, self.columns = owner, samples, columns
+
+    @cached_property
+    def by_design(self) -> Array:
+        """The derivatives of the torques to the design, (N, n, k)."""
+        at = self.samples
+        if at.designed is None:
+            return np.zeros((*at.q.shape, 0))
+        return at.designed.torque_rates(at.q, at.qd, at.qdd, *self.owner.from_outside(at.duration))
 
     def pull(self, parts: Parts) -> Array:
         """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
@@ -167,7 +173,7 @@ class InverseEvaluation(Evaluation):
         for r, part in enumerate(by_order):
             if part is not None:
                 gradient[: owner.map.size] += owner._backward[r] @ (part.ravel() / T**r)
-        gradient[owner.of_design] = np.sum(self._to_design(parts, np.arange(len(self.by_design))), axis=0)
+        gradient[owner.of_design] = self._to_design(parts, np.arange(len(self.samples))).sum(axis=0)
         if owner.free_duration:
             total = 0.0
             for r, (part, rate) in enumerate(zip(by_order, self.by_duration(), strict=True)):

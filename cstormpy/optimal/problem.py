@@ -117,7 +117,7 @@ class Problem:
         Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
     transcription : {"auto", "inverse", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
-        *shooting*: see `mech`. "auto" shoots where a joint has no motor, unless there are design variables.
+        *shooting*: see `mech`. "auto" shoots where a joint has no motor.
     samples : int or sequence of floats
         Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are
         exceeded between them, `solve` adds more.
@@ -139,7 +139,7 @@ class Problem:
     exact : bool
         Make equations of `Terminal` terms instead of penalties.
     design : mapping, optional
-        Inverse: numbers of the mechanism that are chosen together with the motion, by the names of `with_parameters` or
+        Numbers of the mechanism that are chosen together with the motion, by the names of `with_parameters` or
         of their components, with (low, high) or (low, guess, high): ``{"forearm.com[0]": (0.4, 0.6)}``; those of a pose
         are a twist by which the frame moves from where it is. Or any name, with a `Tied` that says which numbers
         follow one value. The search begins at the mechanism as it is, unless a guess is given.
@@ -207,10 +207,7 @@ class Problem:
         for _, term in self.objective.parts:
             term.check(mech)
         self.design = read_design(mech, o.design)
-        if self.design is not None and o.transcription == "shooting":
-            raise InvalidValue("design: is not followed by shooting; take transcription='inverse'")
-        plain = bool(mech.actuated_mask.all()) or self.design is not None
-        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and plain)
+        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and bool(mech.actuated_mask.all()))
         on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
         self.driven: Indices = np.flatnonzero(on_splines)
         if not len(self.driven):

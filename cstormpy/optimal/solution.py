@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -143,6 +144,25 @@ class Solution:
         else:
             finer = Inverse(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
         return Programme(finer, self.problem.objective, (), *self.problem.bounds, self.x).cost(self.x)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the solution, with the design variables by name, into a file of JSON."""
+        from cstormpy.optimal.solution_cache import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], problem: Problem) -> Solution:
+        """Return the solution of a problem that a file holds, after the problem has confirmed cost and feasibility.
+
+        Raises
+        ------
+        FileFormatError
+            For the solution of another problem, or no solution at all.
+        """
+        from cstormpy.optimal.solution_cache import load
+
+        return load(problem, path)
 
     def plot(self, frames: int = 12) -> Figure:
         """Return a figure: joints, torques with their limits, frames of the motion, and the cost by iteration.

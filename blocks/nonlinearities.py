@@ -96,7 +96,7 @@ class Saturation(bases.Signals, Bending, FunctionBlock):
 
 
 class DeadZone(bases.Signals, Bending, FunctionBlock):
-    r"""What a signal has beyond a zone about zero.
+    r"""A dead zone: the part of a signal beyond a zone about zero.
 
     :blockname:`DEADZONE`
 

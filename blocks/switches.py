@@ -186,7 +186,7 @@ class MultiSwitch(bases.Signals, Switching, FunctionBlock):
 
 
 class Compare(bases.Signals, Switching, FunctionBlock):
-    r"""Whether a signal is greater or less than another, or than a constant.
+    r"""A comparison of a signal with another, or with a constant.
 
     :blockname:`COMPARE`
 

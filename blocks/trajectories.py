@@ -130,7 +130,7 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 
     @property
     def speed(self) -> float:
-        """How many times as fast the curve is played."""
+        """Factor by which the curve is played faster."""
         return self._speed
 
     @speed.setter

@@ -118,7 +118,7 @@ class SampleHold(Switching, ContinuousBlock):
 
 
 class Counter(bases.Signals, Switching, FunctionBlock):
-    r"""How often a signal has become true.
+    r"""A counter of how often a signal has become true.
 
     :blockname:`COUNTER`
 
@@ -224,7 +224,7 @@ class Counter(bases.Signals, Switching, FunctionBlock):
 
 
 class Edge(bases.Ported, bases.Signals, SampledBlock):
-    r"""Whether a signal has become true since the tick before.
+    r"""A detector of edges: true if a signal has become true since the tick before.
 
     :blockname:`EDGE`
 

@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be learnt in a diagram.
+    """A task to be learnt in a diagram.
 
     `reward` and `terminated` are given arrays whose last axis counts outputs or inputs, of one environment or with a
     row for each of many: written as ``after[..., 0]`` they serve for both.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
+from cstormpy.optimal.design import Tied
 from cstormpy.optimal.loads import Load
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.samples import Samples
@@ -35,5 +36,6 @@ __all__ = [
     "Stage",
     "Term",
     "Terminal",
+    "Tied",
     "Time",
 ]

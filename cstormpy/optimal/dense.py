@@ -28,14 +28,15 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         The motion at its even samples, between which the joints that were integrated are interpolated.
     times : ndarray, (N,)
     """
-    mech = problem.mech
+    mech, designed = nodes.mech, nodes.designed
     n, curves = mech.n, spline.evaluate(times, order=3)
     loads = [load for _, load in problem.loads]
     if problem.inverse:
         q, qd, qdd, qddd = curves
         base = None if problem.base is None else problem.base.pair(times)
         tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads, base=base)
-        return Samples(mech, spline.duration, np.zeros(len(times)), times, q, qd, qdd, tau, qddd, problem.setup.sizes)
+        channels, T = (q, qd, qdd, tau, qddd), spline.duration
+        return Samples(mech, T, np.zeros(len(times)), times, *channels, problem.setup.sizes, designed)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)
     k = np.clip(place.astype(np.intp), 0, steps - 1)

@@ -62,9 +62,11 @@ def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> di
         raise InvalidType(f"{what}: expected a mapping from channels to arrays, got a {type(parts).__name__}")
     found = {}
     for channel, part in parts.items():
-        if channel not in (*CHANNELS, *TIMES):
-            raise unknown_name(f"{what}: channel", channel, (*CHANNELS, *TIMES))
-        shape = front if channel in TIMES else (*front, at.mech.n)
+        known = (*CHANNELS, *TIMES, *(["design"] if at.designed else []))
+        if channel not in known:
+            raise unknown_name(f"{what}: channel", channel, known)
+        last = len(at.design) if channel == "design" else at.mech.n
+        shape = front if channel in TIMES else (*front, last)
         found[channel] = read_values(part, shape, f"{what}, {channel!r}")
         refuse_non_finite(found[channel], f"{what}, {channel!r}")
     return found

@@ -16,6 +16,7 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.base_motion import read_base
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.design import read_design
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
 from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.loads import read_loads
@@ -78,6 +79,7 @@ class _Options:
     spread: float | None = None
     box: float | None = None
     exact: bool = False
+    design: Any = None
 
 
 class Problem:
@@ -115,7 +117,7 @@ class Problem:
         Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
     transcription : {"auto", "inverse", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
-        *shooting*: see `mech`. "auto" shoots where a joint has no motor.
+        *shooting*: see `mech`. "auto" shoots where a joint has no motor, unless there are design variables.
     samples : int or sequence of floats
         Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are
         exceeded between them, `solve` adds more.
@@ -136,6 +138,11 @@ class Problem:
         where anything is integrated, no bound else.
     exact : bool
         Make equations of `Terminal` terms instead of penalties.
+    design : mapping, optional
+        Inverse: numbers of the mechanism that are chosen together with the motion, by the names of `with_parameters` or
+        of their components, with (low, high) or (low, guess, high): ``{"forearm.com[0]": (0.4, 0.6)}``; those of a pose
+        are a twist by which the frame moves from where it is. Or any name, with a `Tied` that says which numbers
+        follow one value. The search begins at the mechanism as it is, unless a guess is given.
 
     Raises
     ------
@@ -199,7 +206,11 @@ class Problem:
         self.objective = o.objective
         for _, term in self.objective.parts:
             term.check(mech)
-        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and bool(mech.actuated_mask.all()))
+        self.design = read_design(mech, o.design)
+        if self.design is not None and o.transcription == "shooting":
+            raise InvalidValue("design: is not followed by shooting; take transcription='inverse'")
+        plain = bool(mech.actuated_mask.all()) or self.design is not None
+        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and plain)
         on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
         self.driven: Indices = np.flatnonzero(on_splines)
         if not len(self.driven):
@@ -249,6 +260,7 @@ class Problem:
             base=self.base,
             typical_duration=self.duration_guess,
             moved=active[self.driven],
+            design=self.design,
         )
 
     def _refuse_rough(self) -> None:
@@ -366,7 +378,9 @@ class Problem:
         T = self.duration_guess
         if self.free_duration:
             T = float(np.exp(rng.uniform(np.log(self.low_duration), np.log(self.high_duration))))
-        return self.transcription.variables(points + random_points(self, rng), T)
+        moved = points + random_points(self, rng)
+        design = None if self.design is None else rng.uniform(self.design.low, self.design.high)
+        return self.transcription.variables(moved, T, design)
 
     # ---------------------------------------------------------------- solved
 

@@ -2,7 +2,8 @@
 
 Values stand in *channels*: q, qd, qdd, tau, qddd (N, n), t (N,) and the duration. A derivative is a mapping from the
 channels that it touches to arrays of one more dimension in front of theirs where several numbers are derived; that to
-the duration is (N,), T as the function reads it. A channel that is missing has the derivative zero.
+the duration is (N,), T as the function reads it, and that to the design variables, "design", has a last dimension of
+these. A channel that is missing has the derivative zero.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.design import Designed
     from cstormpy.optimal.sizes import Sizes
 
 Array = NDArray[np.float64]
@@ -51,6 +53,8 @@ class Samples:
         Jerk of the joints on splines; zeros for the others.
     sizes : Sizes
         Characteristic sizes of the numbers.
+    designed : Designed or None
+        The design that `mech` is, where a problem has design variables; `design` says their values.
     """
 
     mech: Mechanism
@@ -63,6 +67,12 @@ class Samples:
     tau: Array
     qddd: Array
     sizes: Sizes
+    designed: Designed | None = None
+
+    @property
+    def design(self) -> dict[str, float]:
+        """The design variables by their names."""
+        return {} if self.designed is None else self.designed.parameters
 
     def at(self, places: Places) -> Samples:
         """Return some of the samples."""

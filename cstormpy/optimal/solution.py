@@ -22,6 +22,7 @@ from cstormpy.trajectory.checks import finite_array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.problem import Problem
     from cstormpy.optimal.starts import Outcome
 
@@ -83,6 +84,16 @@ class Solution:
     def duration(self) -> float:
         """T [s]."""
         return self.problem.transcription.duration(self.x)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism that moves: the designed one where there are design variables."""
+        return self.samples.mech
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The design variables by their names, empty where there are none."""
+        return self.samples.design
 
     @cached_property
     def spline(self) -> BSpline:
@@ -159,6 +170,7 @@ class Solution:
             ("violation", f"{self.violation:.2e}, at most {self.feasibility:g}{': INFEASIBLE' * (not self.feasible)}"),
             ("KKT residual", f"{self.kkt:.2e}"),
         ]
+        rows += [(name, f"{value:.6g}") for name, value in self.parameters.items()]
         rows += [("at any time", repr(e)) for e in self.excess]
         if len(self.outcomes) > 1:
             rows.append(("starts", ", ".join(_brief(o) for o in sorted(self.outcomes, key=lambda o: o.rank)[:6])))

@@ -9,12 +9,12 @@ import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, whole_number
+from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Switching
 from cstormpy.signals.logic import compared, edge
-from cstormpy.trajectory.checks import real_number, whole_number
 
 Array = NDArray[np.float64]
 _DIRECTIONS = ("rising", "falling", "both")

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import entries, function, positive
+from cstormpy.arguments import entries, function, positive, whole_number
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import whole_number
 
 __all__ = ["Task"]
 

@@ -91,7 +91,7 @@ class Question:
     """A question to the hybrid dynamics: on which inputs it depends and which derivatives are wanted beside y."""
 
     loads: int = 0
-    """How many numbers of loads there are for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
+    """Number of numbers of loads for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
     moving_base: bool = False
     sensitivities: bool = False
     to_base: bool = False
@@ -120,7 +120,7 @@ class Question:
 
     @property
     def parts(self) -> int:
-        """How many numbers of y there are for each joint."""
+        """Count of numbers of y for each joint."""
         return {"found": 1, "motion": 2, "whole": 3}[self.answers]
 
 

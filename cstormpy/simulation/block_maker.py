@@ -13,7 +13,6 @@ __all__ = ["OPTIONS", "BlockMaker", "signature_of"]
 OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos")
 """The arguments that every block takes by name beside its own."""
 
-_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class _Documentation:

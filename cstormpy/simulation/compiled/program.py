@@ -171,10 +171,6 @@ class Program:
                 return name, way
         return "?", "it calls a function"
 
-    def is_here(self) -> bool:
-        """Tell whether its machine code is in memory, and what that calls on disk at least."""
-        return self.key in self._machines and all(function.is_ready() for function in self.called)
-
     def is_kept(self) -> bool:
         """Tell whether its machine code, and what that calls, is on disk, or here."""
         own = self.key in self._machines or is_kept("diagram", self.key.encode())

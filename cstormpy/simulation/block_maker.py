@@ -14,7 +14,6 @@ OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos")
 """The arguments that every block takes by name beside its own."""
 
 
-
 class _Documentation:
     """The documentation of a maker: of its block; of the class of makers, its own."""
 

@@ -81,7 +81,6 @@ class Spherical(MultiDofJoint):
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"point": (3,)}
     _fields = ("point", *each, "limits", "max_angle", "name")
     _count = 3
-    max_angle: float | None
 
     def __init__(
         self,

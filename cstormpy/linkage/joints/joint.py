@@ -65,6 +65,8 @@ class Joint(Value):
         Fields with an entry for each coordinate; one number stands for all.
     symbol : Symbol
         How it is drawn.
+    max_angle : float or None
+        The largest angle of its rotation vector [rad], if it has one and that is limited.
     """
 
     kind: ClassVar[str]
@@ -73,6 +75,7 @@ class Joint(Value):
     each: ClassVar[tuple[str, ...]] = ()
     symbol: ClassVar[Symbol] = Symbol()
     name: str | None
+    max_angle: float | None = None
 
     @property
     def freedoms(self) -> tuple[OneDofJoint, ...]:

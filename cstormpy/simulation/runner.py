@@ -395,5 +395,5 @@ class Run:
 
 
 def is_jump(source: Any) -> bool:
-    """Whether something scheduled is the jump of a source, and not a clock or a function to call."""
+    """Tell whether something scheduled is the jump of a source, and not a clock or a function to call."""
     return isinstance(source, Block)

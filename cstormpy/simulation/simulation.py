@@ -412,7 +412,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
 
 
 def _can_draw() -> bool:
-    """Whether bdsim's own scopes have a display to draw on."""
+    """Tell whether bdsim's own scopes have a display to draw on."""
     if os.environ.get("BDSIM_NO_GRAPHICS"):
         return False
     if sys.platform in ("win32", "darwin"):

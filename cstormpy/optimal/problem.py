@@ -308,7 +308,7 @@ class Problem:
         """The problem as samples of variables."""
         if not self.inverse:
             return Shooting(self.setup, self._steps())
-        integrals = any(term.kind == "integral" for _, term in self.objective.parts)
+        integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
         further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None

@@ -158,6 +158,7 @@ def test_log_cholesky_coordinates_reach_possible_bodies_only():
     assert not bodies.possible(np.where(np.arange(len(values)) == 5, 9.0, values))
 
 
+@pytest.mark.slow
 def test_a_link_that_no_body_can_be_is_held_to_what_one_can():
     """The forearm as a whole from noisy positions of a short run: the plain fit has an inertia that no body has."""
     truth = cs.library.acrobot("teaching")

@@ -267,7 +267,7 @@ class _Search:
         return np.asarray(s.weighs[..., None] * (s.wanted - point.found) / sigma)
 
     def _eliminated(self, point: _Point, sigma: Array, chart: bool) -> tuple[Array, Array, Any]:
-        """Return Jacobian and residuals of the numbers, or coordinates, alone, and what gives the starts their steps."""
+        """Return Jacobian and residuals of numbers or coordinates alone, and what gives the starts their steps."""
         S, L, m = point.found.shape
         weight = (self.stretches.weighs[..., None] / sigma)[..., None]
         X = (weight * point.to_start).reshape(S, L * m, -1)

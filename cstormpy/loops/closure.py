@@ -41,7 +41,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["Chain", "Closure", "closure", "closure_jacobian", "closure_jacobian_rate", "closure_of", "constraint_names"]
+__all__ = [
+    "Chain", "Closure", "angular_rows", "closure", "closure_jacobian", "closure_jacobian_rate", "closure_of",
+    "constraint_names",
+]  # fmt: skip
 
 _ROTATES = 1e-9
 """A column of rotation below this is none."""
@@ -332,6 +335,12 @@ def constraint_names(mech: Linkage) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
     loops = [f"{loop.name}: {label}" for loop in mech.loops if isinstance(loop, Loop) for label in loop.labels]
     return (*loops, *(f"{r.constraint.name}: {label}" for r in rows_of_constraints(mech) for label in r.labels))
+
+
+def angular_rows(mech: Linkage) -> NDArray[np.bool_]:
+    """Return which rows of the constraints close rotations, (m,)."""
+    loops = [closed for c in chains_of(mech) for closed in (c.rows < 3).tolist()]
+    return np.array([*loops, *(False for r in rows_of_constraints(mech) for _ in r.labels)], dtype=bool)
 
 
 def _read(mech: Linkage, **given: ArrayLike) -> Samples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
+from cstormpy.optimal.cuts import Cut
 from cstormpy.optimal.loads import Load
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.samples import Samples
@@ -16,6 +17,7 @@ __all__ = [
     "Acceleration",
     "AtEnd",
     "Constraint",
+    "Cut",
     "Effort",
     "EnergySpent",
     "Jerk",

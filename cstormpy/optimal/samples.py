@@ -8,7 +8,7 @@ the duration is (N,), T as the function reads it. A channel that is missing has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +23,13 @@ Array = NDArray[np.float64]
 Parts = Mapping[str, Array]
 Places = slice | NDArray[np.intp]
 
-__all__ = ["CHANNELS", "TIMES", "Array", "Parts", "Places", "Samples"]
+__all__ = ["CHANNELS", "FORCES", "TIMES", "Array", "Parts", "Places", "Samples"]
 
 CHANNELS = ("q", "qd", "qdd", "tau", "qddd")
 """The channels with a column for each joint."""
+
+FORCES = "multipliers"
+"""The channel with a column for each constraint of the loops."""
 
 TIMES = ("t", "duration")
 """Those with one number for all joints."""
@@ -51,6 +54,8 @@ class Samples:
         Jerk of the joints on splines; zeros for the others.
     sizes : Sizes
         Characteristic sizes of the numbers.
+    multipliers : ndarray, (N, m)
+        Of the constraints of the loops, as `Mechanism.hybrid_dynamics` answers; no columns where there are none.
     """
 
     mech: Mechanism
@@ -63,12 +68,18 @@ class Samples:
     tau: Array
     qddd: Array
     sizes: Sizes
+    multipliers: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        """Give the multipliers of a mechanism without loops their rows."""
+        if not self.multipliers.size:
+            object.__setattr__(self, "multipliers", np.zeros((len(self.t), 0)))
 
     def at(self, places: Places) -> Samples:
         """Return some of the samples."""
         if isinstance(places, slice) and places == slice(0, len(self)):
             return self
-        return replace(self, **{name: getattr(self, name)[places] for name in ("weights", "t", *CHANNELS)})
+        return replace(self, **{name: getattr(self, name)[places] for name in ("weights", "t", *CHANNELS, FORCES)})
 
     def __len__(self) -> int:
         return len(self.t)

@@ -2,7 +2,8 @@
 
 All joints of the open chain are on splines, the closure is an equation at phases of its own (`loop_closure`), and the
 torques of the open chain are corrected by the forces of the loops (`loop_forces`). The multipliers of loops that are
-cut are further columns of the spline: unknowns of the search like control points of joints, with the same knots.
+cut are unknowns of the search: the second derivatives of further columns of the spline, as smooth as accelerations are,
+which they have to balance, with the same knots.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class ClosedInverse(Inverse):
         found, loops = super().evaluate(x), self.setup.loops
         if found is None or loops is None:
             return None
-        shared = loops.shared(found.samples.q, found.samples.tau, found.curves[0][:, self.setup.mech.n :])
+        shared = loops.shared(found.samples.q, found.samples.tau, found.curves[2][:, self.setup.mech.n :])
         to_motion, to_cut = loops.derivatives(shared, found.columns)
         if not (np.isfinite(to_motion).all() and np.isfinite(to_cut).all()):
             return None
@@ -62,7 +63,7 @@ class _ClosedEvaluation(InverseEvaluation):
             through = np.zeros((3, len(given), n + cut))
             columns, to_cut = self.columns[places][:, :, rows[channel]], self.to_cut[places][:, rows[channel]]
             through[:, :, :n] = np.einsum("ri,rkij->krj", given, columns, optimize=False)
-            through[0, :, n:] = np.einsum("ri,ric->rc", given, to_cut)
+            through[2, :, n:] = np.einsum("ri,ric->rc", given, to_cut)
             for r in range(3):
                 have = found[r]
                 found[r] = through[r] if have is None else have + through[r]

@@ -36,7 +36,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         base = None if problem.base is None else problem.base.pair(times)
         tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
         if problem.setup.loops is not None:
-            shared = problem.setup.loops.shared(q, tau, curves[0][:, n:])
+            shared = problem.setup.loops.shared(q, tau, curves[2][:, n:])
             tau, multipliers = shared.tau, shared.multipliers
         even, sizes = np.zeros(len(times)), problem.setup.sizes
         return Samples(mech, spline.duration, even, times, q, qd, qdd, tau, qddd, sizes, multipliers)

@@ -28,11 +28,7 @@ def loop_constraints(problem: Problem) -> list[PathConstraint]:
     found = closures(setup, problem.cuts, closed_posture(problem, problem.start.q))
     if loops is None or len(loops.rest):
         return found
-    free = without_motor(mech, problem.options.collocation)
-    if problem.options.collocation is None:  # as many equations as the multipliers have control points
-        for constraint in free:
-            constraint.collocation = tuple(setup.greville.tolist())
-    return [*found, *free]
+    return [*found, *without_motor(mech, problem.options.collocation)]
 
 
 def closed_posture(problem: Problem, q: Array) -> Array:
@@ -71,16 +67,17 @@ def _closed_end(problem: Problem, given: Array, near: Array) -> Array:
 
 
 def _multipliers(problem: Problem, points: Array) -> Array:
-    """Return the control points (m, c) of the multipliers of cuts with which the loops would share the load."""
+    """Return the control points (m, c) whose accelerations are the multipliers with which the loops share the load."""
     mech, setup, loops = problem.mech, problem.setup, problem.setup.loops
     assert loops is not None, "of mechanisms with loops"
     if not len(loops.cut):
         return np.zeros((len(points), 0))
-    T, phases = problem.duration_guess, setup.greville
+    T, phases = problem.duration_guess, setup.phases_of("collocation")
     q, qd, qdd = (setup.curve.basis_matrix(phases, r) @ points / T**r for r in range(3))
     base = None if problem.base is None else problem.base.pair(phases * T)
     load = mech.tree.inverse_dynamics(q, qd, qdd, wrench=[load for _, load in problem.loads], base=base)
     every = LoopForces(mech, loops.cut[:0], np.array(independent_rows(mech), dtype=np.intp))
     values = every.shared(q, load, np.zeros((len(q), 0))).multipliers[:, loops.cut]
     values = np.where(np.abs(values) < 1e6 * setup.sizes.multipliers[loops.cut], values, 0.0)  # NaN too
-    return np.asarray(np.linalg.solve(setup.curve.basis_matrix(phases, 0).toarray(), values))
+    basis = setup.curve.basis_matrix(phases, 2).toarray()[:, 2:] / T**2
+    return np.vstack([np.zeros((2, values.shape[1])), np.linalg.lstsq(basis, values)[0]])

@@ -63,10 +63,10 @@ class Setup:
 
     @cached_property
     def column_sizes(self) -> Array:
-        """Of each column of the splines: joints, and behind them the multipliers of loops that are cut."""
+        """Of each column of the splines: joints, and behind them what has the multipliers of cuts for acceleration."""
         sizes = self.sizes
         joints = np.where(self.moved, sizes.q[self.driven], sizes.tau[self.driven])
-        return joints if self.loops is None else np.append(joints, sizes.multipliers[self.loops.cut])
+        return joints if self.loops is None else np.append(joints, sizes.multipliers[self.loops.cut] * sizes.time**2)
 
     @property
     def width(self) -> int:
@@ -176,7 +176,7 @@ class Transcription(ABC):
         return self.map.with_duration(self.duration(x)).control_points(x[: self.map.size])
 
     def spline(self, x: Array) -> BSpline:
-        """Return the motion of the joints on splines, and behind them the multipliers that are."""
+        """Return the motion of the joints on splines, and behind them what has multipliers for accelerations."""
         names = [self.setup.mech.names[j] for j in self.setup.driven]
         if self.setup.loops is not None:
             names += self.setup.loops.names

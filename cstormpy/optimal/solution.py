@@ -86,7 +86,7 @@ class Solution:
 
     @cached_property
     def spline(self) -> BSpline:
-        """The motion (or torque) of the joints on splines; behind them what has the multipliers of cuts for acceleration."""
+        """The motion (or torque) of the joints on splines; behind them, twice integrated, multipliers of cuts."""
         return self.problem.transcription.spline(self.x)
 
     @cached_property

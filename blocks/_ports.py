@@ -49,7 +49,7 @@ __all__ = [
 
 _FLOAT = np.dtype(np.float64)
 _SHOWN = 8
-"""How many names a message lists."""
+"""Number of names that a message lists at most."""
 
 
 def label(block: Any) -> str:

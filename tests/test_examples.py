@@ -149,6 +149,14 @@ def test_tune(capsys, tmp_path):
     assert "damping" in capsys.readouterr().out and (tmp_path / "tuned.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_design(capsys, tmp_path):
+    shipped, designed = example(14)["main"](points=10, steps=56, starts=2)
+    assert shipped.feasible and designed.feasible and designed.cost < 0.8 * shipped.cost
+    assert 0.5 < designed.parameters["leg"] < 3.0
+    assert "instead of" in capsys.readouterr().out and (tmp_path / "design.png").stat().st_size > 10_000
+
+
 def test_swap_controllers(capsys, tmp_path):
     runpy.run_path(str(EXAMPLES / "swap_controllers.py"), run_name="__main__")
     printed = capsys.readouterr().out.strip().splitlines()

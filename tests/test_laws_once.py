@@ -284,7 +284,10 @@ def test_nothing_outside_of_a_class_reads_its_private_attributes():
     compiled = PACKAGE / "simulation" / "compiled"
     paths = [
         *CONTROL,
-        Path(cstormpy.blocks.controllers.__file__),
+        *(
+            Path(cstormpy.blocks.controllers.__file__).with_name(name)
+            for name in ("controllers.py", "_law_selection.py")
+        ),
         compiled / "opaque_laws.py",
         compiled / "equations.py",
     ]

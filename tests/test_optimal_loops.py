@@ -253,6 +253,8 @@ def test_what_cannot_be_solved_through_a_loop_is_said():
         Problem(mech.with_drive(actuated=["left_shoulder"]), **ask)
     with pytest.raises(cs.InvalidValue, match=r"loop 'pin': shooting knows no loops; take transcription='inverse'"):
         Problem(mech, transcription="shooting", **ask)
+    with pytest.raises(cs.InvalidValue, match=r"design: the mechanism has loops \('pin'\)"):
+        Problem(mech, design={"left_fore.mass": (0.1, 1.0)}, **ask)
     with pytest.raises(cs.UnknownName, match="cuts: loop 'pim'"):
         Problem(mech, cuts="pim", **ask)
     with pytest.raises(cs.InvalidValue, match="cuts: loop 'pin' is named twice"):

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import lie
-from cstormpy.loops.closure import Chain, Closure
+from cstormpy.loops.chains import Chain
+from cstormpy.loops.closure import Closure
 
 Array = NDArray[np.float64]
 
@@ -28,11 +29,12 @@ def residual_slopes(found: Closure) -> Array:
     """Return ∂φ/∂q, (N, m, n); the rows of constraints of rates are those of A."""
     out = np.array(found.A)
     at = 0
-    for chain, (R, _, w, _) in zip(found.chains, found.parts, strict=True):
+    for here in found.chains:
+        chain = here.chain
         rows = np.arange(at, at := at + len(chain.rows))
         turns = [k for k in range(3) if chain.loop.directions[k]]
         if len(turns) > 1:
-            out[:, rows[: len(turns), None], chain.path] = _of_angles(chain, R, w)[:, turns]
+            out[:, rows[: len(turns), None], chain.path] = _of_angles(chain, here.R, here.w)[:, turns]
     return out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
 from cstormpy.optimal.cuts import Cut
+from cstormpy.optimal.design import Tied
 from cstormpy.optimal.loads import Load
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.samples import Samples
@@ -37,5 +38,6 @@ __all__ = [
     "Stage",
     "Term",
     "Terminal",
+    "Tied",
     "Time",
 ]

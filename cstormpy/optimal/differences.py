@@ -64,10 +64,12 @@ def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> di
         raise InvalidType(f"{what}: expected a mapping from channels to arrays, got a {type(parts).__name__}")
     found = {}
     for channel, part in parts.items():
-        known = (*CHANNELS, *([FORCES] if at.multipliers.shape[1] else []), *TIMES)
+        forces, design = [FORCES] if at.multipliers.shape[1] else [], ["design"] if at.designed else []
+        known = (*CHANNELS, *forces, *TIMES, *design)
         if channel not in known:
             raise unknown_name(f"{what}: channel", channel, known)
-        shape = front if channel in TIMES else (*front, getattr(at, channel).shape[1])
+        last = len(at.design) if channel == "design" else 0 if channel in TIMES else getattr(at, channel).shape[1]
+        shape = front if channel in TIMES else (*front, last)
         found[channel] = read_values(part, shape, f"{what}, {channel!r}")
         refuse_non_finite(found[channel], f"{what}, {channel!r}")
     return found

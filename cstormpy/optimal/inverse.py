@@ -6,9 +6,13 @@ joint without motor, which must be zero, is an equation at some phases of its ow
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
 from cstormpy.dynamics.batches import MANY_COORDINATES, run_batch, scratch_size
+from cstormpy.errors import CstormError
 from cstormpy.kernels import layout
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
@@ -95,7 +99,15 @@ class Inverse(Transcription):
         T = self.duration(x)
         if not (np.isfinite(x).all() and T > 0.0):
             return None
-        mech, N = self.setup.mech, len(self.phases)
+        from cstormpy.linkage.tables import INVERSE, tables_of
+
+        mech, tables, N = self.setup.mech, self._tables, len(self.phases)
+        try:
+            designed = self.designed(x)
+        except CstormError:
+            return None
+        if designed is not None:
+            mech, tables = designed.mech, tables_of(designed.mech, INVERSE)
         offsets = self._offsets(T) if self.offset_moves else self._fixed
         free = x[: self.map.size]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -106,11 +118,17 @@ class Inverse(Transcription):
             return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
         arguments = (q, qd, qdd, self._wrench, self._base, tau, columns, np.empty((0, mech.n, 12)))
-        _, status = run_batch(self._kernel, self._tables, arguments, N, self._numbers, 1)
+        _, status = run_batch(self._kernel, tables, arguments, N, self._numbers, 1)
         if status != 0 or not np.isfinite(columns).all():
             return None
-        samples = Samples(mech, T, self.weights, T * self.phases, q, qd, qdd, tau, qddd, self.setup.sizes)
+        channels = (q, qd, qdd, tau, qddd)
+        samples = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
         return InverseEvaluation(self, samples, columns, curves)
+
+    def from_outside(self, duration: float) -> tuple[Any, Any]:
+        """Return loads and motion of the base as the methods of mechanisms take them."""
+        loads, base = [load for _, load in self.setup.loads], self.setup.base
+        return loads or None, None if base is None else base.pair(self.phases * duration)
 
     def plan(self, places: Indices) -> RowPlan:
         """Return where the derivatives of numbers at these samples stand, one row each."""
@@ -120,6 +138,9 @@ class Inverse(Transcription):
         row = np.repeat(np.arange(len(places)), counts)
         entry = np.arange(counts.sum()) + np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
         rows, columns = row, self._column[entry]
+        of_design = np.arange(self.of_design.start, self.of_design.stop)
+        rows = np.concatenate([rows, np.repeat(np.arange(len(places)), len(of_design))])
+        columns = np.concatenate([columns, np.tile(of_design, len(places))])
         if self.free_duration:
             rows = np.concatenate([rows, np.arange(len(places))])
             columns = np.concatenate([columns, np.full(len(places), self.size - 1)])
@@ -143,6 +164,14 @@ class InverseEvaluation(Evaluation):
                 found[r] = through[r] if have is None else have + through[r]
         return found
 
+    @cached_property
+    def by_design(self) -> Array:
+        """The derivatives of the torques to the design, (N, n, k)."""
+        at = self.samples
+        if at.designed is None:
+            return np.zeros((*at.q.shape, 0))
+        return at.designed.torque_rates(at.q, at.qd, at.qdd, *self.owner.from_outside(at.duration))
+
     def pull(self, parts: Parts) -> Array:
         """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
         owner, T = self.owner, self.samples.duration
@@ -151,6 +180,7 @@ class InverseEvaluation(Evaluation):
         for r, part in enumerate(by_order):
             if part is not None:
                 gradient[: owner.map.size] += owner._backward[r] @ (part.ravel() / T**r)
+        gradient[owner.of_design] = self._to_design(parts, np.arange(len(self.samples))).sum(axis=0)
         if owner.free_duration:
             total = 0.0
             for r, (part, rate) in enumerate(zip(by_order, self.by_duration(), strict=True)):
@@ -162,6 +192,13 @@ class InverseEvaluation(Evaluation):
                 total += float(parts["duration"].sum())
             gradient[-1] = total
         return gradient
+
+    def _to_design(self, parts: Parts, places: Indices) -> Array:
+        """Return the derivatives to the design of R numbers with these derivatives at their samples, (R, k)."""
+        found = np.zeros((len(places), self.by_design.shape[-1]))
+        if "tau" in parts:
+            found += np.einsum("ri,rik->rk", parts["tau"], self.by_design[places])
+        return found + parts["design"] if "design" in parts else found
 
     def by_duration(self) -> list[Array]:
         """Return ∂q^(r)/∂T at fixed phases and fixed x, (N, width) each."""
@@ -181,6 +218,7 @@ class InverseEvaluation(Evaluation):
         for r, part in enumerate(by_order):
             if part is not None:
                 total += np.ascontiguousarray(part).ravel()[at] * (data[r] * T**-r)
+        total = np.concatenate([total, self._to_design(parts, plan.places).ravel()])
         if not owner.free_duration:
             return total
         last = np.zeros(len(plan.places))

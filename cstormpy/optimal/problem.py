@@ -18,6 +18,7 @@ from cstormpy.optimal.closed_inverse import inverse_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
+from cstormpy.optimal.design import read_design
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
 from cstormpy.optimal.loads import read_loads
 from cstormpy.optimal.loop_problems import loop_constraints
@@ -81,6 +82,7 @@ class _Options:
     spread: float | None = None
     box: float | None = None
     exact: bool = False
+    design: Any = None
 
 
 class Problem:
@@ -144,6 +146,11 @@ class Problem:
         where anything is integrated, no bound else.
     exact : bool
         Make equations of `Terminal` terms instead of penalties.
+    design : mapping, optional
+        Numbers of the mechanism that are chosen together with the motion, by the names of `with_parameters` or
+        of their components, with (low, high) or (low, guess, high): ``{"forearm.com[0]": (0.4, 0.6)}``; those of a pose
+        are a twist by which the frame moves from where it is. Or any name, with a `Tied` that says which numbers
+        follow one value. The search begins at the mechanism as it is, unless a guess is given.
 
     Raises
     ------
@@ -207,6 +214,11 @@ class Problem:
             term.check(mech)
         if mech.loops and o.transcription == "shooting":
             raise InvalidValue(f"loop {mech.loops[0].name!r}: shooting knows no loops; take transcription='inverse'")
+        self.design = read_design(mech, o.design)
+        if mech.loops and self.design is not None:
+            raise InvalidValue(
+                f"design: the mechanism has loops ({mech.loops[0].name!r}), whose design cannot be chosen"
+            )
         unforced = bool(mech.actuated_mask.all()) or bool(mech.loops)
         self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and unforced)
         on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
@@ -261,6 +273,7 @@ class Problem:
             typical_duration=self.duration_guess,
             moved=active[self.driven],
             loops=loops,
+            design=self.design,
         )
 
     def _refuse_rough(self) -> None:
@@ -380,7 +393,9 @@ class Problem:
         T = self.duration_guess
         if self.free_duration:
             T = float(np.exp(rng.uniform(np.log(self.low_duration), np.log(self.high_duration))))
-        return self.transcription.variables(points + random_points(self, rng), T)
+        moved = points + random_points(self, rng)
+        design = None if self.design is None else rng.uniform(self.design.low, self.design.high)
+        return self.transcription.variables(moved, T, design)
 
     # ---------------------------------------------------------------- solved
 

@@ -186,6 +186,8 @@ def variable_bounds(problem: Problem) -> tuple[Array, Array]:
     low = t.map.parameters(np.tile(np.maximum(middle - half, -OPEN), (m, 1)))
     high = t.map.parameters(np.tile(np.minimum(middle + half, OPEN), (m, 1)))
     low, high = np.where(low <= -OPEN, -np.inf, low), np.where(high >= OPEN, np.inf, high)
+    if problem.design is not None:
+        low, high = np.append(low, problem.design.low), np.append(high, problem.design.high)
     if problem.free_duration:
         low, high = np.append(low, problem.low_duration), np.append(high, problem.high_duration)
     return low, high

@@ -2,7 +2,8 @@
 
 Values stand in *channels*: q, qd, qdd, tau, qddd (N, n), t (N,) and the duration. A derivative is a mapping from the
 channels that it touches to arrays of one more dimension in front of theirs where several numbers are derived; that to
-the duration is (N,), T as the function reads it. A channel that is missing has the derivative zero.
+the duration is (N,), T as the function reads it, and that to the design variables, "design", has a last dimension of
+these. A channel that is missing has the derivative zero.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.design import Designed
     from cstormpy.optimal.sizes import Sizes
 
 Array = NDArray[np.float64]
@@ -54,6 +56,8 @@ class Samples:
         Jerk of the joints on splines; zeros for the others.
     sizes : Sizes
         Characteristic sizes of the numbers.
+    designed : Designed or None
+        The design that `mech` is, where a problem has design variables; `design` says their values.
     multipliers : ndarray, (N, m)
         Of the constraints of the loops, as `Mechanism.hybrid_dynamics` answers; no columns where there are none.
     """
@@ -68,12 +72,18 @@ class Samples:
     tau: Array
     qddd: Array
     sizes: Sizes
+    designed: Designed | None = None
     multipliers: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __post_init__(self) -> None:
         """Give the multipliers of a mechanism without loops their rows."""
         if not self.multipliers.size:
             object.__setattr__(self, "multipliers", np.zeros((len(self.t), 0)))
+
+    @property
+    def design(self) -> dict[str, float]:
+        """The design variables by their names."""
+        return {} if self.designed is None else self.designed.parameters
 
     def at(self, places: Places) -> Samples:
         """Return some of the samples."""

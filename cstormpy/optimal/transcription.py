@@ -1,7 +1,7 @@
 """The base of both transcriptions: variables, samples, and how derivatives of samples become those of variables.
 
-The variables x are the free control points of the joints on splines, in the order of `ControlPointMap`, and behind
-them the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of order r to time is
+The variables x are the free control points of the joints on splines, in the order of `ControlPointMap`, behind them the
+design variables, and last the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of order r to time is
 that to the phase over T^r.
 """
 
@@ -24,6 +24,7 @@ from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.base_motion import BaseMotion
+    from cstormpy.optimal.design import Design, Designed
     from cstormpy.optimal.loads import Load
     from cstormpy.optimal.loop_forces import LoopForces
 
@@ -53,6 +54,7 @@ class Setup:
     typical_duration: float
     moved: NDArray[np.bool_]  # which joints on splines move along them; the others have splines of torque
     loops: LoopForces | None = None  # of a closed mechanism
+    design: Design | None = None
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -161,9 +163,12 @@ class Transcription(ABC):
         self.setup = setup
         self.map = setup.map()
         self.free_duration = setup.duration is None
-        self.size = self.map.size + self.free_duration
+        guess = np.zeros(0) if setup.design is None else setup.design.guess
+        self.of_design = slice(self.map.size, self.map.size + len(guess))
+        self.size = self.of_design.stop + self.free_duration
         of_points = np.tile(setup.column_sizes, (self.map.shape[0], 1))
-        self.variable_sizes = self.variables(of_points, setup.sizes.time)
+        of_design = None if setup.design is None else setup.design.sizes
+        self.variable_sizes = self.variables(of_points, setup.sizes.time, of_design)
         rates = [self.map.with_duration(T).offset_rate for T in (1.0, 2.0)]
         self.offset_moves = bool(rates[0].any() or rates[1].any())
 
@@ -183,10 +188,17 @@ class Transcription(ABC):
         curve = BSpline(self.setup.knots, self.control_points(x), degree=self.setup.degree, names=names)
         return curve.with_duration(self.duration(x))
 
-    def variables(self, control_points: Array, duration: float) -> Array:
-        """Return x of some control points; what the end conditions fix is ignored."""
+    def variables(self, control_points: Array, duration: float, design: Array | None = None) -> Array:
+        """Return x of some control points, and of a design, the guess unless given; what the ends fix is ignored."""
         x = self.map.parameters(control_points)
+        if self.setup.design is not None:
+            x = np.concatenate([x, self.setup.design.guess if design is None else design])
         return np.append(x, duration) if self.free_duration else x
+
+    def designed(self, x: Array) -> Designed | None:
+        """Return the design; None where there are no design variables. Raises what no mechanism can have."""
+        design = self.setup.design
+        return None if design is None else design.at(x[self.of_design])
 
     @abstractmethod
     def evaluate(self, x: Array) -> Evaluation | None:

@@ -56,12 +56,12 @@ def check_pace(pace: Any) -> float | None:
 
 
 def is_off() -> bool:
-    """Whether the environment says that no windows are to be shown unless they are asked for."""
+    """Tell whether the environment says that no windows are to be shown unless they are asked for."""
     return os.environ.get("CSTORMPY_LIVE", "").lower() in ("off", "0", "false", "no")
 
 
 def wants_window(bd: Any) -> bool:
-    """Whether a diagram has blocks that are made for a live window."""
+    """Tell whether a diagram has blocks that are made for a live window."""
     return any(getattr(block, "pane_kind", None) for block in bd.blocklist)
 
 

@@ -129,12 +129,12 @@ class Tableau:
 
     @property
     def stages(self) -> int:
-        """How many derivatives one step takes, that at its end not counted."""
+        """Number of derivatives that one step takes, that at its end not counted."""
         return len(self.b)
 
     @property
     def adaptive(self) -> bool:
-        """Whether it estimates its error."""
+        """True of a method that estimates its error."""
         return self.E is not None
 
 

@@ -24,9 +24,11 @@ from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.events import at_bounds
 from cstormpy.simulation.recording import Recording, Signal, find_signals
-from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
+from cstormpy.simulation.runner import Run, is_jump
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
 
 __all__ = ["follow"]
@@ -191,7 +193,7 @@ class _TangentRun(Run):
 
     def _segment(self, bound: float, sources: list[Any]) -> bool:
         d = self.diagram
-        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
+        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(is_jump(s) for s in sources) else math.inf
         while self.t < bound:
             times = self._ends(bound)
             self._bounds()
@@ -247,7 +249,7 @@ class _TangentRun(Run):
         if not crossed.any():
             self.diagram.derivative(end, x)
             self.diagram.at(t, self.x)
-            self._check_finite()
+            self.observation.check_finite(self.t)
             raise DiagramError(
                 f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
             )
@@ -263,7 +265,7 @@ class _TangentRun(Run):
         s, c = self.steps_of, self.columns
         self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
         self.dx = dx
-        x = self._arrived(x, fired)
+        x = at_bounds(self.simstate, x, fired)
         self._salt = self._shift(high, x, fired[0])
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
         self._salt = None
@@ -351,7 +353,7 @@ class _TangentRun(Run):
 
     def _boundary(self, sources: list[Any]) -> None:
         """Do what is due; where a jump that comes earlier or later shifts the states, by f⁻ − f⁺ for that time."""
-        self._moves = moved_jump(self, [s for s in sources if _jumps(s)], _ticks(sources))
+        self._moves = moved_jump(self, [s for s in sources if is_jump(s)], _ticks(sources))
         if self._moves is not None:
             self._bounds()
             _, self._rate_before, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
@@ -374,7 +376,7 @@ class _TangentRun(Run):
     def _serve(self, sources: list[Any]) -> None:
         clocks = [s for s in sources if isinstance(s, Clock)]
         if self.t == self.start_time:
-            moved_jump(self, [s for s in sources if _jumps(s)], False)  # which is noted
+            moved_jump(self, [s for s in sources if is_jump(s)], False)  # which is noted
         if clocks or any(hold.live for hold in self.diagram.holds.values()):
             self.diagram.sample(clocks, self.t, self.x)
             self._bounds()
@@ -385,7 +387,7 @@ class _TangentRun(Run):
             for part, tangents in updates:
                 self.steps_of.dz[:, part] = tangents
             self._hold_tangents()
-        self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not _jumps(s) for s in sources)
+        self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not is_jump(s) for s in sources)
         super()._serve(sources)
 
     def _hold_tangents(self) -> None:
@@ -436,7 +438,7 @@ class _TangentRun(Run):
         status, rate, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
         if status or not np.isfinite(self.steps_of.out).all():
             self.diagram.at(self.t, self.x)
-            self._check_finite()
+            self.observation.check_finite(self.t)
             raise DiagramError(f"gradient: the run cannot go on at t = {self.t:.9g}")
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))

@@ -19,7 +19,8 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME, Run
+from cstormpy.simulation.runner import Run
+from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
 
 __all__ = ["CompiledRun"]
@@ -67,7 +68,7 @@ class CompiledRun(Run):
             self._translate()
         except NotTranslated as error:
             self.diagram.derivative(t, x)  # what is wrong in any engine is said as by any
-            self._check_finite()
+            self.observation.check_finite(t)
             if self.strict:
                 raise
             self._fall_back(error)
@@ -313,19 +314,19 @@ class CompiledRun(Run):
         d, crossings = self.diagram, self.crossings
         before = np.array(crossings.before, dtype=float)  # None becomes NaN
         self._probed = None
-        taken = slices.go(self.stepper, d.earliest, before, crossings.fired_at, self._grid)
+        taken = slices.go(self.stepper, d.earliest, before, crossings.fired_at, self.observation.point)
         d.count += slices.evaluations
         self.steps += slices.steps
         if not (slices.steps or len(taken.ticks)):
             return taken
         d.earliest, d.latest = slices.earliest, math.inf
-        self.t, self.x, self._grid = self.stepper.t, self.stepper.x, slices.point
+        self.t, self.x, self.observation.point = self.stepper.t, self.stepper.x, slices.point
         crossings.before = [None if value != value else value for value in before.tolist()]
         self._log_ticks(slices, taken.ticks)
         d.forget()
         self.recording.extend(taken.times, taken.states, slices.split(taken.signals))
         self._glance()
-        self._look_at_length()
+        self._lengths.look(self.t, self.x, self.steps)
         return taken
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:

@@ -189,7 +189,7 @@ class Program:
 
     @property
     def closes(self) -> bool:
-        """Whether its mechanisms have loops that machine code keeps closed."""
+        """True where machine code keeps the loops of its mechanisms closed."""
         return self.closing is not None
 
     def closing_address(self) -> int:

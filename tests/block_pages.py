@@ -79,9 +79,13 @@ def section(block: type) -> str:
 
 
 def call(block: type) -> str:
-    """Return the arguments of a block as they are written, without types."""
+    """Return the arguments of a block as they are written, without types, over more lines where they are many."""
     shown = [p.replace(annotation=p.empty) for p in signature_of(block).parameters.values()]
-    return str(inspect.Signature([p for p in shown if p.kind != p.VAR_KEYWORD and p.name not in COMMON]))
+    shown = [p for p in shown if p.kind != p.VAR_KEYWORD and p.name not in COMMON]
+    text = str(inspect.Signature(shown)).replace("'", '"')
+    if len(text) <= 100:
+        return text
+    return "(\n" + "".join(f"    {part},\n" for part in text[1:-1].split(", ")) + ")"
 
 
 def body(lines: list[str]) -> list[str]:
@@ -184,8 +188,9 @@ def inline(text: str) -> str:
 
 
 if __name__ == "__main__":
+    made = pages()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.md"):
         old.unlink()
-    for name, text in pages().items():
+    for name, text in made.items():
         (FOLDER / name).write_text(text, encoding="utf-8")

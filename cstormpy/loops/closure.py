@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 
 __all__ = [
     "Closure",
+    "angular_rows",
     "chains_of",
     "closure",
     "closure_jacobian",
@@ -191,6 +192,12 @@ def ends_of(mech: Linkage, row: int) -> str:
             return f" between {a} and {b}"
         row -= loop.count
     return ""
+
+
+def angular_rows(mech: Linkage) -> NDArray[np.bool_]:
+    """Return which rows of the constraints close rotations, (m,)."""
+    loops = [closed for c in chains_of(mech) for closed in (c.rows < 3).tolist()]
+    return np.array([*loops, *(False for r in rows_of_constraints(mech) for _ in r.labels)], dtype=bool)
 
 
 def _read(mech: Linkage, **given: ArrayLike) -> Samples:

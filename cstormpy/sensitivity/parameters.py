@@ -236,8 +236,27 @@ def _to_terms(
     r = np.zeros((*q.shape, len(parts)))
     for k, part in enumerate(parts):
         j = part.coordinate
-        r[..., j, k] = _term_rate(mech.freedoms[j], part.field, q[..., j], qd[..., j], qdd[..., j])
+        link = mech.links[mech.joint_links[j]]
+        at = mech.coordinates(link.joint_name)
+        place = link.joint.balls[j - at.start]
+        if place:
+            own = slice(at.stop - 3, at.stop)
+            r[..., own, k] = _ball_rates(link.joint, place - 1, part.field, q[:, at], qd[:, at], qdd[:, at])
+        else:
+            r[..., j, k] = _term_rate(mech.freedoms[j], part.field, q[..., j], qd[..., j], qdd[..., j])
     return r
+
+
+def _ball_rates(joint: Any, axis: int, field: str, q: Array, qd: Array, qdd: Array) -> Any:
+    """Return the derivatives (N, 3) of Jᵀ (a dω/dt + ω × a ω + d ω + f tanh(ω / v)) to a number of one axis."""
+    J, rate = joint.subspace(q)[:, :3], joint.subspace_rate(q, qd)[:, :3]
+    w, alpha = np.einsum("sij,sj->si", J, qd), np.einsum("sij,sj->si", J, qdd) + np.einsum("sij,sj->si", rate, qd)
+    at = joint.dof - 3 + axis
+    along = np.eye(3)[axis]
+    moment = _term_rate(joint.freedoms[at], field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
+    if field == "armature":
+        moment = moment + w[:, axis, None] * np.cross(w, along)
+    return np.einsum("sij,si->sj", J[..., -3:], moment)
 
 
 def _term_rate(joint: Any, field: str, q: Array, qd: Array, qdd: Array) -> Any:

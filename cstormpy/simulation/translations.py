@@ -16,7 +16,7 @@ __all__ = ["Translations"]
 
 
 class Translations:
-    """What a diagram is translated into; the base of `Simulation` that holds these methods."""
+    """Translations of diagrams; the base of `Simulation` that holds these methods."""
 
     def source(self, bd: Any, language: str = "python") -> str:
         """Return the source of the one function that the compiled engine makes of a diagram, to be read.

@@ -45,7 +45,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Model:
-    """What the files of a unit are made of.
+    """Contents of the files of a unit.
 
     Attributes
     ----------

@@ -193,6 +193,9 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         \tau = -\left(k e + d \min\left(\tfrac{|e|}{h}, 1\right) \dot{q}\right) \quad
         \text{where that pushes back, else } 0.
 
+    The largest angle of a ball has a stop too: e is that of its rotation vector's length, and the torque is along the
+    vector, with stiffness and damping of its first coordinate.
+
     A stop pushes and never pulls, and its damper sets in over the depth h, so that nothing jumps at the touch: no event
     is needed. With a stiff stop the steps of an integration are short while it is touched.
 

@@ -540,9 +540,60 @@ def test_numbers_of_a_ball_are_parameters_by_name():
         (lambda: cs.Spherical(damping=-1.0, name="hip"), r"joint 'hip\[0\]': damping: must not be negative"),
         (lambda: cs.Free(armature=(1, 2, 3), name="trunk"), r"joint 'trunk': armature: expected shape \(6,\)"),
         (lambda: cs.Spherical(max_angle=3.2, name="hip"), r"joint 'hip': max_angle: must be at most half a turn"),
-        (lambda: cs.Spherical(max_angle=0.0, name="hip"), r"joint 'hip': max_angle: must be positive"),
+        (lambda: cs.Spherical(max_angle=0.0, name="hip"), r"joint 'hip': max_angle: expected a positive number, got 0"),
     ],
 )
 def test_numbers_that_no_ball_has_are_refused_by_name(make, words):
     with pytest.raises(cs.CstormError, match=words):
         make()
+
+
+# Its largest angle ----------------------------------------------------------------------------------------
+
+
+def limited_pendulum():
+    """Return a pendulum on a ball that may turn by 0.6 rad, hanging down where it has not turned."""
+    joint = cs.Spherical(name="hip", max_angle=0.6)
+    link = cs.Link("leg", None, joint, mass=1.0, com=(0, -0.5, 0), inertia=0.1 * np.eye(3))
+    return cs.Mechanism([link])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_stop_holds_a_ball_at_its_largest_angle(engine):
+    """It pushes along the rotation vector, wherever that points; without it the run says how far the ball went."""
+    mech, found = limited_pendulum(), []
+    for stops in (False, {"stiffness": 1e4, "damping": 0.0}):
+        sim = quiet(engine)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, qd0=[4.0, 0.0, -3.0], stops=stops, name="plant")
+        bd.connect(bd.CONSTANT(np.zeros(3)), plant.tau)
+        found.append(sim.run(bd, T=0.2, dt=0.01, solver="DOP853", rtol=1e-8, atol=1e-9))
+    free, stopped = found
+    (left,) = free.left_limits
+    assert (left.joint, left.limits) == ("hip", (0.0, 0.6))
+    assert left.farthest > 0.7
+    angle = np.linalg.norm(stopped.x[:, :3], axis=1)
+    assert 0.6 < angle.max() < 0.66  # its spring takes all the energy there is
+    assert not stopped.left_limits
+    outside = angle[:, None] > 0.6
+    energy = np.sum(mech.energy(stopped.x[:, :3], stopped.x[:, 3:]), axis=0)
+    stored = 0.5e4 * np.where(outside[:, 0], angle - 0.6, 0.0) ** 2
+    np.testing.assert_allclose(energy + stored, energy[0], atol=1e-5)
+
+
+def test_an_optimal_motion_keeps_a_ball_within_its_largest_angle():
+    """It sets out outwards; left free it swings farther than the joint allows."""
+    from cstormpy.optimal import Effort, Problem
+
+    mech = limited_pendulum().with_parameters({"hip.max_angle": 0.55})
+    options = {"duration": 1.0, "objective": Effort(), "points": 7, "samples": 21}
+    side = {"start": ((0.4, 0, 0), (2.0, 0, 0)), "end": {"hip": (0, 0, 0.4)}}
+    free, kept = (Problem(mech, **side, **options, limits=limits).solve() for limits in (None, "mechanism"))
+    farthest = [np.linalg.norm(found.at(np.linspace(0, 1, 99)).q, axis=1).max() for found in (free, kept)]
+    assert free.feasible
+    assert kept.feasible
+    assert farthest[0] > 0.6
+    assert farthest[1] < 0.5505
+    assert kept.cost > free.cost
+    with pytest.raises(cs.InvalidValue, match=r"end: joint 'hip': is turned by 0\.7 rad, beyond its max_angle"):
+        Problem(mech, start={"hip": (0, 0, 0)}, end={"hip": (0, 0.7, 0)}, **options)

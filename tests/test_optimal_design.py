@@ -103,7 +103,8 @@ def test_gradients_of_a_motion_on_splines_follow_the_design(fixed):
         name="with its gradient",
     )
     problem = arm(
-        constraints=constraints(own) if fixed else [own], loads=[Load("forearm", force=[1, 2, 0], point=[1, 0, 0], frame="world")],
+        constraints=constraints(own) if fixed else [own],
+        loads=[Load("forearm", force=[1, 2, 0], point=[1, 0, 0], frame="world")],
         **({"duration": 0.5, "objective": Effort()} if fixed else {}),
     )  # fmt: skip
     assert error(problem) < 1e-8

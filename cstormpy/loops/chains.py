@@ -203,8 +203,8 @@ def chain_of(mech: Linkage, loop: Loop) -> Chain:
     return Chain(loop, a, b, np.array(on_a, dtype=np.int64), np.array(on_b, dtype=np.int64), rows, balls)
 
 
-def chain_at(chain: Chain, q: Any, poses: Any, columns: dict[int, Any]) -> ChainAt:
-    """Return a chain in samples q, from the poses of all links and the Jacobians of those at its ends."""
+def chain_at(chain: Chain, charts: dict[int, Chart], poses: Any, columns: dict[int, Any]) -> ChainAt:
+    """Return a chain in samples, from charts of balls, poses of all links, and Jacobians of those at its ends."""
     loop, count = chain.loop, len(poses)
     (R_a, p_a), (R_b, p_b) = (
         (T[:, :3, :3], T[:, :3, 3:])
@@ -225,13 +225,13 @@ def chain_at(chain: Chain, q: Any, poses: Any, columns: dict[int, Any]) -> Chain
         J, E = columns[chain.b][:, :, chain.on_b], to_a @ poses[:, chain.b, :3, :3]
         blocks.append((E @ J[:, :3], E @ (J[:, 3:] + _cross(J[:, :3], loop.pose_b[:3, 3:]))))
     w, v = (np.concatenate(part, axis=-1) for part in zip(*blocks, strict=True))
-    charts = tuple(Chart(q[:, first : first + 3]) for first, _ in chain.balls)
-    return ChainAt(chain, R, p[..., 0], w, v, charts)
+    return ChainAt(chain, R, p[..., 0], w, v, tuple(charts[first] for first, _ in chain.balls))
 
 
 def _cross(a: Any, b: Any, axis: int = -2) -> Any:
     """Return a × b along an axis, also of symbols."""
-    (x, y, z), (u, v, w) = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
+    rest = (slice(None),) * (-1 - axis)
+    (x, y, z), (u, v, w) = ([every[(..., k, *rest)] for k in range(3)] for every in (a, b))
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=axis)
 
 

@@ -35,18 +35,32 @@ _UNITS = tuple(unit(k, 0.0) for k in range(3))
 
 
 class Chart:
-    """The chart of one ball about rotation vectors φ, (N, 3) numbers or (1, 3) symbols."""
+    """The chart of one ball about rotation vectors φ, (N, 3) numbers or (1, 3) symbols; found when it is asked for."""
 
     def __init__(self, phi: Any) -> None:
         self._symbolic = phi.dtype == object
         self._phi = self._numbers(phi)
+
+    @cached_property
+    def _terms(self) -> tuple[tuple[Any, Any], ...]:
+        """(c₂, c₃), their first and second derivatives to |φ|²."""
         s = dot(self._phi, self._phi)
         c = stumpff(s) if self._symbolic else np.array([stumpff(float(x)) for x in s]).reshape(-1, 6).T
         c2, c3, c4, c5, c6, c7 = c
-        self._c = c2, c3
-        self._dc = c4 - 0.5 * c3, 1.5 * c5 - 0.5 * c4
-        self._ddc = 2.0 * c6 - 1.25 * c5 + 0.25 * c4, 3.75 * c7 - 1.75 * c6 + 0.25 * c5
-        self._gamma = (0.5 * c3 - c4) / c2
+        second = 2.0 * c6 - 1.25 * c5 + 0.25 * c4, 3.75 * c7 - 1.75 * c6 + 0.25 * c5
+        return (c2, c3), (c4 - 0.5 * c3, 1.5 * c5 - 0.5 * c4), second
+
+    @property
+    def _c(self) -> tuple[Any, Any]:
+        return self._terms[0]
+
+    @property
+    def _dc(self) -> tuple[Any, Any]:
+        return self._terms[1]
+
+    @property
+    def _ddc(self) -> tuple[Any, Any]:
+        return self._terms[2]
 
     def _numbers(self, x: Any) -> tuple[Any, Any, Any]:
         """Return vectors as three numbers: arrays (N,), or symbols."""
@@ -67,7 +81,8 @@ class Chart:
     @cached_property
     def inverse(self) -> Any:
         """J⁻¹, (N, 3, 3)."""
-        return self._matrix([inverse_times(self._phi, self._gamma, e) for e in _UNITS])
+        (c2, _), (dc2, _), _ = self._terms
+        return self._matrix([inverse_times(self._phi, -dc2 / c2, e) for e in _UNITS])  # dc₂ = c₄ - c₃ / 2
 
     @cached_property
     def K(self) -> Any:
@@ -83,7 +98,7 @@ class Chart:
 
     def P(self, rate: Any) -> Any:
         """Return P at rates φ̇ (N, 3), (N, 3, 3)."""
-        return self._changes(self._numbers(rate))
+        return (self.K * rate[:, None, None]).sum(axis=-1)
 
     def bias(self, rate: Any) -> tuple[Any, Any]:
         """Return h, (N, 3), and Q, (N, 3, 3), at rates φ̇ (N, 3)."""

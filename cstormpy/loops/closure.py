@@ -22,6 +22,7 @@ from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops.chains import ROTATES, Chain, ChainAt, chain_at, chain_of
+from cstormpy.loops.charts import Chart
 from cstormpy.loops.constraint_rows import ConstraintRows, RowsAt
 
 if TYPE_CHECKING:
@@ -157,8 +158,10 @@ def closure_of(mech: Linkage, q: Any) -> Closure:
     columns: dict[int, Any] = {}
     for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
         columns[end] = jacobian(tree, q[0], end)[0][None] if single else jacobian(tree, q, end)[0]
+    balls = {first for chain in chains for first, _ in chain.balls}
+    charts = {first: Chart(q[:, first : first + 3]) for first in balls}
     others = tuple(rows.at(q) for rows in rows_of_constraints(mech))
-    return Closure(mech.n, tuple(chain_at(chain, q, poses, columns) for chain in chains), others)
+    return Closure(mech.n, tuple(chain_at(chain, charts, poses, columns) for chain in chains), others)
 
 
 def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:

@@ -39,6 +39,7 @@ from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.shooting import Shooting
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
+from cstormpy.optimal.turn_limits import TurnLimit
 from cstormpy.optimal.whole_turns import refuse_whole_turns
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class Problem:
         A sum of terms, as ``Effort() + 100 * Terminal(q={"shoulder": np.pi / 2})``.
     limits : "mechanism", None or mapping, optional
         Limits of "position", "velocity", "acceleration", "jerk", "torque", "power": each a number for all joints, a
-        pair (low, high), or a mapping from joints to such. "mechanism": those of its joints; what a mapping does not
-        mention is not limited.
+        pair (low, high), or a mapping from joints to such. "mechanism": those of its joints, and the largest angles
+        of its balls; what a mapping does not mention is not limited.
     constraints : sequence of PathConstraint
         `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
@@ -232,6 +233,9 @@ class Problem:
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
+        self.turns = [TurnLimit(mech)] if mech.largest_angles and isinstance(o.limits, str) else []
+        for turn in self.turns:
+            turn.refuse_outside({"start": self.start, "end": self.end})
         self.cuts = read_cuts(mech, o.cuts)
         idle = self.inverse and not (mech.actuated_mask.all() and not mech.loops)
         self.degree = (5 if idle else 3) if o.degree is None else o.degree
@@ -294,7 +298,7 @@ class Problem:
             if not isinstance(constraint, PathConstraint):
                 raise InvalidType(f"constraints[{k}]: expected a constraint, got a {type(constraint).__name__}")
             constraint.check(self.mech)
-        found = [*self.limits, *given]
+        found = [*self.limits, *self.turns, *given]
         if self.inverse and self.mech.loops:
             found += loop_constraints(self)
         elif self.inverse:
@@ -322,7 +326,7 @@ class Problem:
         """The problem as samples of variables."""
         if not self.inverse:
             return Shooting(self.setup, self._steps())
-        integrals = any(term.kind == "integral" for _, term in self.objective.parts)
+        integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
         further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None

@@ -1,8 +1,8 @@
 """The base of both transcriptions: variables, samples, and how derivatives of samples become those of variables.
 
 The variables x are the free control points of the joints on splines, in the order of `ControlPointMap`, behind them the
-design variables, and last the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of order r to time is
-that to the phase over T^r.
+design variables, and last the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of
+order r to time is that to the phase over T^r.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ that is paused, or ahead of its pace, sleeps until the window has something to s
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +20,7 @@ from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
-__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "is_off", "wants_window"]
+__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "wants_window"]
 
 Array = NDArray[np.float64]
 
@@ -53,11 +52,6 @@ def check_pace(pace: Any) -> float | None:
     except InvalidValue:
         told = f"pace: expected a positive number or None for as fast as possible, got {shown(pace)}"
         raise InvalidValue(told) from None
-
-
-def is_off() -> bool:
-    """Tell whether the environment says that no windows are to be shown unless they are asked for."""
-    return os.environ.get("CSTORMPY_LIVE", "").lower() in ("off", "0", "false", "no")
 
 
 def wants_window(bd: Any) -> bool:

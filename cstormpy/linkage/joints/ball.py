@@ -15,20 +15,21 @@ dynamics refuse |φ| >= 2π; a run re-centres φ once |φ| > π (`recentred`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.linkage.joints.joint import Symbol, shift_of_point
+from cstormpy.linkage.joints.joint import Symbol, point_from, shift_of_point
 from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
 
 __all__ = ["Free", "Spherical"]
 
 Array = NDArray[Any]
+B = TypeVar("B", bound="Spherical")
 
 
 class _BallAxis(Revolute):
@@ -81,7 +82,6 @@ class Spherical(MultiDofJoint):
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"point": (3,)}
     _fields = ("point", *each, "limits", "max_angle", "name")
     _count = 3
-    max_angle: float | None
 
     def __init__(
         self,
@@ -111,6 +111,15 @@ class Spherical(MultiDofJoint):
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what it follows if an entry of point changes."""
         return [(0, self.dof, shift_of_point(index[0]))]
+
+    def _carried(self: B, pose: Array) -> B:
+        if not np.array_equal(pose[:3, :3], np.eye(3)):
+            where = "" if self.name is None else f"joint {self.name!r}: "
+            raise InvalidValue(
+                f"{where}a rotation vector is given in the link's own axes, and the pose turns these; "
+                "let the joint move a link whose axes are the parent's, and weld the other one to it (Fixed)"
+            )
+        return self.replace(point=point_from(pose, self.point))
 
     def motion(self, q: ArrayLike) -> Array:
         """Return the pose (..., 4, 4) of the link in its frame at q = 0, for q (..., dof); complex numbers too."""

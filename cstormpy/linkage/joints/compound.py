@@ -8,19 +8,22 @@ first and last axis coincide) the joint is singular, and its acceleration is ref
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
+from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_point, turn_of_axis
 from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
 from cstormpy.values import frozen, numbers_text
 
 __all__ = ["Composite", "Planar", "Translational", "Universal"]
+
+C = TypeVar("C", bound="Composite")
+A = TypeVar("A", bound="_Axes")
 
 _PERPENDICULAR = 1e-6
 """How far the cosine of the angle between the directions of a planar joint may be from zero."""
@@ -95,6 +98,9 @@ class Composite(Joint):
         """The point of the last joint."""
         return self.joints[-1].end
 
+    def _carried(self: C, pose: NDArray[np.float64]) -> C:
+        return self.replace(joints=[joint.from_parent(pose) for joint in self.joints])
+
     def details(self) -> list[str]:
         """Return types and axes of the joints."""
         return [
@@ -146,6 +152,9 @@ class _Axes(MultiDofJoint):
             return [(0, self.dof, shift_of_point(index[0]))]
         k, j = index
         return [(k, k + 1, turn_of_axis(self.axes[k], np.eye(3)[j], self.point))]
+
+    def _carried(self: A, pose: NDArray[np.float64]) -> A:
+        return self.replace(axes=self.axes @ pose[:3, :3], point=point_from(pose, self.point))
 
     def _geometry(self, digits: int) -> dict[str, str]:
         axes = {} if np.array_equal(self.axes, self._given) else {"axes": _rows(self.axes, digits)}

@@ -69,6 +69,8 @@ def _count(size: int, strictly: bool) -> Primitive:
         code,
         lambda r, *args: (None,) * len(args),
         along=lambda node, rate: 0.0,
+        in_c=f"counted({{}}, {{}}, {size}, {int(strictly)})",
+        of_table=True,
     )
 
 
@@ -94,6 +96,8 @@ def _entry(size: int) -> Primitive:
         code,
         partials,
         along=lambda node, rate: entry(node.args[0], [rate(a) for a in node.args[1:]]),
+        in_c=f"entry({{}}, {{}}, {size})",
+        of_table=True,
     )
 
 

@@ -103,10 +103,10 @@ class Graph:
 #: The numbers that a graph is a function of. They have no code: an emitter loads them.
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
 #: A run of these, (name, first, count): an emitter knows where it stands. `tables` says more.
-TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: (), in_c="({} + {})")
 #: A table of numbers that are known.
 CONSTANTS = Primitive(
-    "constants", 0, lambda: float("nan"), "constants", lambda e: e.constant_table(e.node.data), lambda r: ()
+    "constants", 0, lambda: float("nan"), "constants", lambda e: e.constant_table(e.node.data), lambda r: (), in_c="{}"
 )
 
 
@@ -129,6 +129,7 @@ LOOKUP = Primitive(
     lambda e, table, index, last: e.looked_up(table, index, last),
     lambda r, *args: (None, None, None),
     simplify=_known_place,
+    in_c="looked_up({}, {}, {})",
 )
 #: How many numbers of a table, of which there are `count`, are at most x.
 SEARCH = Primitive(
@@ -138,6 +139,7 @@ SEARCH = Primitive(
     "searched({}, {})",
     lambda e, table, x, count: e.searched(table, x, count),
     lambda r, *args: (None, None, None),
+    in_c="counted({1}, {0}, {2}, 0)",
 )
 
 

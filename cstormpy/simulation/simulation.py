@@ -394,7 +394,7 @@ class Simulation(Analysis, Sweeping, BDSim):
         NotTranslated
             Naming the blocks that it cannot translate, and why.
         InvalidValue
-            In C, where something is called or looked up.
+            In C, where something is called.
         """
         from cstormpy.simulation.compiled import source_of
 

@@ -96,7 +96,7 @@ def test_tables_are_looked_up_in_c_as_in_machine_code(tmp_path):
     routine = Routine("stored", {}, {"x": 14}, {"y": [stored.searchsorted(x, "right"), stored[x]]})
     function = compiled(c_source("stored", routine, ("x", "y")), "stored", ("x", "y"), tmp_path)
     for row in rows:
-        y, at = np.zeros(2), np.nan_to_num(row[0], nan=-1.0)
+        y, at = np.zeros(2), np.nan_to_num(row[0], nan=-1e308)
         assert function(np.ascontiguousarray(row), y) == 0
         wanted = np.searchsorted(table, at, "right"), table[int(np.clip(at, 0.0, 11.0))]
         np.testing.assert_array_equal(y, wanted)

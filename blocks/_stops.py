@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import is_single
-from cstormpy.dynamics.loads import stop_torque
+from cstormpy.dynamics.loads import stop_torque, turn_stop_torque
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory.checks import finite_array
@@ -23,7 +23,7 @@ __all__ = ["Stops", "each_joint", "limited_joints", "stops_of"]
 
 
 class Stops:
-    """Stops at the position limits of joints.
+    """Stops at the position limits of joints, and at the largest angles of balls.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ class Stops:
         Where the stops are; infinities where there is none.
     where : list of int
         Coordinates of the joints that have stops.
+    turns : list of (int, float)
+        Where in q the rotation vectors begin whose angle has a stop, and the angle.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Stops:
     def read(self, mech: Mechanism) -> None:
         """Take the limits from a mechanism of the same joints."""
         self.low, self.high = np.full(mech.n, -math.inf), np.full(mech.n, math.inf)
+        self.turns = [(k, angle) for k, angle in mech.largest_angles if {k, k + 1, k + 2} & {*self.where}]
         for index in self.where:
             limits = mech.freedoms[index].limits
             if limits is not None and limits.position is not None:
@@ -70,7 +73,12 @@ class Stops:
 
     def torque(self, q: Array, qd: Array) -> Array:
         """Return the torques of the stops on all joints, (n,)."""
-        return stop_torque(q, qd, self.low, self.high, self.stiffness, self.damping, self.depth)
+        tau = stop_torque(q, qd, self.low, self.high, self.stiffness, self.damping, self.depth)
+        for k, angle in self.turns:
+            own = slice(k, k + 3)
+            stop = turn_stop_torque(q[own], qd[own], angle, self.stiffness[k], self.damping[k], self.depth)
+            tau = np.concatenate([tau[:k], tau[own] + stop, tau[k + 3 :]])
+        return tau
 
 
 _OPTIONS = tuple(name for name in inspect.signature(Stops).parameters if name not in ("mech", "driven"))
@@ -97,9 +105,10 @@ def stops_of(mech: Mechanism, given: Any) -> Stops | None:
 
 
 def limited_joints(mech: Mechanism) -> list[int]:
-    """Return the coordinates that have position limits."""
+    """Return the coordinates that have position limits, or are of a rotation vector whose angle has one."""
     limits = [freedom.limits for freedom in mech.freedoms]
-    return [k for k, each in enumerate(limits) if each is not None and each.position is not None]
+    own = {k for k, each in enumerate(limits) if each is not None and each.position is not None}
+    return sorted(own | {k + i for k, _ in mech.largest_angles for i in range(3)})
 
 
 def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> list[int]:

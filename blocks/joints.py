@@ -11,6 +11,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import whole_number
 from cstormpy.arrays import is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
@@ -20,7 +21,7 @@ from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
-from cstormpy.trajectory.checks import finite_array, whole_number
+from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 
@@ -191,6 +192,9 @@ class JointLimit(bases.Mechanical, FunctionBlock):
 
         \tau = -\left(k e + d \min\left(\tfrac{|e|}{h}, 1\right) \dot{q}\right) \quad
         \text{where that pushes back, else } 0.
+
+    The largest angle of a ball has a stop too: e is that of its rotation vector's length, and the torque is along the
+    vector, with stiffness and damping of its first coordinate.
 
     A stop pushes and never pulls, and its damper sets in over the depth h, so that nothing jumps at the touch: no event
     is needed. With a stiff stop the steps of an integration are short while it is touched.

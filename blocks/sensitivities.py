@@ -17,13 +17,46 @@ from cstormpy.blocks._crossings import Crossing
 from cstormpy.dynamics.recentring import carried, half_turn_left
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.graph.arrays import zeros
+from cstormpy.linkage.components import find
 from cstormpy.mechanism import Mechanism, as_mechanism
-from cstormpy.sensitivity import variation_rate
+from cstormpy.sensitivity import HybridSensitivity, variation_rate
+from cstormpy.sensitivity.parameters import sensitivity_with_parameters
 
 Array = NDArray[np.float64]
 
 
-class Sensitivity(bases.Mechanical, FunctionBlock):
+class _Derivatives(bases.Mechanical):
+    """Base of blocks that ask for derivatives to the state and to numbers of the mechanism.
+
+    Attributes
+    ----------
+    components : tuple of str
+        The numbers of the mechanism, one for each column, as "forearm.com[0]".
+    """
+
+    components: tuple[str, ...] = ()
+    _numbers: tuple[str, ...] = ()
+
+    def _prepare(self, mech: Mechanism) -> None:
+        columns = _columns(self._numbers, mech)[1]
+        if columns != self.components:
+            raise InvalidValue(
+                f"{ports.label(self)}: follows {', '.join(self.components)}, of which another mechanism has "
+                f"{', '.join(columns)}; make a block for it"
+            )
+        super()._prepare(mech)
+
+    def _derivatives(
+        self, q: Array, qd: Array, u: Array, wrench: Any, base: Any = None
+    ) -> tuple[HybridSensitivity, Array | None]:
+        """Return the derivatives to the state, and to the numbers of the mechanism if there are some."""
+        to_base = base is not None
+        if not self._numbers:
+            return self._mech.hybrid_sensitivity(q, qd, u, wrench=wrench, base=base, to_base=to_base), None
+        return sensitivity_with_parameters(self._mech, q, qd, u, self._numbers, wrench, base, to_base)
+
+
+class Sensitivity(_Derivatives, FunctionBlock):
     r"""Exact derivatives of the hybrid dynamics of a mechanism.
 
     :blockname:`SENSITIVITY`
@@ -67,17 +100,32 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
             - dy_dbase
             - ndarray(n, 12)
             - derivative to the motion of the base, twist before its rate; with ``base=True``
+        *   - Output
+            - dy_dp
+            - ndarray(n, p)
+            - derivative to p numbers of the mechanism; with ``parameters``
 
     .. math::
 
-        y = f(q, \dot{q}, u): \qquad
-        \frac{\partial y}{\partial q}, \quad \frac{\partial y}{\partial \dot{q}}, \quad \frac{\partial y}{\partial u}
+        y = f(q, \dot{q}, u, p): \qquad
+        \frac{\partial y}{\partial q}, \quad \frac{\partial y}{\partial \dot{q}}, \quad
+        \frac{\partial y}{\partial u}, \quad \frac{\partial y}{\partial p}
 
     where :math:`u_i` is the acceleration of an active joint and the motor torque of a passive one, and :math:`y_i` the
     other of the two. Row i belongs to :math:`y_i`, column j to joint j, all n of them: the column of a joint without
     motor says what a torque there would do. A load that a :class:`Wrench` or a :class:`Push` gives in the axes of the
     base keeps its direction in space while its link turns, also behind SUM, GAIN and FLATTEN, and its part is in the
     derivative to the positions; any other wrench turns with its link. Tunable are ``gravity`` and ``mech``.
+
+    ``parameters`` are names of numbers of the mechanism, as "forearm.mass", "elbow.damping" and "forearm.com[0]", those
+    of :meth:`Mechanism.parameter_sensitivity`; ``components`` of the block names the columns of dy_dp. With the inverse
+    dynamics :math:`\tau = \mathrm{ID}(q, \dot{q}, \ddot{q}, p)`, its rows and columns of the passive joints v and the
+    active joints a, and :math:`r = \partial \mathrm{ID} / \partial p`,
+
+    .. math::
+
+        \frac{\partial \ddot{q}_v}{\partial p} = -M_{vv}^{-1} r_v, \qquad
+        \frac{\partial \tau_a}{\partial p} = r_a + M_{av} \frac{\partial \ddot{q}_v}{\partial p}.
 
     :seealso: :class:`Variation` :class:`HybridDynamics`
     """
@@ -95,6 +143,7 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
         base: bool = False,
+        parameters: Sequence[str] | str = (),
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -109,16 +158,20 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         :type actuated: list, optional
         :param base: whether there is a port for the motion of the base, defaults to False
         :type base: bool
+        :param parameters: names of numbers of the mechanism to which there are derivatives, defaults to ()
+        :type parameters: list of str, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), 2, ports.flag(base, "base"))
-        outputs = (*self.outlabels, *["dy_dbase"] * drive.base)
+        names, columns = _columns(parameters, mechanism)
+        outputs = (*self.outlabels, *["dy_dbase"] * drive.base, *["dy_dp"] * bool(columns))
         super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), outputs))
         n = self._n = mechanism.n
-        self._drive = drive
-        self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base)
+        self._drive, self._numbers, self.components = drive, names, columns
+        of_numbers = [(n, len(columns))] * bool(columns)
+        self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base, *of_numbers)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
         self._prepare(mechanism)
         for name in ("gravity", "mech"):
@@ -129,14 +182,15 @@ class Sensitivity(bases.Mechanical, FunctionBlock):
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         given, wrench, base = self._drive.u(self, u), self._drive.loads(self, u), self._drive.motion(self, u)
         try:
-            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=base is not None)
+            found, of_numbers = self._derivatives(q, qd, given, wrench, base)
         except NonFinite:
             self._blame(u)
             raise
-        return [found.dy_dq, found.dy_dqd, found.dy_du, *([] if base is None else [found.dy_dbase])]
+        more = ([] if base is None else [found.dy_dbase]) + [of_numbers] * bool(self.components)
+        return [found.dy_dq, found.dy_dqd, found.dy_du, *more]
 
 
-class Variation(bases.Mechanical, ContinuousBlock):
+class Variation(_Derivatives, ContinuousBlock):
     r"""Derivatives of a mechanism's state to its start and to parameters, carried along a run.
 
     :blockname:`VARIATION`
@@ -172,7 +226,7 @@ class Variation(bases.Mechanical, ContinuousBlock):
         *   - Input
             - du_dp
             - ndarray(k, p)
-            - derivative of the k drive signals to p parameters, at a fixed state; with ``parameters=p``
+            - derivative of the k drive signals to p parameters, at a fixed state; with a number ``parameters=p``
         *   - Output
             - dx_dx0
             - ndarray(2n, m)
@@ -180,7 +234,7 @@ class Variation(bases.Mechanical, ContinuousBlock):
         *   - Output
             - dx_dp
             - ndarray(2n, p)
-            - derivative of the state to the parameters; with ``parameters=p``
+            - derivative of the state to the parameters; with ``parameters``
 
     The block stands beside a :class:`HybridDynamics` of the same mechanism and drive, wired to the plant's outputs and
     to the signals that drive it, and integrates the variational system
@@ -188,7 +242,8 @@ class Variation(bases.Mechanical, ContinuousBlock):
     .. math::
 
         \dot{\Phi} = (A + B K) \, \Phi, \qquad
-        \dot{S} = (A + B K) \, S + B \frac{\partial u}{\partial p}
+        \dot{S} = (A + B K) \, S + B \frac{\partial u}{\partial p} +
+            \begin{pmatrix} 0 \\ \partial \ddot{q} / \partial p \end{pmatrix}
 
         A = \begin{pmatrix} 0 & 1 \\
             \partial \ddot{q} / \partial q & \partial \ddot{q} / \partial \dot{q} \end{pmatrix}, \qquad
@@ -199,6 +254,13 @@ class Variation(bases.Mechanical, ContinuousBlock):
     A and picks its own signal in B. u are the k drive signals in the order of the ports, torques before accelerations;
     for the law :math:`u = -K_\mathrm{lqr} (x - x_r)` the port ``du_dx`` is the constant :math:`-K_\mathrm{lqr}`.
     Matrices may also come flat, row after row.
+
+    The parameters p are either those of the drive, ``parameters`` being how many, and :math:`\partial u / \partial p`
+    comes through the port ``du_dp``; or numbers of the mechanism, ``parameters`` being their names, as
+    ``["forearm.mass", "elbow.damping", "forearm.com[0]"]``, and :math:`\partial \ddot{q} / \partial p` is that of
+    :meth:`Mechanism.parameter_sensitivity`, zero in the rows of active joints. ``components`` of the block names the
+    columns of dx_dp then, which are those of each parameter in turn. The start is the same for all p unless ``dx0_dp``
+    says otherwise.
 
     Integrated by the steps that carry the plant, :math:`\Phi` is the derivative of those very steps while their sizes
     are fixed. Loads that a :class:`Wrench` or a :class:`Push` gives in the axes of the base keep their direction in
@@ -224,7 +286,7 @@ class Variation(bases.Mechanical, ContinuousBlock):
         self,
         mech: Mechanism | str | os.PathLike[str],
         directions: ArrayLike | Sequence[str] | None = None,
-        parameters: int = 0,
+        parameters: int | Sequence[str] | str = 0,
         dx0_dp: ArrayLike | None = None,
         feedback: bool = False,
         wrench: bool = False,
@@ -239,8 +301,8 @@ class Variation(bases.Mechanical, ContinuousBlock):
         :param directions: the changes of the start that are followed: m columns of 2n numbers, or names of states as
             shoulder.q and elbow.qd; each state unless given
         :type directions: array_like, optional
-        :param parameters: how many parameters p there are, defaults to 0
-        :type parameters: int, optional
+        :param parameters: names of numbers of the mechanism, or how many parameters p the drive has, defaults to 0
+        :type parameters: int or list of str, optional
         :param dx0_dp: derivative of the start to the parameters, 2n rows of p numbers; zeros unless given
         :type dx0_dp: array_like, optional
         :param feedback: whether there is a port for the derivative of the drive to the state, defaults to False
@@ -257,13 +319,14 @@ class Variation(bases.Mechanical, ContinuousBlock):
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
         drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
         n, k = mechanism.n, len(drive.driven)
-        closed, p = ports.flag(feedback, "feedback"), _count(parameters)
-        if (closed or p) and not k:
+        own, columns = ((), ()) if _is_number(parameters) else _columns(parameters, mechanism)
+        closed, p = ports.flag(feedback, "feedback"), len(columns) if own else _count(parameters)
+        if (closed or (p and not own)) and not k:
             raise InvalidValue("feedback, parameters: no joint is driven, so that nothing can depend on them")
         start = np.hstack([_start(directions, mechanism), _matrix(dx0_dp, (2 * n, p), "dx0_dp")])
         if not start.size:
             raise InvalidValue("directions: there are none, and no parameters; nothing would be followed")
-        extra = ["du_dx"] * closed + ["du_dp"] * bool(p)
+        extra = ["du_dx"] * closed + ["du_dp"] * bool(p and not own)
         made = ports.options(
             type(self),
             blockargs,
@@ -273,6 +336,7 @@ class Variation(bases.Mechanical, ContinuousBlock):
         )
         super().__init__(nstates=start.size, **made)
         self._x0 = start.ravel()
+        self._numbers, self.components = own, columns
         self._drive, self._n, self._followed, self._p = drive, n, start.shape[1] - p, p
         self._shapes = {name: (k, width) for name, width in (("du_dx", 2 * n), ("du_dp", p)) if name in extra}
         self._widths = (
@@ -290,7 +354,9 @@ class Variation(bases.Mechanical, ContinuousBlock):
     def _name_states(self) -> None:
         if self._names_own_states:
             of = ports.label(self)
-            columns = [f"dx0[{j}]" for j in range(self._followed)] + [f"dp[{j}]" for j in range(self._p)]
+            columns = [f"dx0[{j}]" for j in range(self._followed)] + list(
+                self.components or [f"dp[{j}]" for j in range(self._p)]
+            )
             rows = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names]
             self.state_names([f"{of}.{row}/{column}" for row in rows for column in columns])
 
@@ -331,12 +397,14 @@ class Variation(bases.Mechanical, ContinuousBlock):
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
         try:
-            found = self._mech.hybrid_sensitivity(q, qd, given, wrench=wrench)
+            found, of_numbers = self._derivatives(q, qd, given, wrench)
         except NonFinite:
             self._blame(u)
             raise
         D = np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
-        return variation_rate(D, self._drive.active, self._drive.driven, X, change).ravel()
+        if of_numbers is not None:
+            of_numbers = np.hstack([np.zeros((self._n, self._followed)), of_numbers])
+        return variation_rate(D, self._drive.active, self._drive.driven, X, change, of_numbers).ravel()
 
     def _drive_change(self, u: list[Any], X: Array) -> Array | None:
         """Return how the drive signals change with each column, or None where they do not."""
@@ -354,9 +422,19 @@ class Variation(bases.Mechanical, ContinuousBlock):
         return change
 
 
+def _columns(parameters: Any, mech: Mechanism) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return names of numbers of a mechanism, and those of their components."""
+    found = find(mech, parameters)
+    return tuple(name for name, _ in found), tuple(part.name for _, parts in found for part in parts)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, np.bool_, int, np.integer, float, np.floating)) or value is None
+
+
 def _count(value: Any) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise InvalidType(f"parameters: expected how many there are, got {ports.brief(value)}")
+        raise InvalidType(f"parameters: expected names of numbers, or how many there are, got {ports.brief(value)}")
     if not 0 <= value <= 1000:
         raise InvalidValue(f"parameters: expected a number from 0 to 1000, got {value}")
     return int(value)

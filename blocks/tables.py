@@ -145,7 +145,7 @@ class Lookup2D(bases.Signals, Bending, FunctionBlock):
 
     Examples::
 
-        torque = bd.LOOKUP2D(speeds, voltages, table)   # table of shape (len(speeds), len(voltages))
+        torque = bd.LOOKUP2D(speeds, voltages, table)  # table of shape (len(speeds), len(voltages))
     """
 
     nin = 2

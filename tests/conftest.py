@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis without a deadline, and no window."""
+"""Settings of all tests: hypothesis without a deadline, and no window."""
 
 import os
 import signal

@@ -155,7 +155,7 @@ def _joints(rng, k):
 def _joint(rng, kind, k, j):
     own = f'type="{kind}" name="j{k}_{j}" pos="{numbers(rng.normal(size=3) * 0.2)}"'
     if kind == "ball":
-        return f'<joint {own} damping="0" armature="0" stiffness="0" ref="0"/>'
+        return f'<joint {own} damping="{rng.uniform(0, 1)}" armature="{rng.uniform(0, 1)}" stiffness="0" ref="0"/>'
     if rng.random() < 0.6:
         own += f' axis="{numbers(rng.normal(size=3))}" stiffness="{rng.uniform(0, 3)}" springref="{rng.normal()}"'
     more = rng.choice(["", 'class="a"', 'class="b"', 'ref="-0.2"'])

@@ -8,6 +8,7 @@ from random_mechanisms import random_inertia, random_mechanism, random_pose, ran
 import cstormpy as cs
 from cstormpy import lie
 from cstormpy.formulations import kim_joints
+from cstormpy.mechanism.component_values import component_value, with_components
 
 
 def tower(rng, active=(), joints=None):
@@ -96,21 +97,11 @@ def test_kinematics_and_energies_change_as_their_derivatives_say():
     assert_close(0.5 * qd @ i.mass_matrix @ qd, i.kinetic, 1e-12)
 
 
-def in_body_axes(mech, q, qd, qdd):
-    """Return rates and accelerations as Pinocchio has them, and the map E from q̇ to its rates."""
-    E, bias = np.eye(mech.n), np.zeros(mech.n)
-    for link in mech.links:
-        at = mech.coordinates(link.joint_name)
-        if any(link.joint.balls):
-            rows = [3, 4, 5, 0, 1, 2][-link.joint.dof :] if link.joint.dof == 6 else [0, 1, 2]
-            E[at, at] = link.joint.subspace(q[at])[rows]
-            bias[at] = (link.joint.subspace_rate(q[at], qd[at]) @ qd[at])[rows]
-    return E @ qd, E @ qdd + bias, E, bias
-
-
 def test_balls_and_free_bodies_are_pinocchios():
     """Pinocchio turns them by quaternions and moves them by twists of the body."""
     pin = pytest.importorskip("pinocchio")
+    from pinocchio_model import in_body_axes
+
     rng = np.random.default_rng(11)
     kinds = {"free": pin.JointModelFreeFlyer, "spherical": pin.JointModelSpherical, "revolute": pin.JointModelRZ}
     mech = tower(rng, joints=[cs.Free(), cs.Spherical(), cs.Revolute((0, 0, 1)), cs.Spherical()])
@@ -406,6 +397,8 @@ FLYING = """<robot name="drone"><link name="hull"><inertial><origin xyz="0.1 0 0
 def test_a_robot_on_a_free_base_is_pinocchios():
     """`floating=True` puts the root link on a free joint, which Pinocchio calls a free flyer."""
     pin = pytest.importorskip("pinocchio")
+    from pinocchio_model import in_body_axes
+
     text = FLYING.format(kind="prismatic").replace(
         "</joint>", '<limit lower="-1" upper="1" effort="1" velocity="1"/></joint>'
     )
@@ -440,3 +433,167 @@ def test_loads_and_a_moving_base_act_through_balls():
     d = mech.hybrid_sensitivity(q, qd, u, wrench=loads, base=(motion[:6], motion[6:]), to_base=True)
     assert_close(d.dy_dq, central_difference(lambda x: y(x, motion), q, 1e-3), 1e-8)
     assert_close(d.dy_dbase, central_difference(lambda x: y(q, x), motion, 1e-3), 1e-8)
+
+
+# The torque that a ball takes itself ----------------------------------------------------------------------
+
+
+def worn_joint(rng, kind=cs.Spherical, **options):
+    """Return a ball, or a free joint, with damping, friction and rotors of its own along and about each axis."""
+    size = 3 if kind is cs.Spherical else 6
+    return kind(
+        point=rng.normal(size=3) * 0.2,
+        damping=rng.uniform(0.1, 0.5, size),
+        friction=rng.uniform(0.1, 0.5, size),
+        friction_velocity=rng.uniform(0.2, 1.0, size),
+        armature=rng.uniform(0.1, 0.3, size),
+        **options,
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_damped_ball_slows_down_by_its_angular_velocity(engine):
+    """The rate of a rotation vector is no angular velocity: damping of it would bend the axis of a turning sphere.
+
+    ω falls off as exp(-d t / (I + a)), and the sphere turns about it as it was.
+    """
+    joint = cs.Spherical(damping=0.3, armature=0.2, name="ball")
+    mech = cs.Mechanism([cs.Link("sphere", None, joint, mass=1.0, inertia=0.4 * np.eye(3))], actuated=[])
+    phi, omega = np.array([0.5, -1.0, 0.4]), np.array([1.0, 2.0, -0.5])
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(mech, q0=phi, qd0=np.linalg.solve(joint.subspace(phi)[:3], omega), name="plant")
+    out = sim.run(bd, T=2.0, solver="DOP853", rtol=1e-10, atol=1e-10)
+    rate = joint.subspace(out.x[-1, :3])[:3] @ out.x[-1, 3:]
+    np.testing.assert_allclose(rate, omega * np.exp(-2.0 * 0.3 / 0.6), atol=1e-8)
+    turned = lie.exp_so3(phi) @ lie.exp_so3(omega * (0.6 / 0.3) * (1.0 - np.exp(-2.0 * 0.3 / 0.6)))
+    np.testing.assert_allclose(joint.motion(out.x[-1, :3])[:3, :3], turned, atol=1e-8)
+
+
+def test_a_rotor_on_a_ball_is_a_body_that_turns_with_the_link():
+    """Where the parent rests, three rotors about the axes of the link are as much more inertia about the centre."""
+    rng = np.random.default_rng(4)
+    rotors, com = np.array([0.1, 0.3, 0.2]), rng.normal(size=3)
+    bare = cs.Link("top", None, cs.Spherical(), random_pose(rng), 2.0, com, random_inertia(rng))
+    worn = cs.Mechanism([bare.replace(joint=cs.Spherical(armature=rotors))])
+    heavy = cs.Mechanism([bare.replace(inertia=bare.inertia + np.diag(rotors))])
+    q, qd, tau = random_state(rng, worn, 9)
+    assert_close(worn.forward_dynamics(q, qd, tau), heavy.forward_dynamics(q, qd, tau), 1e-12)
+    one, other = worn.inertial(q, qd), heavy.inertial(q, qd)
+    for name in ("mass_matrix", "kinetic", "kinetic_by_q", "kinetic_by_qd"):
+        assert_close(getattr(one, name), getattr(other, name), 1e-12)
+    assert_close(worn.energy(q[0], qd[0]), heavy.energy(q[0], qd[0]), 1e-12)
+    d, e = worn.hybrid_sensitivity(q, qd, tau), heavy.hybrid_sensitivity(q, qd, tau)
+    for name in ("dy_dq", "dy_dqd", "dy_du"):
+        assert_close(getattr(d, name), getattr(e, name), 1e-11)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_energy_that_worn_balls_lose_is_the_integral_of_their_power(engine):
+    """Kinetic and potential energy, rotors included, fall by the work ∫ ω · (d ω + f tanh(ω / v)) dt."""
+    rng = np.random.default_rng(8)
+    body = {"mass": 1.0, "com": (0.1, -0.4, 0.2), "inertia": np.diag([0.1, 0.15, 0.12])}
+    links = [
+        cs.Link("ship", None, worn_joint(rng, cs.Free), **body),
+        cs.Link("mast", "ship", worn_joint(rng), random_pose(rng), **body),
+    ]
+    mech, sim = cs.Mechanism(links, actuated=[]), quiet(engine)
+    bd = sim.blockdiagram()
+    q0, qd0 = 0.3 * rng.normal(size=(2, 9))
+    bd.HYBRIDDYNAMICS(mech, q0=q0, qd0=qd0, name="plant")
+    out = sim.run(bd, T=0.5, dt=0.005, solver="DOP853", rtol=1e-10, atol=1e-12)
+    q, qd = out.x[:, :9], out.x[:, 9:]
+    power = np.zeros(len(q))
+    for link in mech.links:
+        at = mech.coordinates(link.joint_name)
+        rates = qd[:, at].copy()
+        rates[:, -3:] = np.einsum("sij,sj->si", link.joint.subspace(q[:, at])[:, :3], qd[:, at])
+        friction = link.joint.friction * np.tanh(rates / link.joint.friction_velocity)
+        power += (rates * (link.joint.damping * rates + friction)).sum(axis=1)
+    lost = -np.diff(np.sum(mech.energy(q, qd), axis=0)[[0, -1]])[0]
+    weights = np.tile([2.0, 4.0], len(q) // 2)  # Simpson's rule
+    work = (0.005 / 3.0) * (weights @ power[:-1] - power[0] + power[-1])
+    assert lost > 0.1
+    np.testing.assert_allclose(lost, work, rtol=1e-6)
+
+
+def test_numbers_of_a_ball_are_parameters_by_name():
+    rng = np.random.default_rng(6)
+    mech = tower(rng, ("link2",), [worn_joint(rng, cs.Free), cs.Revolute((1, 2, 3)), worn_joint(rng), worn_joint(rng)])
+    q, qd, u = random_state(rng, mech)
+    fields = ("armature", "damping", "friction", "friction_velocity", "point")
+    d = mech.parameter_sensitivity(q, qd, u, [f"{joint}.{field}" for joint in ("link0", "link2") for field in fields])
+    assert d["link2.damping"].shape == (13, 3)
+    for k, name in enumerate(d.components):
+        value = component_value(mech, name)
+        changed = lambda x, name=name: with_components(mech, {name: x[0]}).hybrid_dynamics(q, qd, u).y  # noqa: E731
+        difference = central_difference(changed, np.array([value]), 1e-3)[:, 0]
+        np.testing.assert_allclose(d.dy_dp[:, k], difference, atol=1e-8 * max(1.0, np.abs(difference).max()))
+    same = mech.with_parameters({"link2.damping": 0.7, "link3.armature": (0.1, 0.2, 0.3)})
+    assert [freedom.damping for freedom in same.freedoms[7:10]] == [0.7] * 3
+    assert cs.Mechanism.from_dict(same.to_dict()) == same
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: cs.Spherical(damping=-1.0, name="hip"), r"joint 'hip\[0\]': damping: must not be negative"),
+        (lambda: cs.Free(armature=(1, 2, 3), name="trunk"), r"joint 'trunk': armature: expected shape \(6,\)"),
+        (lambda: cs.Spherical(max_angle=3.2, name="hip"), r"joint 'hip': max_angle: must be at most half a turn"),
+        (lambda: cs.Spherical(max_angle=0.0, name="hip"), r"joint 'hip': max_angle: expected a positive number, got 0"),
+    ],
+)
+def test_numbers_that_no_ball_has_are_refused_by_name(make, words):
+    with pytest.raises(cs.CstormError, match=words):
+        make()
+
+
+# Its largest angle ----------------------------------------------------------------------------------------
+
+
+def limited_pendulum():
+    """Return a pendulum on a ball that may turn by 0.6 rad, hanging down where it has not turned."""
+    joint = cs.Spherical(name="hip", max_angle=0.6)
+    link = cs.Link("leg", None, joint, mass=1.0, com=(0, -0.5, 0), inertia=0.1 * np.eye(3))
+    return cs.Mechanism([link])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_stop_holds_a_ball_at_its_largest_angle(engine):
+    """It pushes along the rotation vector, wherever that points; without it the run says how far the ball went."""
+    mech, found = limited_pendulum(), []
+    for stops in (False, {"stiffness": 1e4, "damping": 0.0}):
+        sim = quiet(engine)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, qd0=[4.0, 0.0, -3.0], stops=stops, name="plant")
+        bd.connect(bd.CONSTANT(np.zeros(3)), plant.tau)
+        found.append(sim.run(bd, T=0.2, dt=0.01, solver="DOP853", rtol=1e-8, atol=1e-9))
+    free, stopped = found
+    (left,) = free.left_limits
+    assert (left.joint, left.limits) == ("hip", (0.0, 0.6))
+    assert left.farthest > 0.7
+    angle = np.linalg.norm(stopped.x[:, :3], axis=1)
+    assert 0.6 < angle.max() < 0.66  # its spring takes all the energy there is
+    assert not stopped.left_limits
+    outside = angle[:, None] > 0.6
+    energy = np.sum(mech.energy(stopped.x[:, :3], stopped.x[:, 3:]), axis=0)
+    stored = 0.5e4 * np.where(outside[:, 0], angle - 0.6, 0.0) ** 2
+    np.testing.assert_allclose(energy + stored, energy[0], atol=1e-5)
+
+
+def test_an_optimal_motion_keeps_a_ball_within_its_largest_angle():
+    """It sets out outwards; left free it swings farther than the joint allows."""
+    from cstormpy.optimal import Effort, Problem
+
+    mech = limited_pendulum().with_parameters({"hip.max_angle": 0.55})
+    options = {"duration": 1.0, "objective": Effort(), "points": 7, "samples": 21}
+    side = {"start": ((0.4, 0, 0), (2.0, 0, 0)), "end": {"hip": (0, 0, 0.4)}}
+    free, kept = (Problem(mech, **side, **options, limits=limits).solve() for limits in (None, "mechanism"))
+    farthest = [np.linalg.norm(found.at(np.linspace(0, 1, 99)).q, axis=1).max() for found in (free, kept)]
+    assert free.feasible
+    assert kept.feasible
+    assert farthest[0] > 0.6
+    assert farthest[1] < 0.5505
+    assert kept.cost > free.cost
+    with pytest.raises(cs.InvalidValue, match=r"end: joint 'hip': is turned by 0\.7 rad, beyond its max_angle"):
+        Problem(mech, start={"hip": (0, 0, 0)}, end={"hip": (0, 0.7, 0)}, **options)

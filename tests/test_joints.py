@@ -570,3 +570,29 @@ def test_a_screw_in_the_parent_s_axes_moves_by_its_exponential_before_the_pose(j
     np.testing.assert_allclose(mech.forward_kinematics([0.7])[0], expected, atol=1e-13)
     with pytest.raises(cs.CstormError, match="pose"):
         joint.from_parent(2.0 * pose)
+
+
+@pytest.mark.parametrize("kind", CHAINS)
+def test_screws_in_the_parent_s_axes_move_by_their_exponentials_before_the_pose(kind):
+    """e^{S1 q1} e^{S2 q2} … M: a compound joint had no such form, but for one hinge after the other."""
+    rng = np.random.default_rng(2)
+    joint, pose = random_joint(rng, kind), random_pose(rng)
+    carried = joint.from_parent(pose)
+    mech = cs.Mechanism([cs.Link("body", None, carried, pose, mass=1.0)])
+    q, expected = rng.normal(size=joint.dof), pose
+    for k in reversed(range(joint.dof)):
+        expected = lie.exp_se3(joint.freedoms[k].screw * q[k]) @ expected
+    np.testing.assert_allclose(mech.forward_kinematics(q)[0], expected, atol=1e-13)
+    assert [f.damping for f in carried.freedoms] == [f.damping for f in joint.freedoms]
+
+
+def test_a_ball_of_the_parent_s_axes_is_one_where_the_link_has_them_too():
+    pose = np.eye(4)
+    pose[:3, 3] = 0.3, 0.1, 0.2
+    for joint in (cs.Spherical(point=(0.1, 0, 0), damping=0.2, name="hip"), cs.Free(name="hip")):
+        q = np.linspace(-0.5, 0.7, joint.dof)
+        moved = pose @ joint.from_parent(pose).motion(q)
+        np.testing.assert_allclose(moved, joint.motion(q) @ pose, atol=1e-15)
+        with pytest.raises(cs.InvalidValue, match=r"joint 'hip': a rotation vector is given in the link's own axes"):
+            joint.from_parent(random_pose(np.random.default_rng(1)))
+    assert cs.Fixed(name="weld").from_parent(pose) == cs.Fixed(name="weld")

@@ -523,6 +523,17 @@ def test_a_law_that_is_no_law_is_refused_by_name():
         sim.blockdiagram().CONTROLLER(ACROBOT, 3.0)
 
 
+def test_a_law_that_takes_something_else_is_refused_when_it_is_wired():
+    class Holding:
+        def torque(self, q, qd):
+            return -q[0] - qd[0]
+
+    bd = cs.Simulation().blockdiagram()
+    for law in (lambda q: -q[0], Holding()):
+        with pytest.raises(cs.InvalidType, match=r"law (<lambda>\(q\)|Holding.torque\(q, qd\)): must take"):
+            bd.CONTROLLER("acrobot", law)
+
+
 def test_the_way_of_each_block_is_explained():
     sim = simulation("compiled")
     told = sim.explain(with_blocks(sim, Branching)).splitlines()

@@ -6,7 +6,7 @@ from closeness import assert_close, central_difference
 from random_mechanisms import random_mechanism, random_state
 
 import cstormpy as cs
-from cstormpy.formulations import xiang
+from cstormpy.formulations import xiang, xiang_sensitivity
 
 KINDS = [
     pytest.param(("revolute", "prismatic", "screw"), id="one-dof"),
@@ -79,11 +79,24 @@ def test_points_move_as_xiang_s_recursion_says():
     mech = random_mechanism(rng, 5, ("revolute", "prismatic"))
     q, qd, qdd = random_state(rng, mech)
     r = np.array([0.3, -0.2, 0.5, 1.0])
-    rates = xiang.kinematics(xiang.system(mech, q, qd, qdd, None, None, ()))
+    system = xiang.system(mech, q, qd, qdd, None, None, ())
+    rates = xiang.kinematics(system)
+    slopes = xiang_sensitivity.kinematic_sensitivity(system, rates, xiang_sensitivity.relations(system.tree)[0])
+    joint_of = {int(i): k for k, i in enumerate(mech.joint_links)}
     for link in range(5):
         found = mech.point_motion(q, qd, qdd, link, r[:3])
         assert_close(found.velocity, (rates.B[link] @ r)[:3], 1e-12)
         assert_close(found.acceleration, (rates.C[link] @ r)[:3], 1e-12)
+        assert_close(mech.point_acceleration(q, qd, qdd, link, r[:3]), (rates.C[link] @ r)[:3], 1e-12)
+        for slope, printed in (
+            (found.dp_dq, slopes.A_q), (found.dv_dq, slopes.B_q), (found.dv_dqd, slopes.B_qd),
+            (found.da_dq, slopes.C_q), (found.da_dqd, slopes.C_qd), (found.da_dqdd, slopes.C_qdd),
+        ):  # fmt: skip
+            expected = np.zeros((3, mech.n))  # what does not carry the link does not move it
+            for (i, j), matrix in printed.items():
+                if i == link:
+                    expected[:, joint_of[j]] = (matrix @ r)[:3]
+            assert_close(slope, expected, 1e-12)
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])

@@ -13,6 +13,7 @@ import pytest
 from bdsim_examples import EXAMPLES, feedback
 
 import cstormpy as cs
+from cstormpy.simulation import recording
 from cstormpy.simulation.results import read
 from cstormpy.simulation.saved_state import SavedState
 
@@ -232,6 +233,20 @@ def test_memory_of_a_long_run(sim):
     tracemalloc.stop()
     assert out.stats.steps >= 2000 and len(out.t) == 41
     assert peak < 5e5
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_run_that_fills_the_memory_ends_with_what_it_has(engine, monkeypatch):
+    monkeypatch.setattr(recording, "memory_for_records", lambda: 200_000)
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1e6)
+    bd.connect(x, gain)
+    bd.connect(gain, x)
+    out = sim.run(bd, 10.0, watch=[x], solver="RK45")  # far too stiff for it: steps of a microsecond
+    assert out.status == "failed" and "log_dt=" in out.message and "0.000186 GiB" in out.message
+    assert 500 < len(out.t) < 20_000 and f"{len(out.t)} samples" in out.message
+    assert sim.run(bd, 0.02, watch=[x], solver="RK45", log_dt=0.001).status == "finished"
 
 
 # ------------------------------------------------------------------ from outside, while it runs

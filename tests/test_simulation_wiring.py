@@ -381,3 +381,28 @@ def test_documented_in_a_shell():
     """)
     done = in_a_process(script)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.13534\n", "")
+
+
+def test_inputs_that_are_asked_for_from_outside_need_no_source(sim, tmp_path):
+    def plant(source=False):
+        bd = sim.blockdiagram()
+        made = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.0], name="plant")
+        if source:
+            bd.connect(bd.CONSTANT([0.0]), made.tau)
+        return bd
+
+    asked = {"inputs": ["plant.tau"], "outputs": ["plant.q"]}
+    left, right = sim.stepper(plant(True), **asked), sim.stepper(plant(), **asked)
+    for torque in (1.0, -2.0):
+        np.testing.assert_array_equal(left.step([torque], 0.01), right.step([torque], 0.01))
+    assert repr(right) == "<stepper of 'main' at t = 0.02: u = plant.tau[0]; y = plant.q[0], plant.q[1]>"
+    left, right = sim.linearize(plant(True), **asked), sim.linearize(plant(), **asked)
+    np.testing.assert_array_equal(left.B, right.B)
+    assert sim.batch_stepper(plant(), count=3, **asked).inputs == ("plant.tau[0]",)
+    hanging = sim.trim(plant(), inputs=["plant.tau"], x=[-np.pi / 2, 0.0, 0.0, 0.0])
+    np.testing.assert_allclose(hanging.u, 0.0, atol=1e-9)
+    sim.to_fmu(plant(), tmp_path / "plant.fmu", binary=False, **asked)
+    with pytest.raises(cs.UnknownName, match=r"stepper: inputs: port of block 'plant' 'tauu' .* did you mean 'tau'"):
+        sim.stepper(plant(), inputs=["plant.tauu"], outputs=["plant.q"])
+    with pytest.raises(cs.DiagramError, match="not connected"):
+        sim.run(plant(), 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.control.law import Law, Target
-from cstormpy.errors import unknown_name
+from cstormpy.errors import InvalidType, unknown_name
 from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -43,6 +44,7 @@ class OwnLaw(Law):
     def __init__(self, mech: Mechanism, own: Any) -> None:
         super().__init__(mech)
         self.own = own
+        _check_arguments(self.function)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -65,3 +67,18 @@ class OwnLaw(Law):
         if name not in self.gains:
             raise unknown_name("gain", name, self.gains)
         setattr(self.own, name, checks.real(value, f"gain {name!r}"))
+
+
+def _check_arguments(function: Callable[..., Any]) -> None:
+    """Refuse a function that cannot be called with (t, q, qd)."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of C
+        return
+    try:
+        signature.bind(0.0, None, None)
+    except TypeError as error:
+        name = getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
+        raise InvalidType(
+            f"law {name}{signature}: must take (t, q, qd), the time, positions and velocities; {error}"
+        ) from None

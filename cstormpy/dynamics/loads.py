@@ -15,7 +15,7 @@ from cstormpy.graph.nodes import where
 
 Array = NDArray[np.float64]
 
-__all__ = ["Wrenches", "dead_load", "link_wrench", "pulse", "stop_torque", "wrap"]
+__all__ = ["Wrenches", "dead_load", "link_wrench", "pulse", "stop_torque", "turn_stop_torque", "wrap"]
 
 
 def link_wrench(rotation: Array, point: Array, wrench: Array) -> Array:
@@ -166,6 +166,24 @@ def stop_torque(q: Array, qd: Array, low: Array, high: Array, stiffness: Array, 
     e = np.where(q > high, q - high, np.where(q < low, q - low, 0.0))
     tau = -(stiffness * e + damping * np.minimum(np.abs(e) / depth, 1.0) * qd)
     return np.where(tau * e < 0.0, tau, 0.0)
+
+
+def turn_stop_torque(phi: Any, rate: Any, angle: float, stiffness: float, damping: float, depth: float) -> Any:
+    """Return the torques, (3,), of a stop at an angle of a rotation vector φ: of `stop_torque` at |φ|, along φ.
+
+    Of the direction φ of a turn Jᵀφ = φ, so that they are a moment of this size about the axis of the turn.
+
+    Examples
+    --------
+    >>> turn_stop_torque(np.array([0.0, 1.5, 0.0]), np.array([0.0, 2.0, 1.0]), 1.0, 100.0, 5.0, 0.01).tolist()
+    [-0.0, -60.0, -0.0]
+    """
+    square = phi[0] * phi[0] + phi[1] * phi[1] + phi[2] * phi[2]
+    length = np.sqrt(np.maximum(square, angle**2))  # no root of zero
+    outward = (phi[0] * rate[0] + phi[1] * rate[1] + phi[2] * rate[2]) / length
+    e = length - angle
+    tau = -(stiffness * e + damping * np.minimum(e / depth, 1.0) * outward)
+    return np.where(tau < 0.0, tau / length, 0.0) * phi
 
 
 def wrap(q: Array, centre: Array, turn: Array) -> Array:

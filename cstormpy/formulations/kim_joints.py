@@ -11,8 +11,10 @@ S, Sdot           S_i, Ṡ_i            Jacobian of the joint in the body's fram
 Psi               Ψ_i                 (S'ÎS)^-1, (n_i, n_i)
 ================  ==================  ==================================================================
 
-Departures from the print: the motor's other torques are added to τ (u) or subtracted from it (v), the armatures add to
-the diagonal of S'ÎS of v, and S'ÎS is solved, not inverted. A weld has n_i = 0 and is one of u.
+Departures from the print: the motor's other torques are added to τ (u) or subtracted from it (v), the armatures A_i
+add to S'ÎS of v, and S'ÎS is solved, not inverted. A weld has n_i = 0 and is one of u. The torque that a joint takes
+itself is that of each coordinate, but of the rotation vector of a ball J' (a ω̇ + ω × a ω + d ω + f tanh(ω / v_s)), with
+the angular velocity ω = J q̇ of the body relative to its parent in the body's axes, J the first three rows of S.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.kim import Ad_inverse, ad, generalised_inertia
+from cstormpy.formulations.kim import Ad_inverse, ad, bracket, generalised_inertia
 from cstormpy.formulations.reading import WRENCH_HINT, Array, depth_first, vector
 
 if TYPE_CHECKING:
@@ -47,8 +49,8 @@ class System(NamedTuple):
     I: list[Array]
     F_ext: Array
     V_ground: Array  # V̇_0
-    spent: Array  # (n,), what the motors spend in the joints themselves at this state, less the armatures' part
-    armature: Array  # (n,)
+    spent: Array  # (n,), what the motors spend in the joints themselves at this state with q̈ = 0
+    armature: list[Array]  # A_i, (n_i, n_i)
 
 
 def read_system(mech: Mechanism, q: Array, qd: Array, wrench: ArrayLike | None) -> System:
@@ -60,11 +62,13 @@ def read_system(mech: Mechanism, q: Array, qd: Array, wrench: ArrayLike | None) 
     V, eta = np.zeros((len(lam) + 1, 6), kind), np.zeros((len(lam), 6), kind)
     S: list[Array] = [np.zeros((6, 0))] * len(lam)
     Ad_h: list[Array] = [np.zeros((6, 6))] * len(lam)
+    armature, spent = list(S), np.zeros(mech.n, kind)
     for i in (outward := depth_first(lam, mu)):
         joint, qi, qdi = mech.links[i].joint, q[at[i]], qd[at[i]]
         S[i], Ad_h[i] = joint.subspace(qi), Ad_inverse(mech.links[i].pose @ joint.motion(qi))
         V[i] = Ad_h[i] @ V[lam[i]] + S[i] @ qdi  # (37)
         eta[i] = ad(V[i]) @ (S[i] @ qdi) + joint.subspace_rate(qi, qdi) @ qdi  # of (41)
+        armature[i], spent[at[i]] = _own_torque(mech.freedoms[at[i]], joint, S[i], qi, qdi)
     shape = (len(lam), 6)
     return System(
         names=[link.name for link in mech.links],
@@ -79,14 +83,27 @@ def read_system(mech: Mechanism, q: Array, qd: Array, wrench: ArrayLike | None) 
         I=[generalised_inertia(link.mass, np.array(link.com), np.array(link.inertia)) for link in mech.links],
         F_ext=np.zeros(shape) if wrench is None else vector("wrench", wrench, shape, WRENCH_HINT),
         V_ground=np.concatenate([np.zeros(3), -mech.gravity]),  # footnote 6
-        spent=np.array([_spent(f, x, v) for f, x, v in zip(mech.freedoms, q, qd, strict=True)]),
-        armature=np.array([f.armature for f in mech.freedoms]),
+        spent=spent,
+        armature=armature,
     )
 
 
-def _spent(freedom: Any, q: Any, qd: Any) -> Any:
-    friction = freedom.friction * np.tanh(qd / freedom.friction_velocity)
-    return freedom.damping * qd + friction + freedom.stiffness * (q - freedom.rest)
+def _own_torque(freedoms: tuple[Any, ...], joint: Any, S: Array, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Return A_i and what the joint takes itself at rest of q̈; a ball's rotation vector is the last of its q."""
+    kind = np.result_type(S, q, qd)
+    rates, spent = np.eye(joint.dof, dtype=kind), np.zeros(joint.dof, kind)
+    ball = [k for k, place in enumerate(joint.balls) if place]
+    rotor = np.diag([f.armature for f in freedoms])
+    if ball:
+        J = rates[np.ix_(ball, ball)] = S[:3, ball]
+        w = J @ qd[ball]
+        spent[ball] = rotor[np.ix_(ball, ball)] @ (joint.subspace_rate(q, qd)[:3, ball] @ qd[ball])
+        spent[ball] += bracket(w) @ rotor[np.ix_(ball, ball)] @ w
+    for k, (freedom, rate) in enumerate(zip(freedoms, rates @ qd, strict=True)):
+        spent[k] += freedom.damping * rate + freedom.friction * np.tanh(rate / freedom.friction_velocity)
+        if k not in ball:
+            spent[k] += freedom.stiffness * (q[k] - freedom.rest)
+    return rates.T @ rotor @ rates, rates.T @ spent
 
 
 def coordinates(mech: Mechanism, name: str, value: ArrayLike) -> Array:
@@ -117,12 +134,12 @@ def inverse_dynamics(
         F[i] = s.I[i] @ Vdot[i] - ad(s.V[i]).T @ (s.I[i] @ s.V[i]) - s.F_ext[i]  # (42)
         for k in s.mu[i]:
             F[i] += s.Ad_h[k].T @ F[k]  # (42)
-        tau[s.at[i]] = s.S[i].T @ F[i]  # Table 2
-    return tau + s.spent + s.armature * qdd
+        tau[s.at[i]] = s.S[i].T @ F[i] + s.armature[i] @ qdd[s.at[i]]  # Table 2
+    return tau + s.spent
 
 
 class Inward(NamedTuple):
-    """What the second recursion of Table 4 leaves, by body."""
+    """Quantities of the second recursion of Table 4 by body."""
 
     I_hat: Array
     B_hat: Array
@@ -159,7 +176,7 @@ def hybrid_dynamics(
         Vdot[i] = carried + S @ qdd  # (41)
         if is_u[i]:
             F = inward.I_hat[i] @ Vdot[i] + inward.B_hat[i]  # (43)
-            y[at] = S.T @ F + s.spent[at] + s.armature[at] * qdd  # Table 4
+            y[at] = S.T @ F + s.spent[at] + s.armature[i] @ qdd  # Table 4
     return y
 
 
@@ -178,7 +195,7 @@ def sweep_inward(s: System, is_u: list[bool], u: Array, tau: Array) -> Inward:
             Pi[i], beta[i] = I_hat[i], B_hat[i] + I_hat[i] @ (eta + S @ u[at])  # (52), (53)
             continue
         I_S[i] = I_hat[i] @ S
-        pivot[i] = S.T @ I_S[i] + np.diag(s.armature[at])
+        pivot[i] = S.T @ I_S[i] + s.armature[i]
         Pi[i] = I_hat[i] - I_S[i] @ solved(s, i, pivot[i], I_S[i].T)  # (52)
         left = tau[at] - S.T @ (I_hat[i] @ eta + B_hat[i])
         beta[i] = B_hat[i] + I_hat[i] @ eta + I_S[i] @ solved(s, i, pivot[i], left)  # (53)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cstormpy.graph.nodes import INPUT, LOOKUP, TABLE, Node, alive
+from cstormpy.graph.look_ups import LOOKUP
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, apply
 
 __all__ = ["gradient", "jacobian", "tangents"]

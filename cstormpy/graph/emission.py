@@ -34,7 +34,7 @@ class Emitter:
 
     Values are the names of LLVM's registers, or constants. What is asked for of the module beside the instructions,
     functions of the C library, intrinsics, `_sincos_function` and whatever else is declared, is collected in
-    `library_used`, `intrinsics_used`, `with_sincos`, `with_search`, `declared`; several emitters of one module share
+    `library_used`, `intrinsics_used`, `with_sincos`, `declared`, `functions`; several emitters of one module share
     them (`like`).
     """
 
@@ -49,7 +49,7 @@ class Emitter:
         self.intrinsics_used: set[tuple[str, int, int]] = set() if like is None else like.intrinsics_used
         self.with_sincos: set[int] = set() if like is None else like.with_sincos
         self.declared: set[str] = set() if like is None else like.declared
-        self.with_search: list[bool] = [] if like is None else like.with_search
+        self.functions: dict[str, str] = {} if like is None else like.functions
         #: The node whose instructions are written now.
         self.node: Node | None = None
         self._count = 0
@@ -163,35 +163,6 @@ class Emitter:
 
     # Tables --------------------------------------------------------------------------------------------
 
-    def looked_up(self, table: str, index: str, last: str) -> str:
-        """Append the load of a table's number for each lane; NaN counts as the first index."""
-        near = self.intrinsic("llvm.minnum", self.intrinsic("llvm.maxnum", index, self.constant(0.0)), last)
-        if self.lanes == 1:
-            return self._load_at(table, near)
-        result = "poison"
-        for k in range(self.lanes):
-            place = self.new(f"extractelement {self.number} {near}, i32 {k}")
-            x = self._load_at(table, place)
-            result = self.new(f"insertelement {self.number} {result}, double {x}, i32 {k}")
-        return result
-
-    def _load_at(self, table: str, index: str) -> str:
-        k = self.new(f"fptosi double {index} to i64")
-        return self.new(f"load double, ptr {self.address(table, k)}, align 8")
-
-    def searched(self, table: str, x: str, count: str) -> str:
-        """Append the search of a table for each lane."""
-        self.with_search.append(True)
-        if self.lanes == 1:
-            return self.new(f"call double @searched(ptr {table}, double {count}, double {x})")
-        count = count.removeprefix("splat (double ").removesuffix(")")
-        result = "poison"
-        for k in range(self.lanes):
-            given = self.new(f"extractelement {self.number} {x}, i32 {k}")
-            found = self.new(f"call double @searched(ptr {table}, double {count}, double {given})")
-            result = self.new(f"insertelement {self.number} {result}, double {found}, i32 {k}")
-        return result
-
     def constant_table(self, values: Iterable[float]) -> str:
         """Return where numbers that are known stand one behind the other."""
         items = [f"double {hexadecimal(float(x))}" for x in values]
@@ -304,37 +275,9 @@ def _sincos_function(lanes: int, like: Emitter) -> str:
     return near + head + "\n".join(e.lines) + "\n}\n"
 
 
-#: How many numbers of a table are at most x, by bisection.
-_SEARCHED = """
-define internal double @searched(ptr %table, double %count, double %x) {
-begin:
-  %all = fptosi double %count to i64
-  br label %loop
-loop:
-  %low = phi i64 [ 0, %begin ], [ %lower, %go ]
-  %high = phi i64 [ %all, %begin ], [ %upper, %go ]
-  %more = icmp slt i64 %low, %high
-  br i1 %more, label %go, label %done
-go:
-  %sum = add i64 %low, %high
-  %middle = lshr i64 %sum, 1
-  %place = getelementptr inbounds double, ptr %table, i64 %middle
-  %number = load double, ptr %place, align 8
-  %within = fcmp oge double %x, %number
-  %behind = add i64 %middle, 1
-  %lower = select i1 %within, i64 %behind, i64 %low
-  %upper = select i1 %within, i64 %high, i64 %middle
-  br label %loop
-done:
-  %found = sitofp i64 %low to double
-  ret double %found
-}
-"""
-
-
 def supplements(e: Emitter) -> str:
     """Return the functions that a module must hold beside those whose emitters share `e`."""
-    return "".join(_sincos_function(lanes, e) for lanes in sorted(e.with_sincos)) + _SEARCHED * any(e.with_search)
+    return "".join(_sincos_function(lanes, e) for lanes in sorted(e.with_sincos)) + "".join(e.functions.values())
 
 
 def declarations(e: Emitter) -> str:

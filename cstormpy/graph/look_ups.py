@@ -1,24 +1,33 @@
-"""Tables of numbers: how many of its entries lie below a number, and an entry by its place.
+"""Look-ups in tables of numbers: an entry by its place, and how many of the entries lie below a number.
 
-Both are primitives of as many arguments as the table has entries, and one more: a table may be made of parameters, of
-constants, or of what is computed. Where its entries stand one behind the other in an array that the routine is given,
-or are all known, they are read from memory, and an interval is found by bisection; else they are gone through.
+A table is given in one of two ways, for each of which there are the two primitives.
+
+==================  ===================================================================================================
+as a list           of any numbers: parameters, constants, or what is computed (`entry`, `count_not_above`). Each entry
+                    is an argument of the primitive, and has its derivative, so that a list is short. Entries that stand
+                    one behind the other in an array that the routine is given, or are all known, are read from memory;
+                    else they are gone through. A negative place counts from the end.
+as a run of inputs  of any length: one node, `TABLE` (`LOOKUP`, `SEARCH`; `tables.Table` is the array of it). Its
+                    entries need no nodes; how it changes is another run, of rates, or follows from the inputs whose
+                    derivatives are asked for (`derivatives`). A place beyond an end counts as the end.
+==================  ===================================================================================================
 
 What is found is constant between the entries, so a place has no derivative; an entry has that of the one that is
 taken. Curves are made of these: an interval, the numbers that belong to it, and arithmetic (``np.interp`` of symbols).
+An interval is found by bisection, wherever entries are read from memory.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from cstormpy.graph.emission import Emitter
+from cstormpy.graph.emission import Emitter, hexadecimal
 from cstormpy.graph.nodes import INPUT, Node
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, Primitive, Symbol, apply
 
-__all__ = ["count_not_above", "entry"]
+__all__ = ["LOOKUP", "SEARCH", "count_not_above", "entry"]
 
 Number = Any  # a node or a float
 #: Up to so many entries going through them is not slower than bisection.
@@ -101,7 +110,93 @@ def _entry(size: int) -> Primitive:
     )
 
 
+def _known_place(table: Any, place: Any, last: float) -> Any:
+    if isinstance(place, Symbol):
+        return None
+    return table.graph.input(table.data[0], table.data[1] + int(min(max(place, 0.0), last)))
+
+
+#: The entry of a `TABLE` at a place, of which the last is given. `derivatives` knows how it changes with the table.
+LOOKUP = Primitive(
+    "lookup",
+    3,
+    lambda table, place, last: float(table[int(min(max(place, 0.0), last))]),
+    "{}[{}]",
+    lambda e, table, place, last: _loaded(e, table, place, last),
+    lambda r, *args: (None, None, None),
+    simplify=_known_place,
+    in_c="looked_up({}, {}, {})",
+)
+#: How many entries of a `TABLE`, of which there are `count`, and which do not decrease, are at most x.
+SEARCH = Primitive(
+    "search",
+    3,
+    lambda table, x, count: float(sum(x >= number for number in table)),
+    "searched({}, {})",
+    lambda e, table, x, count: _searched(e, table, x, e.node.args[2]),
+    lambda r, *args: (None, None, None),
+    in_c="counted({1}, {0}, {2}, 0)",
+)
+
+
 # Machine code --------------------------------------------------------------------------------------------
+
+
+def _in_each_lane(e: Emitter, x: str, code: Callable[[str], str]) -> str:
+    """Append the code of one number for each lane."""
+    if e.lanes == 1:
+        return code(x)
+    result = "poison"
+    for k in range(e.lanes):
+        found = code(e.new(f"extractelement {e.number} {x}, i32 {k}"))
+        result = e.new(f"insertelement {e.number} {result}, double {found}, i32 {k}")
+    return result
+
+
+def _loaded(e: Emitter, table: str, place: str, last: str) -> str:
+    """Append the load of a table's entry; NaN counts as the first place."""
+    near = e.intrinsic("llvm.minnum", e.intrinsic("llvm.maxnum", place, e.constant(0.0)), last)
+
+    def load(at: str) -> str:
+        k = e.new(f"fptosi double {at} to i64")
+        return e.new(f"load double, ptr {e.address(table, k)}, align 8")
+
+    return _in_each_lane(e, near, load)
+
+
+def _searched(e: Emitter, table: str, x: str, size: float) -> str:
+    """Append the search of a table, however long: a call, beside which the arithmetic is compiled as without it."""
+    e.functions["searched"] = _SEARCHED
+    count = hexadecimal(size)
+    return _in_each_lane(e, x, lambda one: e.new(f"call double @searched(ptr {table}, double {count}, double {one})"))
+
+
+#: How many entries of a table are at most x, by bisection.
+_SEARCHED = """
+define internal double @searched(ptr %table, double %count, double %x) {
+begin:
+  %all = fptosi double %count to i64
+  br label %loop
+loop:
+  %low = phi i64 [ 0, %begin ], [ %lower, %go ]
+  %high = phi i64 [ %all, %begin ], [ %upper, %go ]
+  %more = icmp slt i64 %low, %high
+  br i1 %more, label %go, label %done
+go:
+  %sum = add i64 %low, %high
+  %middle = lshr i64 %sum, 1
+  %place = getelementptr inbounds double, ptr %table, i64 %middle
+  %number = load double, ptr %place, align 8
+  %within = fcmp oge double %x, %number
+  %behind = add i64 %middle, 1
+  %lower = select i1 %within, i64 %behind, i64 %low
+  %upper = select i1 %within, i64 %high, i64 %middle
+  br label %loop
+done:
+  %found = sitofp i64 %low to double
+  ret double %found
+}
+"""
 
 
 def _memory(e: Emitter, table: Sequence[str]) -> str | None:

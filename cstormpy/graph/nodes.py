@@ -102,44 +102,11 @@ class Graph:
 
 #: The numbers that a graph is a function of. They have no code: an emitter loads them.
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
-#: A run of these, (name, first, count): an emitter knows where it stands. `tables` says more.
+#: A run of these, (name, first, count): an emitter knows where it stands. `look_ups` reads it.
 TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: (), in_c="({} + {})")
 #: A table of numbers that are known.
 CONSTANTS = Primitive(
     "constants", 0, lambda: float("nan"), "constants", lambda e: e.constant_table(e.node.data), lambda r: (), in_c="{}"
-)
-
-
-def _look_up(table: Any, index: float, last: float) -> float:
-    return float(table[int(min(max(index, 0.0), last))])
-
-
-def _known_place(table: Any, index: Any, last: float) -> Any:
-    if isinstance(index, Symbol):
-        return None
-    return table.graph.input(table.data[0], table.data[1] + int(min(max(index, 0.0), last)))
-
-
-#: The number of a table at an index, of which the last is given. `derivatives` knows how it changes with the table.
-LOOKUP = Primitive(
-    "lookup",
-    3,
-    _look_up,
-    "{}[{}]",
-    lambda e, table, index, last: e.looked_up(table, index, last),
-    lambda r, *args: (None, None, None),
-    simplify=_known_place,
-    in_c="looked_up({}, {}, {})",
-)
-#: How many numbers of a table, of which there are `count`, are at most x.
-SEARCH = Primitive(
-    "search",
-    3,
-    lambda table, x, count: float(sum(x >= number for number in table)),
-    "searched({}, {})",
-    lambda e, table, x, count: e.searched(table, x, count),
-    lambda r, *args: (None, None, None),
-    in_c="counted({1}, {0}, {2}, 0)",
 )
 
 

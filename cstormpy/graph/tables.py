@@ -1,14 +1,8 @@
-"""Tables of numbers that are looked up while the machine code runs: by an index, and by search.
+"""Arrays of inputs that are one node of the graph: looked up and searched by numbers that are not known yet.
 
 A table is a run of numbers of one of the arrays that a graph is a function of; the machine code reads them where they
-stand, however many there are. Of a table's numbers those looked up have derivatives, the index has none: it is the
-share between two rows that moves, which is written down beside it.
-
-=========  =====================================================================
-`TABLE`    the table itself, which only the other two take
-`LOOKUP`   its number at an index, counted from 0; the nearest end beyond an end
-`SEARCH`   how many of its numbers, which do not fall, are at most as large as x
-=========  =====================================================================
+stand, however many there are (`look_ups`). Of a table's numbers those looked up have derivatives, the index has none:
+it is the share between two rows that moves, which is written down beside it.
 """
 
 from __future__ import annotations
@@ -20,14 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph import primitives as p
-from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
-from cstormpy.graph.nodes import INPUT, LOOKUP, SEARCH, TABLE, Node, SymbolicBranch
+from cstormpy.graph.arrays import Symbols, symbols
+from cstormpy.graph.look_ups import LOOKUP, SEARCH
+from cstormpy.graph.nodes import INPUT, TABLE, Node, SymbolicBranch
 from cstormpy.graph.primitives import apply
 
-__all__ = ["LOOKUP", "SEARCH", "TABLE", "Table", "rows_from", "search"]
-
-Number = Any  # a symbol or a float
+__all__ = ["Table", "rows_from"]
 
 
 class Table:
@@ -120,8 +112,8 @@ class Table:
         return getattr(ufunc, method)(*map(_as_symbols, inputs), **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if function is np.searchsorted:
-            return search(*args, **kwargs)
+        if function is np.searchsorted and isinstance(args[0], Table):
+            return args[0].searchsorted(*args[1:], **kwargs)
         if function is np.shape:
             return self.shape
         return function(*map(_as_symbols, args), **kwargs)
@@ -148,19 +140,6 @@ for _name in ("__neg__", "__abs__"):
 
 def _as_symbols(x: Any) -> Any:
     return x._whole() if isinstance(x, Table) else x
-
-
-def search(a: Any, v: Any, side: str = "left") -> Any:
-    """Do what NumPy's searchsorted does for one number."""
-    if isinstance(a, Table):
-        return a.searchsorted(v, side)
-    v = v.item() if isinstance(v, np.ndarray) else v
-    if is_symbolic(a):
-        return Table.of(symbols(a)).searchsorted(v, side)
-    total: Number = 0.0  # known numbers: there are few of them, or they would stand in a table
-    for number in np.asarray(a, dtype=float).tolist():
-        total = total + apply(p.SELECT, (v >= number) if side == "right" else (v > number), 1.0, 0.0)
-    return total
 
 
 def rows_from(array: Any, first: Any, count: int) -> Any:

@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
+from cstormpy.arguments import whole_number
 from cstormpy.errors import DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.gym.task import Task
-from cstormpy.trajectory.checks import whole_number
 
 if TYPE_CHECKING:
     from cstormpy.gym.environment import Environment, VectorEnvironment

@@ -7,8 +7,10 @@ place of the matrices, and one more run of the hybrid recursion with the articul
 from __future__ import annotations
 
 from cstormpy.kernels.chart_derivatives import pull_back_gradient, pull_back_response, push_direction, push_gradient
+from cstormpy.kernels.charts import chart_of, load_each, matrix_times, store_each, transposed_times
 from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.hybrid import along, node
+from cstormpy.kernels.joint_torques import joint_rates, write_own_changes
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
     ACC,
@@ -26,9 +28,13 @@ from cstormpy.kernels.layout import (
     C_WD,
     C_WQ,
     C_X,
+    CF_ROW,
+    CH_K,
+    CH_KD,
     DEAD_LOADS,
     DI,
     N_ACTIVE,
+    N_BALL,
     N_BALLS,
     N_COUNT,
     N_PARENT,
@@ -44,7 +50,7 @@ from cstormpy.kernels.layout import (
     R,
     Y,
 )
-from cstormpy.kernels.sensitivity import joint_rates, six_dot
+from cstormpy.kernels.sensitivity import six_dot
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale, store3
 
@@ -156,6 +162,18 @@ def change_inward(N, W, i, like):
 
 
 @step
+def change_balls(N, W, like):
+    """Add the change of the balls' own torques that their hinges do not have, K δθ + K̇ δθ̇, to that of ID."""
+    for i in range(1, N[N_COUNT] + 1):
+        k, _ = node(i)
+        if N[k + N_BALL] == 1:
+            c, row = chart_of(N, i), row_of(N, i)
+            dq, dqd = load_each(W, row + C_DQ, CF_ROW, like), load_each(W, row + C_DQD, CF_ROW, like)
+            change = add(matrix_times(W, c + CH_K, dq, like), matrix_times(W, c + CH_KD, dqd, like))
+            store_each(W, row + C_DID, CF_ROW, add(load_each(W, row + C_DID, CF_ROW, like), change))
+
+
+@step
 def clear_sums(N, W, first, like):
     zero = (like, like, like)
     for i in range(first, N[N_COUNT] + 1):
@@ -168,10 +186,13 @@ def along_direction(T, N, W, loaded, like):
     """Put ∂y/∂q δq + ∂y/∂q̇ δq̇ + ∂y/∂u δu into the slots Y; the direction stands in the closed forms' rows."""
     n = N[N_COUNT]
     if N[N_BALLS]:
+        write_own_changes(T, N, W, like)
         push_direction(N, W, forms_place(N), like)
     clear_sums(N, W, 0, like)
     for i in range(1, n + 1):
         change_outward(T, N, W, i, loaded, like)
+    if N[N_BALLS]:
+        change_balls(N, W, like)
     clear_sums(N, W, 0, like)
     for i in range(n, 0, -1):
         change_inward(N, W, i, like)
@@ -230,6 +251,20 @@ def gradient_outward(T, N, W, i, like):
 
 
 @step
+def gradient_of_balls(N, W, like):
+    """Add Kᵀ λ and K̇ᵀ λ of the balls to the gradients."""
+    for i in range(1, N[N_COUNT] + 1):
+        k, _ = node(i)
+        if N[k + N_BALL] == 1:
+            c, row = chart_of(N, i), row_of(N, i)
+            weights = load_each(W, row + C_DID, CF_ROW, like)
+            to_q = add(load_each(W, row + C_DQ, CF_ROW, like), transposed_times(W, c + CH_K, weights, like))
+            to_qd = add(load_each(W, row + C_DQD, CF_ROW, like), transposed_times(W, c + CH_KD, weights, like))
+            store_each(W, row + C_DQ, CF_ROW, to_q)
+            store_each(W, row + C_DQD, CF_ROW, to_qd)
+
+
+@step
 def against_gradient(T, N, W, loaded, like):
     """Turn a gradient to y, which stands in the slots C_DU, into those to q, q̇ and u in C_DQ, C_DQD, C_DU.
 
@@ -237,6 +272,7 @@ def against_gradient(T, N, W, loaded, like):
     """
     n = N[N_COUNT]
     if N[N_BALLS]:
+        write_own_changes(T, N, W, like)
         push_gradient(N, W, forms_place(N), like)
     for i in range(1, n + 1):
         k, _ = node(i)
@@ -259,4 +295,5 @@ def against_gradient(T, N, W, loaded, like):
     for i in range(1, n + 1):
         gradient_outward(T, N, W, i, like)
     if N[N_BALLS]:
+        gradient_of_balls(N, W, like)
         pull_back_gradient(N, W, forms_place(N), like)

@@ -7,6 +7,7 @@ from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base
+from cstormpy.kernels.joint_torques import ball_energy, ball_mass
 from cstormpy.kernels.kinematics import carrier, jacobian_column, place_all, pose_of_link
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes
 from cstormpy.kernels.layout import (
@@ -16,6 +17,7 @@ from cstormpy.kernels.layout import (
     C_S,
     C_T,
     C_V,
+    N_BALL,
     N_BALLS,
     N_COORDINATE,
     N_COUNT,
@@ -141,7 +143,7 @@ def put_mass_row(N, W, i, mass, armature, first, last, like):
     while j > 0:
         kj, _ = node(j)
         value = six_dot(m, f, W, row_of(N, j) + C_S, like)
-        if j == i:
+        if j == i and not N[ki + N_BALL]:
             value = value + armature
         put(mass, first, last, N[ki + N_COORDINATE], N[kj + N_COORDINATE], value)
         put(mass, first, last, N[kj + N_COORDINATE], N[ki + N_COORDINATE], value)
@@ -169,7 +171,9 @@ def joint_energy(T, N, W, i, gradient, first, last, like):
     c, column = row_of(N, i), N[k + N_COORDINATE]
     q, qd = load(W, i * ROW + Q, like), load(W, i * ROW + QD, like)
     h, p = angular_momentum(W, c, like), load3(W, c + C_K, like)
-    momentum = six_dot(h, p, W, c + C_S, like) + T[t + T_ARMATURE] * qd
+    momentum = six_dot(h, p, W, c + C_S, like)
+    if not N[k + N_BALL]:
+        momentum = momentum + T[t + T_ARMATURE] * qd
     put(gradient, first, last, 0, column, six_dot(h, p, W, c + C_PD, like))
     put(gradient, first, last, 1, column, momentum)
     to_q = -dot(table3(T, T_GRAVITY), load3(W, c + C_T + 3, like))
@@ -180,6 +184,31 @@ def joint_energy(T, N, W, i, gradient, first, last, like):
         spring = 0.5 * T[t + T_STIFFNESS] * stretch * stretch
     put(gradient, first, last, 2, column, to_q)
     return 0.5 * qd * momentum, spring
+
+
+@step
+def put_more(out, first, last, a, b, value):
+    """Add the lanes of a number to out[first + s, a, b]."""
+    for s in range(min(width(value), last + 1 - first)):
+        out[first + s, a, b] += lane(value, s)
+
+
+@step
+def put_rotors(T, N, W, mass, gradient, first, last, like):
+    """Add the rotors of the balls to mass matrix and gradients; return their kinetic energy."""
+    kinetic = like
+    for i in range(1, N[N_COUNT] + 1):
+        k, _ = node(i)
+        if N[k + N_BALL] == 1:
+            at = N[k + N_COORDINATE]
+            by_phi, by_rate, twice = ball_energy(T, N, W, i, like)
+            kinetic = kinetic + 0.5 * twice
+            for r in range(3):
+                put_more(gradient, first, last, 0, at + r, by_phi[r])
+                put_more(gradient, first, last, 1, at + r, by_rate[r])
+                for c in range(3):
+                    put_more(mass, first, last, at + r, at + c, ball_mass(T, N, W, i, r, c, like))
+    return kinetic
 
 
 _INERTIAL = (
@@ -217,6 +246,8 @@ def put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, last, li
             h, p = angular_momentum(W, c, like), load3(W, c + C_K, like)
             kinetic = kinetic + 0.5 * six_dot(h, p, W, b + C_V, like)
             potential = potential - dot(table3(T, T_GRAVITY), load3(W, c + C_I + 1, like))
+    if N[N_BALLS]:
+        kinetic = kinetic + put_rotors(T, N, W, mass, gradient, first, last, like)
     for s in range(min(width(like), last + 1 - first)):
         energy[first + s, 0], energy[first + s, 1] = lane(kinetic, s), lane(potential, s)
 

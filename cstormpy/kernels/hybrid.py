@@ -17,7 +17,8 @@ acceleration of O. An articulated inertia is (I, H, M): moment = I α + H A, for
 from __future__ import annotations
 
 from cstormpy.kernels.charts import enter_charts, leave_charts, turned_by_ball
-from cstormpy.kernels.lanes import all_greater, load, noted, reciprocal, store, tanh, vanishing
+from cstormpy.kernels.joint_torques import losses
+from cstormpy.kernels.lanes import all_greater, load, noted, reciprocal, store, vanishing
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -28,7 +29,6 @@ from cstormpy.kernels.layout import (
     N_BALLS,
     N_COUNT,
     N_DEVIATES,
-    N_LOSSES,
     N_NODE,
     N_NODES,
     N_PARENT,
@@ -42,17 +42,12 @@ from cstormpy.kernels.layout import (
     ROW,
     T_ARMATURE,
     T_COM,
-    T_DAMPING,
     T_E,
-    T_FRICTION,
     T_GRAVITY,
     T_INERTIA,
     T_MASS,
     T_P,
     T_PITCH,
-    T_REST,
-    T_SMOOTH,
-    T_STIFFNESS,
     UNLOADED,
     UV,
     D,
@@ -192,19 +187,6 @@ def about_origin(inertia, h, c):
 
 
 # Inward: articulated inertia and the force that is known so far --------------------------------------
-
-
-@step
-def losses(T, N, W, i, like):
-    """Return damping, friction and spring torque of joint i."""
-    k, t = node(i)
-    loss = like
-    if N[k + N_LOSSES]:
-        q, qd = load(W, i * ROW + Q, like), load(W, i * ROW + QD, like)
-        loss = T[t + T_DAMPING] * qd + T[t + T_STIFFNESS] * (q - T[t + T_REST])
-        if T[t + T_FRICTION] != 0.0:
-            loss = loss + T[t + T_FRICTION] * tanh(T[t + T_SMOOTH] * qd)
-    return loss
 
 
 @step

@@ -12,6 +12,7 @@ the rows of X, one for each node, its columns in the order of q:
 from __future__ import annotations
 
 from cstormpy.kernels.chart_derivatives import pull_back_columns
+from cstormpy.kernels.charts import chart_of
 from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.factorisation import (
     column_count,
@@ -22,7 +23,8 @@ from cstormpy.kernels.factorisation import (
     solve_by_factors,
 )
 from cstormpy.kernels.hybrid import node
-from cstormpy.kernels.lanes import load, store, tanh, tile_width, width
+from cstormpy.kernels.joint_torques import joint_rates, write_own_changes
+from cstormpy.kernels.lanes import store, tile_width, width
 from cstormpy.kernels.layout import (
     C_B,
     C_G,
@@ -33,45 +35,27 @@ from cstormpy.kernels.layout import (
     C_V,
     C_WD,
     C_WQ,
+    CH_K,
+    CH_KD,
     DEAD_LOADS,
     N_ACTIVE,
+    N_BALL,
     N_BALLS,
     N_COORDINATE,
     N_COUNT,
     N_DEEP,
-    N_LOSSES,
     N_PARENT,
-    QD,
-    ROW,
     T_ARMATURE,
-    T_DAMPING,
-    T_FRICTION,
-    T_SMOOTH,
-    T_STIFFNESS,
 )
 from cstormpy.kernels.recursion import solve_by_recursion
 from cstormpy.kernels.steps import step
-from cstormpy.kernels.vector import cross, dot, load3
+from cstormpy.kernels.vector import cross, dot, increase3, load3, scale
 
 
 @step
 def clear(W, place, count, like):
     for k in range(place, place + count):
         store(W, k, like)
-
-
-@step
-def joint_rates(T, N, W, i, like):
-    """Return the derivatives of the joint's own torque (damping, friction, spring) to q and q̇."""
-    k, t = node(i)
-    to_q, to_qd = like, like
-    if N[k + N_LOSSES]:
-        to_q = to_q + T[t + T_STIFFNESS]
-        to_qd = to_qd + T[t + T_DAMPING]
-        if T[t + T_FRICTION] != 0.0:
-            th = tanh(T[t + T_SMOOTH] * load(W, i * ROW + QD, like))
-            to_qd = to_qd + (T[t + T_FRICTION] * T[t + T_SMOOTH]) * (1.0 - th * th)
-    return to_q, to_qd
 
 
 @step
@@ -159,6 +143,21 @@ def fill_base(N, W, i, place, pitch, like):
 
 
 @step
+def fill_balls(T, N, W, place, pitch, like):
+    """Add what the balls' own torques change by beside those of their hinges."""
+    n = N[N_COUNT]
+    write_own_changes(T, N, W, like)
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        if N[k + N_BALL]:
+            sign = 1.0 if N[k + N_ACTIVE] else -1.0
+            row = chart_of(N, i) + 3 * (N[k + N_BALL] - 1)
+            x = place + (i - 1) * pitch + N[k + N_COORDINATE] - N[k + N_BALL] + 1
+            increase3(W, x, scale(sign, load3(W, row + CH_K, like)))
+            increase3(W, x + n, scale(sign, load3(W, row + CH_KD, like)))
+
+
+@step
 def goes_deep(N, like):
     """Tell whether the columns are solved by recursion: for one sample of a mechanism that is deep."""
     return width(like) < tile_width() and N[N_DEEP] != 0
@@ -180,6 +179,8 @@ def fill_columns(T, N, W, loaded, of_base, like):
         fill_pairs(T, N, W, i, loaded, place, pitch, not deep, like)
         if of_base:
             fill_base(N, W, i, place, pitch, like)
+    if N[N_BALLS]:
+        fill_balls(T, N, W, place, pitch, like)
     if deep:
         solve_by_recursion(T, N, W, place, pitch, place + n * pitch)
     else:

@@ -163,6 +163,13 @@ class Linkage(Value):
             return self.links[self.joint_links[self._joint_index[name]]].joint
         return self.links[_look_up("joint", name, self._link_of_joint)].joint
 
+    @property
+    def largest_angles(self) -> tuple[tuple[int, float], ...]:
+        """Where in q each rotation vector begins whose angle is limited, and its largest angle [rad]."""
+        joints = (self.links[self.joint_links[first]].joint for first in self.ball_starts)
+        pairs = zip(self.ball_starts, (joint.max_angle for joint in joints), strict=True)
+        return tuple((first, angle) for first, angle in pairs if angle is not None)
+
     def with_drive(self: M, *, active: Iterable[str] | None = None, actuated: Iterable[str] | None = None) -> M:
         """Return the mechanism with other joints active or actuated; what is not given stays.
 

@@ -109,8 +109,9 @@ class Formats:
         """Return the mechanism of a URDF, the robot description of ROS.
 
         Links, bodies in turned frames, revolute, continuous, prismatic, planar, floating and fixed joints are read,
-        with limits, damping and friction where a joint has one coordinate. A floating joint is a `Free` one, whose
-        coordinates are the position of the link and a rotation vector. The root link is welded to the base; one named
+        with damping and friction, and limits where a joint has one coordinate. A floating joint is a `Free` one, whose
+        coordinates are the position of the link and a rotation vector; damping acts on its velocity and on its angular
+        velocity. The root link is welded to the base; one named
         "world" without a body is the base itself. Coordinates follow the joints as they stand in the file. Joints that
         mimic others move on their own, meshes, transmissions and whatever else the dynamics do not need are skipped,
         and inertias that no body has are kept: each is said in one line.
@@ -190,8 +191,9 @@ class Formats:
         Read are the settings of the compiler, classes of defaults, bodies within one another and frames, inertias and
         those that follow from geoms (spheres, capsules, cylinders, boxes, ellipsoids), hinges, slides, ball and free
         joints with armature, damping, friction, springs and ranges, motors and their ranges, and of the constraints
-        connect and weld, as `Loop`. Geoms are what links are drawn with. Contacts, tendons, sensors, meshes and all
-        else is skipped, which is said in one line each.
+        connect and weld, as `Loop`. Balls and free joints have no spring here. Geoms are
+        what links are drawn with. Contacts, tendons, sensors, meshes and all else is skipped, which is said in one line
+        each.
 
         Coordinates follow each other as in MuJoCo's qvel, whose names are those of the joints. A hinge or a slide has
         the coordinate of MuJoCo; a ball joint has a rotation vector for the quaternion, and a free one the way and the

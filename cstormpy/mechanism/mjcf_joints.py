@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, unknown_name
-from cstormpy.linkage.joints import Joint, Limits, Prismatic, Revolute, Spherical
+from cstormpy.linkage.joints import Free, Joint, Limits, Prismatic, Revolute, Spherical
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
 from cstormpy.mechanism.reading import Notes, made
 from cstormpy.mechanism.xml_elements import Element
@@ -20,7 +20,6 @@ Array = NDArray[np.float64]
 Pair = tuple[float, float]
 
 _WORDS = ("true", "false", "auto")
-_OF_BALLS = ("armature", "damping", "frictionloss", "stiffness")
 _OTHERS = ("springdamper", "springyield")
 
 
@@ -29,7 +28,6 @@ class Motors:
 
     def __init__(self, root: Element, classes: Classes, notes: Notes) -> None:
         self._found: dict[str, list[Element]] = {}
-        self._notes = notes
         for section in root.all("actuator"):
             for bare in section.children:
                 element = classes.complete(bare)
@@ -97,16 +95,35 @@ def _limited(element: Element, key: str, switch: str, whose: str, auto: bool) ->
 
 
 def ball_joint(
-    kind: type[Spherical], element: Element, whose: str, name: str, place: Array, notes: Notes
+    kind: type[Spherical],
+    element: Element,
+    name: str,
+    place: Array,
+    settings: Settings,
+    notes: Notes,
+    motors: Motors,
 ) -> tuple[Joint, Array]:
-    """Return a ball joint or a free one, which have neither armature nor damping here."""
-    for key in _OF_BALLS:
-        if key in element.attributes and any(element.numbers(key, whose, 1, 3)):
-            notes.add(f"{key} of joints with a rotation vector is left out", f"{name!r} (line {element.line})")
-    if "range" in element.attributes:
-        notes.add("ranges of joints with a rotation vector are left out", f"{name!r} (line {element.line})")
-    point = _point(element, whose, place) if kind is Spherical else np.zeros(3)
-    return made(f"line {element.line}: ", lambda: kind(point=point, name=name)), np.eye(4)
+    """Return a ball joint or a free one, whose numbers are the same for all its coordinates; it has no spring here."""
+    whose, place_of = f"joint {name!r}", f"{name!r} (line {element.line})"
+    options: dict[str, Any] = {
+        "armature": element.number("armature", whose, 0.0),
+        "damping": _first(element, "damping", whose, name, notes),
+        "friction": element.number("frictionloss", whose, 0.0),
+        "name": name,
+    }
+    if "stiffness" in element.attributes and any(element.numbers("stiffness", whose, 1, 3)):
+        notes.add("stiffness of joints with a rotation vector is left out", place_of)
+    if any(motors.inertia(name)):
+        notes.add("rotors and dampers of actuators at joints with a rotation vector are left out", place_of)
+    if kind is Free:
+        if "range" in element.attributes:
+            notes.add("ranges of free joints are left out", place_of)
+        return made(f"line {element.line}: ", lambda: kind(**options)), np.eye(4)
+    limit = _limited(element, "range", "limited", whose, settings.autolimits)
+    if limit is not None and settings.angle(limit[1]) < np.pi:
+        options["max_angle"] = settings.angle(limit[1])
+    options["point"] = _point(element, whose, place)
+    return made(f"line {element.line}: ", lambda: kind(**options)), np.eye(4)
 
 
 def hinge_or_slide(

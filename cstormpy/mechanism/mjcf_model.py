@@ -37,7 +37,7 @@ class Placed(NamedTuple):
 
 
 class _Inside(NamedTuple):
-    """What stands in a body, that of its <frame>s included, whose frames are accounted for."""
+    """Elements of a body, those of its <frame>s included, whose frames are accounted for."""
 
     joints: list[Placed]
     geoms: list[Placed]
@@ -201,9 +201,8 @@ class Model:
                     "without another joint"
                 )
             if kind in ("ball", "free"):
-                found.append(
-                    ball_joint(Spherical if kind == "ball" else Free, element, whose, label, place, self.notes)
-                )
+                of = Spherical if kind == "ball" else Free
+                found.append(ball_joint(of, element, label, place, self.settings, self.notes, self.motors))
             else:
                 found.append(hinge_or_slide(kind, element, label, place, self.settings, self.notes, self.motors))
         return found

@@ -203,12 +203,13 @@ class Robot:
             self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
         if kind == "fixed":
             return made(where, lambda: Fixed(name=name))
-        if kind == "floating":
-            return made(where, lambda: Free(name=name))
-        options: dict[str, Any] = {"name": name, "limits": self._limits(name, kind, element)}
         dynamics = self._only(element, "dynamics", whose)
+        options: dict[str, Any] = {"name": name}
         if dynamics is not None:
             options.update((key, dynamics.number(key, whose, 0.0)) for key in ("damping", "friction"))
+        if kind == "floating":
+            return made(where, lambda: Free(**options))
+        options["limits"] = self._limits(name, kind, element)
         axis = self._only(element, "axis", whose)
         direction = (1.0, 0.0, 0.0) if axis is None else axis.vector("xyz", whose, (1.0, 0.0, 0.0))
         if kind == "planar":

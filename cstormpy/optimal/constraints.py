@@ -41,6 +41,8 @@ class PathConstraint:
     """
 
     channels: tuple[str, ...] = ()
+    of_mechanism = False
+    """Whether it asks for places of links, so that it follows the geometry of a design."""
     collocation: str | tuple[float, ...] = "collocation"
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, at: AtLike, name: str) -> None:
@@ -186,6 +188,7 @@ class Position(PathConstraint):
     """
 
     what, unit = "position", "m"
+    of_mechanism = True
 
     def __init__(
         self,
@@ -315,6 +318,8 @@ class Pose(PathConstraint):
     at, name
         As for `Position`.
     """
+
+    of_mechanism = True
 
     def __init__(
         self,

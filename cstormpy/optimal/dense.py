@@ -28,14 +28,19 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         The motion at its even samples, between which the joints that were integrated are interpolated.
     times : ndarray, (N,)
     """
-    mech = problem.mech
+    mech, designed = nodes.mech, nodes.designed
     n, curves = mech.n, spline.evaluate(times, order=3)
     loads = [load for _, load in problem.loads]
     if problem.inverse:
-        q, qd, qdd, qddd = curves
+        q, qd, qdd, qddd = (curve[:, :n] for curve in curves)
         base = None if problem.base is None else problem.base.pair(times)
-        tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads, base=base)
-        return Samples(mech, spline.duration, np.zeros(len(times)), times, q, qd, qdd, tau, qddd, problem.setup.sizes)
+        tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
+        if problem.setup.loops is not None:
+            shared = problem.setup.loops.shared(q, tau, curves[2][:, n:])
+            tau, multipliers = shared.tau, shared.multipliers
+        channels, T = (q, qd, qdd, tau, qddd), spline.duration
+        even, sizes = np.zeros(len(times)), problem.setup.sizes
+        return Samples(mech, T, even, times, *channels, sizes, designed, multipliers)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)
     k = np.clip(place.astype(np.intp), 0, steps - 1)
@@ -47,7 +52,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         else:
             u[:, j] = curves[0][:, c]
     r = mech.hybrid_dynamics(q, qd, u, wrench=loads)
-    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes)
+    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes, designed)
 
 
 def _quintic(at: Samples, k: Indices, s: Array, h: float) -> tuple[Array, Array]:

@@ -43,7 +43,7 @@ def draw(solution: Solution, frames: int) -> Figure:
     draw_joints(joints, at)
     draw_torques(torques, at, solution.problem.limits)
     shown = solution.at(np.linspace(0.0, solution.duration, max(2, frames)))
-    draw_frames(motion, solution.problem.mech, shown.q)
+    draw_frames(motion, solution.mechanism, shown.q)
     motion.set_title(f"every {solution.duration / (len(shown) - 1):.3g} s", fontsize="medium")
     draw_history(history, [cost for cost, _ in solution.history])
     return figure

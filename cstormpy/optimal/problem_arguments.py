@@ -180,10 +180,14 @@ def variable_bounds(problem: Problem) -> tuple[Array, Array]:
                 limit = next(limit for limit in problem.limits if limit.kind == "torque")
                 k = torques[int(j)]
                 half[c] = 3.0 * float(np.abs([limit.lower[k], limit.upper[k]]).max())
+    forces = problem.setup.width - len(middle)
+    middle, half = np.append(middle, np.zeros(forces)), np.append(half, np.full(forces, np.inf))
     # the map takes finite numbers only
     low = t.map.parameters(np.tile(np.maximum(middle - half, -OPEN), (m, 1)))
     high = t.map.parameters(np.tile(np.minimum(middle + half, OPEN), (m, 1)))
     low, high = np.where(low <= -OPEN, -np.inf, low), np.where(high >= OPEN, np.inf, high)
+    if problem.design is not None:
+        low, high = np.append(low, problem.design.low), np.append(high, problem.design.high)
     if problem.free_duration:
         low, high = np.append(low, problem.low_duration), np.append(high, problem.high_duration)
     return low, high

@@ -14,6 +14,7 @@ import numpy as np
 
 from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.design import derivatives
 from cstormpy.optimal.samples import TIMES, Array, Parts, Places, Samples
 from cstormpy.optimal.terms import Objective
 from cstormpy.optimal.transcription import Evaluation, Indices, RowPlan, Transcription
@@ -108,7 +109,7 @@ class Programme:
 
     def _places_of(self, kind: str) -> slice:
         t = self.transcription
-        return t.quadrature if kind == "integral" else slice(t.grid.stop - 1, t.grid.stop)
+        return t.quadrature if kind in ("integral", "motion") else slice(t.grid.stop - 1, t.grid.stop)
 
     def _blocks(
         self, constraints: Sequence[PathConstraint], samples: Samples, scales: Sequence[Array] | None
@@ -214,7 +215,7 @@ class Programme:
         places = self._places_of(term.kind)
         at = samples.at(places)
         factor = weight * at.duration * at.weights if term.kind == "integral" else np.full(1, weight)
-        parts = {c: p * (factor if c in TIMES else factor[:, None]) for c, p in term.derivatives(at).items()}
+        parts = {c: p * (factor if c in TIMES else factor[:, None]) for c, p in derivatives(term, at).items()}
         self.transcription.select(places, parts, total)
         return float(at.weights @ term.values(at)) if term.kind == "integral" else 0.0
 
@@ -241,7 +242,7 @@ class Programme:
             found = [np.zeros(0)]
             samples = point.motion.samples
             for b in self.blocks:
-                parts = self._flat(b, b.constraint.derivatives(samples.at(b.places)))
+                parts = self._flat(b, derivatives(b.constraint, samples.at(b.places)))
                 found.append(point.motion.entries(b.plan, parts) / b.scale[b.plan.rows])
             point.entries = np.concatenate(found)
         return point.entries
@@ -279,7 +280,7 @@ class Programme:
                 continue
             parts = {
                 c: np.einsum("kc,kc->k", y, p) if c in TIMES else np.einsum("kc,kcn->kn", y, p)
-                for c, p in b.constraint.derivatives(samples.at(b.places)).items()
+                for c, p in derivatives(b.constraint, samples.at(b.places)).items()
             }
             self.transcription.select(b.places, parts, total)
         gradient = point.motion.pull(total)

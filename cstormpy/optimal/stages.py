@@ -49,7 +49,7 @@ class Stage:
         if self.exact:
             changed["exact"] = True
         if problem.guess is not None:
-            changed["guess"] = phase_curve(problem.knots, problem.degree, len(problem.driven)).replace(
+            changed["guess"] = phase_curve(problem.knots, problem.degree, problem.setup.width).replace(
                 control_points=problem.guess
             )
         made = problem.replace(**changed) if changed else problem
@@ -68,4 +68,4 @@ def carried(problem: Problem, x: Array, onto: Problem) -> Array:
     unit = problem.transcription.spline(x)
     points = followed(unit, onto, len(onto.knots) - onto.degree - 1)
     T = min(max(problem.transcription.duration(x), onto.low_duration), onto.high_duration)
-    return onto.transcription.variables(points, T)
+    return onto.transcription.variables(points, T, x[problem.transcription.of_design])

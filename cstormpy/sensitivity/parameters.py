@@ -36,14 +36,21 @@ from cstormpy.linkage.components import (
     Wrench,
     find,
 )
-from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["ParameterSensitivity", "parameter_jvp", "parameter_sensitivity", "parameter_vjp", "torque_rates"]
+__all__ = [
+    "ParameterSensitivity",
+    "parameter_jvp",
+    "parameter_sensitivity",
+    "parameter_vjp",
+    "sensitivity_with_parameters",
+    "torque_rates",
+]
 
 
 class ParameterSensitivity(HybridDynamics):
@@ -95,11 +102,32 @@ def parameter_sensitivity(
     """Return y and its derivatives to parameters; `Mechanism.parameter_sensitivity` says what is what."""
     found = find(mech, parameters)
     samples, answer, response = _answered(mech, q, qd, u, wrench, base, threads)
-    parts = [part for _, own in found for part in own]
     motion = samples.rows["q"], samples.rows["qd"], answer.qdd
-    dy_dp = torque_rates(mech, parts, *motion, wrench, base, threads, response)
+    dy_dp = torque_rates(mech, _parts(found), *motion, wrench, base, threads, response)
     parts_of_answer = put_together(samples.shaped(answer.y), samples.shaped(samples.rows["u"]), mech.active_mask)
     return ParameterSensitivity(parts_of_answer, samples.shaped(dy_dp), found)
+
+
+def _parts(found: Sequence[tuple[str, tuple[Component, ...]]]) -> list[Component]:
+    return [part for _, own in found for part in own]
+
+
+def sensitivity_with_parameters(
+    mech: Linkage,
+    q: Array,
+    qd: Array,
+    u: Array,
+    parameters: Sequence[str],
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    to_base: bool = False,
+) -> tuple[HybridSensitivity, Array]:
+    """Return the derivatives to the state of one sample, and beside them those to parameters, (n, k)."""
+    d = hybrid_sensitivity(mech, q, qd, u, wrench, base, to_base=to_base)
+    _refuse_symbols(d.y)
+    rows = np.reshape(q, (1, -1)), np.reshape(qd, (1, -1)), d.qdd[None]
+    response = _response(mech, d.dy_du[None])
+    return d, torque_rates(mech, _parts(find(mech, parameters)), *rows, wrench, base, 1, response)[0]
 
 
 def parameter_jvp(
@@ -142,16 +170,23 @@ def _answered(
 ) -> tuple[Samples, HybridDynamics, Array | None]:
     """Return samples, the answers to them, and what y changes by per torque that the joints ask for: −1 if none."""
     samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, wrench, base)
-    if samples.symbolic:
-        raise InvalidType("parameter_sensitivity: expected numbers, got symbols; the graph has derivatives of its own")
+    _refuse_symbols(samples.rows["q"])
     x, xd, given = samples.rows.values()
     active = mech.active_mask
     if active.all():
         return samples, hybrid_answer(mech, x, xd, given, wrench, base, threads), None
     d = hybrid_sensitivity(mech, x, xd, given, wrench, base, threads)
-    response = -d.dy_du
-    response[..., active] = np.eye(mech.n)[:, active]
-    return samples, d, response
+    return samples, d, _response(mech, d.dy_du)
+
+
+def _refuse_symbols(x: Array) -> None:
+    if x.dtype == object:
+        raise InvalidType("parameter_sensitivity: expected numbers, got symbols; the graph has derivatives of its own")
+
+
+def _response(mech: Linkage, dy_du: Array) -> Array:
+    """Return what y changes by per torque that the joints ask for, (N, n, n)."""
+    return np.where(mech.active_mask, np.eye(mech.n), -dy_du)
 
 
 def torque_rates(
@@ -201,8 +236,27 @@ def _to_terms(
     r = np.zeros((*q.shape, len(parts)))
     for k, part in enumerate(parts):
         j = part.coordinate
-        r[..., j, k] = _term_rate(mech.freedoms[j], part.field, q[..., j], qd[..., j], qdd[..., j])
+        link = mech.links[mech.joint_links[j]]
+        at = mech.coordinates(link.joint_name)
+        place = link.joint.balls[j - at.start]
+        if place:
+            own = slice(at.stop - 3, at.stop)
+            r[..., own, k] = _ball_rates(link.joint, place - 1, part.field, q[:, at], qd[:, at], qdd[:, at])
+        else:
+            r[..., j, k] = _term_rate(mech.freedoms[j], part.field, q[..., j], qd[..., j], qdd[..., j])
     return r
+
+
+def _ball_rates(joint: Any, axis: int, field: str, q: Array, qd: Array, qdd: Array) -> Any:
+    """Return the derivatives (N, 3) of Jᵀ (a dω/dt + ω × a ω + d ω + f tanh(ω / v)) to a number of one axis."""
+    J, rate = joint.subspace(q)[:, :3], joint.subspace_rate(q, qd)[:, :3]
+    w, alpha = np.einsum("sij,sj->si", J, qd), np.einsum("sij,sj->si", J, qdd) + np.einsum("sij,sj->si", rate, qd)
+    at = joint.dof - 3 + axis
+    along = np.eye(3)[axis]
+    moment = _term_rate(joint.freedoms[at], field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
+    if field == "armature":
+        moment = moment + w[:, axis, None] * np.cross(w, along)
+    return np.einsum("sij,si->sj", J[..., -3:], moment)
 
 
 def _term_rate(joint: Any, field: str, q: Array, qd: Array, qdd: Array) -> Any:

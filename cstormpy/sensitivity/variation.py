@@ -6,6 +6,7 @@ letter shape      meaning
 D      (3, n, n)  ∂y/∂q, ∂y/∂q̇, ∂y/∂u of the hybrid dynamics y = f(q, q̇, u)
 X      (2n, m)    m changes of the state (q, q̇), side by side
 U      (k, m)     the changes of the k signals that drive the mechanism
+P      (n, m)     ∂y/∂p δp, the changes of y by those of numbers of the mechanism
 ====== ========== ==========================================================================================
 """
 
@@ -20,12 +21,17 @@ __all__ = ["variation_rate"]
 
 
 def variation_rate(
-    D: Array, active: NDArray[np.bool_], driven: NDArray[np.int64], X: Array, U: Array | None = None
+    D: Array,
+    active: NDArray[np.bool_],
+    driven: NDArray[np.int64],
+    X: Array,
+    U: Array | None = None,
+    P: Array | None = None,
 ) -> Array:
-    """Return dX/dt, (2n, m), of changes X of the state while the drive changes by U.
+    """Return dX/dt, (2n, m), of changes X of the state while the drive changes by U and the mechanism by P.
 
     δq̈_i is δu_i of an active joint, whose acceleration is given, and otherwise δy_i of
-    δy = ∂y/∂q δq + ∂y/∂q̇ δq̇ + ∂y/∂u δu.
+    δy = ∂y/∂q δq + ∂y/∂q̇ δq̇ + ∂y/∂u δu + ∂y/∂p δp.
 
     Parameters
     ----------
@@ -39,6 +45,8 @@ def variation_rate(
         Changes of the state.
     U : ndarray, (k, m), optional
         Changes of the signals; none unless given.
+    P : ndarray, (n, m), optional
+        Changes of y that numbers of the mechanism make; none unless given.
 
     Examples
     --------
@@ -52,7 +60,8 @@ def variation_rate(
            [-14.715]])
     """
     n = len(active)
-    acceleration = np.where(active[:, None], 0.0, D[0] @ X[:n] + D[1] @ X[n:])
+    answer = D[0] @ X[:n] + D[1] @ X[n:]
+    acceleration = np.where(active[:, None], 0.0, answer if P is None else answer + P)
     if U is not None:
         acceleration = acceleration + np.where(active[:, None], np.eye(n), D[2])[:, driven] @ U
     return np.concatenate([X[n:], acceleration])

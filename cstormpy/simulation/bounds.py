@@ -11,7 +11,7 @@ bdsim's own INTEGRATOR has a rate of zero beyond a limit, whichever way its inpu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from bdsim.blocks.continuous import Integrator
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue, NonFinite
+from cstormpy.reporting import notice_once
 
 __all__ = ["Bound", "Bounds", "bounded_states", "rate_of_integrator", "side_of"]
 
@@ -92,7 +93,7 @@ class Bound:
 
     @property
     def side(self) -> float:
-        """Where the state is held: -1.0, 0.0 or 1.0."""
+        """Side at which the state is held: -1.0, 0.0 or 1.0."""
         return float(side_of(self.block)[self.entry])
 
     def _rate(self) -> float:
@@ -172,6 +173,15 @@ class Bounds:
         out = x.copy()
         out[self.places] = inside
         return out
+
+    def entered(self, x: Array, names: Sequence[str]) -> Array:
+        """Return the state of a start within its bounds, and say where it was not."""
+        inside = self.within(x)
+        for bound in self.all:
+            k = bound.place
+            if inside[k] != x[k]:
+                notice_once(f"state {names[k]!r} begins at its limit, {inside[k]:g}, not beyond it at {x[k]:g}")
+        return inside
 
 
 def _check(block: Any) -> None:

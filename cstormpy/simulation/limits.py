@@ -56,6 +56,11 @@ def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
                 limits = mech.freedoms[k].limits
                 if limits is not None and limits.position is not None and (mech.names, k) not in stopped:
                     found += _left(str(block.name), name, t, x[:, first + k], limits.position)
+            for k, angle in mech.largest_angles:
+                if (mech.names, k) not in stopped:
+                    joint = mech.links[mech.joint_links[k]].joint_name
+                    turn = np.linalg.norm(x[:, first + k : first + k + 3], axis=1)
+                    found += _left(str(block.name), joint, t, turn, (0.0, angle))
         first += block.nstates
     return found
 

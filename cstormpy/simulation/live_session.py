@@ -55,7 +55,7 @@ def check_pace(pace: Any) -> float | None:
 
 
 def wants_window(bd: Any) -> bool:
-    """Whether a diagram has blocks that are made for a live window."""
+    """Tell whether a diagram has blocks that are made for a live window."""
     return any(getattr(block, "pane_kind", None) for block in bd.blocklist)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +15,7 @@ from bdsim.block import Block
 from bdsim.connect import Plug
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidType, UnknownName, unknown_name
+from cstormpy.errors import DiagramError, InvalidType, UnknownName, unknown_name
 
 __all__ = ["Recording", "Signal", "find_signals", "named_blocks", "paths", "port_suffix", "signal_name"]
 
@@ -138,15 +141,28 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
     return [Signal(block, port)]
 
 
+@functools.cache
+def memory_for_records() -> int:
+    """Return how many bytes the samples of one run may take: a quarter of the memory of the machine, or container."""
+    known = []
+    with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
+        known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    with contextlib.suppress(ValueError, OSError), open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
+        known.append(int(file.read()))
+    return min(known, default=16 * 2**30) // 4
+
+
 class Recording:
     """Times, states and signals, sample by sample or many at once.
 
-    The first `watched` signals are those that the user asked for, the others those that panes show.
+    The first `watched` signals are those that the user asked for, the others those that panes show. More than
+    `memory_for_records` ends the run, before the machine has no memory left for its result.
     """
 
     def __init__(self, signals: list[Signal], watched: int, panes: list[Any]) -> None:
         self.signals, self.watched, self.panes = signals, watched, panes
         self.last = -math.inf
+        self._room = memory_for_records()
         #: Samples taken since the last that came many at once.
         self._t: list[float] = []
         self._x: list[Array] = []
@@ -162,6 +178,8 @@ class Recording:
         self._x.append(x)
         self._t.append(t)
         self.last = t
+        # a float, and an array with its head, for the time, the state and each signal
+        self._take(32 + 128 * (1 + len(self.signals)) + x.nbytes)
 
     def extend(self, t: Array, x: Array, signals: list[Array]) -> None:
         """Keep many samples: times (N,), states (N, nstates), and the signals, each (N, ...)."""
@@ -170,6 +188,16 @@ class Recording:
         self._close()
         self._parts.append((t, x, signals))
         self.last = float(t[-1])
+        self._take(t.nbytes + x.nbytes + sum(y.nbytes for y in signals))
+
+    def _take(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise DiagramError(
+                f"{len(self)} samples until t = {self.last:.6g} fill the memory that one run may take, "
+                f"{memory_for_records() / 2**30:.3g} GiB; where a run diverges steps get ever shorter, and its last "
+                "second shows what does; where it is right, log_dt=... records on a grid, and watch=[...] less"
+            )
 
     def _close(self) -> None:
         n = len(self._t)  # after an interruption the other lists may be one longer

@@ -13,13 +13,28 @@ import numpy as np
 from bdsim.blocks.functions import Function
 from numpy.typing import NDArray
 
+from cstormpy.errors import BlockError, CstormError
+from cstormpy.reporting import notice_once
 from cstormpy.simulation.wiring import describe, written
 
-__all__ = ["said_of", "unrepeatable"]
+__all__ = ["refuse_unrepeatable", "unrepeatable"]
 
 Array = NDArray[np.float64]
 #: Packages whose blocks compute the same from the same, but for functions of the user.
 _KNOWN = ("bdsim", "cstormpy")
+
+
+def refuse_unrepeatable(diagram: Any, t: float, x: Array, adaptive: bool, remembering: bool = False) -> None:
+    """Refuse a block that gives different values for the same time, where states follow it; fixed steps take it."""
+    try:
+        block = unrepeatable(diagram, t, x, remembering)
+    except CstormError:  # what fails is said by the run
+        return
+    if block is None:
+        return
+    if adaptive:
+        raise BlockError(_told(block, "and a state follows it: no step is short enough for a solver's tolerance"))
+    notice_once(_told(block, "and a state follows it: each stage of a step gets another value"))
 
 
 def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) -> Any | None:
@@ -68,7 +83,7 @@ def _same(a: Any, b: Any) -> bool:
     return bool(np.array_equal(one, other, equal_nan=True))
 
 
-def said_of(block: Any, end: str) -> str:
+def _told(block: Any, end: str) -> str:
     """Return what is said of such a block, with what it does to the run, and what to do."""
     behind = next(_behind(block), None)
     place = f" between it and {describe(behind)}" if behind is not None else " behind it"

@@ -7,7 +7,6 @@ the jump. At the end of a segment all that is due is done, and the next begins w
 
 from __future__ import annotations
 
-import contextlib
 import math
 import queue
 from collections.abc import Callable
@@ -16,38 +15,28 @@ from typing import Any
 import numpy as np
 from bdsim.block import Block
 from bdsim.components import Clock
-from bdsim.graphics_block import GraphicsBlock
 from bdsim.run_sim import BDSimState
 from numpy.typing import NDArray
 
-from cstormpy.errors import BlockError, CstormError, DiagramError
-from cstormpy.reporting import notice, notice_once
+from cstormpy.errors import BlockError, CstormError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.events import at_bounds, refuse_chatter, states_left
 from cstormpy.simulation.interrupts import Interrupts
+from cstormpy.simulation.observation import Observation
 from cstormpy.simulation.recording import Recording
-from cstormpy.simulation.repeatability import said_of, unrepeatable
+from cstormpy.simulation.repeatability import refuse_unrepeatable
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
+from cstormpy.simulation.step_lengths import StepLengths
 from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
 from cstormpy.simulation.wiring import describe
 
 __all__ = ["Run", "RunState"]
 
 Array = NDArray[np.float64]
-
-#: Scheduled times closer than this (relative, and in seconds below one second) are one.
-SAME_TIME = 1e-12
-#: A source is taken to jump within so many units in the last place of its declared time.
-JUMP_WIDTH = 8
-#: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
-#: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
-_CHATTER = ((100, 1e-7), (4, 1e-8))
-#: After so many steps their length is looked at; a part of the longest that small is said.
-_MANY, _SHORT = 2000, 1e-4
-#: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
-_GRAPHICS_POINTS = 200
 
 
 class RunState(BDSimState):
@@ -90,48 +79,23 @@ class Run:
         self.interrupts = Interrupts()
         #: Whether it goes on from where another run stood, which has done what was due there.
         self.resumed = False
-        self._graphics_at = -math.inf
-        self._grid = self._first_point = 0
-        #: How many steps had been taken, and when it was, when their length was looked at last.
-        self._looked: tuple[int, float] | None = (0, 0.0)
+        self.observation = Observation(diagram, simstate, recording, settings)
+        self._lengths = StepLengths(diagram, settings)
 
     # what is asked of the outside
 
     def begin(self, t: float, x: Array, step: float) -> None:
         """Stand at the start, with all that is due there done."""
-        self.t, self.x, self.start_time = t, self._within_bounds(x), t
-        # points of the grid are multiples of its width also where a run goes on; the start is the first one in any case
-        self._grid = self._first_point = int(t / self.settings.grid + 1e-9) if self.settings.grid else 0
-        self._looked = (0, t)
+        self.t, self.x, self.start_time = t, self.diagram.bounds.entered(x, self.diagram.bd.statenames), t
+        self.observation.begin(t)
+        self._lengths.begin(t)
         self.end = t + self.settings.T
         self.crossings = Crossings(self.simstate.crossing_detectors)
         nothing_between = not self.diagram.nstates and not self.crossings.detectors and not self.settings.grid
         self._only_ticks = nothing_between and bool(self.diagram.bd.clocklist)
         self.stepper = self._make_stepper(step)
         self.diagram.bind_samples(self.simstate)
-        self._look_at_repeats(t, self.x)
-
-    def _look_at_repeats(self, t: float, x: Array, remembering: bool = False) -> None:
-        """Refuse a block that gives different values for the same time, where states follow it; fixed steps take it."""
-        try:
-            block = unrepeatable(self.diagram, t, x, remembering)
-        except CstormError:  # what fails is said by the run
-            return
-        if block is None:
-            return
-        if self.settings.step is None:
-            raise BlockError(said_of(block, "and a state follows it: no step is short enough for a solver's tolerance"))
-        notice_once(said_of(block, "and a state follows it: each stage of a step gets another value"))
-
-    def _within_bounds(self, x: Array) -> Array:
-        """Return the state at the start within its bounds, and say where it was not."""
-        inside = self.diagram.bounds.within(x)
-        for bound in self.diagram.bounds:
-            k = bound.place
-            if inside[k] != x[k]:
-                name = self.diagram.bd.statenames[k]
-                notice_once(f"state {name!r} begins at its limit, {inside[k]:g}, not beyond it at {x[k]:g}")
-        return inside
+        refuse_unrepeatable(self.diagram, t, self.x, self.settings.step is None)
 
     def _make_stepper(self, step: float) -> Stepper:
         s = self.settings
@@ -168,7 +132,7 @@ class Run:
     def _why_no_step(self, failure: StepFailed) -> CstormError:
         """Return why the solver cannot go on."""
         try:
-            self._look_at_repeats(self.t, self.x, remembering=True)
+            refuse_unrepeatable(self.diagram, self.t, self.x, self.settings.step is None, remembering=True)
         except CstormError as error:
             return error
         return self.diagram.why_no_step(self.t, self.x, failure, self.settings.atol)
@@ -193,7 +157,7 @@ class Run:
             self.diagram.at(self.t, self.x)
         self._serve(due)
         self.diagram.freeze()
-        self._begin_segment(any(_jumps(s) for s in due))
+        self._begin_segment(any(is_jump(s) for s in due))
         fired = self.crossings.start(self.t, self.x, self.resumed or self.t > 0.0)
         if fired:
             self._event(self.t, self.x, fired)
@@ -201,8 +165,8 @@ class Run:
             self._observe(at_boundary=True)
         self._commanded()
         while self.t < self.end and self.simstate.stop is None:
-            if self._can_glide():
-                met = self._glide()
+            if self._can_take_slices():
+                met = self._take_slices()
                 if self._commanded() or met:
                     continue
             bound, sources = self._next_boundary()
@@ -229,18 +193,18 @@ class Run:
             self.steps += 1
             crossing = self.crossings.first(self.stepper) if self.crossings.detectors else None
             if crossing is not None:
-                self._grid_points(crossing[0], bound)
+                self.observation.add_within(self.stepper, self.x, crossing[0], bound)
                 self._event(*crossing)
                 return self.t >= bound and self.simstate.stop is None
-            self._grid_points(self.stepper.t, bound)
+            self.observation.add_within(self.stepper, self.x, self.stepper.t, bound)
             self.t, self.x = self.stepper.t, self.stepper.x
             d.earliest = -math.inf
             if d.closed:
                 self._close_loops()
             if self.t < bound:
                 self._observe()
-                self._look_at_length()
-                if self._commanded() or self.simstate.stop is not None or self._can_glide():
+                self._lengths.look(self.t, self.x, self.steps)
+                if self._commanded() or self.simstate.stop is not None or self._can_take_slices():
                     return False
         return True
 
@@ -253,30 +217,11 @@ class Run:
             self.x = x
             self.stepper.restart(self.t, x)
 
-    def _look_at_length(self) -> None:
-        """Say once that an adaptive solver hardly gets on, and what makes it so slow."""
-        if self._looked is None or self.steps < self._looked[0] + _MANY:
-            return
-        steps, since = self._looked
-        self._looked = (self.steps, self.t)
-        longest = min(self.settings.max_step, self.settings.T)
-        length = (self.t - since) / (self.steps - steps)
-        if self.settings.step is not None:
-            return
-        short = length < _SHORT * longest
-        self._look_at_repeats(self.t, self.x, remembering=short)
-        if short:
-            self._looked = None
-            with contextlib.suppress(CstormError):  # what a block cannot be asked ahead of time ends no run
-                why = self.diagram.why_short_steps(self.t, self.x, length, self.settings.atol)
-                notice(f"steps of {length:.2g} s since t = {since:.6g}: {why}")
-            self.diagram.forget()
-
-    def _can_glide(self) -> bool:
+    def _can_take_slices(self) -> bool:
         """Tell whether many steps may be taken at once from where the run stands."""
         return False
 
-    def _glide(self) -> bool:
+    def _take_slices(self) -> bool:
         """Take many steps at once, until the next one is to be looked at or something is due that is not done so.
 
         Returns whether an event was met instead, and dealt with.
@@ -291,7 +236,7 @@ class Run:
     def _boundary(self, sources: list[Any]) -> None:
         """Do what is due at the end of a segment, and begin the next."""
         d = self.diagram
-        jumped = any(_jumps(s) for s in sources)
+        jumped = any(is_jump(s) for s in sources)
         ticks = any(isinstance(s, Clock) for s in sources)
         as_bdsim = self.settings.first_tick == "bdsim"
         if jumped and not as_bdsim and not self.settings.grid and self.recording.last < self.t:
@@ -332,7 +277,7 @@ class Run:
 
     def _look_up_to(self, bound: float, sources: list[Any]) -> None:
         """Let blocks see no time at or behind the next jump."""
-        jumps = any(_jumps(s) for s in sources)
+        jumps = any(is_jump(s) for s in sources)
         self.diagram.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if jumps else math.inf
 
     def _look_beyond(self, jumped: bool) -> None:
@@ -392,7 +337,7 @@ class Run:
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at a zero crossing, let the blocks handle it, and begin anew behind it."""
         d, simstate = self.diagram, self.simstate
-        x = self._arrived(x, fired)
+        x = at_bounds(self.simstate, x, fired)
         self.t, self.x = t, x
         self._look_beyond(jumped)
         d.at(t, x)
@@ -402,12 +347,12 @@ class Run:
             self.events.append((t, str(block.name)))
             if not isinstance(detector, Bound):
                 self._handle(block, t, x, states)
-        after = self._states_after(states)
+        after = states_left(d, states)
         if not np.array_equal(after, x) and not self.settings.grid:
             self._observe(at_boundary=True)
         self.x = after
         d.bind_samples(simstate)
-        self._check_chatter()
+        refuse_chatter(self.events, t)
         # events that come ever faster, as those of a ball that comes to rest, would else be stepped over
         since = t - (self.events[-len(fired) - 1][0] if len(self.events) > len(fired) else self.start_time)
         if since > 0.0:
@@ -419,28 +364,6 @@ class Run:
         else:
             self._observe(at_boundary=True)
 
-    def _arrived(self, x: Array, fired: list[int]) -> Array:
-        """Return a state in which those that have just reached a bound stand exactly there."""
-        bounds = [self.simstate.crossing_detectors[i][0] for i in fired]
-        reached = [bound for bound in bounds if isinstance(bound, Bound) and not bound.side]
-        if not reached:
-            return x
-        out = x.copy()
-        for bound in reached:
-            out[bound.place] = bound.nearest(float(x[bound.place]))
-        return out
-
-    def _states_after(self, states: dict[Any, Any]) -> Array:
-        """Return the continuous states that event handlers have left."""
-        parts = [(b, np.asarray(states[b], dtype=float).reshape(-1)) for b, _ in self.diagram.continuous]
-        for b, part in parts:
-            if part.size != b.nstates:
-                raise DiagramError(
-                    f"{describe(b)}: has {b.nstates} states, an event handler left {part.size}; "
-                    "write into the array, as in states[block][:] = ..."
-                )
-        return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
-
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         handler = getattr(block, "event_handler", None) or getattr(block, "on_event", None)
         if handler is None:
@@ -450,85 +373,13 @@ class Run:
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 
-    def _check_chatter(self) -> None:
-        for count, span in _CHATTER:
-            name = self.events[-1][1]
-            times = [t for t, block in self.events[-2 * count :] if block == name][-count:]
-            if len(times) == count and times[-1] - times[0] <= span * max(1.0, abs(self.t)):
-                raise DiagramError(
-                    f"{name}: {count} events within {times[-1] - times[0]:.3g} s at t = {self.t:.9g}; the signal "
-                    "chatters about zero: give the switch a hysteresis, or let the event move the state away"
-                )
-
     # what is seen from outside
 
     def _observe(self, at_boundary: bool = False) -> None:
-        """Record the point where the run stands, and show it to the sinks."""
-        d = self.diagram
-        d.at(self.t, self.x)
-        self._check_finite()
-        if not self.settings.grid:
-            self.recording.add(self.t, self.x)
-        elif at_boundary and self._on_grid(self.t):
-            self._record_grid(self.t, self.x)
-        if not self.settings.sinks_on_grid:
-            self._sinks(self.t)
+        """Record the point where the run stands, and show it to the sinks and watchers."""
+        self.observation.add(self.t, self.x, at_boundary)
         for watch in self.watchers:
             self._call("the observer", watch, self.t, self.x)
-
-    def _on_grid(self, t: float) -> bool:
-        """Whether the next point of the grid, or the last of the run, is at this time."""
-        last = t >= self.end or self.simstate.stop is not None
-        return last or abs(self._grid_time(self._grid) - t) <= SAME_TIME * max(1.0, abs(t))
-
-    def _grid_time(self, k: int) -> float:
-        return k * (self.settings.grid or math.inf) if k > self._first_point else self.start_time
-
-    def _grid_points(self, until: float, bound: float) -> None:
-        """Record the points of the grid within the last step, up to a time; the end of the segment is seen later."""
-        if not self.settings.grid:
-            return
-        dense = None
-        tolerance = SAME_TIME * max(1.0, abs(until))
-        while self._grid_time(self._grid) < until - tolerance:
-            t = self._grid_time(self._grid)
-            dense = dense or self.stepper.dense()
-            x = dense(t) if self.diagram.nstates else self.x
-            self.diagram.evaluate(t, x)
-            self._record_grid(t, x)
-        if until < bound and abs(self._grid_time(self._grid) - until) <= tolerance and until == self.stepper.t:
-            self.diagram.at(until, self.stepper.x)
-            self._record_grid(until, self.stepper.x)
-
-    def _record_grid(self, t: float, x: Array) -> None:
-        if self._grid and t <= self.recording.last:
-            return
-        self.recording.add(t, x)
-        self._grid += 1
-        if self.settings.sinks_on_grid:
-            self._sinks(t)
-
-    def _sinks(self, t: float) -> None:
-        self.simstate.t = t
-        for b in self.diagram.sinks:
-            if isinstance(b, GraphicsBlock):
-                if t < self._graphics_at and t < self.end:
-                    continue
-            try:
-                b.step(t, [s.value for s in b._inport_slots])
-            except Exception as error:
-                raise self.diagram.failure(b, "step", t, error) from error
-        if t >= self._graphics_at:
-            self._graphics_at = t + self.settings.T / _GRAPHICS_POINTS
-
-    def _check_finite(self) -> None:
-        if not self.settings.check_finite:
-            return
-        bad = self.diagram.not_finite()
-        if bad is not None:
-            raise BlockError(
-                f"{bad} at t = {self.t:.9g}; the run ends there. Look at what this block computes from its inputs"
-            )
 
     def _commanded(self, jumped: bool = False) -> bool:
         """Carry out what was asked from outside; True where that was anything."""
@@ -543,6 +394,6 @@ class Run:
         return True
 
 
-def _jumps(source: Any) -> bool:
-    """Whether something scheduled is the jump of a source, and not a clock or a function to call."""
+def is_jump(source: Any) -> bool:
+    """Tell whether something scheduled is the jump of a source, and not a clock or a function to call."""
     return isinstance(source, Block)

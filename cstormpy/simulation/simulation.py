@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import queue
 import sys
@@ -37,6 +36,7 @@ from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
+from cstormpy.simulation.translations import Translations
 from cstormpy.simulation.unread import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
@@ -56,7 +56,7 @@ _BDSIM_OPTIONS = (
 ).split(", ")
 
 
-class Simulation(Analysis, Sweeping, BDSim):
+class Simulation(Analysis, Sweeping, Translations, BDSim):
     """Makes block diagrams and runs them.
 
     It is a `bdsim.BDSim`: everything that bdsim offers works on it. Its diagrams have the blocks of cstormpy besides,
@@ -379,107 +379,6 @@ class Simulation(Analysis, Sweeping, BDSim):
 
         return CompiledRun if self.engine == "compiled" else AutomaticRun
 
-    def source(self, bd: Any, language: str = "python") -> str:
-        """Return the source of the one function that the compiled engine makes of a diagram, to be read.
-
-        Parameters
-        ----------
-        bd : BlockDiagram
-        language : {"python", "c"}
-            C may be compiled elsewhere: ``int rate(double t, const double *x, …, double *out, double *xd)`` fills
-            signals and rates. The numbers of the blocks are in ``p``; calls and look-ups are not written in C.
-
-        Raises
-        ------
-        NotTranslated
-            Naming the blocks that it cannot translate, and why.
-        InvalidValue
-            In C, where something is called.
-        """
-        from cstormpy.simulation.compiled import source_of
-
-        language = one_of(language, "language", ("python", "c"))
-        return self._told("source", bd, functools.partial(source_of, language=language))
-
-    def to_fmu(
-        self,
-        bd: Any,
-        path: str | os.PathLike[str],
-        inputs: Any = (),
-        outputs: Any = (),
-        parameters: Any = (),
-        *,
-        version: int = 2,
-        solver: Any = "RK4",
-        step: float = 0.001,
-        rtol: float = 1e-6,
-        atol: float = 1e-9,
-        binary: bool | None = None,
-    ) -> Path:
-        """Write a diagram to a functional mock-up unit, which Simulink, Modelica's tools and others simulate with.
-
-        It is for co-simulation: it holds the equations in C, with an integration method of its own, and inputs are held
-        over a step of the other tool.
-
-        Parameters
-        ----------
-        bd : BlockDiagram
-            As `stepper` takes it; each block must be one that is written in C, as most that are traced are.
-        path : path
-            A name that ends in ``.fmu``.
-        inputs, outputs : list
-            Signals as in `stepper`.
-        parameters : list of str
-            Numbers that can be set in the unit, as in `gradient`, which follow in proportion. States can be set where
-            they start, as ``"state plant.elbow.q"``.
-        version : {2, 3}
-            Of FMI.
-        solver : str or Tableau
-            RK4 or Euler with equal steps, RK45 or RK23 with steps by their tolerances.
-        step : float
-            The longest step of a method of equal steps [s].
-        rtol, atol : float
-            Tolerances of the others.
-        binary : bool, optional
-            Whether to compile it for this machine; unless given, where there is a compiler. The sources are there in
-            any case.
-
-        Raises
-        ------
-        DiagramError
-            Naming the block that is not written in C, or that belongs to a run: sampled ones, events, jumps.
-        """
-        from cstormpy.simulation.fmi import write_fmu
-
-        given = {"version": version, "solver": solver, "step": step, "rtol": rtol, "atol": atol, "binary": binary}
-        return write_fmu(self, bd, path, inputs, outputs, parameters, **given)
-
-    def explain(self, bd: Any) -> str:
-        """Return in which way the compiled engine computes each block of a diagram, a line for each.
-
-        Traced, compiled by numba, or asked in Python, and why not in a faster way.
-
-        Raises
-        ------
-        NotTranslated
-            Naming the blocks that it cannot translate, and why.
-        """
-        from cstormpy.simulation.compiled import explanation_of
-
-        return self._told("explain", bd, explanation_of)
-
-    @staticmethod
-    def _told(name: str, bd: Any, tell: Callable[[Any], str]) -> str:
-        from cstormpy.simulation.compiled import NotTranslated
-
-        if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"{name}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
-        compile_diagram(bd)
-        try:
-            return tell(bd)
-        except NotTranslated as why:
-            raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from why
-
     def _prepare(
         self,
         bd: Any,
@@ -528,7 +427,7 @@ class Simulation(Analysis, Sweeping, BDSim):
 
 
 def _can_draw() -> bool:
-    """Whether bdsim's own scopes have a display to draw on."""
+    """Tell whether bdsim's own scopes have a display to draw on."""
     if os.environ.get("BDSIM_NO_GRAPHICS"):
         return False
     if sys.platform in ("win32", "darwin"):

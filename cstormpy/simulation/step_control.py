@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 __all__ = [
     "ATOL",
+    "JUMP_WIDTH",
     "MAX_FACTOR",
     "MIN_FACTOR",
     "RTOL",
     "SAFETY",
+    "SAME_TIME",
     "first_step",
     "norm",
     "shortest_step",
@@ -33,6 +35,10 @@ RTOL, ATOL = 1e-6, 1e-9
 SAFETY = 0.9
 #: A step is at most this much longer or shorter than the one before.
 MAX_FACTOR, MIN_FACTOR = 10.0, 0.2
+#: Scheduled times closer than this (relative, and in seconds below one second) are one.
+SAME_TIME = 1e-12
+#: A source is taken to jump within so many units in the last place of its declared time.
+JUMP_WIDTH = 8
 
 
 def stretch(error: float, exponent: float, rejected: bool) -> float:

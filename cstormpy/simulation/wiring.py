@@ -16,7 +16,16 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.errors import CstormError, DiagramError
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["compile_diagram", "describe", "input_name", "output_name", "remember_subsystems", "subsystems", "written"]
+__all__ = [
+    "compile_diagram",
+    "declared_width",
+    "describe",
+    "input_name",
+    "output_name",
+    "remember_subsystems",
+    "subsystems",
+    "written",
+]
 
 
 def describe(block: Any) -> str:
@@ -133,9 +142,18 @@ def _check_widths(wire: Any, path: str) -> None:
 
 
 def _shape(plug: Any, side: str) -> tuple[int, ...] | None:
-    """Return the shape of a signal as a block declares it, or None where it is left open."""
-    widths = None if plug.isslice else getattr(plug.block, side, None)
-    width = widths[plug.port or 0] if widths else None
+    return None if plug.isslice else declared_width(plug.block, side, plug.port or 0)
+
+
+def declared_width(block: Any, side: str, port: int) -> tuple[int, ...] | None:
+    """Return the shape of a signal as a block declares it, or None where it is left open.
+
+    Parameters
+    ----------
+    side : {"inwidths", "outwidths"}
+    """
+    widths = getattr(block, side, None)
+    width = widths[port] if widths else None
     return (width,) if isinstance(width, int) else width
 
 
@@ -146,7 +164,7 @@ def _numbers(shape: tuple[int, ...]) -> str:
 
 
 def _is_boundary(block: Any) -> bool:
-    """Whether a block is the inside of a subsystem's ports, which are wired when it is imported."""
+    """Tell whether a block is the inside of a subsystem's ports, which are wired when it is imported."""
     return type(block).__name__ in ("InPort", "OutPort")
 
 

@@ -3,26 +3,33 @@
 A rotation vector φ turns the link by exp(φ): by the angle |φ| about the axis φ, which has the same components in the
 axes of the link and in those that it has at q = 0. Its coordinates are φ itself and its rate dφ/dt (not the angular
 velocity, which is J(φ) dφ/dt in the link's axes), so that q ∈ Rⁿ and q̇ = dq/dt as for every joint. The generalized
-force belongs to these rates: Jᵀ times the moment in the link's axes. At |φ| = 2π the coordinates are singular, and
+force belongs to these rates: Jᵀ times the moment in the link's axes. The joint's own moment there, about each axis, is
+
+    armature * dω/dt + ω × (armature * ω) + damping * ω + friction * tanh(ω / friction_velocity)
+
+with the angular velocity ω of the link relative to its parent: that of three bearings, and of a body that turns with
+the link and feels nothing but ω, whose energy is ½ ω · (armature * ω). At |φ| = 2π the coordinates are singular, and
 dynamics refuse |φ| >= 2π; a run re-centres φ once |φ| > π (`recentred`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point
+from cstormpy.errors import InvalidValue
+from cstormpy.linkage.joints.joint import Symbol, point_from, shift_of_point
+from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
-from cstormpy.values import numbers_text
 
 __all__ = ["Free", "Spherical"]
 
 Array = NDArray[Any]
+B = TypeVar("B", bound="Spherical")
 
 
 class _BallAxis(Revolute):
@@ -34,21 +41,30 @@ class _BallAxis(Revolute):
         return False
 
 
-class Spherical(Joint):
+class Spherical(MultiDofJoint):
     """A ball joint: the link turns about a point; q is the rotation vector φ [rad], the link's pose M exp(φ).
 
-    It has no armature, damping, friction, spring or limits.
+    Its damping, friction and armature act about the axes of the link: on ω = J(φ) dφ/dt, not on dφ/dt, with the torque
+    Jᵀ times the moment. It has no spring.
 
     Parameters
     ----------
     point : array_like, (3,)
         The centre of the ball in the link's own frame [m].
+    damping, friction, friction_velocity, armature : float or array_like, (3,)
+        As for `Revolute`, about the axes x, y, z of the link, with the angular velocity relative to the parent in
+        place of qd; one number for all three or one for each. Damping and armature that are the same about all axes do
+        not depend on which these are; friction about three axes does, as MuJoCo's "frictionloss".
+    limits : sequence, optional
+        For each coordinate `Limits`, a pair (low, high) for the position, or None.
+    max_angle : float, optional
+        The largest angle |φ| by which the link may turn, at most π [rad]; a limit as others are.
     name : str, optional
         Without it the joint is called by the name of its link.
 
     Raises
     ------
-    ShapeError, NonFinite, InvalidType
+    ShapeError, InvalidValue, NonFinite, InvalidType
         Naming the joint, if it has a name, and the parameter.
 
     Examples
@@ -62,24 +78,30 @@ class Spherical(Joint):
 
     kind = "spherical"
     symbol = Symbol("ball")
+    each = ("damping", "friction", "friction_velocity", "armature")
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"point": (3,)}
-    _fields = ("point", "name")
-    point: NDArray[np.float64]
-    _chain: tuple[OneDofJoint, ...]
+    _fields = ("point", *each, "limits", "max_angle", "name")
+    _count = 3
 
-    def __init__(self, *, point: ArrayLike = (0.0, 0.0, 0.0), name: str | None = None) -> None:
-        named = None if name is None else checks.name(name, "joint name")
-        where = "" if named is None else f"joint {named!r}: "
-        self._set(name=named, point=checks.array(point, (3,), f"{where}point"))
+    def __init__(
+        self,
+        *,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        damping: ArrayLike = 0.0,
+        friction: ArrayLike = 0.0,
+        friction_velocity: ArrayLike = 0.01,
+        armature: ArrayLike = 0.0,
+        limits: EachLimits = None,
+        max_angle: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        values = (damping, friction, friction_velocity, armature)
+        where = self._set_each(point, limits, name, **dict(zip(self.each, values, strict=True)))
+        self._set(max_angle=None if max_angle is None else _angle(max_angle, f"{where}max_angle"))
         self._set(_chain=self._made())
 
     def _made(self) -> tuple[OneDofJoint, ...]:
-        return tuple(_BallAxis(axis, point=self.point) for axis in np.eye(3))
-
-    @property
-    def freedoms(self) -> tuple[OneDofJoint, ...]:
-        """A hinge for each component of the rotation vector, as what it does at φ = 0."""
-        return self._chain
+        return tuple(self._freedom(self._count - 3 + k, _BallAxis, axis) for k, axis in enumerate(np.eye(3)))
 
     @property
     def balls(self) -> tuple[int, ...]:
@@ -90,15 +112,14 @@ class Spherical(Joint):
         """Return what it follows if an entry of point changes."""
         return [(0, self.dof, shift_of_point(index[0]))]
 
-    @property
-    def start(self) -> NDArray[np.float64]:
-        """The centre of the ball."""
-        return self.point
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """The centre of the ball."""
-        return self.point
+    def _carried(self: B, pose: Array) -> B:
+        if not np.array_equal(pose[:3, :3], np.eye(3)):
+            where = "" if self.name is None else f"joint {self.name!r}: "
+            raise InvalidValue(
+                f"{where}a rotation vector is given in the link's own axes, and the pose turns these; "
+                "let the joint move a link whose axes are the parent's, and weld the other one to it (Fixed)"
+            )
+        return self.replace(point=point_from(pose, self.point))
 
     def motion(self, q: ArrayLike) -> Array:
         """Return the pose (..., 4, 4) of the link in its frame at q = 0, for q (..., dof); complex numbers too."""
@@ -155,18 +176,8 @@ class Spherical(Joint):
         return found
 
     def details(self) -> list[str]:
-        """Return the point, if it is not the origin."""
-        return [f"point {numbers_text(self.point, 4)}"] if self.point.any() else []
-
-    def content(self) -> dict[str, Any]:
-        """Return the fields that differ from the defaults."""
-        fields = super().content()
-        return fields if self.point.any() else {key: value for key, value in fields.items() if key != "point"}
-
-    def __repr__(self) -> str:
-        shown = [f"point={numbers_text(self.point)}"] if self.point.any() else []
-        shown += [f"name={self.name!r}"] if self.name is not None else []
-        return f"{type(self).__name__}({', '.join(shown)})"
+        """Return what differs from the defaults."""
+        return super().details() + ([] if self.max_angle is None else [f"max_angle {self.max_angle:.4g}"])
 
 
 class Free(Spherical):
@@ -178,8 +189,13 @@ class Free(Spherical):
 
     Parameters
     ----------
-    point, name
+    point, max_angle, name
         As for `Spherical`.
+    damping, friction, friction_velocity, armature : float or array_like, (6,)
+        As for `Prismatic` along x, y, z, and as for `Spherical` about the axes of the link; one number for all, or one
+        for each.
+    limits : sequence, optional
+        For each coordinate `Limits`, a pair (low, high) for the position, or None.
 
     Examples
     --------
@@ -191,9 +207,10 @@ class Free(Spherical):
 
     kind = "free"
     symbol = Symbol("ball", support=False)
+    _count = 6
 
     def _made(self) -> tuple[OneDofJoint, ...]:
-        return (*(Prismatic(axis, point=self.point) for axis in np.eye(3)), *super()._made())
+        return (*(self._freedom(k, Prismatic, axis) for k, axis in enumerate(np.eye(3))), *super()._made())
 
     @property
     def balls(self) -> tuple[int, ...]:
@@ -221,6 +238,14 @@ class Free(Spherical):
         rate[..., 3:, :3] = -across @ np.swapaxes(_exponential(phi), -1, -2)
         rate[..., 3:] = super().subspace_rate(q, qd)
         return rate
+
+
+def _angle(value: object, what: str) -> float:
+    """Return an angle up to half a turn."""
+    angle = checks.positive(value, what)
+    if angle > np.pi:
+        raise InvalidValue(f"{what}: must be at most half a turn, π, got {angle:g}; a turn is never longer")
+    return angle
 
 
 def _turned_back(phi: Array, longest: float) -> float:

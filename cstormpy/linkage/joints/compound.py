@@ -7,24 +7,23 @@ first and last axis coincide) the joint is singular, and its acceleration is ref
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError
-from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
-from cstormpy.linkage.joints.limits import Limits, limits_of
+from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_point, turn_of_axis
+from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
 from cstormpy.values import frozen, numbers_text
 
 __all__ = ["Composite", "Planar", "Translational", "Universal"]
 
-EachLimits = Sequence[Limits | Sequence[float | None] | None] | None
-"""Limits, or a pair for the position, or None, for each coordinate."""
+C = TypeVar("C", bound="Composite")
+A = TypeVar("A", bound="_Axes")
 
 _PERPENDICULAR = 1e-6
 """How far the cosine of the angle between the directions of a planar joint may be from zero."""
@@ -99,6 +98,9 @@ class Composite(Joint):
         """The point of the last joint."""
         return self.joints[-1].end
 
+    def _carried(self: C, pose: NDArray[np.float64]) -> C:
+        return self.replace(joints=[joint.from_parent(pose) for joint in self.joints])
+
     def details(self) -> list[str]:
         """Return types and axes of the joints."""
         return [
@@ -110,23 +112,14 @@ class Composite(Joint):
         return f"Composite([{', '.join(map(repr, self.joints))}]{named})"
 
 
-class _Axes(Joint):
+class _Axes(MultiDofJoint):
     """Base of the compound joints that are given by axes and one point."""
 
-    each = tuple(OneDofJoint.own_torque)
-    _fields = ("axes", "point", *each, "limits", "name")
-    _count: ClassVar[int]  # of coordinates
+    _fields = ("axes", "point", *MultiDofJoint.each, "limits", "name")
     _given: ClassVar[NDArray[np.float64]]  # axes unless said
     axes: NDArray[np.float64]
-    point: NDArray[np.float64]
-    damping: NDArray[np.float64]
-    friction: NDArray[np.float64]
-    friction_velocity: NDArray[np.float64]
-    armature: NDArray[np.float64]
     stiffness: NDArray[np.float64]
     rest: NDArray[np.float64]
-    limits: tuple[Limits | None, ...] | None
-    _chain: tuple[OneDofJoint, ...]
 
     def __init__(
         self,
@@ -142,29 +135,16 @@ class _Axes(Joint):
         limits: EachLimits = None,
         name: str | None = None,
     ) -> None:
-        named = None if name is None else checks.name(name, "joint name")
-        where = "" if named is None else f"joint {named!r}: "
-        given = checks.array(self._given if axes is None else axes, self._given.shape, f"{where}axes")
         values = (damping, friction, friction_velocity, armature, stiffness, rest)
-        options = {k: _of_each(v, self._count, f"{where}{k}") for k, v in zip(self.each, values, strict=True)}
-        self._set(
-            name=named,
-            axes=frozen(np.stack([checks.unit_vector(axis, f"{where}axes[{k}]") for k, axis in enumerate(given)])),
-            point=checks.array(point, (3,), f"{where}point"),
-            limits=_limits_of_each(limits, self._count, where),
-            **options,
-        )
+        where = self._set_each(point, limits, name, **dict(zip(self.each, values, strict=True)))
+        given = checks.array(self._given if axes is None else axes, self._given.shape, f"{where}axes")
+        units = [checks.unit_vector(axis, f"{where}axes[{k}]") for k, axis in enumerate(given)]
+        self._set(axes=frozen(np.stack(units)))
         self._set(_chain=self._made(where))
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:
         """Return the freedoms."""
         raise NotImplementedError
-
-    def _freedom(self, k: int, of: type[OneDofJoint], axis: NDArray[np.float64]) -> OneDofJoint:
-        options = {key: float(getattr(self, key)[k]) for key in self.each}
-        limits = None if self.limits is None else self.limits[k]
-        label = None if self.name is None else f"{self.name[: checks.MAX_NAME - 3]}[{k}]"
-        return of(axis, point=self.point, limits=limits, name=label, **options)
 
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, NDArray[np.float64]]]:
         """Return what the screws of its freedoms follow if an entry of axes or point changes."""
@@ -173,48 +153,12 @@ class _Axes(Joint):
         k, j = index
         return [(k, k + 1, turn_of_axis(self.axes[k], np.eye(3)[j], self.point))]
 
-    @property
-    def freedoms(self) -> tuple[OneDofJoint, ...]:
-        """The hinges and slides that make the motion, in the order of the coordinates."""
-        return self._chain
+    def _carried(self: A, pose: NDArray[np.float64]) -> A:
+        return self.replace(axes=self.axes @ pose[:3, :3], point=point_from(pose, self.point))
 
-    @property
-    def start(self) -> NDArray[np.float64]:
-        """The point of the joint."""
-        return self.point
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """The point of the joint."""
-        return self.point
-
-    def _changed(self) -> list[str]:
-        """Return the options that differ from their defaults somewhere."""
-        return [k for k, default in OneDofJoint.own_torque.items() if (getattr(self, k) != default).any()]
-
-    def details(self) -> list[str]:
-        """Return axes, point, options and limits where they differ from the defaults."""
-        shown = [] if np.array_equal(self.axes, self._given) else [f"axes {_rows(self.axes, 4)}"]
-        shown += [f"point {numbers_text(self.point, 4)}"] if self.point.any() else []
-        shown += [f"{key} {numbers_text(getattr(self, key))}" for key in self._changed()]
-        for k, limits in enumerate(self.limits or ()):
-            shown += [f"[{k}] {text}" for text in limits.details()] if limits else []
-        return shown
-
-    def content(self) -> dict[str, Any]:
-        """Return the fields that differ from the defaults."""
-        fields = super().content()
-        kept = {"limits", "name", *self._changed()}
-        kept |= {"point"} if self.point.any() else set()
-        kept |= set() if np.array_equal(self.axes, self._given) else {"axes"}
-        return {key: value for key, value in fields.items() if key in kept}
-
-    def __repr__(self) -> str:
-        shown = [] if np.array_equal(self.axes, self._given) else [_rows(self.axes, 6)]
-        shown += [f"point={numbers_text(self.point)}"] if self.point.any() else []
-        shown += [f"{key}={numbers_text(getattr(self, key))}" for key in self._changed()]
-        shown += [f"{k}={getattr(self, k)!r}" for k in ("limits", "name") if getattr(self, k) is not None]
-        return f"{type(self).__name__}({', '.join(shown)})"
+    def _geometry(self, digits: int) -> dict[str, str]:
+        axes = {} if np.array_equal(self.axes, self._given) else {"axes": _rows(self.axes, digits)}
+        return axes | super()._geometry(digits)
 
 
 class Universal(_Axes):
@@ -368,26 +312,6 @@ class Translational(_Axes):
         if abs(np.linalg.det(self.axes)) < _PARALLEL:
             raise InvalidValue(f"{where}axes: lie in one plane, so that two coordinates would do the same")
         return tuple(self._freedom(k, Prismatic, axis) for k, axis in enumerate(self.axes))
-
-
-def _of_each(value: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
-    """Return a number for each coordinate."""
-    if is_single(value):
-        return frozen(np.full(count, checks.real(value, what)))
-    return checks.array(value, (count,), what)
-
-
-def _limits_of_each(value: object, count: int, where: str) -> tuple[Limits | None, ...] | None:
-    """Return the limits of each coordinate, None if there are none at all."""
-    if value is None:
-        return None
-    if isinstance(value, (str, bytes, Limits)) or not isinstance(value, Iterable):
-        raise InvalidType(f"{where}limits: expected an entry for each of {count} coordinates, as [(-1, 1), None, …]")
-    entries = list(value)
-    if len(entries) != count:
-        raise ShapeError(f"{where}limits: expected an entry for each of {count} coordinates, got {len(entries)}")
-    found = tuple(limits_of(entry, f"{where}limits[{k}]: ") for k, entry in enumerate(entries))
-    return found if any(found) else None
 
 
 def _rows(axes: NDArray[np.float64], digits: int) -> str:

@@ -9,12 +9,13 @@ for its type.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.errors import InvalidValue
 from cstormpy.values import Value
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Fixed", "Joint", "Symbol"]
 
 Array = NDArray[Any]
+J = TypeVar("J", bound="Joint")
 
 
 class Symbol(NamedTuple):
@@ -65,6 +67,8 @@ class Joint(Value):
         Fields with an entry for each coordinate; one number stands for all.
     symbol : Symbol
         How it is drawn.
+    max_angle : float or None
+        The largest angle of its rotation vector [rad], if it has one and that is limited.
     """
 
     kind: ClassVar[str]
@@ -73,6 +77,7 @@ class Joint(Value):
     each: ClassVar[tuple[str, ...]] = ()
     symbol: ClassVar[Symbol] = Symbol()
     name: str | None
+    max_angle: float | None = None
 
     @property
     def freedoms(self) -> tuple[OneDofJoint, ...]:
@@ -115,6 +120,40 @@ class Joint(Value):
         Screws S that follow a twist ξ, (6,) in the link's own frame, change by ad_ξ S per unit of the entry.
         """
         raise NotImplementedError
+
+    def from_parent(self: J, pose: ArrayLike) -> J:
+        """Return the same joint as a link has it, of one whose axes and point are given in the parent's axes.
+
+        Its screws are Ad_{M⁻¹} S: of the two forms e^{Sq} M = M e^{S′q} in which Sohl and Bobrow (2001, 2.6) give a
+        joint, a `Link` has the second.
+
+        Parameters
+        ----------
+        pose : array_like, (4, 4)
+            M, the link's pose in the parent's frame at q = 0.
+
+        Raises
+        ------
+        InvalidValue
+            Of a joint with a rotation vector, whose components are those in the link's own axes, if the pose turns.
+
+        Examples
+        --------
+        A link whose frame stands 1 m along x, on a hinge about the parent's own z axis:
+
+        >>> from cstormpy.mechanism import Revolute, Universal
+        >>> pose = np.eye(4)
+        >>> pose[0, 3] = 1.0
+        >>> Revolute((0, 0, 1)).from_parent(pose)
+        Revolute((0, 0, 1), point=(-1, 0, 0))
+        >>> Universal(damping=0.1).from_parent(pose)
+        Universal(point=(-1, 0, 0), damping=(0.1, 0.1))
+        """
+        return self._carried(checks.rigid_pose(pose, "pose"))
+
+    def _carried(self: J, pose: Array) -> J:
+        """Return the joint seen from a frame of this pose in the frame in which it is given."""
+        raise InvalidValue(f"a {self.kind} joint is given in the link's own axes alone")
 
     def labels(self, name: str) -> tuple[str, ...]:
         """Return the names of the coordinates of a joint of this name: the name, or "name[0]", "name[1]".
@@ -192,12 +231,21 @@ class Fixed(Joint):
         """None."""
         return ()
 
+    def _carried(self: J, pose: Array) -> J:
+        return self
+
 
 def _seen_from(X: Array, screw: Array) -> Array:
     """Return Ad(X⁻¹) of a screw (ω, v), (..., 6), for poses X (..., 4, 4)."""
     Rt, p, w, v = np.swapaxes(X[..., :3, :3], -1, -2), X[..., :3, 3], screw[:3], screw[3:]
     omega = np.einsum("...ij,j->...i", Rt, w)
     return np.concatenate([omega, np.einsum("...ij,...j->...i", Rt, v + np.cross(w, p))], axis=-1)
+
+
+def point_from(pose: Array, point: Array) -> Array:
+    """Return a point as seen from a frame of this pose; zeros without a sign."""
+    seen: Array = pose[:3, :3].T @ (point - pose[:3, 3]) + 0.0
+    return seen
 
 
 def turn_of_axis(axis: Array, rate: Array, point: Array) -> Array:

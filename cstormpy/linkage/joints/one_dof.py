@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.errors import NonFinite
-from cstormpy.linkage.joints.joint import Joint, Symbol, shift_of_point, turn_of_axis
+from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_point, turn_of_axis
 from cstormpy.linkage.joints.limits import Limits, limits_of
 from cstormpy.values import frozen, numbers_text
 
@@ -91,28 +91,8 @@ class OneDofJoint(Joint):
         if not np.isfinite(self.screw).all():
             raise NonFinite(f"{where}point: is so far away that the joint's screw overflows")
 
-    def from_parent(self: J, pose: ArrayLike) -> J:
-        """Return the same joint as a link has it, of one whose axis and point are given in the parent's axes.
-
-        It is Ad_{M⁻¹} S: of the two forms e^{Sq} M = M e^{S′q} in which Sohl and Bobrow (2001, 2.6) give a joint, a
-        `Link` has the second.
-
-        Parameters
-        ----------
-        pose : array_like, (4, 4)
-            M, the link's pose in the parent's frame at q = 0.
-
-        Examples
-        --------
-        A link whose frame stands 1 m along x, on a hinge about the parent's own z axis:
-
-        >>> pose = np.eye(4)
-        >>> pose[0, 3] = 1.0
-        >>> Revolute((0, 0, 1)).from_parent(pose)
-        Revolute((0, 0, 1), point=(-1, 0, 0))
-        """
-        M = checks.rigid_pose(pose, "pose")
-        return self.replace(axis=M[:3, :3].T @ self.axis, point=M[:3, :3].T @ (self.point - M[:3, 3]) + 0.0)
+    def _carried(self: J, pose: NDArray[Any]) -> J:
+        return self.replace(axis=pose[:3, :3].T @ self.axis, point=point_from(pose, self.point))
 
     @property
     def screw(self) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
@@ -20,12 +20,11 @@ from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.analysis.external import fixed_method, refuse_more_than_states
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input, inputs_of, labels, named_once, places_of
-from cstormpy.simulation.analysis.ports import find_ports
+from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
-from cstormpy.trajectory.checks import whole_number
 
 __all__ = ["BatchStepper"]
 
@@ -54,6 +53,7 @@ class BatchStepper:
         self.count = whole_number(count, "batch_stepper: count", 1, 10_000_000)
         self._substeps = whole_number(substeps, "batch_stepper: substeps", 1, 10_000)
         self._method = fixed_method(solver, "batch_stepper")
+        feed_open_inputs(bd, inputs, "batch_stepper: inputs")
         with started(sim, bd, x, 0.0, "batch_stepper") as (diagram, simstate, t, state):
             refuse_more_than_states(diagram, simstate, "batch_stepper")
             what = "batch_stepper: inputs"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, DiagramError
 from cstormpy.kernels.held_steps import NOT_FINITE
@@ -21,13 +21,12 @@ from cstormpy.simulation.analysis.model import (
     named_once,
     places_of,
 )
-from cstormpy.simulation.analysis.ports import find_ports
+from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.starting import started, state_vector
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
-from cstormpy.trajectory.checks import whole_number
 
 __all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_states"]
 
@@ -51,6 +50,7 @@ class DiagramStepper:
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
         method = fixed_method(solver, "stepper")
+        feed_open_inputs(bd, inputs, "stepper: inputs")
         with started(sim, bd, x, 0.0, "stepper") as (diagram, simstate, t, state):
             refuse_more_than_states(diagram, simstate, "stepper")
             moved = inputs_of(named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs"), True, "stepper")
@@ -70,6 +70,11 @@ class DiagramStepper:
         self._program, self._compiled = program, Compiled(program, state.size)
         self._prepare(method)
         self.reset()
+
+    def __repr__(self) -> str:
+        """Return where it stands, and what u and y are."""
+        inputs, outputs = ", ".join(self.inputs) or "nothing", ", ".join(self.outputs) or "nothing"
+        return f"<stepper of {str(self._bd.name)!r} at t = {self.t:g}: u = {inputs}; y = {outputs}>"
 
     def _prepare(self, method: Any) -> None:
         """Make room for the steps, which all go through the same arrays."""

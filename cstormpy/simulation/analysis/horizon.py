@@ -24,9 +24,11 @@ from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.events import at_bounds
 from cstormpy.simulation.recording import Recording, Signal, find_signals
-from cstormpy.simulation.runner import JUMP_WIDTH, Run, _jumps
+from cstormpy.simulation.runner import Run, is_jump
 from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
 
 __all__ = ["follow"]
@@ -104,7 +106,7 @@ class _TangentRun(Run):
         self.kept = Kept()
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
-        self._salt: tuple[Array, Array] | None = None
+        self._delay: tuple[Array, Array] | None = None
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
@@ -191,7 +193,7 @@ class _TangentRun(Run):
 
     def _segment(self, bound: float, sources: list[Any]) -> bool:
         d = self.diagram
-        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(_jumps(s) for s in sources) else math.inf
+        d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(is_jump(s) for s in sources) else math.inf
         while self.t < bound:
             times = self._ends(bound)
             self._bounds()
@@ -247,7 +249,7 @@ class _TangentRun(Run):
         if not crossed.any():
             self.diagram.derivative(end, x)
             self.diagram.at(t, self.x)
-            self._check_finite()
+            self.observation.check_finite(self.t)
             raise DiagramError(
                 f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
             )
@@ -263,10 +265,10 @@ class _TangentRun(Run):
         s, c = self.steps_of, self.columns
         self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
         self.dx = dx
-        x = self._arrived(x, fired)
-        self._salt = self._shift(high, x, fired[0])
+        x = at_bounds(self.simstate, x, fired)
+        self._delay = self._shift(high, x, fired[0])
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
-        self._salt = None
+        self._delay = None
 
     def _partial(self, end: float, x: Array, dx: Array) -> bool:
         """Take one step to a time, whatever is crossed; x and dx stand there then."""
@@ -306,8 +308,8 @@ class _TangentRun(Run):
         self._bounds()
         shift = np.zeros(len(self.dx)) if self._moves is None else self._moves
         before = self._rate_before
-        if self._salt is not None:
-            shift, before = self._salt
+        if self._delay is not None:
+            shift, before = self._delay
         x, fired = (self.x, []) if self._fired is None else self._fired
         self._fired = None
         if shift.any() or not np.array_equal(x, self.x):
@@ -315,7 +317,7 @@ class _TangentRun(Run):
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx - shift[:, None] * after
             self._rate_before = after
-            self._salt = None if self._salt is None else (shift, after)
+            self._delay = None if self._delay is None else (shift, after)
         for k, bound in enumerate(self.diagram.bounds):
             if bound.side not in (0.0, sides[k]):  # it stands at its bound from now on
                 self.dx[:, bound.place] = self.dends[:, k, int(bound.side > 0.0)]
@@ -351,7 +353,7 @@ class _TangentRun(Run):
 
     def _boundary(self, sources: list[Any]) -> None:
         """Do what is due; where a jump that comes earlier or later shifts the states, by f⁻ − f⁺ for that time."""
-        self._moves = moved_jump(self, [s for s in sources if _jumps(s)], _ticks(sources))
+        self._moves = moved_jump(self, [s for s in sources if is_jump(s)], _ticks(sources))
         if self._moves is not None:
             self._bounds()
             _, self._rate_before, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
@@ -374,7 +376,7 @@ class _TangentRun(Run):
     def _serve(self, sources: list[Any]) -> None:
         clocks = [s for s in sources if isinstance(s, Clock)]
         if self.t == self.start_time:
-            moved_jump(self, [s for s in sources if _jumps(s)], False)  # which is noted
+            moved_jump(self, [s for s in sources if is_jump(s)], False)  # which is noted
         if clocks or any(hold.live for hold in self.diagram.holds.values()):
             self.diagram.sample(clocks, self.t, self.x)
             self._bounds()
@@ -385,7 +387,7 @@ class _TangentRun(Run):
             for part, tangents in updates:
                 self.steps_of.dz[:, part] = tangents
             self._hold_tangents()
-        self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not _jumps(s) for s in sources)
+        self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not is_jump(s) for s in sources)
         super()._serve(sources)
 
     def _hold_tangents(self) -> None:
@@ -436,7 +438,7 @@ class _TangentRun(Run):
         status, rate, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
         if status or not np.isfinite(self.steps_of.out).all():
             self.diagram.at(self.t, self.x)
-            self._check_finite()
+            self.observation.check_finite(self.t)
             raise DiagramError(f"gradient: the run cannot go on at t = {self.t:.9g}")
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))

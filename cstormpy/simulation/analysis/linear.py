@@ -15,7 +15,7 @@ from cstormpy.arrays import real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
-from cstormpy.simulation.analysis.ports import find_ports
+from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.sampled import whole_period
 from cstormpy.simulation.analysis.starting import numbers, started
 from cstormpy.simulation.recording import find_signals
@@ -124,7 +124,7 @@ class LinearModel:
 
     @property
     def stable(self) -> bool:
-        """Whether every pole decays."""
+        """True where every pole decays."""
         return bool((self.poles.real < 0.0).all() if self.dt is None else (np.abs(self.poles) < 1.0).all())
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
@@ -222,6 +222,7 @@ def linearize(
     """Return the linear model of a diagram; see `Simulation.linearize`."""
     period = None if dt is None else positive(dt, "linearize: dt")
     t = float(numbers(t, 1, "linearize: t")[0])
+    feed_open_inputs(bd, inputs, "linearize: inputs")
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
         diagram.bounds.hold(state)
         diagram.freeze()

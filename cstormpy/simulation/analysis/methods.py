@@ -108,7 +108,8 @@ class Analysis:
         bd : BlockDiagram
             Of continuous blocks, without clocks, located events and declared jumps, which are those of a run.
         inputs : list
-            Ports as in `linearize`, whose signals are replaced: input ports by name, as ``"plant.tau"``, or outputs.
+            Ports as in `linearize`, whose signals are replaced: input ports by name, as ``"plant.tau"``, which need not
+            be connected, or outputs.
         outputs : list
             Signals as in `run`'s ``watch``.
         x : array (n,), dict or SavedState, optional

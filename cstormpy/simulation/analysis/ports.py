@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from bdsim.block import Block
 from bdsim.connect import Plug
 
 from cstormpy.errors import unknown_name
 from cstormpy.simulation.recording import Signal, find_signals
+from cstormpy.simulation.wiring import declared_width
 
-__all__ = ["EnteringSlot", "InputPort", "find_ports"]
+__all__ = ["EnteringSlot", "InputPort", "feed_open_inputs", "find_ports"]
 
 _NAMED = re.compile(r"(?P<block>.+)\.(?P<port>[^.\[\]]+)$")
 
@@ -53,17 +55,46 @@ class EnteringSlot:
         return self.number if self.held else self.slot.value + self.number
 
 
+def feed_open_inputs(bd: Any, given: Any, what: str) -> None:
+    """Wire a CONSTANT of zeros to each input port that a user names as an input and that nothing is wired to.
+
+    Of diagrams that are not compiled yet; what is not there at all is refused before anything else is said of them.
+    """
+    if getattr(bd, "compiled", True) or not hasattr(bd, "CONSTANT"):
+        return
+    for item in _one_or_many(given):
+        found = _input_port(bd, item, what)
+        if found is None or any(_ends_at(wire, *found) for wire in bd.wirelist):
+            continue
+        block, port = found
+        shape = declared_width(block, "inwidths", port)
+        zero = bd.CONSTANT(np.zeros(shape) if shape else 0.0, name=f"{block.name}_{_port_names(block)[port]}_open")
+        bd.connect(zero, block[port])
+
+
+def _ends_at(wire: Any, block: Any, port: int) -> bool:
+    end = wire.end
+    return end.block is block and port in (end.portlist if end.isslice else [end.port or 0])
+
+
+def _port_names(block: Any) -> list[str]:
+    return list(block._inport_names or [f"input{k}" for k in range(block.nin)])
+
+
+def _one_or_many(given: Any) -> Iterable[Any]:
+    one = isinstance(given, (str, Block, Plug)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0
+    return [given] if one else given
+
+
 def find_ports(bd: Any, given: Any, what: str) -> list[Signal]:
     """Return the signals that a user names as inputs: outputs, as in `find_signals`, and input ports by name.
 
     A name that both an input and an output of a block have is the output's.
     """
-    if isinstance(given, (str, Block, Plug)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
-        given = [given]
     found: list[Signal] = []
-    for item in given:
+    for item in _one_or_many(given):
         port = _input_port(bd, item, what)
-        found += [port] if port is not None else find_signals(bd, "all" if _is_all(item) else [item], what)
+        found += [InputPort(*port)] if port is not None else find_signals(bd, "all" if _is_all(item) else [item], what)
     return found
 
 
@@ -71,11 +102,11 @@ def _is_all(item: Any) -> bool:
     return isinstance(item, str) and item == "all"
 
 
-def _input_port(bd: Any, item: Any, what: str) -> InputPort | None:
-    """Return the input port that is named, None for anything else."""
+def _input_port(bd: Any, item: Any, what: str) -> tuple[Any, int] | None:
+    """Return the block and the number of the input port that is named, None for anything else."""
     if isinstance(item, Plug):
         named = getattr(item, "side", "") == "input" and isinstance(item.port, int)
-        return InputPort(item.block, item.port) if named else None
+        return (item.block, item.port) if named else None
     match = _NAMED.match(item) if isinstance(item, str) else None
     block = bd.blocknames.get(match["block"]) if match and item not in bd.blocknames else None
     if match is None or block is None:
@@ -85,4 +116,4 @@ def _input_port(bd: Any, item: Any, what: str) -> InputPort | None:
         return None
     if match["port"] not in inputs:
         raise unknown_name(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs])
-    return InputPort(block, inputs.index(match["port"]))
+    return block, inputs.index(match["port"])

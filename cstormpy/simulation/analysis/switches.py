@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph.nodes import INPUT, SEARCH, TABLE, Node, alive
+from cstormpy.graph.look_ups import SEARCH
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
 from cstormpy.simulation.compiled.program import Program
 

@@ -14,6 +14,7 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
+from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.analysis.starting import numbers, started, state_places
 from cstormpy.simulation.recording import find_signals
 
@@ -105,6 +106,7 @@ def trim(
             raise InvalidType(
                 f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {shown(given_values)}"
             )
+    feed_open_inputs(bd, inputs, "trim: inputs")
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
         diagram.bounds.hold(state)
         for block, _ in diagram.closed:

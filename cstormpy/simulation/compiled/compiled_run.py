@@ -19,7 +19,8 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.runner import JUMP_WIDTH, SAME_TIME, Run
+from cstormpy.simulation.runner import Run
+from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
 
 __all__ = ["CompiledRun"]
@@ -67,7 +68,7 @@ class CompiledRun(Run):
             self._translate()
         except NotTranslated as error:
             self.diagram.derivative(t, x)  # what is wrong in any engine is said as by any
-            self._check_finite()
+            self.observation.check_finite(t)
             if self.strict:
                 raise
             self._fall_back(error)
@@ -103,7 +104,7 @@ class CompiledRun(Run):
         keys = [(id(s.block), s.port) for s in self.recording.signals]
         seen = all(key in program.columns for key in keys)
         slices = self._prepared.slices(self.stepper.method, keys if seen else [], self.settings.check_finite)
-        self._slices = slices if program.guards is not None and not program.loud and seen else None
+        self._slices = slices if program.guards is not None and not program.stepped_sinks and seen else None
         if self.diagram.nstates:
             self.stepper.compute_by(self._derivative, self._trial(slices), slices.K[: self.stepper.method.stages + 1])
 
@@ -231,7 +232,7 @@ class CompiledRun(Run):
 
     # many steps at once
 
-    def _can_glide(self) -> bool:
+    def _can_take_slices(self) -> bool:
         if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
             return False
         if self.diagram.closed and not self.program.closes:
@@ -240,14 +241,14 @@ class CompiledRun(Run):
             return False
         return self.simstate.stop is None and not self._asked()
 
-    def _glide(self) -> bool:
+    def _take_slices(self) -> bool:
         slices, taken = self._slices, None
         assert slices is not None
         if self.diagram.nstates and self.stepper.h <= 0.0 and not self._choose_length():
             return False
         self._arrange(slices)
         try:
-            while self._can_glide() and self.commands.empty():
+            while self._can_take_slices() and self.commands.empty():
                 taken = self._slice(slices)
                 slices.compiled.program.raise_interrupt()
                 close = SAME_TIME * max(1.0, abs(self.t))  # what is due within it is done together, by Python
@@ -313,19 +314,19 @@ class CompiledRun(Run):
         d, crossings = self.diagram, self.crossings
         before = np.array(crossings.before, dtype=float)  # None becomes NaN
         self._probed = None
-        taken = slices.go(self.stepper, d.earliest, before, crossings.fired_at, self._grid)
+        taken = slices.go(self.stepper, d.earliest, before, crossings.fired_at, self.observation.point)
         d.count += slices.evaluations
         self.steps += slices.steps
         if not (slices.steps or len(taken.ticks)):
             return taken
         d.earliest, d.latest = slices.earliest, math.inf
-        self.t, self.x, self._grid = self.stepper.t, self.stepper.x, slices.point
+        self.t, self.x, self.observation.point = self.stepper.t, self.stepper.x, slices.point
         crossings.before = [None if value != value else value for value in before.tolist()]
         self._log_ticks(slices, taken.ticks)
         d.forget()
         self.recording.extend(taken.times, taken.states, slices.split(taken.signals))
         self._glance()
-        self._look_at_length()
+        self._lengths.look(self.t, self.x, self.steps)
         return taken
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:

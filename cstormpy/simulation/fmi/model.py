@@ -15,7 +15,7 @@ from cstormpy.graph.printing import unwritten_in_c
 from cstormpy.simulation.analysis.external import refuse_more_than_states
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.ports import find_ports
+from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.untranslated import NotTranslated
@@ -45,7 +45,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Model:
-    """What the files of a unit are made of.
+    """Contents of the files of a unit.
 
     Attributes
     ----------
@@ -70,6 +70,7 @@ def model_of(
     numbers = numbers if method.adaptive else [positive(step, f"{what}: step")]
     if not hasattr(bd, "blocklist"):
         raise DiagramError(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+    feed_open_inputs(bd, inputs, f"{what}: inputs")
     compile_diagram(bd)
     tuned = Parameters(bd, parameters) if not isinstance(parameters, (list, tuple)) or parameters else None
     with contextlib.ExitStack() as stack:

@@ -1,0 +1,120 @@
+"""Methods of `Simulation` that write a diagram down: as source, line by line, as a unit for other tools."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cstormpy.arguments import one_of
+from cstormpy.errors import InvalidType
+from cstormpy.simulation.wiring import compile_diagram
+
+__all__ = ["Translations"]
+
+
+class Translations:
+    """Translations of diagrams; the base of `Simulation` that holds these methods."""
+
+    def source(self, bd: Any, language: str = "python") -> str:
+        """Return the source of the one function that the compiled engine makes of a diagram, to be read.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+        language : {"python", "c"}
+            C may be compiled elsewhere: ``int rate(double t, const double *x, …, double *out, double *xd)`` fills
+            signals and rates. The numbers of the blocks are in ``p``; calls are not written in C.
+
+        Raises
+        ------
+        NotTranslated
+            Naming the blocks that it cannot translate, and why.
+        InvalidValue
+            In C, where something is called.
+        """
+        from cstormpy.simulation.compiled import source_of
+
+        language = one_of(language, "language", ("python", "c"))
+        return self._told("source", bd, functools.partial(source_of, language=language))
+
+    def to_fmu(
+        self,
+        bd: Any,
+        path: str | os.PathLike[str],
+        inputs: Any = (),
+        outputs: Any = (),
+        parameters: Any = (),
+        *,
+        version: int = 2,
+        solver: Any = "RK4",
+        step: float = 0.001,
+        rtol: float = 1e-6,
+        atol: float = 1e-9,
+        binary: bool | None = None,
+    ) -> Path:
+        """Write a diagram to a functional mock-up unit, which Simulink, Modelica's tools and others simulate with.
+
+        It is for co-simulation: it holds the equations in C, with an integration method of its own, and inputs are held
+        over a step of the other tool.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            As `stepper` takes it; each block must be one that is written in C, as most that are traced are.
+        path : path
+            A name that ends in ``.fmu``.
+        inputs, outputs : list
+            Signals as in `stepper`.
+        parameters : list of str
+            Numbers that can be set in the unit, as in `gradient`, which follow in proportion. States can be set where
+            they start, as ``"state plant.elbow.q"``.
+        version : {2, 3}
+            Of FMI.
+        solver : str or Tableau
+            RK4 or Euler with equal steps, RK45 or RK23 with steps by their tolerances.
+        step : float
+            The longest step of a method of equal steps [s].
+        rtol, atol : float
+            Tolerances of the others.
+        binary : bool, optional
+            Whether to compile it for this machine; unless given, where there is a compiler. The sources are there in
+            any case.
+
+        Raises
+        ------
+        DiagramError
+            Naming the block that is not written in C, or that belongs to a run: sampled ones, events, jumps.
+        """
+        from cstormpy.simulation.fmi import write_fmu
+
+        given = {"version": version, "solver": solver, "step": step, "rtol": rtol, "atol": atol, "binary": binary}
+        return write_fmu(self, bd, path, inputs, outputs, parameters, **given)
+
+    def explain(self, bd: Any) -> str:
+        """Return in which way the compiled engine computes each block of a diagram, a line for each.
+
+        Traced, compiled by numba, or asked in Python, and why not in a faster way.
+
+        Raises
+        ------
+        NotTranslated
+            Naming the blocks that it cannot translate, and why.
+        """
+        from cstormpy.simulation.compiled import explanation_of
+
+        return self._told("explain", bd, explanation_of)
+
+    @staticmethod
+    def _told(name: str, bd: Any, tell: Callable[[Any], str]) -> str:
+        from cstormpy.simulation.compiled import NotTranslated
+
+        if not hasattr(bd, "blocklist"):
+            raise InvalidType(f"{name}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        compile_diagram(bd)
+        try:
+            return tell(bd)
+        except NotTranslated as why:
+            raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from why

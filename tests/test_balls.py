@@ -540,7 +540,7 @@ def test_numbers_of_a_ball_are_parameters_by_name():
         (lambda: cs.Spherical(damping=-1.0, name="hip"), r"joint 'hip\[0\]': damping: must not be negative"),
         (lambda: cs.Free(armature=(1, 2, 3), name="trunk"), r"joint 'trunk': armature: expected shape \(6,\)"),
         (lambda: cs.Spherical(max_angle=3.2, name="hip"), r"joint 'hip': max_angle: must be at most half a turn"),
-        (lambda: cs.Spherical(max_angle=0.0, name="hip"), r"joint 'hip': max_angle: must be positive"),
+        (lambda: cs.Spherical(max_angle=0.0, name="hip"), r"joint 'hip': max_angle: expected a positive number, got 0"),
     ],
 )
 def test_numbers_that_no_ball_has_are_refused_by_name(make, words):

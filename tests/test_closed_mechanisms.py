@@ -131,7 +131,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
         lambda: mech.parameter_sensitivity(q, qd, u, ["crank_rod.mass"]),
         lambda: mech.regressor(q, qd, u),
         lambda: bd.CONTROLLER(mech, "pd"),
-        lambda: cs.optimal.Problem(mech, duration=1.0, start=q),
         lambda: kim.inverse_dynamics(mech, q, qd, u),
     ):
         with pytest.raises(cs.CstormError, match=r"loop 'pin': .*without_loops\(\)"):

@@ -32,6 +32,7 @@ Array = NDArray[np.float64]
 
 __all__ = [
     "Closure",
+    "angular_rows",
     "chains_of",
     "closure",
     "closure_jacobian",
@@ -178,6 +179,12 @@ def constraint_names(mech: Linkage) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
     loops = [f"{loop.name}: {label}" for loop in mech.loops if isinstance(loop, Loop) for label in loop.labels]
     return (*loops, *(f"{r.constraint.name}: {label}" for r in rows_of_constraints(mech) for label in r.labels))
+
+
+def angular_rows(mech: Linkage) -> NDArray[np.bool_]:
+    """Return which rows of the constraints close rotations, (m,)."""
+    loops = [closed for c in chains_of(mech) for closed in (c.rows < 3).tolist()]
+    return np.array([*loops, *(False for r in rows_of_constraints(mech) for _ in r.labels)], dtype=bool)
 
 
 def _read(mech: Linkage, **given: ArrayLike) -> Samples:

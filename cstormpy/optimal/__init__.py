@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
+from cstormpy.optimal.cuts import Cut
 from cstormpy.optimal.design import Tied
 from cstormpy.optimal.information import Excitation, ExcitingMotion, excitation, exciting_motion
 from cstormpy.optimal.loads import Load
@@ -18,6 +19,7 @@ __all__ = [
     "Acceleration",
     "AtEnd",
     "Constraint",
+    "Cut",
     "Effort",
     "EnergySpent",
     "Excitation",

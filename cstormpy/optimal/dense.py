@@ -32,11 +32,15 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     n, curves = mech.n, spline.evaluate(times, order=3)
     loads = [load for _, load in problem.loads]
     if problem.inverse:
-        q, qd, qdd, qddd = curves
+        q, qd, qdd, qddd = (curve[:, :n] for curve in curves)
         base = None if problem.base is None else problem.base.pair(times)
-        tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads, base=base)
+        tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
+        if problem.setup.loops is not None:
+            shared = problem.setup.loops.shared(q, tau, curves[2][:, n:])
+            tau, multipliers = shared.tau, shared.multipliers
         channels, T = (q, qd, qdd, tau, qddd), spline.duration
-        return Samples(mech, T, np.zeros(len(times)), times, *channels, problem.setup.sizes, designed)
+        even, sizes = np.zeros(len(times)), problem.setup.sizes
+        return Samples(mech, T, even, times, *channels, sizes, designed, multipliers)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)
     k = np.clip(place.astype(np.intp), 0, steps - 1)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.optimal.closed_inverse import inverse_of
 from cstormpy.optimal.dense import dense
-from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import Excess
@@ -98,7 +98,7 @@ class Solution:
 
     @cached_property
     def spline(self) -> BSpline:
-        """The motion (or torque) of the joints on splines."""
+        """The motion (or torque) of the joints on splines; behind them, twice integrated, multipliers of cuts."""
         return self.problem.transcription.spline(self.x)
 
     @cached_property
@@ -119,7 +119,8 @@ class Solution:
         """The motion of all joints; integrated ones on a quintic spline through their steps."""
         mech = self.problem.mech
         if self.problem.inverse:
-            return self.spline
+            joints = self.spline.control_points[:, : mech.n]
+            return self.spline.replace(control_points=joints, names=mech.names)
         at = self.samples
         through = BSpline.interpolate(at.t, at.q, degree=5)
         return through.replace(names=mech.names)
@@ -142,7 +143,7 @@ class Solution:
         if not self.problem.inverse:
             finer: Transcription = self.problem.finer
         else:
-            finer = Inverse(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
+            finer = inverse_of(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
         return Programme(finer, self.problem.objective, (), *self.problem.bounds, self.x).cost(self.x)
 
     def save(self, path: str | os.PathLike[str]) -> None:

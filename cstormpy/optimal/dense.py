@@ -31,9 +31,9 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     mech, designed = nodes.mech, nodes.designed
     n, curves = mech.n, spline.evaluate(times, order=3)
     loads = [load for _, load in problem.loads]
+    base = None if problem.base is None else problem.base.pair(times)
     if problem.inverse:
         q, qd, qdd, qddd = curves
-        base = None if problem.base is None else problem.base.pair(times)
         tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads, base=base)
         channels, T = (q, qd, qdd, tau, qddd), spline.duration
         return Samples(mech, T, np.zeros(len(times)), times, *channels, problem.setup.sizes, designed)
@@ -47,7 +47,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
             q[:, j], qd[:, j], u[:, j], jerk[:, j] = (curve[:, c] for curve in curves)
         else:
             u[:, j] = curves[0][:, c]
-    r = mech.hybrid_dynamics(q, qd, u, wrench=loads)
+    r = mech.hybrid_dynamics(q, qd, u, wrench=loads, base=base)
     return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes)
 
 

@@ -187,7 +187,7 @@ def test_shooting_integrates_on_a_moving_base(constant):
         return [z[1], mech.hybrid_dynamics(q, qd, u, base=tuple(map(np.array, pair))).qdd[0]]
 
     z = solve_ivp(rate, (0, 0.8), [-1.2, 0.1], rtol=1e-8, atol=1e-10).y[:, -1]
-    np.testing.assert_allclose([at.q[-1, 0], at.qd[-1, 0]], z, atol=1e-5)
+    np.testing.assert_allclose([at.q[-1, 0], at.qd[-1, 0]], z, atol=5e-5)  # 40 steps of fourth order: 3e-5
     pairs = [tuple(map(np.array, base if constant else rocking(t))) for t in at.t]
     for k in (0, 21, 40):
         tau = mech.inverse_dynamics(at.q[k], at.qd[k], at.qdd[k], base=pairs[k])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +12,14 @@ from cstormpy.arguments import entries, one_of
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
+from cstormpy.blocks._switching import Switching
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.choices import choose
 from cstormpy.graph.differences import MOVED
+from cstormpy.linkage.components import find
 from cstormpy.mechanism import Mechanism
-from cstormpy.signals.limits import room_in_level
+from cstormpy.sensitivity.locking import locked_tangents
+from cstormpy.signals.limits import nearest_level, room_in_level
 
 __all__ = ["LOCKINGS", "Changing", "DriveSet", "Driven"]
 
@@ -116,6 +119,20 @@ class DriveSet:
             self.refuse_moving(mech, k, qd)
         return mech.lock(q, qd, self.locked_joints(mech, k))[0]
 
+    def entered_tangents(
+        self, mech: Mechanism, k: int, x: Array, tangents: Array, numbers: Sequence[str] = ()
+    ) -> Array:
+        """Return derivatives (2n, m) of the state with which a drive is entered from those before, where it was x.
+
+        The last of them are those to these numbers of the mechanism.
+        """
+        if not self.locked[k].any():
+            return tangents
+        q, qd = x[: mech.n], x[mech.n :]
+        after = mech.lock(q, qd, self.locked_joints(mech, k))[0]
+        parts = [part for _, own in find(mech, numbers) for part in own]
+        return locked_tangents(mech, q, qd, after, self.locked[k], tangents, parts)
+
     def refuse_moving(self, mech: Mechanism, k: int, qd: Array) -> None:
         """Refuse rates with which a locked joint moves."""
         fastest = int(np.argmax(np.where(self.locked[k], np.abs(qd), 0.0)))
@@ -148,11 +165,41 @@ class Driven(Mechanical):
         return np.stack([found.qdd, found.tau - stops])
 
 
+class Following(Driven, Switching):
+    """A block beside a plant whose drive changes, which a signal at its port `select` tells of.
+
+    With one drive it has no such port, and stands beside any other plant.
+    """
+
+    def _take(
+        self, mech: Mechanism, drives: Mapping[str, Any] | None, wrench: bool, base: bool = False
+    ) -> tuple[DriveSet, ports.Drive]:
+        """Return the drives and the ports that they need, the first of them the third of the block."""
+        among = DriveSet(mech, drives)
+        return among, ports.Drive(mech, wrench, 2, base, drives is not None, among.torque, among.active)
+
+    def _chosen(self, u: Sequence[Any]) -> Any:
+        port = self._drive.port("select")
+        return ports.vector(self, port, u[port], 1)[0]  # type: ignore[arg-type]
+
+    def _decided(self, u: Sequence[Any]) -> Any:
+        return np.clip(nearest_level(self._chosen(u), 1.0), 0.0, len(self._drives) - 1.0)
+
+    def _margin(self, t: float, u: Sequence[Any]) -> Any:
+        return room_in_level(self._chosen(u), 1.0, self._mode)
+
+    def _number(self, u: Sequence[Any]) -> Any:
+        """Return the number of the present drive."""
+        return self.mode(u) if self._locate else 0
+
+
 class Changing(Driven):
     """A plant whose drive a signal changes, or a command between two steps."""
 
     _mode = _waiting = 0.0
     _wanted = 0
+    #: When a drive was entered last, and the state before.
+    _left: tuple[float, Array | None] = (-np.inf, None)
     _changes = False
 
     def _take_drives(self, among: DriveSet, drive: Any, select: bool, locking: Any) -> None:
@@ -220,12 +267,15 @@ class Changing(Driven):
         self._mode, self._waiting = float(self._wanted), 0.0
 
     def _enter(self, t: float, x: Array) -> None:
-        """Write the rates with which the present drive is entered."""
-        n = self._mech.n
+        """Write the rates with which the present drive is entered; keep those before."""
+        n, before = self._mech.n, np.array(x)
         x[n:] = self._drives.entered(self._mech, self._wanted, x[:n], x[n:], self._locking)
+        self._left = t, before
 
     def _entered_tangents(self, t: float, x: Array, tangents: Array) -> Array:
-        """Return derivatives of the state with which the present drive is entered, differenced along those before."""
+        """Return derivatives of the state with which the present drive is entered; with loops they are differenced."""
+        if not self._mech.loops:
+            return self._drives.entered_tangents(self._mech, self._wanted, x, tangents)
         found = np.array(tangents, dtype=float)
         for column in found.T:
             along = float(np.abs(column).max(initial=0.0))

@@ -191,6 +191,7 @@ class Drive:
         self.active: NDArray[np.bool_] = mech.active_mask
         #: The coordinate that each signal drives, in the order of the ports.
         self.driven = np.flatnonzero(mech.actuated_mask)[np.argsort(self.active[mech.actuated_mask], kind="stable")]
+        self.any_active = bool(mech.active)
         by_kind = (torque or [mech.actuated_mask & ~self.active], active or [self.active])
         given = [(np.flatnonzero(np.any(masks, axis=0)), masks) for masks in by_kind]
         ports = [(name, *one) for name, one in zip(("tau", "acc"), given, strict=True) if len(one[0])]
@@ -202,6 +203,12 @@ class Drive:
         self.taken = [
             [None if mask[where].all() else (np.flatnonzero(mask[where]), np.flatnonzero(mask)) for mask in masks]
             for _, where, masks in ports
+        ]
+        #: The coordinate that each signal drives where it counts, in the order of the ports; and where, in each drive.
+        self.signals = np.concatenate([np.zeros(0, dtype=np.int64), *(where for _, where, _ in ports)])
+        self.counts = [
+            np.concatenate([np.zeros(0, dtype=bool), *(masks[k][where] for _, where, masks in ports)])
+            for k in range(len(by_kind[0]))
         ]
         links = tuple(link.name for link in mech.links)
         self._links = links

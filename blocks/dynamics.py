@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
-from cstormpy.blocks._drives import Changing, Driven, DriveSet
+from cstormpy.blocks._drives import Changing, DriveSet, Following
 from cstormpy.blocks._stops import stops_of
-from cstormpy.blocks._switching import Switching
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
@@ -24,7 +23,6 @@ from cstormpy.graph.arrays import zeros
 from cstormpy.loops.assembly import shut
 from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
-from cstormpy.signals.limits import nearest_level, room_in_level
 from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
@@ -341,7 +339,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         return np.concatenate([qd, qdd])
 
 
-class JointEffort(Driven, Switching, FunctionBlock):
+class JointEffort(Following, FunctionBlock):
     r"""Accelerations and motor torques of all joints of a mechanism, whichever of the two is given.
 
     :blockname:`JOINTEFFORT`
@@ -440,9 +438,7 @@ class JointEffort(Driven, Switching, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        among = DriveSet(mechanism, drives)
-        ways = ports.flag(wrench, "wrench"), 2, ports.flag(base, "base"), drives is not None
-        drive = ports.Drive(mechanism, *ways, among.torque, among.active)
+        among, drive = self._take(mechanism, drives, ports.flag(wrench, "wrench"), ports.flag(base, "base"))
         stopped = stops_of(among.loosest(mechanism), stops)
         super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), self.outlabels))
         self._drive, self._n, self._stops = drive, mechanism.n, stopped
@@ -457,22 +453,11 @@ class JointEffort(Driven, Switching, FunctionBlock):
         """Return accelerations and torques."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         wrench, base = self._drive.wrenches(self, u), self._drive.motion(self, u)
-        number = self.mode(u) if self._locate else 0
         try:
-            return list(self._answer(number, u, q, qd, wrench, base))
+            return list(self._answer(self._number(u), u, q, qd, wrench, base))
         except NonFinite:
             self._blame(u)
             raise
-
-    def _chosen(self, u: Sequence[Any]) -> Any:
-        port = self._drive.port("select")
-        return ports.vector(self, port, u[port], 1)[0]
-
-    def _decided(self, u: Sequence[Any]) -> Any:
-        return np.clip(nearest_level(self._chosen(u), 1.0), 0.0, len(self._drives) - 1.0)
-
-    def _margin(self, t: float, u: Sequence[Any]) -> Any:
-        return room_in_level(self._chosen(u), 1.0, self._mode)
 
 
 class InverseDynamics(bases.Mechanical, FunctionBlock):

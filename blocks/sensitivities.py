@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +12,13 @@ from bdsim.components import ContinuousBlock, FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import as_floats, real_array
-from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
+from cstormpy.blocks._drives import Changing, Following
 from cstormpy.dynamics.recentring import carried, half_turn_left
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.graph.arrays import zeros
+from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import find
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import HybridSensitivity, variation_rate
@@ -25,7 +27,7 @@ from cstormpy.sensitivity.parameters import sensitivity_with_parameters
 Array = NDArray[np.float64]
 
 
-class _Derivatives(bases.Mechanical):
+class _Derivatives(Following):
     """Base of blocks that ask for derivatives to the state and to numbers of the mechanism.
 
     Attributes
@@ -47,13 +49,13 @@ class _Derivatives(bases.Mechanical):
         super()._prepare(mech)
 
     def _derivatives(
-        self, q: Array, qd: Array, u: Array, wrench: Any, base: Any = None
+        self, k: int, u: Any, q: Array, qd: Array, wrench: Any, base: Any = None
     ) -> tuple[HybridSensitivity, Array | None]:
-        """Return the derivatives to the state, and to the numbers of the mechanism if there are some."""
-        to_base = base is not None
+        """Return the derivatives to the state in a drive, and to the numbers of the mechanism if there are some."""
+        mech, given, to_base = self._drives.of(self._mech, k), self._drive.u(self, u, k), base is not None
         if not self._numbers:
-            return self._mech.hybrid_sensitivity(q, qd, u, wrench=wrench, base=base, to_base=to_base), None
-        return sensitivity_with_parameters(self._mech, q, qd, u, self._numbers, wrench, base, to_base)
+            return mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=to_base), None
+        return sensitivity_with_parameters(mech, q, qd, given, self._numbers, wrench, base, to_base)
 
 
 class Sensitivity(_Derivatives, FunctionBlock):
@@ -84,6 +86,10 @@ class Sensitivity(_Derivatives, FunctionBlock):
             - tau, acc, wrench, base
             - float, ndarray
             - what drives the mechanism, as at :class:`HybridDynamics`
+        *   - Input
+            - select
+            - float
+            - number of the drive, from the output ``drive`` of the plant; with ``drives``
         *   - Output
             - dy_dq
             - ndarray(n, n)
@@ -144,6 +150,7 @@ class Sensitivity(_Derivatives, FunctionBlock):
         actuated: Iterable[str] | None = None,
         base: bool = False,
         parameters: Sequence[str] | str = (),
+        drives: Mapping[str, Mapping[str, Any]] | None = None,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -160,16 +167,19 @@ class Sensitivity(_Derivatives, FunctionBlock):
         :type base: bool
         :param parameters: names of numbers of the mechanism to which there are derivatives, defaults to ()
         :type parameters: list of str, optional
+        :param drives: those of the plant, as HYBRIDDYNAMICS takes them; one alone unless given
+        :type drives: dict, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), 2, ports.flag(base, "base"))
+        among, drive = self._take(mechanism, drives, ports.flag(wrench, "wrench"), ports.flag(base, "base"))
         names, columns = _columns(parameters, mechanism)
         outputs = (*self.outlabels, *["dy_dbase"] * drive.base, *["dy_dp"] * bool(columns))
         super().__init__(**ports.options(type(self), blockargs, ("q", "qd", *drive.names), outputs))
         n = self._n = mechanism.n
         self._drive, self._numbers, self.components = drive, names, columns
+        self._drives, self._locate = among, drives is not None
         of_numbers = [(n, len(columns))] * bool(columns)
         self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base, *of_numbers)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
@@ -180,14 +190,21 @@ class Sensitivity(_Derivatives, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the matrices."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench, base = self._drive.u(self, u), self._drive.loads(self, u), self._drive.motion(self, u)
+        wrench, base = self._drive.loads(self, u), self._drive.motion(self, u)
+        options = [lambda *given, k=k: self._matrices(k, *given) for k in range(len(self._drives))]
         try:
-            found, of_numbers = self._derivatives(q, qd, given, wrench, base)
+            found = choose(self._number(u), options, u, q, qd, wrench, base)
         except NonFinite:
             self._blame(u)
             raise
+        ends = np.cumsum([columns for _, columns in self._widths[1]]).tolist()
+        return [found[:, first:end] for first, end in pairwise([0, *ends])]
+
+    def _matrices(self, k: int, u: Any, q: Any, qd: Any, wrench: Any, base: Any) -> Any:
+        """Return the matrices in a drive, side by side."""
+        found, of_numbers = self._derivatives(k, u, q, qd, wrench, base)
         more = ([] if base is None else [found.dy_dbase]) + [of_numbers] * bool(self.components)
-        return [found.dy_dq, found.dy_dqd, found.dy_du, *more]
+        return np.hstack([found.dy_dq, found.dy_dqd, found.dy_du, *more])
 
 
 class Variation(_Derivatives, ContinuousBlock):
@@ -218,6 +235,10 @@ class Variation(_Derivatives, ContinuousBlock):
             - tau, acc, wrench
             - float, ndarray
             - the signals that drive the plant, as at :class:`HybridDynamics`
+        *   - Input
+            - select
+            - float
+            - number of the drive, from the output ``drive`` of the plant; with ``drives``
         *   - Input
             - du_dx
             - ndarray(k, 2n)
@@ -271,6 +292,11 @@ class Variation(_Derivatives, ContinuousBlock):
     are those of the vector of then, to the start by the one that the run begins with, which is at most π long. That
     takes a run of our own ``Simulation``.
 
+    Beside a plant with ``drives`` it takes the same of these, with positions and rates from the plant itself. Where a
+    drive locks joints that move, the derivatives jump with the rates: the momenta of the others stay. That takes a run
+    of our own ``Simulation``, and a mechanism without loops; when it happens is taken as given, as a time at which
+    ``plant.select`` is called. Where it follows the state, ``sim.gradient`` has the whole derivative.
+
     Tunable are ``gravity`` and ``mech``; give them the plant's values.
 
     :seealso: :class:`Sensitivity` :class:`HybridDynamics`
@@ -292,6 +318,7 @@ class Variation(_Derivatives, ContinuousBlock):
         wrench: bool = False,
         active: Iterable[str] | None = None,
         actuated: Iterable[str] | None = None,
+        drives: Mapping[str, Mapping[str, Any]] | None = None,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -313,12 +340,18 @@ class Variation(_Derivatives, ContinuousBlock):
         :type active: list, optional
         :param actuated: names of the joints that have a motor; those of the mechanism unless given
         :type actuated: list, optional
+        :param drives: those of the plant, as HYBRIDDYNAMICS takes them; one alone unless given
+        :type drives: dict, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
-        drive = ports.Drive(mechanism, ports.flag(wrench, "wrench"), first=2)
-        n, k = mechanism.n, len(drive.driven)
+        among, drive = self._take(mechanism, drives, ports.flag(wrench, "wrench"))
+        if mechanism.loops and any(locked.any() for locked in among.locked):
+            raise InvalidValue(
+                "drives: one locks joints of a closed mechanism, which this block does not follow; take sim.gradient"
+            )
+        n, k = mechanism.n, len(drive.signals)
         own, columns = ((), ()) if _is_number(parameters) else _columns(parameters, mechanism)
         closed, p = ports.flag(feedback, "feedback"), len(columns) if own else _count(parameters)
         if (closed or (p and not own)) and not k:
@@ -338,12 +371,13 @@ class Variation(_Derivatives, ContinuousBlock):
         self._x0 = start.ravel()
         self._numbers, self.components = own, columns
         self._drive, self._n, self._followed, self._p = drive, n, start.shape[1] - p, p
+        self._drives, self._locate = among, drives is not None
         self._shapes = {name: (k, width) for name, width in (("du_dx", 2 * n), ("du_dp", p)) if name in extra}
         self._widths = (
             (n, n, *drive.widths, *[None] * len(extra)),
             ((2 * n, self._followed), (2 * n, p)) if p else ((2 * n, self._followed),),
         )
-        driven = [mechanism.names[j] for j in drive.driven]
+        driven = [mechanism.names[j] for j in drive.signals]
         self._parts = (mechanism.names, mechanism.names, *drive.owners, *[driven] * len(extra))
         self._prepare(mechanism)
         for name in ("gravity", "mech"):
@@ -368,6 +402,8 @@ class Variation(_Derivatives, ContinuousBlock):
     def start(self, simstate: Any) -> None:
         """Begin a run; let it carry the derivatives along where the plant exchanges a rotation vector."""
         super().start(simstate)
+        if any(locked.any() for locked in self._drives.locked):
+            self._refuse_locks(simstate)
         if self._mech.ball_starts:
             if not hasattr(simstate, "diagram"):
                 joint = self._mech.links[self._mech.joint_links[self._mech.ball_starts[0]]].joint_name
@@ -393,24 +429,71 @@ class Variation(_Derivatives, ContinuousBlock):
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the derivatives."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        given, wrench = self._drive.u(self, u), self._drive.loads(self, u)
+        wrench = self._drive.loads(self, u)
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
+        options = [lambda *given, k=k: self._rate(k, *given) for k in range(len(self._drives))]
         try:
-            found, of_numbers = self._derivatives(q, qd, given, wrench)
+            found: Array = choose(self._number(u), options, u, q, qd, wrench, X, change)
         except NonFinite:
             self._blame(u)
             raise
+        return found
+
+    def _rate(self, k: int, u: Any, q: Any, qd: Any, wrench: Any, X: Any, change: Any) -> Any:
+        """Return the rates in a drive."""
+        found, of_numbers = self._derivatives(k, u, q, qd, wrench)
         D = np.stack([found.dy_dq, found.dy_dqd, found.dy_du])
         if of_numbers is not None:
             of_numbers = np.hstack([np.zeros((self._n, self._followed)), of_numbers])
-        return variation_rate(D, self._drive.active, self._drive.driven, X, change, of_numbers).ravel()
+        if change is not None and not self._drive.counts[k].all():
+            change = self._drive.counts[k][:, None] * change
+        active = self._drives.of(self._mech, k).active_mask
+        return variation_rate(D, active, self._drive.signals, X, change, of_numbers).ravel()
+
+    def _reset(self, t: float, x: Array) -> None:
+        """Carry the derivatives into the drive that the plant has entered."""
+        k = int(self._mode)
+        if not self._drives.locked[k].any():
+            return
+        when, state = self._plant()._left
+        if state is None or when != t:  # the plant has not entered it yet
+            state = np.concatenate(
+                [ports.vector(self, port, self.inport_values[port], self._n, self._parts[port]) for port in (0, 1)]
+            )
+        X = x.reshape(2 * self._n, -1)
+        X[:] = self._drives.entered_tangents(self._mech, k, state, X, self._numbers)
+
+    def _refuse_locks(self, simstate: Any) -> None:
+        """Refuse a run in which a lock cannot be followed: of a foreign runner, or one that begins with it."""
+        if not self._located:
+            raise InvalidValue(
+                f"{ports.label(self)}: its drives lock joints, which a variation follows in a run of "
+                "cstormpy.Simulation only"
+            )
+        plant = self._plant()
+        if not isinstance(plant, Changing):
+            raise InvalidValue(
+                f"{ports.port_label(self, 0)}: the drives lock joints, so that the plant itself has to be wired here, "
+                f"which knows the rates before; got block {plant.name!r}"
+            )
+        first = plant._next_first
+        if self._drives.locked[first].any():
+            raise InvalidValue(
+                f"{ports.label(self)}: the run begins in drive {self._drives.names[first]!r}, which locks joints, so "
+                "that their start cannot be varied; begin in another and let plant.select enter it, or make it an "
+                "active joint"
+            )
+
+    def _plant(self) -> Any:
+        """Return the block that the position comes from."""
+        return next(wire.start.block for wire in self._bd.wirelist if wire.end.block is self and wire.end.port == 0)
 
     def _drive_change(self, u: list[Any], X: Array) -> Array | None:
         """Return how the drive signals change with each column, or None where they do not."""
         if not self._shapes:
             return None
-        port, change = 2 + len(self._drive.names), zeros((len(self._drive.driven), X.shape[1]), X)
+        port, change = 2 + len(self._drive.names), zeros((len(self._drive.signals), X.shape[1]), X)
         rows = ", ".join(self._parts[-1])
         if "du_dx" in self._shapes:
             change += ports.matrix(self, port, u[port], self._shapes["du_dx"], f"the drive of {rows}", flat=True) @ X

@@ -263,3 +263,77 @@ def test_a_joint_that_moves_is_not_locked_where_that_is_refused(engine):
     plant.select("held")
     with pytest.raises(cs.BlockError, match="t = 0: joint 'elbow': is locked by drive 'held' while it moves at 1;"):
         sim.run(bd, T=1.0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_sensitivities_are_those_of_the_present_drive(engine):
+    """Free, then locked, then led: the block beside the plant was of one drive for ever."""
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], drives=THREE, name="plant")
+    slopes = bd.SENSITIVITY(ACROBOT, drives=THREE, parameters=["elbow.damping"], name="slopes")
+    bd.connect(bd.CONSTANT(0.5), plant.tau, slopes.tau)
+    bd.connect(bd.CONSTANT(2.0), plant.acc, slopes.acc)
+    bd.connect(plant[0:2], slopes[0:2])
+    bd.connect(plant.drive, slopes.select)
+    when = {0.3: lambda: plant.select("held"), 0.5: lambda: plant.select("led")}
+    out = sim.run(bd, T=0.7, dt=0.1, at=when, watch=[slopes[0], slopes[2], slopes[3], plant[2]], **TIGHT)
+    led = ACROBOT.with_drive(active=["elbow"])
+    seen = set()
+    for x, dy_dq, dy_du, dy_dp, drive in zip(out.x, *out.data[".ywatch"], strict=True):
+        mech, u = ((ACROBOT, [0, 0.5]), (led, [0, 0.0]), (led, [0, 2.0]))[int(np.ravel(drive)[0])]
+        d = mech.parameter_sensitivity(x[:2], x[2:], u, ["elbow.damping"])
+        D = mech.hybrid_sensitivity(x[:2], x[2:], u)
+        for found, expected in ((dy_dq, D.dy_dq), (dy_du, D.dy_du), (dy_dp, d.dy_dp)):
+            np.testing.assert_allclose(np.ravel(found), expected.ravel(), atol=1e-9)
+        seen.add(int(np.ravel(drive)[0]))
+    assert seen == {0, 1, 2}
+
+
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
+def test_a_variation_goes_through_the_drives(engine):
+    """Free, then locked while it moves, then led: Φ and the derivative to a parameter are those of the end itself."""
+    when = {0.3: lambda: plant.select("held"), 0.5: lambda: plant.select("led")}
+    start, names = np.array([0.3, 0.5, 0.4, -0.8]), ["forearm.mass"]
+
+    def run(mech, x, with_variation, tight=TIGHT):
+        nonlocal plant
+        sim = quiet(engine if with_variation else "compiled")
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=x[:2], qd0=x[2:], drives=THREE, name="plant")
+        tau, acc = bd.CONSTANT(0.5), bd.CONSTANT(2.0)
+        bd.connect(tau, plant.tau)
+        bd.connect(acc, plant.acc)
+        if not with_variation:  # the witness
+            return sim.run(bd, T=0.7, at=when, **tight).x[-1]
+        variation = bd.VARIATION(mech, parameters=names, drives=THREE, name="variation")
+        bd.connect(plant[0:2], variation[0:2])
+        bd.connect(tau, variation.tau)
+        bd.connect(acc, variation.acc)
+        bd.connect(plant.drive, variation.select)
+        out = sim.run(bd, T=0.7, at=when, watch=[variation[0], variation[1]], **tight)
+        return [np.asarray(found)[-1] for found in out.data[".ywatch"]]
+
+    plant = None
+    phi, by_mass = run(ACROBOT, start, True)
+    finer = {**TIGHT, "rtol": 1e-11, "atol": 1e-13}
+    expected = central_difference(lambda x: run(ACROBOT, x, False, finer), start, 1e-3)
+    np.testing.assert_allclose(np.reshape(phi, (4, 4)), expected, atol=1e-7)
+    mass = ACROBOT.link("forearm").mass
+    ends = [run(ACROBOT.with_parameters({"forearm.mass": mass + h}), start, False, finer) for h in (-1e-4, 1e-4)]
+    np.testing.assert_allclose(np.ravel(by_mass), (ends[1] - ends[0]) / 2e-4, atol=1e-6)
+
+
+def test_a_variation_says_which_locks_it_cannot_follow():
+    bd = quiet().blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, drives=THREE, drive="held", name="plant")
+    variation = bd.VARIATION(ACROBOT, drives=THREE, name="variation")
+    bd.connect(bd.CONSTANT(0.5), plant.tau, variation.tau)
+    bd.connect(bd.CONSTANT(2.0), plant.acc, variation.acc)
+    bd.connect(plant[0:2], variation[0:2])
+    bd.connect(plant.drive, variation.select)
+    with pytest.raises(cs.InvalidValue, match="the run begins in drive 'held', which locks joints"):
+        quiet().run(bd, T=0.1)
+    with pytest.raises(cs.InvalidValue, match="locks joints of a closed mechanism"):
+        four = cs.library.four_bar()
+        bd.VARIATION(four, drives={"held": {"locked": [four.names[0]]}})

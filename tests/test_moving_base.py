@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from closeness import assert_close, central_difference
 from random_mechanisms import random_inertia, random_pose
+from scipy.integrate import solve_ivp
 
 import cstormpy as cs
 
@@ -149,8 +150,54 @@ def test_an_arm_on_a_turntable_is_planned_as_one_behind_a_joint():
         Problem(mech, base=[1.0, 2.0, 3.0], **task)
     with pytest.raises(cs.CstormError, match="base: a function of time needs a fixed duration"):
         Problem(mech, base=spinning, **{**task, "duration": (0.5, 1.0)})
-    with pytest.raises(cs.InvalidValue, match="base: shooting integrates on a base at rest"):
-        Problem(mech, base=spinning, transcription="shooting", **task)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_shooting_integrates_on_a_moving_base(constant):
+    """An acrobot on a rocking table, its elbow on a spline: the shoulder follows, as scipy integrates it too."""
+    from cstormpy.optimal import Effort, Problem, Terminal
+
+    mech = cs.library.acrobot(parameters="rods").with_drive(active=["elbow"])
+
+    def rocking(t):
+        return [0, 0, 0.8 * np.sin(3 * t), 0.2 * t, 0, 0], [0, 0, 2.4 * np.cos(3 * t), 0.2, 0, 0]
+
+    base = rocking(0.7) if constant else rocking
+    problem = Problem(
+        mech, base=base, transcription="shooting", start=([-1.2, 0.3], [0.1, 0.0]), duration=0.8, points=6, limits=None,
+        objective=Effort() + 10.0 * Terminal(q={"shoulder": -1.0}), steps=40,
+    )  # fmt: skip
+    transcription = problem.transcription
+    x = np.random.default_rng(1).normal(size=transcription.size)
+    found = transcription.evaluate(x)
+    at = found.samples
+
+    def end(x):
+        samples = transcription.evaluate(x).samples
+        return np.concatenate([samples.q[-1], samples.qd[-1], samples.tau[-1]])
+
+    exact = np.concatenate([found._by_x(channel)[-1] for channel in ("q", "qd", "tau")])
+    assert_close(exact, central_difference(end, x, 1e-3), 1e-8)
+    motion, where = transcription.setup.curve, transcription.map.with_duration(0.8).control_points(x)
+
+    def rate(t, z):
+        splines = [float((motion.basis_matrix(np.array([t / 0.8]), r) @ where)[0, 0]) / 0.8**r for r in range(3)]
+        q, qd, u = [z[0], splines[0]], [z[1], splines[1]], [0.0, splines[2]]
+        pair = base if constant else rocking(t)
+        return [z[1], mech.hybrid_dynamics(q, qd, u, base=tuple(map(np.array, pair))).qdd[0]]
+
+    z = solve_ivp(rate, (0, 0.8), [-1.2, 0.1], rtol=1e-8, atol=1e-10).y[:, -1]
+    np.testing.assert_allclose([at.q[-1, 0], at.qd[-1, 0]], z, atol=5e-5)  # 40 steps of fourth order: 3e-5
+    pairs = [tuple(map(np.array, base if constant else rocking(t))) for t in at.t]
+    for k in (0, 21, 40):
+        tau = mech.inverse_dynamics(at.q[k], at.qd[k], at.qdd[k], base=pairs[k])
+        np.testing.assert_allclose(tau, [0.0, at.tau[k, 1]], atol=1e-9)
+    if not constant:
+        solved = problem.solve()
+        assert solved.converged
+        last = solved.at([0.8])
+        tau = mech.inverse_dynamics(last.q[0], last.qd[0], last.qdd[0], base=tuple(map(np.array, rocking(0.8))))
+        np.testing.assert_allclose(tau, [0.0, last.tau[0, 1]], atol=1e-6)
 
 
 def test_balls_on_splines_keep_away_from_a_whole_turn():

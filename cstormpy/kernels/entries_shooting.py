@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cstormpy.kernels.charts import answer_at, rate_at
-from cstormpy.kernels.closed_forms import closed_forms, form_base
+from cstormpy.kernels.closed_forms import closed_forms
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.factorisation import column_count, columns_place
-from cstormpy.kernels.hybrid import hybrid, node, place_base
+from cstormpy.kernels.hybrid import hybrid, node
 from cstormpy.kernels.layout import N_ACTIVE, N_COORDINATE, N_COUNT, N_DEEP, QD, ROW, Q, U
-from cstormpy.kernels.samples import bring_loads_one
+from cstormpy.kernels.samples import bring_base, bring_form_base, bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.steps import step
 
@@ -116,33 +116,33 @@ _FOUR = "f8[:,:,:,::1]"
 
 
 @entry(
-    f"Tuple((i8, i8))(f8[::1], i8[::1], f8[::1], f8[::1], {_CUBE}, {_FOUR}, f8, f8[::1], {_CUBE}, "
+    f"Tuple((i8, i8))(f8[::1], i8[::1], f8[::1], f8[::1], f8[:,::1], {_CUBE}, {_FOUR}, f8, f8[::1], {_CUBE}, "
     f"{_FOUR}, {_CUBE}, {_CUBE}, {_FOUR})",
     nogil=True,
 )
-def shoot(T, N, W, wrench, signal, seeds, h, dh, z, dz, work, out, d_out):
+def shoot(T, N, W, wrench, base, signal, seeds, h, dh, z, dz, work, out, d_out):
     """Integrate the passive joints by steps h of the classical Runge-Kutta method; return (-1, 0), or step and status.
 
     signal (2 steps + 1, 3, n) holds at each half step q, q̇, q̈ of the active joints and, in its third row, the torques
     of the others; seeds (2 steps + 1, 3, n, columns) its derivatives and dh (columns,) that of h. z (3, 2, n) and
     dz (3, 2, n, columns), whose first parts hold the state at the start, and work (4, n, columns) are overwritten.
     out (steps + 1, 3, n) receives q, q̇ and the answers y, d_out (steps + 1, 3, n, columns) their derivatives; where
-    that is empty nothing is derived. wrench holds a row of loads as `samples.bring_loads` takes, or nothing.
+    that is empty nothing is derived. wrench holds a row of loads as `samples.bring_loads` takes, or nothing; base
+    (2 steps + 1, 12) the motion of the base at each half step, one row if it is the same at all, none if it rests.
     """
     derive = d_out.shape[0] > 0
     steps = out.shape[0] - 1
-    rest = (0.0, 0.0, 0.0)
     for evaluation in range(4 * steps + 1):
         k, stage = evaluation // 4, evaluation % 4
         half, fraction = 2 * k + (stage + 1) // 2, 0.5 * ((stage + 1) // 2)
         bring_stage(N, W, signal, half, z[0], z[1], fraction, h)
-        place_base(T, W, rest, rest, rest, 0.0)
+        bring_base(T, W, base, half, half, 0.0)
         loaded = bring_loads_one(N, W, wrench, 0.0, wrench)
         status = hybrid(T, N, W, loaded, N[N_DEEP] != 0, 0.0)
         if status != 0:
             return k, status
         if derive:
-            form_base(T, N, W, rest, rest, rest, rest, 0.0)
+            bring_form_base(T, N, W, base, half, half, 0.0)
             closed_forms(T, N, W, loaded, 0.0)
             fill_columns(T, N, W, loaded, False, 0.0)
             bring_stage_columns(N, seeds, half, dz[0], z[1], dz[1], fraction, h, dh, work)

@@ -50,15 +50,10 @@ def _pair(given: Any) -> Array:
     return np.concatenate([real_array(part, f"base, {name}", (6,), hint=_HINT) for part, name in parts])
 
 
-def read_base(given: Any, inverse: bool, free_duration: bool) -> BaseMotion | None:
+def read_base(given: Any, free_duration: bool) -> BaseMotion | None:
     """Return the motion of the base, None where it is at rest."""
     if given is None:
         return None
-    if not inverse:
-        raise InvalidValue(
-            "base: shooting integrates on a base at rest; take transcription='inverse', or put the mechanism behind a "
-            "joint without mass whose motion is given"
-        )
     if callable(given) and free_duration:
         raise InvalidType("base: a function of time needs a fixed duration; give the pair (V0, dV0)")
     return BaseMotion(given)

@@ -31,9 +31,9 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     mech, designed = nodes.mech, nodes.designed
     n, curves = mech.n, spline.evaluate(times, order=3)
     loads = [load for _, load in problem.loads]
+    base = None if problem.base is None else problem.base.pair(times)
     if problem.inverse:
         q, qd, qdd, qddd = (curve[:, :n] for curve in curves)
-        base = None if problem.base is None else problem.base.pair(times)
         tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
         if problem.setup.loops is not None:
             shared = problem.setup.loops.shared(q, tau, curves[2][:, n:])
@@ -51,7 +51,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
             q[:, j], qd[:, j], u[:, j], jerk[:, j] = (curve[:, c] for curve in curves)
         else:
             u[:, j] = curves[0][:, c]
-    r = mech.hybrid_dynamics(q, qd, u, wrench=loads)
+    r = mech.hybrid_dynamics(q, qd, u, wrench=loads, base=base)
     return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes, designed)
 
 

@@ -113,7 +113,7 @@ class Problem:
     loads : Load or sequence of Load
         What acts on the links from outside.
     base : (V0, dV0) or function, optional
-        Inverse: the prescribed motion of the base, its twist and the rate of that, (6,) each in its own frame, all
+        The prescribed motion of the base, its twist and the rate of that, (6,) each in its own frame, all
         along the motion; or where the duration is fixed a function of time that returns the pair.
     cuts : "all", or sequence of str or Cut, optional
         Loops whose forces are unknowns of the search, each multiplier on a spline of its own, instead of those that
@@ -229,7 +229,7 @@ class Problem:
         self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
         self.loads = read_loads(mech, o.loads)
-        self.base = read_base(o.base, self.inverse, self.free_duration)
+        self.base = read_base(o.base, self.free_duration)
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})

@@ -53,6 +53,8 @@ class Shooting(Transcription):
         self._kernel, self._tables = entries.shoot, tables_of(mech)
         self._numbers = scratch_size(mech, True)
         self._wrench = load_row(mech, self.setup.loads)
+        base = self.setup.base
+        self._base = np.empty((0, 12)) if base is None else base.rows(halves * self.setup.typical_duration)
         self._begin = np.nan_to_num(self.setup.start)
         self._kept_seeds = None if self.free_duration else self._seeds(self.duration(np.zeros(0)), None, None)
 
@@ -116,7 +118,7 @@ class Shooting(Transcription):
         z[0] = self._begin
         out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
         _, status = self._kernel.load()(
-            tables.T, tables.N, workspace(self._numbers), self._wrench, signal, seeds,
+            tables.T, tables.N, workspace(self._numbers), self._wrench, self._base, signal, seeds,
             T / self.steps, dh, z, dz, work, out, d_out,
         )  # fmt: skip
         if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):

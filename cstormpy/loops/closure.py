@@ -21,6 +21,7 @@ Where the loop is closed ∂φ/∂q = A.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,17 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["Chain", "Closure", "closure", "closure_jacobian", "closure_jacobian_rate", "closure_of", "constraint_names"]
+__all__ = [
+    "Chain",
+    "Closure",
+    "closure",
+    "closure_jacobian",
+    "closure_jacobian_rate",
+    "closure_of",
+    "constraint_names",
+    "cross",
+    "held_closure_of",
+]
 
 _ROTATES = 1e-9
 """A column of rotation below this is none."""
@@ -99,7 +110,7 @@ class Closure:
     def rate(self, qd: Any) -> Any:
         """Return its rate Ȧ, (N, m, n), from rates (N, n)."""
         return self._stacked(
-            [self._rate(chain, w, v, qd) for chain, (_, _, w, v) in self._each()], [x.rate(qd) for x in self.others]
+            [self.rate_of(chain, w, v, qd) for chain, (_, _, w, v) in self._each()], [x.rate(qd) for x in self.others]
         )
 
     def residual(self) -> Array:
@@ -144,8 +155,8 @@ class Closure:
             omega = ((w * rates[:, None]) @ chain.before)[..., None]
             moving = 2.0 * omega + (w * rates[:, None])[..., None]
             d_moving = 2.0 * carried + Hw * by_rate
-            turned = _cross(carried, w[..., None], -3) + _cross(omega, Hw, -3)
-            shifted = _cross(d_moving, v[..., None], -3) + _cross(moving, Hv, -3)
+            turned = cross(carried, w[..., None], -3) + cross(omega, Hw, -3)
+            shifted = cross(d_moving, v[..., None], -3) + cross(moving, Hv, -3)
             to_q.append(np.concatenate([(x * by_rate).sum(axis=2) for x in (turned, shifted)], axis=1))
             H = np.concatenate([Hw, Hv], axis=1)
             to_qd.append((H * by_rate).sum(axis=2) + (H * rates[:, None, None]).sum(axis=3))
@@ -155,11 +166,16 @@ class Closure:
     def _each(self) -> Any:
         return zip(self.chains, self.parts, strict=True)
 
+    def first(self, loop: int) -> int:
+        """Return the first row of a loop."""
+        return sum(len(chain.rows) for chain in self.chains[:loop])
+
     @staticmethod
-    def _rate(chain: Chain, w: Any, v: Any, qd: Any) -> Any:
+    def rate_of(chain: Chain, w: Any, v: Any, qd: Any) -> Any:
+        """Return the rates of w and v of a chain, (N, 6, k)."""
         rates = qd[:, None, chain.path]
         omega, behind = (w * rates) @ chain.before, (v * rates) @ (1.0 - chain.before)
-        return np.concatenate([_cross(omega, w), _cross(omega, v) + _cross(w, behind)], axis=-2)
+        return np.concatenate([cross(omega, w), cross(omega, v) + cross(w, behind)], axis=-2)
 
     def _stacked(self, of_chains: list[Any], of_others: list[Any]) -> Any:
         """Return matrices (N, 6, k) of the chains and (N, c, n) of other constraints as one (N, m, n)."""
@@ -177,7 +193,7 @@ class Closure:
         return out.view(type(like))
 
 
-def _cross(a: Any, b: Any, axis: int = -2) -> Any:
+def cross(a: Any, b: Any, axis: int = -2) -> Any:
     """Return a × b along an axis, also of symbols."""
     (x, y, z), (u, v, w) = np.moveaxis(a, axis, 0), np.moveaxis(b, axis, 0)
     return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=axis)
@@ -187,8 +203,8 @@ def _slopes(chain: Chain, w: Array, v: Array) -> tuple[Array, Array]:
     """Return ∂w_j/∂q_k and ∂v_j/∂q_k, (N, 3, k, k) each."""
     w_j, w_k, v_j, v_k = w[..., :, None], w[..., None, :], v[..., :, None], v[..., None, :]
     nearer = chain.before.T > 0.0  # k < j
-    turned = np.where(nearer, _cross(w_k, w_j, -3), 0.0)  # (a)
-    return turned, np.where(nearer, _cross(w_k, v_j, -3), _cross(w_j, v_k, -3))  # (b)
+    turned = np.where(nearer, cross(w_k, w_j, -3), 0.0)  # (a)
+    return turned, np.where(nearer, cross(w_k, v_j, -3), cross(w_j, v_k, -3))  # (b)
 
 
 def _residual(chain: Chain, R: Array, p: Array) -> Array:
@@ -280,16 +296,23 @@ def _refuse_free_rotations(mech: Linkage) -> None:
 
 def closure_of(mech: Linkage, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
-    chains, tree = chains_of(mech), mech.tree
     if not mech.loops:
         raise InvalidValue("closure: the mechanism has no loops; give it some as Mechanism(links, loops=[Loop(...)])")
+    return _closure(mech.tree, chains_of(mech), q, tuple(rows.at(q) for rows in rows_of_constraints(mech)))
+
+
+def held_closure_of(held: Linkage, loops: Sequence[Loop], q: Any) -> Closure:
+    """Return the closure of loops on a mechanism with held joints: also of one that closes a rotation alone."""
+    return _closure(held, tuple(_chain(held, loop) for loop in loops), q, ())
+
+
+def _closure(tree: Linkage, chains: tuple[Chain, ...], q: Any, others: tuple[RowsAt, ...]) -> Closure:
     single = q.dtype == object
     poses = forward_kinematics(tree, q[0])[None] if single else forward_kinematics(tree, q)
     columns: dict[int, Any] = {}
     for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
         columns[end] = jacobian(tree, q[0], end)[0][None] if single else jacobian(tree, q, end)[0]
-    others = tuple(rows.at(q) for rows in rows_of_constraints(mech))
-    return Closure(mech.n, chains, tuple(_parts(chain, poses, columns) for chain in chains), others)
+    return Closure(tree.n, chains, tuple(_parts(chain, poses, columns) for chain in chains), others)
 
 
 def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:
@@ -319,11 +342,11 @@ def _parts(chain: Chain, poses: Any, columns: dict[int, Any]) -> tuple[Any, Any,
     if len(chain.on_a):
         J, E = columns[chain.a][:, :, chain.on_a], loop.pose_a[:3, :3].T
         w = E @ J[:, :3]
-        v = E @ (J[:, 3:] + _cross(J[:, :3], loop.pose_a[:3, 3:]))
-        blocks.append((-w, -(v + _cross(w, p))))
+        v = E @ (J[:, 3:] + cross(J[:, :3], loop.pose_a[:3, 3:]))
+        blocks.append((-w, -(v + cross(w, p))))
     if len(chain.on_b):
         J, E = columns[chain.b][:, :, chain.on_b], to_a @ poses[:, chain.b, :3, :3]
-        blocks.append((E @ J[:, :3], E @ (J[:, 3:] + _cross(J[:, :3], loop.pose_b[:3, 3:]))))
+        blocks.append((E @ J[:, :3], E @ (J[:, 3:] + cross(J[:, :3], loop.pose_b[:3, 3:]))))
     w, v = (np.concatenate(part, axis=-1) for part in zip(*blocks, strict=True))
     return R, p[..., 0], w, v
 

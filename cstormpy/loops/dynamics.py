@@ -39,12 +39,14 @@ Array = NDArray[np.float64]
 __all__ = [
     "ClosedAnswer",
     "ClosedDynamics",
+    "checked_redundancy",
     "closed_evaluator",
     "closed_forward",
     "closed_hybrid",
     "closed_inverse",
     "least_multipliers",
     "rank_of",
+    "with_least_torque",
     "wrenches_of",
 ]
 
@@ -149,7 +151,7 @@ def closed_hybrid(
 
     Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
     """
-    least = _redundancy(redundancy)
+    least = checked_redundancy(redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]
     active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
@@ -168,10 +170,7 @@ def closed_hybrid(
         wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))
         W = columns(found.A, Y, active)
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
-        y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
-        if least == "torque" and (rank < found.A.shape[1]).any() and active.any():
-            lam = _least_torque(found.A, lam, y, active)
-            y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
+        y, lam, _ = with_least_torque(found.A, W, y_r, lam, rank, active, least)
     parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
     rank = int(rank[0]) if samples.single else rank
     return ClosedDynamics(mech, parts, samples.shaped(lam), rank)
@@ -218,7 +217,8 @@ def closed_evaluator(
     return evaluate, answer
 
 
-def _redundancy(value: str | None) -> str:
+def checked_redundancy(value: str | None) -> str:
+    """Return how joints that are tied to each other share a load, the least torque unless said."""
     if value is not None and value not in REDUNDANCY:
         raise InvalidValue(f"redundancy: expected 'torque' or 'force', got {value!r:.60}")
     return value or "torque"
@@ -266,6 +266,21 @@ def multipliers_of(
             why = f"cannot be kept closed{where}: the posture is singular"
         raise InvalidValue(f"loop {constraint_names(mech)[k]}: {why} (rank {rank[row]} of {len(S[row])} constraints)")
     return lam, rank
+
+
+def with_least_torque(
+    A: Array, W: Array, y_r: Array, lam: Array, rank: NDArray[np.int64], active: NDArray[np.bool_], least: str
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return y and λ, and of each sample whether λ was open to be that of the least torque."""
+
+    def answer() -> Array:
+        return np.asarray(y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(A, lam), 0.0))
+
+    y, is_open = answer(), (rank < A.shape[1]) & (least == "torque") & bool(active.any())
+    if is_open.any():
+        lam = _least_torque(A, lam, y, active)
+        y = answer()
+    return y, lam, is_open
 
 
 def _least_torque(A: Array, lam: Array, y: Array, active: NDArray[np.bool_]) -> Array:
@@ -333,7 +348,7 @@ def closed_inverse(
     redundancy: str | None = None,
 ) -> Any:
     """Return the torques of the actuated joints that make a motion; those of the others are zero."""
-    least = _redundancy(redundancy)
+    least = checked_redundancy(redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
     if samples.symbolic:
         raise InvalidValue(

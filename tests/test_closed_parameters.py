@@ -156,3 +156,52 @@ def test_the_frames_of_a_loop_are_parameters_of_the_mechanism():
         mech.with_parameters({"pin.pose_c": np.eye(4)})
     with pytest.raises(cs.UnknownName, match=r"did you mean 'pin\.pose_b'"):
         mech.parameter_sensitivity(np.zeros(3), np.zeros(3), np.zeros(3), ["pin.pos_b"])
+
+
+def run_beside(engine, mech, q, qd, names=(), **more):
+    """Return a simulation of a plant under a constant torque, with a variation beside it if there are names."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    plant, drive = bd.HYBRIDDYNAMICS(mech, q0=q, qd0=qd, name="plant"), bd.CONSTANT(0.4)
+    bd.connect(drive, plant.tau)
+    if names:
+        variation = bd.VARIATION(mech, directions=[], parameters=names, name="variation", **more)
+        bd.connect(plant[0:2], variation[0:2])
+        bd.connect(drive, variation.tau)
+    return sim, bd
+
+
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
+def test_runs_of_closed_mechanisms_know_their_derivatives(engine):
+    """Of a length the start is another one too: that which `project` finds; a block is told of it."""
+    mech, q, qd = state("four_bar", 1)
+    names, options = (
+        ["coupler_rod.mass", "crank.damping", "coupler_rod.pose.x"],
+        {"T": 0.04, "dt": 0.005, "solver": "RK4"},
+    )
+
+    def start(component):
+        return differences(lambda m: np.concatenate(m.project(q, qd)), mech, component)
+
+    slope = np.stack([np.zeros(6), np.zeros(6), start(names[2])], axis=1)
+    sim, bd = run_beside(engine, mech, q, qd, names, dx0_dp=slope)
+    carried = sim.run(bd, watch=["variation.dx_dp"], **options).signal("variation.dx_dp")[-1]
+    plain, wired = run_beside(engine, mech, q, qd)
+    assert_close(carried, plain.gradient(wired, lambda out: out.x[-1], names, **options).gradient, 1e-7)
+
+    def end(changed):
+        plain, wired = run_beside(engine, changed, *changed.project(q, qd))
+        return plain.run(wired, **options).x[-1]
+
+    for k in (0, 2) if engine == "interpreted" else ():
+        assert_close(carried[:, k], differences(end, mech, names[k]), 1e-7)
+
+
+def test_lengths_of_loops_want_a_start_that_goes_along():
+    mech, q, qd = state("four_bar", 1)
+    for name in ("coupler_rod.pose.x", "pin.pose_a"):
+        with pytest.raises(cs.InvalidValue, match="give dx0_dp, the derivative of the closed start"):
+            run_beside("interpreted", mech, q, qd, [name])
+    sim, bd = run_beside("interpreted", mech, q, qd)
+    with pytest.raises(cs.InvalidValue, match=r"pin\.pose_a is the frame of a loop"):
+        sim.gradient(bd, "plant.crank.q", ["pin.pose_a"], T=0.1)

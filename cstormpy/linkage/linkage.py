@@ -24,6 +24,9 @@ __all__ = ["Linkage"]
 
 M = TypeVar("M", bound="Linkage")
 
+#: What is kept of a mechanism that does not depend on its drive.
+_OF_GEOMETRY = ("like", "independent rows")
+
 
 class Linkage(Value):
     """Links and joints that form a tree, the loops that close it, gravity and drive: immutable, validated when made.
@@ -173,6 +176,7 @@ class Linkage(Value):
         ('shoulder',)
         """
         derived = self._derive()
+        derived.memo.update({key: self.memo[key] for key in _OF_GEOMETRY if key in self.memo})
         derived._drive(self.actuated if actuated is None else actuated, self.active if active is None else active)
         return derived
 

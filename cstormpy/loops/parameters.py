@@ -179,9 +179,9 @@ def _of_constraints(mech: Linkage, found: Closure, parts: Sequence[Component], q
                     to_c = to_c + (bias[1][..., at] @ move.twist) * qd[:, j, None]
                 dA[:, rows, :, k] += by_q
                 dc[:, rows, k] += to_c
-    for k, part in enumerate(parts):
-        if isinstance(part, LoopFrame):
-            _of_frame(found, part, qd, dA[..., k], dc[..., k])
+    for k, frame in enumerate(parts):
+        if isinstance(frame, LoopFrame):
+            _of_frame(found, frame, qd, dA[..., k], dc[..., k])
     return dA, dc
 
 

@@ -190,7 +190,9 @@ def refuse_symbols(x: Array) -> None:
 
 def _response(mech: Linkage, dy_du: Array) -> Array:
     """Return what y changes by per torque that the joints ask for, (N, n, n)."""
-    return np.where(mech.active_mask, np.eye(mech.n), -dy_du)
+    response = -dy_du
+    response[..., mech.active_mask] = np.eye(mech.n)[:, mech.active_mask]
+    return response
 
 
 def torque_rates(
@@ -208,18 +210,27 @@ def torque_rates(
 
     With a response (N, n, n) return that times these.
     """
+    if parts and not mech.ball_starts and all(isinstance(part, Inertia) for part in parts):
+        return _to_inertia_lanes(mech, parts, q, qd, qdd, base, threads, response)
     r = np.zeros((*q.shape, len(parts)))
     of_kind = {kind: [k for k, part in enumerate(parts) if isinstance(part, kind)] for kind in _KINDS}
     for kind, places in of_kind.items():
         chosen: list[Any] = [parts[k] for k in places]
         if kind is Inertia and places and not mech.ball_starts:
-            samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
-            links, weights = [part.link for part in chosen], np.array([part.weights for part in chosen])
-            inertial_rates(mech, samples, links, weights, response, r, places, threads)
-            refuse_overflow(samples, r)
+            r[..., places] = _to_inertia_lanes(mech, chosen, q, qd, qdd, base, threads, response)
         elif places:
             found = _KINDS[kind](mech, chosen, q, qd, qdd, wrench, base, threads)
             r[..., places] = found if response is None else response @ found
+    return r
+
+
+def _to_inertia_lanes(
+    mech: Linkage, parts: Sequence[Any], q: Array, qd: Array, qdd: Array, base: Any, threads: int | None, response: Any
+) -> Array:
+    samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
+    links, weights = [part.link for part in parts], np.array([part.weights for part in parts])
+    r = inertial_rates(mech, samples, links, weights, response, threads)
+    refuse_overflow(samples, r)
     return r
 
 

@@ -19,7 +19,7 @@ from cstormpy.dynamics.recentring import carried, half_turn_left
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.graph.arrays import zeros
 from cstormpy.graph.choices import choose
-from cstormpy.linkage.components import find
+from cstormpy.linkage.components import LoopFrame, Shift, find
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import HybridSensitivity, variation_rate
 from cstormpy.sensitivity.parameters import sensitivity_with_parameters
@@ -55,6 +55,9 @@ class _Derivatives(Following):
         mech, given, to_base = self._drives.of(self._mech, k), self._drive.u(self, u, k), base is not None
         if not self._numbers:
             return mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=to_base), None
+        if mech.loops:
+            found = mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=to_base)
+            return found, mech.parameter_sensitivity(q, qd, given, self._numbers, wrench, base).dy_dp
         return sensitivity_with_parameters(mech, q, qd, given, self._numbers, wrench, base, to_base)
 
 
@@ -281,7 +284,7 @@ class Variation(_Derivatives, ContinuousBlock):
     ``["forearm.mass", "elbow.damping", "forearm.com[0]"]``, and :math:`\partial \ddot{q} / \partial p` is that of
     :meth:`Mechanism.parameter_sensitivity`, zero in the rows of active joints. ``components`` of the block names the
     columns of dx_dp then, which are those of each parameter in turn. The start is the same for all p unless ``dx0_dp``
-    says otherwise.
+    says otherwise; it must where another length of a mechanism with loops makes another start.
 
     Integrated by the steps that carry the plant, :math:`\Phi` is the derivative of those very steps while their sizes
     are fixed. Loads that a :class:`Wrench` or a :class:`Push` gives in the axes of the base keep their direction in
@@ -356,6 +359,8 @@ class Variation(_Derivatives, ContinuousBlock):
         closed, p = ports.flag(feedback, "feedback"), len(columns) if own else _count(parameters)
         if (closed or (p and not own)) and not k:
             raise InvalidValue("feedback, parameters: no joint is driven, so that nothing can depend on them")
+        if dx0_dp is None and mechanism.loops:
+            _refuse_moved_loops(own, mechanism)
         start = np.hstack([_start(directions, mechanism), _matrix(dx0_dp, (2 * n, p), "dx0_dp")])
         if not start.size:
             raise InvalidValue("directions: there are none, and no parameters; nothing would be followed")
@@ -509,6 +514,16 @@ def _columns(parameters: Any, mech: Mechanism) -> tuple[tuple[str, ...], tuple[s
     """Return names of numbers of a mechanism, and those of their components."""
     found = find(mech, parameters)
     return tuple(name for name, _ in found), tuple(part.name for _, parts in found for part in parts)
+
+
+def _refuse_moved_loops(names: tuple[str, ...], mech: Mechanism) -> None:
+    """Refuse lengths of a mechanism with loops where the start is to be the same: it would be open."""
+    for name, parts in find(mech, names):
+        if any(isinstance(part, (Shift, LoopFrame)) for part in parts):
+            raise InvalidValue(
+                f"parameters: {name!r} moves what the loops close, so that a run starts elsewhere for another value; "
+                "give dx0_dp, the derivative of the closed start"
+            )
 
 
 def _is_number(value: Any) -> bool:

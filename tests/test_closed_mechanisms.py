@@ -130,7 +130,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
         lambda: mech.inverse_sensitivity(q, qd, u),
         lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
         lambda: mech.inverse_kinematics("rocker_rod", np.eye(4), q),
-        lambda: mech.parameter_sensitivity(q, qd, u, ["crank_rod.mass"]),
         lambda: mech.regressor(q, qd, u),
         lambda: bd.CONTROLLER(mech, "pd"),
         lambda: kim.inverse_dynamics(mech, q, qd, u),

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.batches import run_batch, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
+from cstormpy.dynamics.kinematics import coordinates_to
 from cstormpy.kernels import layout
 
 if TYPE_CHECKING:
@@ -51,11 +52,9 @@ def inertial_rates(
     links: Sequence[int],
     weights: Array,
     response: Array | None,
-    out: Array,
-    places: Sequence[int],
     threads: int | None,
-) -> None:
-    """Fill some columns of out (N, n, k) with what torques, or answers to them, change by per number of some links.
+) -> Array:
+    """Return what torques, or answers to them, change by per number of some links, (N, n, k).
 
     Parameters
     ----------
@@ -64,30 +63,46 @@ def inertial_rates(
         Of q, qd and qdd.
     links : sequence of int
         The link that each number is of.
-    weights : ndarray, (numbers, 10)
+    weights : ndarray, (k, 10)
         What each number does to the inertial numbers of its link.
     response : ndarray, (N, n, n), optional
         By what the torques that the numbers ask for are multiplied; of a mechanism without ball joints.
-    out : ndarray, (N, n, k)
-        Zeros.
-    places : sequence of int
-        The column of each number.
     threads : int, optional
     """
     from cstormpy.kernels import entries_regressor as entries
     from cstormpy.linkage.tables import INVERSE, tables_of
 
-    order = np.argsort(links, kind="stable")
-    begins = np.searchsorted(np.asarray(links)[order], np.arange(len(mech.links) + 1))
-    room = layout.forms_numbers(mech.n, len(mech.links))
-    most = int(np.diff(begins).max(initial=0))
-    given = np.zeros((0, mech.n, mech.n)) if response is None else np.ascontiguousarray(response)
+    n, (asks, ways) = mech.n, _ways(mech)
+    out = np.zeros((samples.count, n, len(links)))
+    moving = np.flatnonzero(np.diff(asks)[np.asarray(links)])  # those of links on the base ask for nothing
+    chosen = moving[np.argsort(np.asarray(links)[moving], kind="stable")]
+    begins = np.searchsorted(np.asarray(links)[chosen], np.arange(len(mech.links) + 1)).astype(np.int64)
+    rows, columns = np.nonzero(weights[chosen])
+    starts = np.searchsorted(rows, np.arange(len(chosen) + 1)).astype(np.int64)
+    room, size = layout.forms_numbers(n, len(mech.links)), int(np.diff(asks) @ np.diff(begins))
+    in_turn = len(chosen) == len(links) and bool((np.diff(chosen) > 0).all())
+    filled = out if in_turn else np.zeros((samples.count, n, len(chosen)))
+    given = np.zeros((0, n, n)) if response is None else np.ascontiguousarray(response)
     arguments = (
-        *samples.rows.values(), samples.base, given, begins.astype(np.int64), np.ascontiguousarray(weights[order]),
-        np.asarray(places, dtype=np.int64)[order], room, out,
+        *samples.rows.values(), samples.base, given, begins, asks, ways, starts,
+        columns.astype(np.int64), weights[chosen][rows, columns], room, size,
+        filled.reshape(-1),
     )  # fmt: skip
-    numbers = layout.LANES * (room + mech.n * (mech.n + 2 * most))
+    numbers = layout.LANES * (room + len(INERTIAL) + size + 3) + size
     run_batch(entries.inertial_rates_lanes, tables_of(mech, INVERSE), arguments, samples.count, numbers, threads)
+    if not in_turn:
+        out[..., chosen] = filled
+    return out
+
+
+def _ways(mech: Linkage) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where the coordinates on the way to each link begin, and these, from the link inwards, kept."""
+    if "ways" not in mech.memo:
+        each = [coordinates_to(mech, i)[::-1] for i in range(len(mech.links))]
+        asks = np.concatenate([[0], np.cumsum([len(way) for way in each])])
+        mech.memo["ways"] = asks.astype(np.int64), np.array([k for way in each for k in way], dtype=np.int64)
+    made: tuple[NDArray[np.int64], NDArray[np.int64]] = mech.memo["ways"]
+    return made
 
 
 def _pull_back(mech: Linkage, q: Array, out: Array) -> None:

@@ -19,7 +19,7 @@ from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import move, place
 from cstormpy.kernels.kinematics import carrier
-from cstormpy.kernels.lanes import lane, load, store, width, with_lane, zero_lanes
+from cstormpy.kernels.lanes import lane, load, load_tile, store, store_tile, tile_width, width, zero_lanes
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -141,79 +141,73 @@ def put_link(T, N, W, link, out, first, last, like):
 
 
 @step
-def weigh_link(T, N, W, link, weights, begin, end, room, like):
-    """Write what the torques of the joints on the way to a link change by per number, from `room` on.
+def weigh_link(T, N, W, link, starts, columns, values, begin, end, room, at, like):
+    """Write what the torques of the joints on the way to a link change by per number, from `at`; `room` is for ten.
 
-    Numbers change the ten of the link by the rows `begin` to `end` of the weights.
+    The numbers `begin` to `end` change the ten of the link by sparse rows: of row c the entries `starts[c]` to
+    `starts[c + 1]` of columns and values.
     """
     i = carrier(N, link)
     axes, r, omega, alpha, acc = link_motion(T, N, W, link, like)
-    count = 0
     while i > 0:
         s, l = joint_twist(T, N, W, i, axes, r, like)
         ten = ten_coefficients(s, l, omega, alpha, acc)
+        for k in range(INERTIAL):
+            store(W, room + k, ten[k])
         for c in range(begin, end):
             total = like
-            for k in range(INERTIAL):
-                if weights[c, k] != 0.0:
-                    total = total + weights[c, k] * ten[k]
-            store(W, room + count * (end - begin) + c - begin, total)
-        count += 1
+            for e in range(starts[c], starts[c + 1]):
+                total = total + values[e] * load(W, room + columns[e], like)
+            store(W, at, total)
+            at += 1
         r = add(r, load3(W, i * ROW + D, like))
-        i = N[parent_place(i)]
+        i = N[node(i)[0] + N_PARENT]
 
 
 @step
-def parent_place(i):
-    return node(i)[0] + N_PARENT
-
-
-@step
-def put_weighed(N, W, link, out, places, begin, end, room, first, last, like):
-    """Write the columns of a link's numbers: the rows of the joints on the way to it."""
-    lanes = width(like)
+def put_weighed(W, ways, asks, begins, links, out, n, room, first, last, like):
+    """Write the columns of all links' numbers: the rows of the joints on the way to each."""
+    lanes, pitch = width(like), begins[links]
     for s in range(min(lanes, last + 1 - first)):
-        i, at = carrier(N, link), room
-        while i > 0:
-            row = N[node(i)[0] + N_COORDINATE]
-            for c in range(begin, end):
-                out[first + s, row, places[c]] = W[at * lanes + s]
-                at += 1
-            i = N[parent_place(i)]
+        at = room + INERTIAL
+        for link in range(links):
+            for w in range(asks[link], asks[link + 1]):
+                to = ((first + s) * n + ways[w]) * pitch
+                for c in range(begins[link], begins[link + 1]):
+                    out[to + c] = W[at * lanes + s]
+                    at += 1
 
 
 @step
-def put_response(N, W, link, out, places, begin, end, room, answers, first, last, like):
-    """Write the columns of a link's numbers: the responses, which stand from `answers` on, to the torques they ask."""
-    n, most, lanes = N[N_COUNT], end - begin, width(like)
-    filled = room + n * most
-    for row in range(n):
-        for c in range(most):
-            store(W, filled + row * most + c, like)
-        i, at = carrier(N, link), room
-        while i > 0:
-            answer = load(W, answers + row * n + N[node(i)[0] + N_COORDINATE], like)
-            for c in range(most):
-                to = filled + row * most + c
-                store(W, to, load(W, to, like) + answer * load(W, at + c, like))
-            at += most
-            i = N[parent_place(i)]
+def put_response(W, ways, asks, begins, links, response, out, n, room, size, first, last, like):
+    """Write the columns of all links' numbers: the responses to the torques that they ask of the joints on the way.
+
+    Row by row of each sample, whose neighbouring columns stand side by side in a vector: the torques of the joints on
+    the way to a link, in all columns of the link, times the responses of the row to them.
+    """
+    lanes, pitch, tile = width(like), begins[links], tile_width()
+    asked = lanes * (room + INERTIAL)
+    own = asked + lanes * size
+    last_tile = own + size + tile  # what a vector holds beyond the columns of a link is not written
     for s in range(min(lanes, last + 1 - first)):
+        for k in range(size):
+            W[own + k] = W[asked + k * lanes + s]
         for row in range(n):
-            for c in range(most):
-                out[first + s, row, places[begin + c]] = W[(filled + row * most + c) * lanes + s]
-
-
-@step
-def bring_response(N, W, response, answers, first, last, like):
-    """Load the lanes of (samples, n, n) into the scratch memory from `answers` on."""
-    n = N[N_COUNT]
-    for row in range(n):
-        for column in range(n):
-            x = like
-            for s in range(width(like)):
-                x = with_lane(x, s, response[min(first + s, last), row, column])
-            store(W, answers + row * n + column, x)
+            to, here = ((first + s) * n + row) * pitch, own
+            for link in range(links):
+                w, end, most = asks[link], asks[link + 1], begins[link + 1] - begins[link]
+                for c in range(0, most, tile):
+                    at = max(0, min(c, most - tile))  # the last one overlaps the one before
+                    total = response[first + s, row, ways[w]] * load_tile(W, here + at)
+                    for p in range(1, end - w):
+                        total = total + response[first + s, row, ways[w + p]] * load_tile(W, here + p * most + at)
+                    if most >= tile:
+                        store_tile(out, to + begins[link] + at, total)
+                    else:
+                        store_tile(W, last_tile, total)
+                        for k in range(most):
+                            out[to + begins[link] + k] = W[last_tile + k]
+                here += (end - w) * most
 
 
 _MATRIX = "f8[:,::1]"
@@ -235,31 +229,31 @@ def regressor_lanes(T, N, W, q, qd, qdd, base, out, start, stop):
             put_link(T, N, W, link, out, first, last, like)
 
 
-_RATES = f"void(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[:,:,::1], i8[::1], {_MATRIX}, i8[::1]"
+_RATES = f"void(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[:,:,::1], {', '.join(['i8[::1]'] * 5)}"
 
 
-@entry(f"{_RATES}, i8, f8[:,:,::1], i8, i8)", nogil=True)
-def inertial_rates_lanes(T, N, W, q, qd, qdd, base, response, begins, weights, places, room, out, start, stop):
-    """Fill some columns of out (samples, n, k): what torques, or answers to them, change by per number of some links.
+@entry(f"{_RATES}, f8[::1], i8, i8, f8[::1], i8, i8)", nogil=True)
+def inertial_rates_lanes(
+    T, N, W, q, qd, qdd, base, response, begins, asks, ways, starts, columns, values, room, size, out, start, stop
+):
+    """Fill out (samples, n, k), flat: what torques, or answers to them, change by per number of the links in turn.
 
-    `begins` says where the numbers of each link begin among the rows of the weights, `places` which column each has.
-    Without a response the columns are those of the torques, of which only what is not zero is written. N has all joints
-    active, and its scratch memory has `room` numbers before what is needed here.
+    `begins` says where the numbers of each link begin, none of a link on the base; `asks` where the coordinates on the
+    way to it begin in `ways`; `starts`, columns and values what each number does to the ten of its link, see
+    `weigh_link`. Without a response the columns are those of the torques, of which only what is not zero is written.
+    N has all joints active, and its scratch memory has `room` numbers before what is needed here, of which `size` are
+    the torques that all numbers ask for.
     """
-    like = zero_lanes()
-    answers = room
-    after = room + (N[N_COUNT] * N[N_COUNT] if response.shape[0] else 0)
+    like, links = zero_lanes(), N[N_LINKS]
     for first in range(start, stop, width(like)):
         last = stop - 1
         bring_motion(T, N, W, q, qd, qdd, base, first, last, like)
-        if response.shape[0]:
-            bring_response(N, W, response, answers, first, last, like)
-        for link in range(N[N_LINKS]):
-            begin, end = begins[link], begins[link + 1]
-            if begin == end:
-                continue
-            weigh_link(T, N, W, link, weights, begin, end, after, like)
-            if response.shape[0]:
-                put_response(N, W, link, out, places, begin, end, after, answers, first, last, like)
-            else:
-                put_weighed(N, W, link, out, places, begin, end, after, first, last, like)
+        at = room + INERTIAL
+        for link in range(links):
+            if begins[link] < begins[link + 1]:
+                weigh_link(T, N, W, link, starts, columns, values, begins[link], begins[link + 1], room, at, like)
+                at += (asks[link + 1] - asks[link]) * (begins[link + 1] - begins[link])
+        if response.shape[0] == 0:
+            put_weighed(W, ways, asks, begins, links, out, N[N_COUNT], room, first, last, like)
+        else:
+            put_response(W, ways, asks, begins, links, response, out, N[N_COUNT], room, size, first, last, like)

@@ -2,7 +2,7 @@
 
 A component says what a change of it does to the inverse dynamics, by one of five kinds: `Inertia` changes the inertial
 numbers of a link, `Term` is a number of a joint's own torque, `Shift` moves frames in a joint, `Gravity` and `Wrench`
-act from outside.
+act from outside. A `LoopFrame` moves a frame of a loop, which changes what is closed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.joints import Joint, OneDofJoint
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
 
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage
@@ -30,6 +31,7 @@ __all__ = [
     "Component",
     "Gravity",
     "Inertia",
+    "LoopFrame",
     "Move",
     "Shift",
     "Term",
@@ -102,6 +104,15 @@ class Wrench(Component):
     axis: int
 
 
+@dataclass(frozen=True, eq=False)
+class LoopFrame(Component):
+    """A number of the pose of frame A or B, `end`, of a loop: it moves by a twist (6,) in its own axes."""
+
+    loop: int
+    end: str
+    twist: Array
+
+
 def components(mech: Linkage) -> dict[str, tuple[Component, ...]]:
     """Return the components of each parameter, in its order, by the names of both.
 
@@ -165,6 +176,13 @@ def _parameters(mech: Linkage) -> Iterator[tuple[str, tuple[Component, ...]]]:
             for k, (label, part) in enumerate(zip(link.joint.labels(link.joint_name), link.joint.parts, strict=True)):
                 yield from _of_joint(label, i, part, first + k, k)
     yield "gravity", tuple(Gravity(f"gravity[{k}]", k) for k in range(3))
+    for k, loop in enumerate(loop for loop in mech.loops if isinstance(loop, Loop)):
+        for end in ("a", "b"):
+            name = f"{loop.name}.pose_{end}"
+            yield (
+                name,
+                tuple(LoopFrame(f"{name}.{along}", k, end, e) for along, e in zip(TWIST, np.eye(6), strict=True)),
+            )
 
 
 def _of_link(i: int, link: Link) -> Iterator[tuple[str, tuple[Component, ...]]]:

@@ -24,6 +24,9 @@ __all__ = ["Linkage"]
 
 M = TypeVar("M", bound="Linkage")
 
+#: What is kept of a mechanism that does not depend on its drive.
+_OF_GEOMETRY = ("like", "independent rows")
+
 
 class Linkage(Value):
     """Links and joints that form a tree, the loops that close it, gravity and drive: immutable, validated when made.
@@ -180,6 +183,7 @@ class Linkage(Value):
         ('shoulder',)
         """
         derived = self._derive()
+        derived.memo.update({key: self.memo[key] for key in _OF_GEOMETRY if key in self.memo})
         derived._drive(self.actuated if actuated is None else actuated, self.active if active is None else active)
         return derived
 
@@ -221,7 +225,7 @@ class Linkage(Value):
             "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
             "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity". A joint of
             several coordinates has "<joint>.axes" and an array of each of the others, a composite one has those of its
-            joints, as "<joint>[0].damping".
+            joints, as "<joint>[0].damping". Of a loop "<loop>.pose_a" and "<loop>.pose_b".
 
         Raises
         ------
@@ -237,14 +241,14 @@ class Linkage(Value):
         >>> heavy.link("forearm").mass, heavy.joint("elbow").damping
         (2.0, 0.0)
         """
-        from cstormpy.linkage.parameters import changed_links
+        from cstormpy.linkage.parameters import changed_links, changed_loops
 
         if not isinstance(values, Mapping):
             raise InvalidType(f"parameters: expected a mapping from names to values, got a {type(values).__name__}")
-        rest = dict(values)
+        loops, rest = changed_loops(self.loops, values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
-        links = changed_links(self.links, rest, self._link_index, self._link_of_joint)
-        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity)
+        links = changed_links(self.links, rest, self._link_index, self._link_of_joint, self.loops)
+        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity, loops=loops)
 
     def with_links(self: M, links: Iterable[Link]) -> M:
         """Return the mechanism with other links, of the same names, parents and joints but for their numbers.

@@ -6,13 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
 
-__all__ = ["LINK_PARAMETERS", "changed_links", "joint_parameters", "joint_parts", "parameter_names"]
+__all__ = [
+    "LINK_PARAMETERS",
+    "LOOP_PARAMETERS",
+    "changed_links",
+    "changed_loops",
+    "joint_parameters",
+    "joint_parts",
+    "parameter_names",
+]
 
 LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
 """The parameters of a link beside those of its joint."""
+
+LOOP_PARAMETERS = ("pose_a", "pose_b")
+"""The parameters of a loop."""
 
 
 def joint_parameters(joint: Joint) -> tuple[str, ...]:
@@ -25,14 +38,15 @@ def joint_parameters(joint: Joint) -> tuple[str, ...]:
     return tuple(field for field in joint._fields if field not in ("name", "joints"))
 
 
-def parameter_names(links: Sequence[Link]) -> list[str]:
-    """Return the names of all parameters of the links and their joints, and "gravity"."""
+def parameter_names(links: Sequence[Link], loops: Sequence[Loop | Constraint] = ()) -> list[str]:
+    """Return the names of all parameters of the links, their joints and loops, and "gravity"."""
     of_links = [f"{link.name}.{field}" for link in links for field in LINK_PARAMETERS]
     of_joints = [f"{link.joint_name}.{field}" for link in links for field in joint_parameters(link.joint)]
     of_parts = [
         f"{name}.{field}" for name, (_, _, part) in joint_parts(links).items() for field in joint_parameters(part)
     ]
-    return [*of_links, *of_joints, *of_parts, "gravity"]
+    of_loops = [f"{loop.name}.{field}" for loop in loops if isinstance(loop, Loop) for field in LOOP_PARAMETERS]
+    return [*of_links, *of_joints, *of_parts, *of_loops, "gravity"]
 
 
 def joint_parts(links: Sequence[Link]) -> dict[str, tuple[int, int, Joint]]:
@@ -45,8 +59,27 @@ def joint_parts(links: Sequence[Link]) -> dict[str, tuple[int, int, Joint]]:
     }
 
 
+def changed_loops(
+    loops: Sequence[Loop | Constraint], values: Mapping[str, Any]
+) -> tuple[tuple[Loop | Constraint, ...], dict[str, Any]]:
+    """Return the loops with the named parameters of theirs replaced and validated, and the values that are no such."""
+    own: dict[str, dict[str, Any]] = {loop.name: {} for loop in loops if isinstance(loop, Loop)}
+    rest = {}
+    for name, value in values.items():
+        owner, _, field = name.rpartition(".") if isinstance(name, str) else ("", "", "")
+        if field in LOOP_PARAMETERS and owner in own:
+            own[owner][field] = value
+        else:
+            rest[name] = value
+    return tuple(loop.replace(**own[loop.name]) if own.get(loop.name) else loop for loop in loops), rest
+
+
 def changed_links(
-    links: Sequence[Link], values: Mapping[str, Any], link_index: Mapping[str, int], joint_links: Mapping[str, int]
+    links: Sequence[Link],
+    values: Mapping[str, Any],
+    link_index: Mapping[str, int],
+    joint_links: Mapping[str, int],
+    loops: Sequence[Loop | Constraint] = (),
 ) -> tuple[Link, ...]:
     """Return the links with the named parameters replaced and validated.
 
@@ -58,6 +91,8 @@ def changed_links(
         New values by the names that `parameter_names` lists, without "gravity".
     link_index, joint_links : mapping
         Position in `links` of each link's name, and of the link that each joint moves.
+    loops : sequence of Loop
+        Whose parameters are offered too where a name is unknown.
     """
     link_changes: dict[int, dict[str, Any]] = {}
     joint_changes: dict[int, dict[str, Any]] = {}
@@ -74,7 +109,7 @@ def changed_links(
         elif owner in parts and field in joint_parameters(parts[owner][2]):
             part_changes.setdefault(owner, {})[field] = value
         else:
-            raise unknown_name("parameter", name, parameter_names(links))
+            raise unknown_name("parameter", name, parameter_names(links, loops))
     for owner, changes in part_changes.items():
         i, k, part = parts[owner]
         joints = joint_changes.setdefault(i, {"joints": list(links[i].joint.parts)})["joints"]

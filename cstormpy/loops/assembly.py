@@ -115,9 +115,29 @@ def _independent(A: Array) -> list[int]:
 
 def independent_rows(mech: Linkage) -> list[int]:
     """Return constraints that span all of them in closed postures, kept: of a few postures those that span the most."""
-    made: list[int] | None = mech.memo.get("independent rows")
-    if made is not None:
-        return made
+    return _independent_in(mech)[0]
+
+
+def _independent_in(mech: Linkage) -> tuple[list[int], Array]:
+    """Return these rows, and the posture; of a mechanism with some numbers changed in the posture that is nearest."""
+    made: tuple[list[int], Array] | None = mech.memo.get("independent rows")
+    if made is None:
+        made = mech.memo["independent rows"] = _independent_near(mech) or _independent_anywhere(mech)
+    return made
+
+
+def _independent_near(mech: Linkage) -> tuple[list[int], Array] | None:
+    like = mech.memo.get("like")
+    if like is None:
+        return None
+    try:
+        q, _ = project(mech, _independent_in(like)[1])
+    except InvalidValue:
+        return None
+    return _independent(closure_of(mech, q[None]).A[0]), q
+
+
+def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     rng, found, error = np.random.default_rng(0), [], None
     for k in range(12):
         try:
@@ -127,13 +147,13 @@ def independent_rows(mech: Linkage) -> list[int]:
             continue
         A = closure_of(mech, q[None]).A[0]
         rows = _independent(A)
-        found.append((len(rows), float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf)), rows))
+        found.append((len(rows), float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf)), rows, q))
         if len(found) == 4:
             break
     if not found:
         assert error is not None
         raise error
-    made = mech.memo["independent rows"] = max(found)[2]
+    made, q = max(found, key=lambda one: one[:3])[2:]
     names = constraint_names(mech)
     if len(made) < len(names):
         rest = [k for k in range(len(names)) if k not in made]
@@ -142,7 +162,7 @@ def independent_rows(mech: Linkage) -> list[int]:
             f"follow from the other constraints (rank {len(made)} of {len(names)}); the motion is the same, of the "
             "multipliers, which are not determined, the least are given"
         )
-    return made
+    return made, q
 
 
 def singular(mech: Linkage, A: Array, row: int | None) -> str | None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["ROTATES", "Chain", "ChainAt", "chain_at", "chain_of"]
+__all__ = ["ROTATES", "Chain", "ChainAt", "chain_at", "chain_of", "cross"]
 
 ROTATES = 1e-9
 """A column of rotation below this is none."""
@@ -99,7 +99,7 @@ class ChainAt:
         rates, (w, v) = self._rates(qd)[:, None], self._hinged
         before = self.chain.before
         omega, behind = (w * rates) @ before, (v * rates) @ (1.0 - before)
-        rate = np.concatenate([_cross(omega, w), _cross(omega, v) + _cross(w, behind)], axis=-2)
+        rate = np.concatenate([cross(omega, w), cross(omega, v) + cross(w, behind)], axis=-2)
         for places, chart, own in self._balls(qd):
             more = self._columns[..., places] @ chart.P(own)
             rate = _with(rate, places, rate[..., places] @ chart.J + more)
@@ -120,8 +120,8 @@ class ChainAt:
         omega = ((w * rates[:, None]) @ before)[..., None]
         moving = 2.0 * omega + (w * rates[:, None])[..., None]
         d_moving = 2.0 * carried + Hw * by_rate
-        turned = _cross(carried, w[..., None], -3) + _cross(omega, Hw, -3)
-        shifted = _cross(d_moving, v[..., None], -3) + _cross(moving, Hv, -3)
+        turned = cross(carried, w[..., None], -3) + cross(omega, Hw, -3)
+        shifted = cross(d_moving, v[..., None], -3) + cross(moving, Hv, -3)
         to_q = np.concatenate([(x * by_rate).sum(axis=2) for x in (turned, shifted)], axis=1)
         H = np.concatenate([Hw, Hv], axis=1)
         to_qd = (H * by_rate).sum(axis=2) + (H * rates[:, None, None]).sum(axis=3)
@@ -152,8 +152,8 @@ class ChainAt:
         w, v = self._hinged
         w_j, w_k, v_j, v_k = w[..., :, None], w[..., None, :], v[..., :, None], v[..., None, :]
         nearer = self.chain.before.T > 0.0  # k < j
-        turned = np.where(nearer, _cross(w_k, w_j, -3), 0.0)  # (a)
-        return turned, np.where(nearer, _cross(w_k, v_j, -3), _cross(w_j, v_k, -3))  # (b)
+        turned = np.where(nearer, cross(w_k, w_j, -3), 0.0)  # (a)
+        return turned, np.where(nearer, cross(w_k, v_j, -3), cross(w_j, v_k, -3))  # (b)
 
     def _balls(self, qd: Any) -> Any:
         """Go through the balls: their places on the path, their charts, and the rates of their rotation vectors."""
@@ -219,16 +219,16 @@ def chain_at(chain: Chain, charts: dict[int, Chart], poses: Any, columns: dict[i
     if len(chain.on_a):
         J, E = columns[chain.a][:, :, chain.on_a], loop.pose_a[:3, :3].T
         w = E @ J[:, :3]
-        v = E @ (J[:, 3:] + _cross(J[:, :3], loop.pose_a[:3, 3:]))
-        blocks.append((-w, -(v + _cross(w, p))))
+        v = E @ (J[:, 3:] + cross(J[:, :3], loop.pose_a[:3, 3:]))
+        blocks.append((-w, -(v + cross(w, p))))
     if len(chain.on_b):
         J, E = columns[chain.b][:, :, chain.on_b], to_a @ poses[:, chain.b, :3, :3]
-        blocks.append((E @ J[:, :3], E @ (J[:, 3:] + _cross(J[:, :3], loop.pose_b[:3, 3:]))))
+        blocks.append((E @ J[:, :3], E @ (J[:, 3:] + cross(J[:, :3], loop.pose_b[:3, 3:]))))
     w, v = (np.concatenate(part, axis=-1) for part in zip(*blocks, strict=True))
     return ChainAt(chain, R, p[..., 0], w, v, tuple(charts[first] for first, _ in chain.balls))
 
 
-def _cross(a: Any, b: Any, axis: int = -2) -> Any:
+def cross(a: Any, b: Any, axis: int = -2) -> Any:
     """Return a × b along an axis, also of symbols."""
     rest = (slice(None),) * (-1 - axis)
     (x, y, z), (u, v, w) = ([every[(..., k, *rest)] for k in range(3)] for every in (a, b))

@@ -8,6 +8,7 @@ where one is. Where the loop is closed ∂φ/∂q = A.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ __all__ = [
     "closure_of",
     "constraint_names",
     "ends_of",
+    "held_closure_of",
 ]
 
 
@@ -104,6 +106,10 @@ class Closure:
         to_q, to_qd = (self._stacked(*([pair[k] for pair in part] for part in pairs)) for k in range(2))
         return to_q, to_qd
 
+    def first(self, loop: int) -> int:
+        """Return the first row of a loop."""
+        return sum(len(at.chain.rows) for at in self.chains[:loop])
+
     def _stacked(self, of_chains: list[Any], of_others: list[Any]) -> Any:
         """Return matrices (N, 6, k) of the chains and (N, c, n) of other constraints as one (N, m, n)."""
         every = [*of_chains, *of_others]
@@ -151,9 +157,17 @@ def _refuse_free_rotations(mech: Linkage) -> None:
 
 def closure_of(mech: Linkage, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
-    chains, tree = chains_of(mech), mech.tree
     if not mech.loops:
         raise InvalidValue("closure: the mechanism has no loops; give it some as Mechanism(links, loops=[Loop(...)])")
+    return _closure(mech.tree, chains_of(mech), q, tuple(rows.at(q) for rows in rows_of_constraints(mech)))
+
+
+def held_closure_of(held: Linkage, loops: Sequence[Loop], q: Any) -> Closure:
+    """Return the closure of loops on a mechanism with held joints: also of one that closes a rotation alone."""
+    return _closure(held, tuple(chain_of(held, loop) for loop in loops), q, ())
+
+
+def _closure(tree: Linkage, chains: tuple[Chain, ...], q: Any, others: tuple[RowsAt, ...]) -> Closure:
     single = q.dtype == object
     poses = forward_kinematics(tree, q[0])[None] if single else forward_kinematics(tree, q)
     columns: dict[int, Any] = {}
@@ -161,8 +175,7 @@ def closure_of(mech: Linkage, q: Any) -> Closure:
         columns[end] = jacobian(tree, q[0], end)[0][None] if single else jacobian(tree, q, end)[0]
     balls = {first for chain in chains for first, _ in chain.balls}
     charts = {first: Chart(q[:, first : first + 3]) for first in balls}
-    others = tuple(rows.at(q) for rows in rows_of_constraints(mech))
-    return Closure(mech.n, tuple(chain_at(chain, charts, poses, columns) for chain in chains), others)
+    return Closure(tree.n, tuple(chain_at(chain, charts, poses, columns) for chain in chains), others)
 
 
 def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:

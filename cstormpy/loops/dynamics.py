@@ -46,8 +46,10 @@ __all__ = [
     "closed_hybrid",
     "closed_inverse",
     "least_multipliers",
+    "names_where",
     "rank_of",
     "singular_row",
+    "with_least_torque",
     "wrenches_of",
 ]
 
@@ -151,7 +153,7 @@ def closed_hybrid(
     Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
     """
     active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
-    L = weights_of(redundancy, _names(mech, active))
+    L = weights_of(redundancy, names_where(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]
     made = closed_lines.rows_of(mech, drive, "dynamics", samples, threads)
@@ -171,10 +173,7 @@ def closed_hybrid(
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
         if check and not active.any() and (text := singular_row(mech, found.A, rank, samples.single)):
             notice_once(f"{text}; accelerations are those of the constraints that are left, multipliers the least")
-        y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
-        if L is not None and (rank < found.A.shape[1]).any() and active.any():
-            lam = np.array([least_torque(*one, active, L) for one in zip(found.A, lam, y[:, active], strict=True)])
-            y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
+        y, lam, _ = with_least_torque(found.A, W, y_r, lam, rank, active, L)
     parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
     rank = int(rank[0]) if samples.single else rank
     return ClosedDynamics(mech, parts, samples.shaped(lam), rank)
@@ -221,7 +220,8 @@ def closed_evaluator(
     return evaluate, answer
 
 
-def _names(mech: Linkage, chosen: NDArray[np.bool_]) -> list[str]:
+def names_where(mech: Linkage, chosen: NDArray[np.bool_]) -> list[str]:
+    """Return the names of the coordinates that are chosen."""
     return [name for name, on in zip(mech.names, chosen, strict=True) if on]
 
 
@@ -246,6 +246,21 @@ def singular_row(mech: Linkage, A: Array, rank: NDArray[np.int64], single: bool)
     return next((text for k in rows if (text := singular(mech, A[k], None if single else k))), None)
 
 
+def with_least_torque(
+    A: Array, W: Array, y_r: Array, lam: Array, rank: NDArray[np.int64], active: NDArray[np.bool_], L: Array | None
+) -> tuple[Array, Array, bool]:
+    """Return y and λ, and whether λ was open to be that of the least torque, weighted by LᵀL; None: the least λ."""
+
+    def answer() -> Array:
+        return np.asarray(y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(A, lam), 0.0))
+
+    y = answer()
+    if L is None or not (rank < A.shape[1]).any() or not active.any():
+        return y, lam, False
+    lam = np.array([least_torque(*one, active, L) for one in zip(A, lam, y[:, active], strict=True)])
+    return answer(), lam, True
+
+
 def inverse_of(S: Array) -> tuple[Array, NDArray[np.int64]]:
     """Return S⁺ of symmetric matrices (N, m, m), and their ranks."""
     values, vectors = np.linalg.eigh(S)
@@ -267,7 +282,7 @@ def multipliers_of(
         row, k = divmod(int(np.argmax(off / scale)), off.shape[1])
         where = "" if single else f" in row {row}"
         if active.any():
-            joints = ", ".join(map(repr, _names(mech, active)))
+            joints = ", ".join(map(repr, names_where(mech, active)))
             why = f"the accelerations of the active joints ({joints}) contradict it{where}; make fewer joints active"
         else:
             why = f"cannot be kept closed{where}: the posture is singular"
@@ -315,7 +330,7 @@ def closed_inverse(
     redundancy: Redundancy = None,
 ) -> Any:
     """Return the torques of the actuated joints that make a motion; those of the others are zero."""
-    L = weights_of(redundancy, _names(mech, mech.actuated_mask))
+    L = weights_of(redundancy, names_where(mech, mech.actuated_mask))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
     if samples.symbolic:
         raise InvalidValue(
@@ -354,7 +369,7 @@ def _share(mech: Linkage, A: Array, load: Array, L: Array | None, row: int | Non
     left = load[p] - A_p.T @ lam
     if np.abs(left).max(initial=0.0) > BALANCE * max(1.0, float(np.abs(load).max())):
         k = int(np.argmax(np.abs(left)))
-        joint = _names(mech, p)[k]
+        joint = names_where(mech, p)[k]
         where = "" if row is None else f" in row {row}"
         raise InvalidValue(
             f"joint {joint!r}: has no motor and the loops do not carry it: the motion needs {left[k]:.4g} there{where}"

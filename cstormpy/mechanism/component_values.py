@@ -13,7 +13,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.lie.exponential import exp_se3
 from cstormpy.linkage.components import PAIRS, TWIST, components
 from cstormpy.linkage.joints import Joint
-from cstormpy.linkage.parameters import LINK_PARAMETERS, joint_parts
+from cstormpy.linkage.parameters import LINK_PARAMETERS, LOOP_PARAMETERS, joint_parts
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 
 __all__ = ["component_value", "with_components"]
 
+#: How the names of parameters end that are poses, whose components are those of a twist.
+_POSES = (".pose", *(f".{field}" for field in LOOP_PARAMETERS))
 _INDEX = re.compile(r"\[([\d,]+)\]$")
 
 
@@ -37,7 +39,7 @@ def component_value(mech: Mechanism, name: str) -> float:
     """
     parameter, index = _split(mech, name)
     value = _value(mech, parameter)
-    return 0.0 if parameter.endswith(".pose") else float(value[index])
+    return 0.0 if parameter.endswith(_POSES) else float(value[index])
 
 
 def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impossible: bool = False) -> Mechanism:
@@ -63,7 +65,7 @@ def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impos
     twists: dict[str, Array] = {}
     for name, value in values.items():
         parameter, index = _split(mech, name)
-        if parameter.endswith(".pose"):
+        if parameter.endswith(_POSES):
             twists.setdefault(parameter, np.zeros(6))[index] = value
             continue
         array = changes.setdefault(parameter, np.array(_value(mech, parameter), dtype=float))
@@ -88,7 +90,7 @@ def _split(mech: Mechanism, name: str) -> tuple[str, tuple[Any, ...]]:
         i, j = np.triu_indices(3)
         at = PAIRS.index(field)
         return owner, (int(i[at]), int(j[at]))
-    if field in TWIST and owner.endswith(".pose"):
+    if field in TWIST and owner.endswith(_POSES):
         return owner, (TWIST.index(field),)
     found = _INDEX.search(name)
     if found and name[: found.start()] in components(mech):
@@ -105,6 +107,8 @@ def _value(mech: Mechanism, parameter: str) -> Array:
         raise InvalidValue(
             f"parameter {parameter!r}: is no number of the mechanism; it comes through a port for wrenches"
         )
+    if field in LOOP_PARAMETERS:
+        return np.asarray(next(getattr(loop, field) for loop in mech.loops if loop.name == owner), dtype=float)
     if field in LINK_PARAMETERS:
         return np.asarray(getattr(mech.link(owner), field), dtype=float)
     whole = owner in {link.joint_name for link in mech.links}

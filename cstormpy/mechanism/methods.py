@@ -280,6 +280,7 @@ class Questions:
         wrench: WrenchLike = None,
         base: BaseLike = None,
         threads: int | None = 1,
+        redundancy: str | None = None,
     ) -> ParameterSensitivity:
         """Return what `hybrid_dynamics` returns, and its exact derivatives to numbers of the mechanism.
 
@@ -293,13 +294,18 @@ class Questions:
             for both of its entries); "<link>.pose.rx", ".ry", ".rz", ".x", ".y", ".z", rotations about and shifts along
             the link's own axes; "<joint>.axis[2]", "<joint>.point[0]", "gravity[1]"; "<joint>.damping[1]" and
             "<joint>.axes[0,2]" of a joint of several coordinates. The derivative to an axis is that to the vector
-            before it is normalised. A "wrench" acts beside whatever acts on the link, in its frame.
+            before it is normalised. A "wrench" acts beside whatever acts on the link, in its frame. Of a loop
+            "<loop>.pose_a" and "<loop>.pose_b", components as of a link's pose.
+        redundancy : {"torque", "force"}, optional
+            Of a mechanism with loops, as for `hybrid_dynamics`.
 
         Returns
         -------
         ParameterSensitivity
             With `dy_dp`, (n, k) or (N, n, k), and `components`, the names of its columns, beside `y`, `qdd` and `tau`;
-            ``d["forearm.com"]`` are the columns of one parameter.
+            ``d["forearm.com"]`` are the columns of one parameter. Of a mechanism with loops also `multipliers`,
+            `dmultipliers_dp`, `loop_wrenches` and `rank`; q and q̇ stay as they are, also where another geometry opens
+            the loops there.
 
         Raises
         ------
@@ -316,9 +322,23 @@ class Questions:
         >>> d.components, d.dy_dp.shape, d["forearm.mass"].round(3)
         (('forearm.mass', 'elbow.damping'), (2, 2), array([ 0.69 , -0.038]))
         """
+        if self._self.loops:
+            from cstormpy.loops.parameters import closed_parameter_sensitivity
+
+            return closed_parameter_sensitivity(self._self, q, qd, u, parameters, wrench, base, threads, redundancy)
         from cstormpy.sensitivity.parameters import parameter_sensitivity
 
+        self._refuse_redundancy(redundancy)
         return parameter_sensitivity(self._self, q, qd, u, parameters, wrench, base, threads)
+
+    def _parameter_answer(self) -> Callable[..., ParameterSensitivity]:
+        if self._self.loops:
+            from cstormpy.loops.parameters import closed_parameter_sensitivity
+
+            return closed_parameter_sensitivity
+        from cstormpy.sensitivity.parameters import parameter_sensitivity
+
+        return parameter_sensitivity
 
     def parameter_jvp(
         self,
@@ -333,7 +353,7 @@ class Questions:
         """Return y and its derivative along a change of parameters, given by the names of `parameter_sensitivity`."""
         from cstormpy.sensitivity.parameters import parameter_jvp
 
-        return parameter_jvp(self._self, q, qd, u, direction, wrench, base, threads)
+        return parameter_jvp(self._self, q, qd, u, direction, wrench, base, threads, self._parameter_answer())
 
     def parameter_vjp(
         self,
@@ -349,7 +369,7 @@ class Questions:
         """Return y and the gradient to parameters of gy · y, (k,) or (N, k): see `parameter_sensitivity`."""
         from cstormpy.sensitivity.parameters import parameter_vjp
 
-        return parameter_vjp(self._self, q, qd, u, gy, parameters, wrench, base, threads)
+        return parameter_vjp(self._self, q, qd, u, gy, parameters, wrench, base, threads, self._parameter_answer())
 
     def trim(
         self,

@@ -14,7 +14,7 @@ that one's rate and acceleration, and lets a part of its force act there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,7 @@ __all__ = [
     "parameter_jvp",
     "parameter_sensitivity",
     "parameter_vjp",
+    "refuse_symbols",
     "sensitivity_with_parameters",
     "torque_rates",
 ]
@@ -124,7 +125,7 @@ def sensitivity_with_parameters(
 ) -> tuple[HybridSensitivity, Array]:
     """Return the derivatives to the state of one sample, and beside them those to parameters, (n, k)."""
     d = hybrid_sensitivity(mech, q, qd, u, wrench, base, to_base=to_base)
-    _refuse_symbols(d.y)
+    refuse_symbols(d.y)
     rows = np.reshape(q, (1, -1)), np.reshape(qd, (1, -1)), d.qdd[None]
     response = _response(mech, d.dy_du[None])
     return d, torque_rates(mech, _parts(find(mech, parameters)), *rows, wrench, base, 1, response)[0]
@@ -139,12 +140,13 @@ def parameter_jvp(
     wrench: WrenchLike = None,
     base: BaseLike = None,
     threads: int | None = 1,
+    ask: Callable[..., ParameterSensitivity] = parameter_sensitivity,
 ) -> tuple[Array, Array]:
-    """Return y and its derivative along a change of parameters, each (n,) or (N, n)."""
+    """Return y and its derivative along a change of parameters, each (n,) or (N, n); `ask` gives the matrix."""
     given = mapping(direction, "direction")
     found = find(mech, given)
     rates = [real_array(given[name], name, () if len(own) == 1 else (len(own),)).ravel() for name, own in found]
-    d = parameter_sensitivity(mech, q, qd, u, list(given), wrench, base, threads)
+    d = ask(mech, q, qd, u, list(given), wrench, base, threads)
     return d.y, d.dy_dp @ np.concatenate([np.zeros(0), *rates])
 
 
@@ -158,10 +160,11 @@ def parameter_vjp(
     wrench: WrenchLike = None,
     base: BaseLike = None,
     threads: int | None = 1,
+    ask: Callable[..., ParameterSensitivity] = parameter_sensitivity,
 ) -> tuple[Array, Array]:
-    """Return y and gyᵀ ∂y/∂p, (n,) and (k,), or (N, n) and (N, k)."""
-    d = parameter_sensitivity(mech, q, qd, u, parameters, wrench, base, threads)
-    weights = read_samples(mech, {"q": q, "gy": gy}).rows["gy"].reshape(d.y.shape)
+    """Return y and gyᵀ ∂y/∂p, (n,) and (k,), or (N, n) and (N, k); `ask` gives the matrix."""
+    d = ask(mech, q, qd, u, parameters, wrench, base, threads)
+    weights = read_samples(mech.tree, {"q": q, "gy": gy}).rows["gy"].reshape(d.y.shape)
     return d.y, np.einsum("...i,...ik->...k", weights, d.dy_dp)
 
 
@@ -170,7 +173,7 @@ def _answered(
 ) -> tuple[Samples, HybridDynamics, Array | None]:
     """Return samples, the answers to them, and what y changes by per torque that the joints ask for: −1 if none."""
     samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, wrench, base)
-    _refuse_symbols(samples.rows["q"])
+    refuse_symbols(samples.rows["q"])
     x, xd, given = samples.rows.values()
     active = mech.active_mask
     if active.all():
@@ -179,14 +182,17 @@ def _answered(
     return samples, d, _response(mech, d.dy_du)
 
 
-def _refuse_symbols(x: Array) -> None:
+def refuse_symbols(x: Array) -> None:
+    """Refuse symbols in the place of numbers."""
     if x.dtype == object:
         raise InvalidType("parameter_sensitivity: expected numbers, got symbols; the graph has derivatives of its own")
 
 
 def _response(mech: Linkage, dy_du: Array) -> Array:
     """Return what y changes by per torque that the joints ask for, (N, n, n)."""
-    return np.where(mech.active_mask, np.eye(mech.n), -dy_du)
+    response = -dy_du
+    response[..., mech.active_mask] = np.eye(mech.n)[:, mech.active_mask]
+    return response
 
 
 def torque_rates(
@@ -204,18 +210,27 @@ def torque_rates(
 
     With a response (N, n, n) return that times these.
     """
+    if parts and not mech.ball_starts and all(isinstance(part, Inertia) for part in parts):
+        return _to_inertia_lanes(mech, parts, q, qd, qdd, base, threads, response)
     r = np.zeros((*q.shape, len(parts)))
     of_kind = {kind: [k for k, part in enumerate(parts) if isinstance(part, kind)] for kind in _KINDS}
     for kind, places in of_kind.items():
         chosen: list[Any] = [parts[k] for k in places]
         if kind is Inertia and places and not mech.ball_starts:
-            samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
-            links, weights = [part.link for part in chosen], np.array([part.weights for part in chosen])
-            inertial_rates(mech, samples, links, weights, response, r, places, threads)
-            refuse_overflow(samples, r)
+            r[..., places] = _to_inertia_lanes(mech, chosen, q, qd, qdd, base, threads, response)
         elif places:
             found = _KINDS[kind](mech, chosen, q, qd, qdd, wrench, base, threads)
             r[..., places] = found if response is None else response @ found
+    return r
+
+
+def _to_inertia_lanes(
+    mech: Linkage, parts: Sequence[Any], q: Array, qd: Array, qdd: Array, base: Any, threads: int | None, response: Any
+) -> Array:
+    samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
+    links, weights = [part.link for part in parts], np.array([part.weights for part in parts])
+    r = inertial_rates(mech, samples, links, weights, response, threads)
+    refuse_overflow(samples, r)
     return r
 
 

@@ -68,7 +68,7 @@ def stewart_platform(
 
     >>> q[2] = 0.1
     >>> mech.project(q, hold=["platform"])[0][[mech.names.index(f"leg{k}") for k in (1, 6)]].round(4)
-    array([0.0925, 0.0925])
+    array([0.0917, 0.0917])
     """
     R, r = checks.array(radii, (2,), "radii").tolist()
     a, b = checks.array(spreads, (2,), "spreads").tolist()

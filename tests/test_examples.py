@@ -173,7 +173,7 @@ def test_redundant_five_bar(capsys, tmp_path):
 def test_exciting_motion(capsys, tmp_path):
     found, predicted, seen = example(16)["main"](trials=40, points=9)
     assert found.solution.feasible and predicted > 1.3
-    assert seen == pytest.approx(predicted, rel=0.15)
+    assert seen == pytest.approx(predicted, rel=0.25)  # three standard deviations of 40 logs
     assert "as predicted" in capsys.readouterr().out and (tmp_path / "exciting_motion.png").stat().st_size > 10_000
 
 

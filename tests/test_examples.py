@@ -169,6 +169,14 @@ def test_redundant_five_bar(capsys, tmp_path):
     assert (tmp_path / "redundant_five_bar.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_exciting_motion(capsys, tmp_path):
+    found, predicted, seen = example(16)["main"](trials=40, points=9)
+    assert found.solution.feasible and predicted > 1.3
+    assert seen == pytest.approx(predicted, rel=0.25)  # three standard deviations of 40 logs
+    assert "as predicted" in capsys.readouterr().out and (tmp_path / "exciting_motion.png").stat().st_size > 10_000
+
+
 def test_swap_controllers(capsys, tmp_path):
     runpy.run_path(str(EXAMPLES / "swap_controllers.py"), run_name="__main__")
     printed = capsys.readouterr().out.strip().splitlines()

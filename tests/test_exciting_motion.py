@@ -57,10 +57,8 @@ def test_gradients_of_the_information_are_exact(criterion):
 def test_confidence_grows_by_the_factor_that_is_predicted(found):
     """Parameters from many noisy logs of both motions scatter as the two covariances say."""
     mech, rate, rng = library.planar_2r(), 25.0, np.random.default_rng(3)
-    first = found.solution.problem.transcription
-    first = first.spline(found.solution.problem.first_guess())
     scatter, told = [], []
-    for motion in (first, found.motion):
+    for motion in (found.guess, found.motion):
         fits = [cs.identify(mech, log_of(mech, motion, rate, rng), UNKNOWN, physical=False) for _ in range(60)]
         scatter.append(np.std([fit.base_values for fit in fits], axis=0, ddof=1))
         told.append(excitation(mech, motion, UNKNOWN, noise=NOISE).standard_errors(rate))

@@ -102,12 +102,13 @@ class ExcitingMotion(Excitation):
     ----------
     motion : BSpline
         Begins and ends at rest, without acceleration, in the same posture, so that it can be repeated.
-    first : Excitation
-        Of the random motion at which the search began.
+    guess, first : BSpline, Excitation
+        The random motion at which the search began, and what it tells.
     solution : Solution
     """
 
     motion: BSpline
+    guess: BSpline
     first: Excitation
     solution: Solution
 
@@ -354,7 +355,7 @@ def exciting_motion(
     solution = problem.solve(iterations=iterations, progress=progress)
     guess = problem.transcription.spline(problem.first_guess())
     first, best = (excitation(mech, motion, parameters, noise=noise) for motion in (guess, solution.motion))
-    return ExcitingMotion(best.base, best.information, solution.motion, first, solution)
+    return ExcitingMotion(best.base, best.information, solution.motion, guess, first, solution)
 
 
 def _noise(mech: Mechanism, noise: Any) -> Array:

@@ -187,6 +187,30 @@ def test_what_the_run_is_told_of_live_windows(cstorm, monkeypatch):
     assert [path.name for path in Path().iterdir()] == ["pendulum.html"]
 
 
+def test_the_window_opens_before_the_script_is_run(cstorm, monkeypatch):
+    """It appeared seconds after the command, when all was imported and built; it is closed also where that fails."""
+    opened = []
+
+    class Feed:
+        def __init__(self, title):
+            opened.append((title, "late" if Path("ran").exists() else "before"))
+
+        def close(self):
+            opened.append("closed")
+
+    monkeypatch.delenv("CSTORMPY_LIVE")
+    monkeypatch.setattr(live, "available", lambda: None)
+    monkeypatch.setattr(live, "LiveFeed", Feed)
+    wrong = "from pathlib import Path\ndef build(sim):\n    Path('ran').touch()\n    raise ValueError('no')  # {}\n"
+    assert cstorm("run", script(wrong.format("MECHANISMVIEW")))[0] == 1
+    assert opened[0] == ("mine", "before") and set(opened[1:]) == {"closed"} and Path("ran").exists()
+    opened.clear()
+    plain = script(wrong.format("SCOPE"), "plain.py")
+    for arguments in (["run", plain], ["demo", "acrobat"], ["run", "mine.py", "--no-live"]):
+        assert cstorm(*arguments)[0] == 1
+    assert opened == []
+
+
 def test_a_diagram_without_live_blocks_asks_for_no_window(cstorm, monkeypatch):
     monkeypatch.delenv("CSTORMPY_LIVE")
     monkeypatch.setattr(live, "available", lambda: pytest.fail("asked for"))

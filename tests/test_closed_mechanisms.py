@@ -108,7 +108,9 @@ def test_what_cannot_be_closed_is_said():
     mech, q, qd = state("four_bar")
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: the rates of the joints that are held contradict"):
         mech.project(q, [1.0, 5.0, -3.0], hold=["crank", "coupler"])
-    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: misses closure by .*; mech.project"):
+    with pytest.raises(
+        cs.InvalidValue, match=r"loop pin: .: misses closure by .* between 'rocker_rod' and 'coupler_rod'; mech"
+    ):
         mech.hybrid_dynamics(q + np.array([0.1, 0, 0]), qd, np.zeros(3))
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: is left at the rate"):
         mech.forward_dynamics(q, [1.0, 5.0, 3.0], np.zeros(3))
@@ -158,6 +160,31 @@ def test_dependent_constraints_are_named_and_harmless():
     assert_close(b.y, a.y, 1e-11)
     assert_close(b.loop_wrenches, a.loop_wrenches, 1e-11)
     assert b.rank == 2
+
+
+def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog):
+    """A planar loop that is closed as if in space: its multipliers are not determined, and nobody is left to guess."""
+    plain, q, qd = state("four_bar")
+    spare = cs.Loop("rocker_rod", "coupler_rod", (0.5, 0, 0), (0.8, 0, 0), "hinge", name="spare")
+    mech = plain.replace(loops=[spare])
+    mech.hybrid_sensitivity(np.array([q] * 3), np.array([qd] * 3), np.zeros((3, 3)))
+    assert len(independent_rows(mech)) == 2
+    (said,) = [text for text in caplog.messages if "over-constrained" in text]
+    assert said.startswith("loop spare: rotation x: over-constrained between 'rocker_rod' and 'coupler_rod'")
+    assert "rotation x, spare: rotation y, spare: z follow" in said and "rank 2 of 5" in said
+
+
+def test_a_singular_posture_is_said_with_loop_links_and_rank(caplog):
+    """A parallelogram that lies flat may go on as one or crossed: at rest there the dynamics say so."""
+    pinned = cs.library.four_bar(ground=0.8, lengths=(0.5, 0.8, 0.5))
+    mech = pinned.replace(loops=[pinned.loops[0].replace(name="flat")]).with_gravity((0, 0, 0))
+    q = np.zeros(3)
+    assert mech.mobility(q) == (2, 1, 2, ("flat: x",))
+    said = "loop flat: x: the posture is singular between 'rocker_rod' and 'coupler_rod'"
+    assert mech.forward_dynamics(q, q, [1.0, 0.0, 0.0]).rank == 1
+    assert any(text.startswith(said) and "rank 1 of the constraints, 2 in others" in text for text in caplog.messages)
+    with pytest.raises(cs.InvalidValue, match=said + ".*rank 1.*no derivatives"):
+        mech.hybrid_sensitivity(q, q, [1.0, 0.0, 0.0])
 
 
 # ---------------------------------------------------------------- closed forms

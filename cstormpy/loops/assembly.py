@@ -17,7 +17,8 @@ from cstormpy.dynamics.recentring import half_turn_left, recentre
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
-from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
+from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
     "require_closed",
     "shut",
     "shut_symbols",
+    "singular",
 ]
 
 LEAST = 1e-9
@@ -132,7 +134,32 @@ def independent_rows(mech: Linkage) -> list[int]:
         assert error is not None
         raise error
     made = mech.memo["independent rows"] = max(found)[2]
+    names = constraint_names(mech)
+    if len(made) < len(names):
+        rest = [k for k in range(len(names)) if k not in made]
+        notice_once(
+            f"loop {names[rest[0]]}: over-constrained{ends_of(mech, rest[0])}: {', '.join(names[k] for k in rest)} "
+            f"follow from the other constraints (rank {len(made)} of {len(names)}); the motion is the same, of the "
+            "multipliers, which are not determined, the least are given"
+        )
     return made
+
+
+def singular(mech: Linkage, A: Array, row: int | None) -> str | None:
+    """Return what to say of a closed posture with Jacobian A where fewer constraints are independent than elsewhere."""
+    try:
+        elsewhere = len(independent_rows(mech))
+    except InvalidValue:  # no other posture is known
+        return None
+    here, names = _independent(A), constraint_names(mech)
+    if len(here) >= elsewhere:
+        return None
+    lost = next(k for k in independent_rows(mech) if k not in here)
+    where = "" if row is None else f" in row {row}"
+    return (
+        f"loop {names[lost]}: the posture is singular{ends_of(mech, lost)}{where}: rank {len(here)} of the "
+        f"constraints, {elsewhere} in others"
+    )
 
 
 def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True) -> None:
@@ -145,10 +172,12 @@ def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: 
     bad = off > CLOSED * scale[:, None]
     if not bad.any() and np.isfinite(off).all():
         return
-    row, k = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape)
+    row, k = divmod(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape[1])
     where = "" if single else f" in row {row}"
     name = constraint_names(mech)[k]
-    raise InvalidValue(f"loop {name}: {what} {off[row, k]:.3g}{where}; mech.project(q, qd) finds a closed state")
+    raise InvalidValue(
+        f"loop {name}: {what} {off[row, k]:.3g}{ends_of(mech, k)}{where}; mech.project(q, qd) finds a closed state"
+    )
 
 
 def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -351,10 +380,10 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
             damping *= 10.0
     k = int(np.argmax(np.abs(phi)))
     rank = np.linalg.matrix_rank(found.A[0][h][:, free], tol=1e-6)
-    name = constraint_names(mech)[np.flatnonzero(h)[k]]
+    row = int(np.flatnonzero(h)[k])
     raise InvalidValue(
-        f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left at q = "
-        f"({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
+        f"loop {constraint_names(mech)[row]}: cannot be closed from there, {phi[k]:.3g} is left{ends_of(mech, row)} at "
+        f"q = ({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
         f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
     )
 
@@ -383,6 +412,6 @@ def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) 
         k = int(np.argmax(left))
         raise InvalidValue(
             f"loop {constraint_names(mech)[k]}: the rates of the joints that are held contradict it, {left[k]:.3g} is "
-            "left; hold fewer joints"
+            f"left{ends_of(mech, k)}; hold fewer joints"
         )
     return qd

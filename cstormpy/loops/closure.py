@@ -39,6 +39,7 @@ __all__ = [
     "closure_jacobian_rate",
     "closure_of",
     "constraint_names",
+    "ends_of",
 ]
 
 
@@ -179,6 +180,18 @@ def constraint_names(mech: Linkage) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
     loops = [f"{loop.name}: {label}" for loop in mech.loops if isinstance(loop, Loop) for label in loop.labels]
     return (*loops, *(f"{r.constraint.name}: {label}" for r in rows_of_constraints(mech) for label in r.labels))
+
+
+def ends_of(mech: Linkage, row: int) -> str:
+    """Return what a row of the constraints holds together, as " between 'coupler' and 'rocker'"; nothing of others."""
+    for loop in mech.loops:
+        if not isinstance(loop, Loop):
+            break
+        if row < loop.count:
+            a, b = ("the base" if end is None else repr(end) for end in (loop.link_a, loop.link_b))
+            return f" between {a} and {b}"
+        row -= loop.count
+    return ""
 
 
 def angular_rows(mech: Linkage) -> NDArray[np.bool_]:

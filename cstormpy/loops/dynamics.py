@@ -27,9 +27,10 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
-from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open, singular
+from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
+from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
     "closed_inverse",
     "least_multipliers",
     "rank_of",
+    "singular_row",
     "wrenches_of",
 ]
 
@@ -167,6 +169,8 @@ def closed_hybrid(
         wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))
         W = columns(found.A, Y, active)
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
+        if check and not active.any() and (text := singular_row(mech, found.A, rank, samples.single)):
+            notice_once(f"{text}; accelerations are those of the constraints that are left, multipliers the least")
         y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
         if L is not None and (rank < found.A.shape[1]).any() and active.any():
             lam = np.array([least_torque(*one, active, L) for one in zip(found.A, lam, y[:, active], strict=True)])
@@ -236,6 +240,12 @@ def columns(A: Array, Y: Array, active: NDArray[np.bool_]) -> Array:
     return Y @ np.where(active[:, None], 0.0, np.swapaxes(A, -1, -2))
 
 
+def singular_row(mech: Linkage, A: Array, rank: NDArray[np.int64], single: bool) -> str | None:
+    """Return what to say of the first row whose posture is singular, if there is one."""
+    rows = (k for k in np.flatnonzero(rank < A.shape[1]).tolist())
+    return next((text for k in rows if (text := singular(mech, A[k], None if single else k))), None)
+
+
 def inverse_of(S: Array) -> tuple[Array, NDArray[np.int64]]:
     """Return S⁺ of symmetric matrices (N, m, m), and their ranks."""
     values, vectors = np.linalg.eigh(S)
@@ -254,14 +264,16 @@ def multipliers_of(
     off = np.abs((S @ lam[..., None])[..., 0] - wanted)
     scale = np.maximum(1.0, np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
     if (off > CONTRADICTION * scale).any():
-        row, k = np.unravel_index(int(np.argmax(off / scale)), off.shape)
+        row, k = divmod(int(np.argmax(off / scale)), off.shape[1])
         where = "" if single else f" in row {row}"
         if active.any():
             joints = ", ".join(map(repr, _names(mech, active)))
             why = f"the accelerations of the active joints ({joints}) contradict it{where}; make fewer joints active"
         else:
             why = f"cannot be kept closed{where}: the posture is singular"
-        raise InvalidValue(f"loop {constraint_names(mech)[k]}: {why} (rank {rank[row]} of {len(S[row])} constraints)")
+        raise InvalidValue(
+            f"loop {constraint_names(mech)[k]}: {why}{ends_of(mech, k)} (rank {rank[row]} of {len(S[row])} constraints)"
+        )
     return lam, rank
 
 
@@ -315,9 +327,11 @@ def closed_inverse(
     off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
     scale = 1.0 + np.abs(rows["qdd"]).max(axis=1, initial=0.0) + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
     if (off > 1e3 * CONTRADICTION * scale[:, None]).any():
-        row, k = np.unravel_index(int(np.argmax(off / scale[:, None])), off.shape)
+        row, k = divmod(int(np.argmax(off / scale[:, None])), off.shape[1])
         where = "" if samples.single else f" in row {row}"
-        raise InvalidValue(f"loop {constraint_names(mech)[k]}: the accelerations open it by {off[row, k]:.3g}{where}")
+        raise InvalidValue(
+            f"loop {constraint_names(mech)[k]}: the accelerations open it by {off[row, k]:.3g}{ends_of(mech, k)}{where}"
+        )
     free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
     tau_r = np.reshape(free, rows["q"].shape)
     pairs = [

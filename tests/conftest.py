@@ -27,6 +27,13 @@ settings.register_profile("ci", derandomize=True, database=None, print_blob=True
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+def pytest_configure(config):
+    """Take fewer examples where only what is quick is run; a run of the whole suite takes all."""
+    if "not slow" in (config.option.markexpr or ""):
+        settings.register_profile("quick", settings.default, max_examples=40)
+        settings.load_profile("quick")
+
+
 @pytest.fixture
 def eager_threads(monkeypatch):
     """Let threads share batches that are too short for it to be worth while."""

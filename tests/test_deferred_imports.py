@@ -92,7 +92,13 @@ print(stood_in, type(curve) is real.BSpline, isinstance(curve, s.BSpline), Mine.
     assert said(script) == ["True"] * 4
 
 
-@pytest.mark.parametrize("name", ["INTERPOLATE(x=[0, 1], y=[2, 3], time=True)", "LTI_SISO([1, 2], [1, 3, 5])"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "INTERPOLATE(x=[0, 1], y=[2, 3], time=True)",
+        pytest.param("LTI_SISO([1, 2], [1, 3, 5])", marks=pytest.mark.slow),
+    ],
+)
 def test_blocks_that_need_what_is_deferred_find_it(name):
     script = (
         RUN

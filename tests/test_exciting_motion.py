@@ -105,6 +105,8 @@ def test_what_cannot_be_asked_is_refused_by_name(options, error, words):
 def test_a_joint_without_motor_is_refused_by_name():
     with pytest.raises(InvalidValue, match="'shoulder' has no motor"):
         exciting_motion(library.acrobot(), duration=1.0, limits=LIMITS)
+    with pytest.raises(InvalidValue, match="loop 'pin': an exciting motion"):
+        exciting_motion(library.five_bar(), duration=1.0, limits=LIMITS)
     with pytest.raises(InvalidType, match="BSpline"):
         excitation(library.planar_2r(), [0, 1])
 

@@ -114,7 +114,7 @@ def test_what_no_motion_tells_is_named(acrobot):
     assert "forearm.com[1]" not in found.undetermined
     assert "not determined by these data: " in str(found) and np.isinf(found.standard_errors).sum() >= 6
     figure = found.plot()
-    assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["angle", "angle"]
+    assert [axes.get_ylabel() for axes in figure.axes[:4:2]] == ["angle [rad]", "angle [rad]"]
 
 
 def test_bad_input_is_told(acrobot):

@@ -52,8 +52,14 @@ def test_order(solver):
     assert order == pytest.approx(ORDERS[solver], abs=0.2)
 
 
-@pytest.mark.parametrize("solver", [RK45, RK23, DOP853])
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
+PAIRS = [  # of low order, a tight tolerance takes thousands of steps
+    pytest.param(solver, tolerance, marks=[pytest.mark.slow] * (solver is RK23 and tolerance == 1e-9))
+    for solver in (RK45, RK23, DOP853)
+    for tolerance in (1e-3, 1e-6, 1e-9)
+]
+
+
+@pytest.mark.parametrize(("solver", "tolerance"), PAIRS)
 def test_steps_are_those_of_scipy(solver, tolerance):
     """The same first step, lengths and rejections; and from the same state over the same length the same result.
 

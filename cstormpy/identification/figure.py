@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 WIDTH, HEIGHT, ABOVE = 10.0, 2.0, 1.2
 """Width of the figure, height of the plot of one joint, and of what stands around [inches]."""
 LEAST_ROWS = 3
+TORQUE, POSITION = ("torque [N m]", "force [N]"), ("angle [rad]", "position [m]")
 SHARES = [3.0, 1.0]
 """Heights of the plot of a joint and of that of its residual."""
 BESIDE = 2.0
@@ -45,18 +46,14 @@ class _Signals(NamedTuple):
 def draw(found: Identification) -> Figure:
     """Return a figure of pyplot's: torques on the left, base parameters on the right."""
     labels = [p.names[0] + (" + …" if len(p.names) > 1 else "") for p in found.base.parameters]
-    signals = _Signals(
-        found.t, found.torques, found.fitted, found.residuals, found.noise, ("torque [N m]", "force [N]")
-    )
+    signals = _Signals(found.t, found.torques, found.fitted, found.residuals, found.noise, TORQUE)
     numbers = found.base_values, found.standard_errors
     return _drawn(found.mechanism, signals, "Base parameters, 95 % confidence", labels, *numbers)
 
 
 def draw_output(found: OutputIdentification) -> Figure:
     """Return a figure of pyplot's: positions on the left, parameters on the right."""
-    signals = _Signals(
-        found.t, found.measured, found.fitted, found.residuals, found.noise, ("angle [rad]", "position [m]")
-    )
+    signals = _Signals(found.t, found.measured, found.fitted, found.residuals, found.noise, POSITION)
     numbers = found.values, found.standard_errors
     return _drawn(found.mechanism, signals, "Parameters, 95 % confidence", list(found.names), *numbers)
 

@@ -247,16 +247,6 @@ def push_motion(N, W, i, forms, like):
 
 
 @step
-def push_motions(N, W, forms, like):
-    """Turn the directions (δφ, δφ̇) of all balls into those of their hinges."""
-    for i in range(1, N[N_COUNT] + 1):
-        k, _ = node(i)
-        if N[k + N_BALL] == 1:
-            write_rate_change(N, W, i, like)
-            push_motion(N, W, i, forms, like)
-
-
-@step
 def pull_back_response(N, W, like):
     """Write what a direction does to y of the balls into their charts."""
     for i in range(1, N[N_COUNT] + 1):

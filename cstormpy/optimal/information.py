@@ -32,6 +32,7 @@ from cstormpy.identification.base_parameters import BaseParameters, excited, reg
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.components import Term as JointTerm
+from cstormpy.linkage.loops import refuse_loops
 from cstormpy.linkage.skeleton import skeleton
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.terms import Term
@@ -246,6 +247,7 @@ def excitation(
     from cstormpy.mechanism import as_mechanism
 
     mech = as_mechanism(mech)
+    refuse_loops(mech.loops, "the information of a log")
     if not isinstance(motion, BSpline):
         raise InvalidType(f"motion: expected a BSpline, got {shown(motion)}")
     columns = _Columns(mech, unknowns_of(mech, parameters))
@@ -328,6 +330,7 @@ def exciting_motion(
     from cstormpy.mechanism import as_mechanism
 
     mech = as_mechanism(mech)
+    refuse_loops(mech.loops, "an exciting motion")
     idle = [name for name, has in zip(mech.names, mech.actuated_mask, strict=True) if not has]
     if idle:
         raise InvalidValue(f"exciting motion: joint {idle[0]!r} has no motor, so that no motion can be asked of it")

@@ -107,15 +107,15 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         for name in options:
             if name not in known:
                 raise unknown_name("option", name, ["engine", "live", *known])
+        self._window_ahead: LiveFeed | None = None
+        if self.live is True:  # before bdsim looks for its blocks
+            self.open_window(LiveFeed("cstormpy"))
         options.setdefault("graphics", _can_draw())
         options.setdefault("banner", False)
         with quiet():
             super().__init__(sysargs=False, **options)
         self._blocklibrary = {**(BDSim._blocklibrary or {}), **our_blocks()}
         self._last: tuple[Any, Result] | None = None
-        self._window_ahead: LiveFeed | None = None
-        if self.live is True:
-            self.open_window(LiveFeed("cstormpy"))
         self._unread = UnreadResult()
         weakref.finalize(self, self._unread.write)
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()

@@ -9,6 +9,7 @@ from closeness import assert_close, central_difference, tolerance
 import cstormpy as cs
 from cstormpy import lie
 from cstormpy.formulations import kim_constrained
+from cstormpy.loops import lines as closed_lines
 
 X, Y, Z = np.eye(3)
 KINDS = {
@@ -207,12 +208,49 @@ def test_a_closed_posture_is_found_from_rotation_vectors_of_nearly_a_whole_turn(
     assert_close(held[1:4], q[1:4], 1e-15)
 
 
-def test_a_run_goes_on_through_recentrings_and_stays_closed_in_both_engines():
-    """A top on a ball whose tip slides on a plane turns over: where its vector is exchanged it stays closed."""
+def sliding_top():
+    """Return a top on a ball, whose tip slides on a plane, and a closed state of it."""
     top = cs.Link("top", None, cs.Spherical(), mass=1.0, com=(0.3, 0, 0.1), inertia=np.diag([0.02, 0.05, 0.06]))
     plane = cs.Loop(None, "top", (0.0, 0.0, 0.2), (0.5, 0, 0), (False,) * 5 + (True,), name="plane")
     mech = cs.Mechanism([top], loops=[plane])
-    q0, qd0 = mech.project([0.1, 0.2, 2.5], [6.0, 1.0, 5.0])
+    return mech, *mech.project([0.1, 0.2, 2.5], [6.0, 1.0, 5.0])
+
+
+def test_the_straight_line_of_a_ball_answers_as_the_numbers_do(monkeypatch):
+    mech, q, qd = sliding_top()
+    u = np.array([0.3, -0.2, 0.5])
+    y, D = mech.hybrid_sensitivity_evaluator()(q, qd, u)
+    filled = [np.empty(3), np.empty(1), np.empty((3, 3, 3))]
+    assert closed_lines.prepared(mech, "own", "sensitivity", "found")(q, qd, u, *filled) == 0
+    monkeypatch.setattr(closed_lines, "_found_line", lambda *_: None)
+    d = mech.with_drive(active=[]).hybrid_sensitivity(q, qd, u)
+    assert_close(filled[0], d.y, 1e-11)
+    assert_close(y, d.y, 1e-11)
+    assert_close(D, [d.dy_dq, d.dy_dqd, d.dy_du], 1e-10)
+
+
+@pytest.mark.parametrize("name", ["free", "balls"])
+def test_the_linear_model_is_that_of_the_freedoms_by_differences_along_closed_states(name):
+    mech, q, qd = closed(name)
+    tau = np.linspace(0.5, -1.0, mech.n)
+    model = mech.linearize(q, qd, tau)
+    f = mech.mobility(q).freedoms
+    z, free = [mech.names.index(s) for s in model.states[:f]], model.states[:f]
+
+    def rate(x):
+        a, b = q.copy(), qd.copy()
+        a[z], b[z] = x[:f], x[f:]
+        a, b = mech.project(a, b, hold=free)
+        return np.concatenate([b[z], np.asarray(mech.forward_dynamics(a, b, tau))[z]])
+
+    x0 = np.concatenate([q[z], qd[z]])
+    assert_close(model.rate, rate(x0), 1e-10)
+    assert_close(model.A, central_difference(rate, x0, 3e-4), 1e-7)
+
+
+def test_a_run_goes_on_through_recentrings_and_stays_closed_in_both_engines():
+    """A top on a ball whose tip slides on a plane turns over: where its vector is exchanged it stays closed."""
+    mech, q0, qd0 = sliding_top()
     runs = []
     for engine in ("interpreted", "compiled"):
         sim = cs.Simulation(engine=engine, graphics=False, progress=False)

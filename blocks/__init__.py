@@ -13,7 +13,7 @@ if __name__ != "cstormpy.blocks":
 import cstormpy.simulation  # noqa: F401  loads bdsim, and silences what its dependencies have Python warn of
 
 url = "https://doi.org/10.1115/1.1376121"
-"""What bdedit opens for help on a block: Sohl and Bobrow's paper, whose algorithms and letters these are.
+"""Page that bdedit opens for help on a block: Sohl and Bobrow's paper, whose algorithms and letters these are.
 
 bdsim reads it from the source text, so that it has to be a literal.
 """

@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 LOCKINGS = ("impulse", "rest")
-"""How a moving joint is locked: by an impulse, or not at all."""
+"""Ways to lock a moving joint: by an impulse, or not at all."""
 AT_REST = 1e-9
 """A joint that is slower than this is at rest [rad/s, m/s]."""
 BORDER = 1e-6

@@ -49,7 +49,7 @@ __all__ = [
 
 _FLOAT = np.dtype(np.float64)
 _SHOWN = 8
-"""How many names a message lists."""
+"""Number of names that a message lists at most."""
 
 
 def label(block: Any) -> str:
@@ -189,7 +189,6 @@ class Drive:
     ) -> None:
         self.n, self.first, self.wrench, self.base = mech.n, first, wrench, base
         self.active: NDArray[np.bool_] = mech.active_mask
-        self.any_active = bool(mech.active)
         by_kind = (torque or [mech.actuated_mask & ~self.active], active or [self.active])
         given = [(np.flatnonzero(np.any(masks, axis=0)), masks) for masks in by_kind]
         ports = [(name, *one) for name, one in zip(("tau", "acc"), given, strict=True) if len(one[0])]

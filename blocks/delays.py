@@ -9,12 +9,12 @@ import numpy as np
 from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import positive, whole_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.signals.delays import between_samples, samples_kept
 from cstormpy.signals.limits import either, limited_rate, play
-from cstormpy.trajectory.checks import positive, whole_number
 
 Array = NDArray[np.float64]
 _MOST_SAMPLES = 2000

@@ -10,6 +10,7 @@ import numpy as np
 from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import whole_number
 from cstormpy.arrays import real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
@@ -17,7 +18,7 @@ from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
-from cstormpy.trajectory.checks import finite_array, whole_number
+from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 #: How far below zero an eigenvalue of a covariance may be, as a part of the largest: rounding.

@@ -11,6 +11,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import whole_number
 from cstormpy.arrays import is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
@@ -20,7 +21,7 @@ from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
-from cstormpy.trajectory.checks import finite_array, whole_number
+from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ Array = NDArray[np.float64]
 FRAMES = ("body", "base", "aligned")
 """In which frame a twist may be asked for."""
 REMEMBERED = 256
-"""How many answers IKINE keeps for a solver that goes back in time."""
+"""Number of answers that IKINE keeps for a solver that goes back in time."""
 
 
 class Kinematics(bases.Mechanical, FunctionBlock):

@@ -21,7 +21,7 @@ from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 VIEWS = ("auto", "planar", "3d")
-"""How a mechanism may be looked at."""
+"""Views of a mechanism."""
 
 
 class LiveScope(bases.Ported, SinkBlock):

@@ -9,12 +9,11 @@ import numpy as np
 from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.signals.noise import MOST_SEED, low_pass, normal, seed_of, uniform
-from cstormpy.trajectory.checks import positive, whole_number
 
 Array = NDArray[np.float64]
 _KINDS = ("normal", "uniform")

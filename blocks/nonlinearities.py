@@ -9,6 +9,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike
 
+from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Bending, Switching
@@ -22,7 +23,6 @@ from cstormpy.signals.limits import (
     room_in_level,
     saturated,
 )
-from cstormpy.trajectory.checks import real_number
 
 
 class Saturation(bases.Signals, Bending, FunctionBlock):
@@ -96,7 +96,7 @@ class Saturation(bases.Signals, Bending, FunctionBlock):
 
 
 class DeadZone(bases.Signals, Bending, FunctionBlock):
-    r"""What a signal has beyond a zone about zero.
+    r"""A dead zone: the part of a signal beyond a zone about zero.
 
     :blockname:`DEADZONE`
 

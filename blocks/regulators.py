@@ -10,13 +10,13 @@ import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import positive, whole_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Bending
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
-from cstormpy.trajectory.checks import positive, whole_number
 
 Array = NDArray[np.float64]
 _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from bdsim.components import FunctionBlock
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, whole_number
+from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Switching
 from cstormpy.signals.limits import either, nearest_level, room_in_level
 from cstormpy.signals.logic import COMPARISONS, OPERATIONS, combined, compared, picked
-from cstormpy.trajectory.checks import real_number, whole_number
 
 _MOST_INPUTS = 26
 
@@ -186,7 +186,7 @@ class MultiSwitch(bases.Signals, Switching, FunctionBlock):
 
 
 class Compare(bases.Signals, Switching, FunctionBlock):
-    r"""Whether a signal is greater or less than another, or than a constant.
+    r"""A comparison of a signal with another, or with a constant.
 
     :blockname:`COMPARE`
 

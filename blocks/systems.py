@@ -15,6 +15,7 @@ from cstormpy.signals.systems import linear_output, linear_rate, realized, state
 from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
+Matrices = tuple[Array, Array, Array, Array]
 
 
 class _Linear(bases.Ported):
@@ -35,8 +36,11 @@ class _Linear(bases.Ported):
         """Width of the output."""
         return (len(self.C),)
 
-    def _keep(self, matrices: tuple[Array, Array, Array, Array]) -> None:
-        """Keep the matrices; those of a state-space model are tunable."""
+    def _make(self, matrices: Matrices, x0: Any, blockargs: dict[str, Any], *clock: Any) -> None:
+        """Make the block of its matrices, which are attributes of it."""
+        first = _first(x0, len(matrices[0]))
+        made = ports.options(type(self), blockargs, ("u",), ("y",), states=first.size)
+        super().__init__(*clock, x0=first, feedthrough=bool(matrices[3].any()), **made)
         self.A, self.B, self.C, D = matrices
         self.D = D if D.any() else None
 
@@ -118,11 +122,7 @@ class StateSpace(_Linear, ContinuousBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        matrices = state_space(A, B, C, D)
-        first = _first(x0, len(matrices[0]))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=first.size)
-        super().__init__(x0=first, feedthrough=bool(matrices[3].any()), **made)
-        self._keep(matrices)
+        self._make(state_space(A, B, C, D), x0, blockargs)
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the states."""
@@ -185,11 +185,7 @@ class TransferFn(_Linear, ContinuousBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        matrices = _with_states(realized(num, den))
-        first = np.zeros(len(matrices[0]))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=first.size)
-        super().__init__(x0=first, feedthrough=bool(matrices[3].any()), **made)
-        self._keep(matrices)
+        self._make(_with_states(realized(num, den)), None, blockargs)
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the states."""
@@ -267,11 +263,7 @@ class DiscreteSS(_Linear, SampledBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        ticks, matrices = ports.clock(clock), state_space(A, B, C, D)
-        first = _first(x0, len(matrices[0]))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=first.size)
-        super().__init__(ticks, x0=first, feedthrough=bool(matrices[3].any()), **made)
-        self._keep(matrices)
+        self._make(state_space(A, B, C, D), x0, blockargs, ports.clock(clock))
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the states after a tick."""
@@ -334,18 +326,14 @@ class DiscreteTF(_Linear, SampledBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        ticks, matrices = ports.clock(clock), _with_states(realized(num, den))
-        first = np.zeros(len(matrices[0]))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=first.size)
-        super().__init__(ticks, x0=first, feedthrough=bool(matrices[3].any()), **made)
-        self._keep(matrices)
+        self._make(_with_states(realized(num, den)), None, blockargs, ports.clock(clock))
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the states after a tick."""
         return self._rate(u, x)
 
 
-def _with_states(matrices: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+def _with_states(matrices: Matrices) -> Matrices:
     if not len(matrices[0]):
         raise InvalidValue("den: has no power of its variable, so that there is no state; a GAIN does that")
     return matrices

@@ -11,7 +11,7 @@ import numpy as np
 from bdsim.components import SourceBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
@@ -20,7 +20,7 @@ from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
 from cstormpy.trajectory import BSpline, playback
-from cstormpy.trajectory.checks import control_point_array, finite_array, positive, whole_number
+from cstormpy.trajectory.checks import control_point_array, finite_array
 
 Array = NDArray[np.float64]
 
@@ -130,7 +130,7 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 
     @property
     def speed(self) -> float:
-        """How many times as fast the curve is played."""
+        """Factor by which the curve is played faster."""
         return self._speed
 
     @speed.setter

@@ -9,12 +9,12 @@ import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, whole_number
+from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Switching
 from cstormpy.signals.logic import compared, edge
-from cstormpy.trajectory.checks import real_number, whole_number
 
 Array = NDArray[np.float64]
 _DIRECTIONS = ("rising", "falling", "both")
@@ -118,7 +118,7 @@ class SampleHold(Switching, ContinuousBlock):
 
 
 class Counter(bases.Signals, Switching, FunctionBlock):
-    r"""How often a signal has become true.
+    r"""A counter of how often a signal has become true.
 
     :blockname:`COUNTER`
 
@@ -224,7 +224,7 @@ class Counter(bases.Signals, Switching, FunctionBlock):
 
 
 class Edge(bases.Ported, bases.Signals, SampledBlock):
-    r"""Whether a signal has become true since the tick before.
+    r"""A detector of edges: true if a signal has become true since the tick before.
 
     :blockname:`EDGE`
 

@@ -8,12 +8,13 @@ import numpy as np
 from bdsim.components import SourceBlock
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, positive
+from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.waves import chirp, multisine, pulse_train, schroeder_phases
-from cstormpy.trajectory.checks import finite_array, positive, real_number
+from cstormpy.trajectory.checks import finite_array
 
 
 class Pulse(bases.Ported, bases.Signals, SourceBlock):

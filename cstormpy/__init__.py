@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Translational as Translational
     from cstormpy.mechanism import Universal as Universal
     from cstormpy.mechanism import library as library
+    from cstormpy.optimal import exciting_motion as exciting_motion
     from cstormpy.simulation import Simulation as Simulation
     from cstormpy.simulation.sweep import Sweep as Sweep
     from cstormpy.simulation.tableaus import Tableau as Tableau
@@ -125,6 +126,7 @@ _HOMES = {
     "clamped_knots": "trajectory",
     "compare": "comparison",
     "cubic": "trajectory",
+    "exciting_motion": "optimal",
     "identify": "identification",
     "library": "mechanism",
     "load": "loading",

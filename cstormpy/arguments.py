@@ -1,4 +1,4 @@
-"""Checkers of single arguments: words that can stand somewhere, switches, numbers greater than zero.
+"""Checkers of single arguments: words that can stand somewhere, switches, counts, numbers greater than zero.
 
 Each returns the clean value, or raises an error that names the argument. Arrays are read by `cstormpy.arrays`.
 """
@@ -13,7 +13,10 @@ from typing import Any
 from cstormpy.arrays import real_number
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 
-__all__ = ["entries", "flag", "function", "mapping", "one_of", "option", "positive"]
+__all__ = ["entries", "flag", "function", "mapping", "one_of", "option", "positive", "whole_number"]
+
+MOST = 100_000
+"""Most control points, links and the like that are accepted."""
 
 
 def one_of(value: Any, what: str, choices: Sequence[Any]) -> Any:
@@ -83,6 +86,22 @@ def positive(value: Any, what: str) -> float:
         raise NonFinite(wanted) from None
     if number <= 0.0:
         raise InvalidValue(wanted)
+    return number
+
+
+def whole_number(value: Any, what: str, least: int, most: int = MOST) -> int:
+    """Return an integer from `least` to `most`.
+
+    >>> whole_number(3, "order", 0)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise InvalidType(f"{what}: expected a whole number, got {shown(value)}")
+    number = int(value)
+    if number < least:
+        raise InvalidValue(f"{what}: expected at least {least}, got {shown(number)}")
+    if number > most:
+        raise InvalidValue(f"{what}: expected at most {most}, got {shown(number)}")
     return number
 
 

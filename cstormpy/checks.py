@@ -1,13 +1,13 @@
-"""Checks of what users pass in: each returns the clean value or raises an error that names it."""
+"""Checks of what mechanisms are made of: each returns the clean value or raises an error that names it."""
 
 from __future__ import annotations
 
 import math
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import describe, real_array
 from cstormpy.arrays import real_number as real
 from cstormpy.errors import InvalidType, InvalidValue
@@ -47,26 +47,13 @@ def nonnegative(value: object, what: str) -> float:
     return number
 
 
-def positive(value: object, what: str) -> float:
-    """Return a finite float > 0."""
-    number = real(value, what)
-    if number <= 0:
-        raise InvalidValue(f"{what}: must be positive, got {number:g}")
-    return number
-
-
 def count(value: object, what: str, most: int = 100_000) -> int:
     """Return a whole number of things, from 1 to `most`.
 
     >>> count(3, "n")
     3
     """
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InvalidType(f"{what}: expected a whole number, got {describe(value)}")
-    number = int(value)
-    if not 1 <= number <= most:
-        raise InvalidValue(f"{what}: must be from 1 to {most}, got {'more' if number > most else max(number, -most)}")
-    return number
+    return whole_number(value, what, 1, most)
 
 
 def array(value: ArrayLike, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:

@@ -7,18 +7,22 @@ import ast
 import contextlib
 import json
 import os
+import re
 import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from cstormpy.completion import SHELLS, may_define, script_for
 from cstormpy.doctor import look, version
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.reporting import notice
+
+if TYPE_CHECKING:
+    from cstormpy.live import LiveFeed
 
 __all__ = ["main"]
 
@@ -28,6 +32,8 @@ OK, FAILED, INTERRUPTED = 0, 1, 130
 DURATION = 10.0
 #: How long a mechanism is shown unless its window is closed before [s].
 SHOWN = 3600.0
+#: A script whose text names one of the blocks that are made for a live window gets that window at once.
+_LIVE_BLOCK = re.compile(r"\b(LIVESCOPE|LIVEXY|MECHANISMVIEW)\b")
 _HINT = " (--debug shows where)"
 #: Numbers that Python has no literal for.
 _NO_LITERALS = ("nan", "inf", "+inf", "-inf")
@@ -206,9 +212,10 @@ def _demo(given: argparse.Namespace) -> int:
     options = _options(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
-    build = diagrams.load(given.name).build
-    _checked(given.name, build, options)
-    return _simulate(given, given.name, lambda sim: build(sim, **options))
+    with _window_ahead(given, given.name, shows=given.name in diagrams.names()) as feed:
+        build = diagrams.load(given.name).build
+        _checked(given.name, build, options)
+        return _simulate(given, given.name, lambda sim: build(sim, **options), feed)
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -224,6 +231,12 @@ def _run(given: argparse.Namespace) -> int:
         raise FileFormatError(f"{path}: expected a Python script (.py) or a diagram of bdedit (.bd)")
     if not may_define(path, "build"):
         raise _without_build(path)
+    shows = _LIVE_BLOCK.search(path.read_text("utf-8", "replace")) is not None
+    with _window_ahead(given, path.stem, shows) as feed:
+        return _run_script(given, path, feed)
+
+
+def _run_script(given: argparse.Namespace, path: Path, feed: LiveFeed | None) -> int:
     with _script(path):
         build = runpy.run_path(str(path), run_name="<run by cstorm>").get("build")
     if not callable(build):
@@ -238,7 +251,7 @@ def _run(given: argparse.Namespace) -> int:
             raise DiagramError(f"{path}: build(sim) returned {type(bd).__name__}; it is to return the diagram")
         return bd
 
-    return _simulate(given, path.stem, made)
+    return _simulate(given, path.stem, made, feed)
 
 
 def _without_build(path: Path) -> FileFormatError:
@@ -283,13 +296,30 @@ def _script(path: Path) -> Iterator[None]:
             sys.path.remove(folder)
 
 
-def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any]) -> int:
+@contextlib.contextmanager
+def _window_ahead(given: argparse.Namespace, name: str, shows: bool) -> Iterator[LiveFeed | None]:
+    """Open the window of what will be shown, before anything slow is imported or built."""
+    from cstormpy import live
+
+    if not shows or given.no_live or live.is_off() or live.available() is not None:
+        yield None
+        return
+    feed = live.LiveFeed(name)
+    try:
+        yield feed
+    finally:
+        feed.close()
+
+
+def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any], feed: LiveFeed | None = None) -> int:
     """Build and run a diagram and write its report, also on a run that did not come to its end."""
     target = _target(given.report, name)
     from cstormpy.simulation import Simulation
 
     options = _settings(given)
     sim = Simulation(graphics=False)
+    if feed is not None:
+        sim.open_window(feed)
     bd = build(sim)
     if given.time is None:
         options["T"] = getattr(bd, "duration", DURATION)
@@ -340,9 +370,9 @@ def _target(given: str | None, name: str, what: str = "report") -> Path:
 def _live(bd: Any, unwanted: bool) -> bool | str:
     """Return whether to show a live window; one that cannot be shown is a line, and no figures beside the report."""
     from cstormpy import live
-    from cstormpy.simulation.live_session import is_off, wants_window
+    from cstormpy.simulation.live_session import wants_window
 
-    if unwanted or is_off() or not wants_window(bd):
+    if unwanted or live.is_off() or not wants_window(bd):
         return False
     reason = live.available()
     if reason is not None:

@@ -34,7 +34,7 @@ def notice_once(text: str) -> None:
 
 
 class Progress:
-    """How far something is, how fast it goes and how long it will take: a line on a terminal, or now and then in a log.
+    """Progress of something, its speed and the time it will take: a line on a terminal, or now and then in a log.
 
     Where standard error is a terminal, one line is written over and over. Elsewhere, as in a pipe, a log file or an
     editor, a line is said through `notice` every some seconds.

@@ -1,4 +1,4 @@
-"""How a swing depends on its start: exact derivatives carried along the run, and what they predict.
+"""Sensitivity of a swing to its start: exact derivatives carried along the run, and what they predict.
 
 VARIATION integrates dx/dx0 beside the plant. Times a small change of the start it predicts where another run ends.
 """

@@ -1,4 +1,4 @@
-"""How close results must be, and exact derivatives to compare with."""
+"""Tolerances of results, and exact derivatives to compare with."""
 
 from __future__ import annotations
 

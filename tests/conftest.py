@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis without a deadline, and no window."""
+"""Settings of all tests: hypothesis without a deadline, and no window."""
 
 import os
 import signal
@@ -25,6 +25,13 @@ settings.register_profile("local", **_patient)
 # The same examples in every run, so that a red run can be had again.
 settings.register_profile("ci", derandomize=True, database=None, print_blob=True, **_patient)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_configure(config):
+    """Take fewer examples where only what is quick is run; a run of the whole suite takes all."""
+    if "not slow" in (config.option.markexpr or ""):
+        settings.register_profile("quick", settings.default, max_examples=40)
+        settings.load_profile("quick")
 
 
 @pytest.fixture

@@ -229,3 +229,15 @@ def joint_model(joint):
     if isinstance(joint, Prismatic):
         return pin.JointModelPrismaticUnaligned(axis)
     return pin.JointModelHelicalUnaligned(axis, joint.pitch)
+
+
+def in_body_axes(mech, q, qd, qdd):
+    """Return rates and accelerations as Pinocchio has them, and the map E from q̇ to its rates."""
+    E, bias = np.eye(mech.n), np.zeros(mech.n)
+    for link in mech.links:
+        at = mech.coordinates(link.joint_name)
+        if any(link.joint.balls):
+            rows = [3, 4, 5, 0, 1, 2][-link.joint.dof :] if link.joint.dof == 6 else [0, 1, 2]
+            E[at, at] = link.joint.subspace(q[at])[rows]
+            bias[at] = (link.joint.subspace_rate(q[at], qd[at]) @ qd[at])[rows]
+    return E @ qd, E @ qdd + bias, E, bias

@@ -376,7 +376,7 @@ def test_the_gradient_of_a_loop_with_limits():
         (lambda bd, c: bd.NOISE(c, bandwidth=7.0), InvalidValue, "below half the rate of the clock, 5 Hz"),
         (lambda bd, c: bd.NOISE(c, std=1.0, power=1.0), InvalidType, "either std or power"),
         (lambda bd, c: bd.NOISE(c, std=-1.0), InvalidValue, "std"),
-        (lambda bd, c: bd.NOISE(c, seed=1.5), InvalidType, "seed: expected an integer"),
+        (lambda bd, c: bd.NOISE(c, seed=1.5), InvalidType, "seed: expected a whole number"),
         (lambda bd, c: bd.NOISE(0.1), InvalidType, "clock: expected a clock"),
         (lambda bd, c: bd.LOOKUP1D([0, 2, 1], [0, 1, 2]), InvalidValue, r"points\[2\] = 1 follows points\[1\] = 2"),
         (lambda bd, c: bd.LOOKUP2D([0, 1], [0, 1], [[0, 1]]), ShapeError, "values"),

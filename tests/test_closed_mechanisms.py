@@ -108,7 +108,9 @@ def test_what_cannot_be_closed_is_said():
     mech, q, qd = state("four_bar")
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: the rates of the joints that are held contradict"):
         mech.project(q, [1.0, 5.0, -3.0], hold=["crank", "coupler"])
-    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: misses closure by .*; mech.project"):
+    with pytest.raises(
+        cs.InvalidValue, match=r"loop pin: .: misses closure by .* between 'rocker_rod' and 'coupler_rod'; mech"
+    ):
         mech.hybrid_dynamics(q + np.array([0.1, 0, 0]), qd, np.zeros(3))
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: is left at the rate"):
         mech.forward_dynamics(q, [1.0, 5.0, 3.0], np.zeros(3))
@@ -131,7 +133,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
         lambda: mech.parameter_sensitivity(q, qd, u, ["crank_rod.mass"]),
         lambda: mech.regressor(q, qd, u),
         lambda: bd.CONTROLLER(mech, "pd"),
-        lambda: cs.optimal.Problem(mech, duration=1.0, start=q),
         lambda: kim.inverse_dynamics(mech, q, qd, u),
     ):
         with pytest.raises(cs.CstormError, match=r"loop 'pin': .*without_loops\(\)"):
@@ -159,6 +160,31 @@ def test_dependent_constraints_are_named_and_harmless():
     assert_close(b.y, a.y, 1e-11)
     assert_close(b.loop_wrenches, a.loop_wrenches, 1e-11)
     assert b.rank == 2
+
+
+def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog):
+    """A planar loop that is closed as if in space: its multipliers are not determined, and nobody is left to guess."""
+    plain, q, qd = state("four_bar")
+    spare = cs.Loop("rocker_rod", "coupler_rod", (0.5, 0, 0), (0.8, 0, 0), "hinge", name="spare")
+    mech = plain.replace(loops=[spare])
+    mech.hybrid_sensitivity(np.array([q] * 3), np.array([qd] * 3), np.zeros((3, 3)))
+    assert len(independent_rows(mech)) == 2
+    (said,) = [text for text in caplog.messages if "over-constrained" in text]
+    assert said.startswith("loop spare: rotation x: over-constrained between 'rocker_rod' and 'coupler_rod'")
+    assert "rotation x, spare: rotation y, spare: z follow" in said and "rank 2 of 5" in said
+
+
+def test_a_singular_posture_is_said_with_loop_links_and_rank(caplog):
+    """A parallelogram that lies flat may go on as one or crossed: at rest there the dynamics say so."""
+    pinned = cs.library.four_bar(ground=0.8, lengths=(0.5, 0.8, 0.5))
+    mech = pinned.replace(loops=[pinned.loops[0].replace(name="flat")]).with_gravity((0, 0, 0))
+    q = np.zeros(3)
+    assert mech.mobility(q) == (2, 1, 2, ("flat: x",))
+    said = "loop flat: x: the posture is singular between 'rocker_rod' and 'coupler_rod'"
+    assert mech.forward_dynamics(q, q, [1.0, 0.0, 0.0]).rank == 1
+    assert any(text.startswith(said) and "rank 1 of the constraints, 2 in others" in text for text in caplog.messages)
+    with pytest.raises(cs.InvalidValue, match=said + ".*rank 1.*no derivatives"):
+        mech.hybrid_sensitivity(q, q, [1.0, 0.0, 0.0])
 
 
 # ---------------------------------------------------------------- closed forms
@@ -334,6 +360,53 @@ def test_redundant_actuation_is_optimal():
         assert np.linalg.norm(torque) < np.linalg.norm(force)
         assert np.linalg.norm(torque.multipliers) > np.linalg.norm(force.multipliers)
         assert_close(np.asarray(mech.forward_dynamics(q, qd, torque)), qdd, 1e-10)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_weights_say_which_torques_are_dear(full):
+    """Of all torques that make a motion, those of the least τᵀ W τ: its gradient along all others is zero."""
+    mech, q, qd, qdd = five_bar_motion()
+    A, rng = mech.closure_jacobian(q), np.random.default_rng(17)
+    for names in (mech.names[:3], mech.names):
+        motors = mech.with_drive(actuated=names)
+        a, k = motors.actuated_mask, len(names)
+        W = np.diag(rng.uniform(0.5, 5.0, k))
+        if full:
+            X = rng.normal(size=(k, k))
+            W = W + X @ X.T
+        given = W if full else np.diag(W)
+        N = constrained.null_space(A[:, ~a].T)
+        tau = motors.inverse_dynamics(q, qd, qdd, redundancy=given)
+        assert np.abs(N.T @ A[:, a] @ W @ np.asarray(tau)[a]).max() < 1e-10
+        assert_close(np.asarray(mech.forward_dynamics(q, qd, tau)), qdd, 1e-10)
+        least = np.asarray(motors.inverse_dynamics(q, qd, qdd))[a]
+        assert np.asarray(tau)[a] @ W @ np.asarray(tau)[a] < least @ W @ least - 1e-3
+        same = motors.inverse_dynamics(q, qd, qdd, redundancy=3.0 * np.ones(k))
+        assert_close(np.asarray(same)[a], least, 1e-10)
+        driven = motors.with_drive(active=names)
+        u = np.where(a, qdd, 0.0)
+        assert_close(driven.hybrid_dynamics(q, qd, u, redundancy=given).tau, np.asarray(tau), 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"),
+    [
+        ("torqe", r"redundancy: expected 'torque', 'force' or weights, got 'torqe'"),
+        ([1.0, 2.0], r"redundancy: expected shape \(3,\) or \(3, 3\).*left_shoulder, left_elbow, right_shoulder"),
+        ([1.0, -2.0, 1.0], r"redundancy: the weight of joint 'left_elbow' must be positive, got -2"),
+        ([1.0, 0.0, 1.0], r"redundancy: the weight of joint 'left_elbow' must be positive, got 0"),
+        ([1.0, np.nan, 1.0], r"redundancy"),
+        ([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]], r"redundancy: weights must be symmetric.*'left_shoulder'"),
+        ([[1, 2, 0], [2, 1, 0], [0, 0, 1]], r"redundancy: weights must be positive definite"),
+    ],
+)
+def test_weights_that_are_none_are_refused_by_name(weights, said):
+    mech, q, qd, qdd = five_bar_motion()
+    motors = mech.with_drive(actuated=mech.names[:3])
+    with pytest.raises(cs.CstormError, match=said):
+        motors.inverse_dynamics(q, qd, qdd, redundancy=weights)
+    with pytest.raises(cs.CstormError, match=said):
+        motors.with_drive(active=mech.names[:3]).hybrid_dynamics(q, qd, qdd, redundancy=weights)
 
 
 def test_active_joints_that_share_a_load_take_the_least_torque():

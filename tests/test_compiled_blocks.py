@@ -28,29 +28,28 @@ def runs(monkeypatch):
     return begun
 
 
+#: Diagrams of bdsim's own blocks, none of which is asked in Python.
+TRACED = ("sources", "interpolations", "matrices", "connections", "filters", "sampled blocks")
+
+
 @pytest.mark.parametrize("name", DIAGRAMS)
 def test_every_block(runs, name):
-    sim = simulation()
-    bd = sim.blockdiagram()
-    DIAGRAMS[name](bd)
-    sim.run(bd, T=0.02, observer=lambda t, x: None)
-    assert_same_derivatives(runs[-1], np.linspace(0.01, 3.1, 25), spread=0.5)
-
-
-# What changes while a diagram is there ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_numbers_read_anew_are_those_that_were_read(runs, name):
+    """Its numbers, read anew, are those that were read; it computes what the blocks do, traced where it can be."""
     sim = simulation()
     bd = sim.blockdiagram()
     DIAGRAMS[name](bd)
     sim.run(bd, T=0.02, observer=lambda t, x: None)
     program = runs[-1].program
+    if name in TRACED:
+        assert program.ways and not [way for way in program.ways if not way[1].endswith(": traced")]
     p, n = program.p.copy(), program.n.copy()
     assert program.refresh()
     np.testing.assert_array_equal(program.p, p)
     np.testing.assert_array_equal(program.n, n)
+    assert_same_derivatives(runs[-1], np.linspace(0.01, 3.1, 25), spread=0.5)
+
+
+# What changes while a diagram is there ----------------------------------------------------------------
 
 
 def swinging(bd):
@@ -184,17 +183,6 @@ def test_every_block_is_translated_or_stands_in_the_list():
     assert len(classes) > 60 and {"GAIN", "HYBRIDDYNAMICS"} <= set(classes)
     missing = {f"{k.__module__}.{k.__qualname__}" for k in classes.values() if not is_translated(k)}
     assert missing == set(untranslated.REASONS)
-
-
-@pytest.mark.parametrize("name", ["sources", "interpolations", "matrices", "connections", "filters", "sampled blocks"])
-def test_what_bdsims_blocks_compute_is_traced(runs, name):
-    """None of them is asked in Python."""
-    sim = simulation()
-    bd = sim.blockdiagram()
-    DIAGRAMS[name](bd)
-    sim.run(bd, T=0.02, observer=lambda t, x: None)
-    ways = runs[-1].program.ways
-    assert ways and not [way for way in ways if not way[1].endswith(": traced")]
 
 
 def test_every_block_that_is_translated_is_wired_in_some_diagram():

@@ -1,7 +1,6 @@
 """Random diagrams compute and run alike in both engines.
 
-Most are compared with the function of the diagram as plain Python: its source is the one that is compiled, and making
-machine code of each would take seconds. A few are compiled in full.
+Each is compiled, which takes most of the time: there are few of them among the quick tests, and many among the slow.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def assert_same_ticks(run):
             np.testing.assert_allclose(clocks[clock], wanted, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=12, deadline=None, suppress_health_check=QUIET)
 @given(steps=STEPS)
 def test_random_diagrams(steps):
     compare(steps, observer=lambda t, x: None)

@@ -132,7 +132,14 @@ def test_acrobot_has_the_same_rates_in_both_engines():
         np.testing.assert_allclose(compiled.xd, expected, rtol=0, atol=1e-12 * max(1.0, abs(expected).max()))
 
 
-@pytest.mark.parametrize("options", [TIGHT | {"solver": "RK23", "rtol": 1e-8}, TIGHT, {"solver": "RK4", "dt": 0.004}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(TIGHT | {"solver": "RK23", "rtol": 1e-8}, marks=pytest.mark.slow),
+        TIGHT,
+        {"solver": "RK4", "dt": 0.004},
+    ],
+)
 def test_events_are_located_by_steps_of_the_engine_itself(monkeypatch, options):
     """The compiled steps close in on a crossing themselves, and go on behind it."""
     single = []

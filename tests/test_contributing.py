@@ -43,6 +43,16 @@ def test_a_recipe_works_as_written(title, monkeypatch):
 
 
 @pytest.mark.skipif(not (ROOT / "cstormpy").is_dir(), reason="looks at a checkout")
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "README.md"])
+def test_the_map_names_every_folder(page):
+    """A package that is added stands in both maps; `comparison` stood in neither."""
+    rows = [row for row in (ROOT / page).read_text(encoding="utf-8").splitlines() if row.startswith("| `")]
+    named = set(re.findall(r"`(?:cstormpy/)?([a-z]+)/?`", " ".join(row.split("|")[1] for row in rows)))
+    packages = {init.parent.name for base in ("cstormpy", ".") for init in (ROOT / base).glob("*/__init__.py")}
+    assert packages - {"cstormpy"} <= named
+
+
+@pytest.mark.skipif(not (ROOT / "cstormpy").is_dir(), reason="looks at a checkout")
 def test_the_map_names_files_that_exist():
     text = PAGE.read_text(encoding="utf-8")
     for path in re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text):

@@ -48,7 +48,11 @@ def test_the_names_are_those_of_the_modules():
     assert {"pendulum", "acrobot", "acrobot_elbow", "two_link_arm", "branched_acrobot"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+#: One whose equations are too many to be written down takes long.
+RUNS = [pytest.param(name, marks=pytest.mark.slow) if name == "stewart_platform" else name for name in NAMES]
+
+
+@pytest.mark.parametrize("name", RUNS)
 def test_each_diagram_runs_to_its_end(sim, name):
     module = diagrams.load(name)
     bd = module.build(sim)
@@ -326,6 +330,7 @@ def test_every_diagram_that_json_can_hold_has_a_file():
         "seven_joint_arm",
         "spherical_pendulum",
         "spinning_body",
+        "stewart_platform",
         "two_link_lifting",
         "two_link_swing",
         "two_link_time_optimal",

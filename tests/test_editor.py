@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import inspect
 import json
 import os
 import pydoc
 import re
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -135,6 +137,17 @@ SLIPS = {
 }
 
 
+def command_of(tool):
+    """Return the command that starts a type checker, or None: pyright is a program of Node, beside or in Python's."""
+    if tool == "pyright" and shutil.which("pyright"):
+        return [shutil.which("pyright")]
+    if importlib.util.find_spec(tool) is None:
+        return None
+    command = [sys.executable, "-m", tool]  # Python's package of pyright loads that program when it is first called
+    done = subprocess.run([*command, "--version"], capture_output=True, timeout=300, check=False)
+    return None if done.returncode else command
+
+
 def checked(tool, folder):
     """Return the lines of the wrong script in which a type checker finds something, and what it says of the right one.
 
@@ -151,7 +164,7 @@ def checked(tool, folder):
     (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [beside]}))
     options = {"mypy": ["--no-error-summary", "--cache-dir", str(folder / "cache")],
                "pyright": ["--pythonpath", sys.executable]}[tool]  # fmt: skip
-    done = subprocess.run([sys.executable, "-m", tool, *options, "right.py", "wrong.py"],
+    done = subprocess.run([*command_of(tool), *options, "right.py", "wrong.py"],
                           cwd=folder, env=environment, capture_output=True, text=True, timeout=600)  # fmt: skip
     lines = wrong.splitlines()
     found = {lines[int(k) - 1] for k in re.findall(r"wrong\.py:(\d+).* error: ", done.stdout)}
@@ -162,11 +175,8 @@ def checked(tool, folder):
 @pytest.mark.parametrize("tool", ["mypy", "pyright"])
 def test_slips_in_a_users_script_are_found(tmp_path, tool):
     """A type checker finds kinds, arguments, parts of results that there are not; nothing in a script that is right."""
-    pytest.importorskip(tool)
-    if tool == "pyright":  # which loads what it consists of when it is first called
-        version = subprocess.run([sys.executable, "-m", tool, "--version"], capture_output=True, timeout=300)
-        if version.returncode:
-            pytest.skip("pyright cannot load itself here")
+    if command_of(tool) is None:
+        pytest.skip(f"there is no {tool}" + (" (npm install pyright, its .bin on PATH)" if tool == "pyright" else ""))
     found, said, done = checked(tool, tmp_path)
     assert said == [], done.stdout
     missed = [slip for slip in SLIPS.values() if not any(slip in line for line in found)]

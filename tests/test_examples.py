@@ -149,6 +149,26 @@ def test_tune(capsys, tmp_path):
     assert "damping" in capsys.readouterr().out and (tmp_path / "tuned.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_design(capsys, tmp_path):
+    shipped, designed = example(14)["main"](points=10, steps=56, starts=2)
+    assert shipped.feasible and designed.feasible and designed.cost < 0.8 * shipped.cost
+    assert 0.5 < designed.parameters["leg"] < 3.0
+    assert "instead of" in capsys.readouterr().out and (tmp_path / "design.png").stat().st_size > 10_000
+
+
+@pytest.mark.slow
+def test_redundant_five_bar(capsys, tmp_path):
+    found, shared = example(15)["main"](points=8, samples=40)
+    assert found.feasible
+    torque, force = (np.linalg.norm(shared[way], axis=1) for way in ("torque", "force"))
+    in_pin = [np.linalg.norm(shared[way].multipliers, axis=1) for way in ("torque", "force")]
+    assert (torque <= force + 1e-9).all() and (torque < 0.9 * force).any()
+    assert (in_pin[1] <= in_pin[0] + 1e-9).all() and (in_pin[1] < 0.5 * in_pin[0]).any()
+    assert "least force in the pin: at most" in capsys.readouterr().out
+    assert (tmp_path / "redundant_five_bar.png").stat().st_size > 10_000
+
+
 def test_swap_controllers(capsys, tmp_path):
     runpy.run_path(str(EXAMPLES / "swap_controllers.py"), run_name="__main__")
     printed = capsys.readouterr().out.strip().splitlines()

@@ -146,6 +146,43 @@ def test_the_same_diagram_gives_the_same_sources(tmp_path):
     assert texts[0] == texts[1]
 
 
+def tabled(sim):
+    """A mass on a spring that is a table, with friction by a table of speed and place, and a motion to follow."""
+    bd = sim.blockdiagram(name="tabled")
+    x, v, force = bd.INTEGRATOR(x0=1.3, name="x"), bd.INTEGRATOR(x0=0.0, name="v"), bd.SUM("---+", name="force")
+    spring = bd.LOOKUP1D([-2.0, -0.5, 0.5, 2.0], [-6.0, -0.5, 0.5, 6.0], name="spring", locate=False)
+    speeds = np.linspace(-3.0, 3.0, 13)
+    losses = np.outer(np.tanh(4.0 * speeds), [0.3, 0.1, 0.4])
+    friction = bd.LOOKUP2D(speeds, [-1.0, 0.2, 1.0], losses, name="friction", locate=False)
+    curve = bd.LOOKUP1D([0.0, 0.4, 1.0, 2.0], [0.0, 1.0, -1.0, 0.5], name="curve", locate=False)
+    push = bd.CONSTANT(0.2, name="push")
+    bd.connect(v, x, friction[0])
+    bd.connect(x, spring, friction[1])
+    bd.connect(bd.TIME(), curve)
+    for k, source in enumerate((spring, friction, curve, push)):
+        bd.connect(source, force[k])
+    bd.connect(force, v)
+    return bd
+
+
+@needs_compiler
+@pytest.mark.parametrize("version", [2, 3])
+def test_tables_are_looked_up_in_a_unit_as_in_a_run(tmp_path, version):
+    """They were refused: friction and springs that were measured could not go to another tool."""
+    sim = simulation()
+    options = {"version": version, "solver": "RK4", "step": STEP}
+    unit = sim.to_fmu(tabled(sim), tmp_path / "tabled.fmu", ["push"], ["spring", "friction", "x"], **options)
+    assert validate_fmu(str(unit)) == []
+    found = fmpy.simulate_fmu(str(unit), stop_time=2.0, output_interval=STEP, start_values={"push[0]": -0.4})
+    bd = tabled(sim)
+    bd["push"].value = -0.4
+    out = sim.run(bd, T=2.0, solver="RK4", dt=STEP, watch=["spring", "friction", "x"])
+    at = np.searchsorted(out.t, found["time"] - 1e-6)
+    for name, column in (("spring", "spring.y"), ("friction", "friction.y"), ("x", "x[0]")):
+        np.testing.assert_allclose(found[column], np.ravel(out.signal(name))[at], rtol=1e-12, atol=1e-12)
+        assert np.ptp(found[column]) > 0.2
+
+
 def cart(sim, *more):
     bd = sim.blockdiagram()
     x = bd.INTEGRATOR(x0=1.0, name="x")
@@ -162,6 +199,7 @@ def cart(sim, *more):
     ("make", "options", "message"),
     [
         (lambda bd: bd.ZOH(bd.clock(0.1), name="hold"), {}, "block 'hold' is sampled"),
+        (lambda bd: bd.DELAY(bd.clock(0.05), samples=2, name="late"), {}, "block 'late' is sampled"),
         (lambda bd: bd.RELAY(name="relay"), {}, "block 'relay' locates events"),
         (lambda bd: bd.FUNCTION(lambda x: float(hash(str(x)) % 7), name="odd"), {}, "block 'odd' cannot be written"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "RK44"}, "did you mean 'RK4'"),

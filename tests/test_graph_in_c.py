@@ -14,9 +14,11 @@ from test_graph import SPECIAL, machine_values, same
 import cstormpy as cs
 from cstormpy.graph import Graph
 from cstormpy.graph import primitives as p
+from cstormpy.graph.look_ups import count_not_above, entry
 from cstormpy.graph.nodes import where
 from cstormpy.graph.printing import c_source
 from cstormpy.graph.routine import Routine
+from cstormpy.graph.tables import Table
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.diagram import Diagram
 
@@ -26,7 +28,7 @@ needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C comp
 
 def compiled(text, name, arguments, folder):
     """Return a function of C, whose argument t is a number and all others are arrays."""
-    (folder / "it.c").write_text(text)
+    (folder / f"{name}.c").write_text(text)
     command = [COMPILER, "-std=c99", "-Wall", "-Werror", "-Wno-unused-function", "-Wno-unused-variable"]
     command += [
         "-O1",
@@ -34,13 +36,13 @@ def compiled(text, name, arguments, folder):
         "-shared",
         "-fPIC",
         "-o",
-        str(folder / "it.so"),
-        str(folder / "it.c"),
+        str(folder / f"{name}.so"),
+        str(folder / f"{name}.c"),
         "-lm",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    function = getattr(ctypes.CDLL(str(folder / "it.so")), name)
+    function = getattr(ctypes.CDLL(str(folder / f"{name}.so")), name)
     function.argtypes = [ctypes.c_double if a == "t" else ctypes.c_void_p for a in arguments]
     return lambda *given: function(*(g if isinstance(g, float) else g.ctypes.data for g in given))
 
@@ -61,6 +63,43 @@ def test_primitives_are_in_c_what_they_are_in_machine_code(tmp_path):
         y = np.zeros(len(out))
         assert function(np.ascontiguousarray(row), y) == 0
         assert same(y, want).all(), [(f.name, *row) for f, fine in zip(plain, same(y, want), strict=False) if not fine]
+
+
+@needs_compiler
+def test_tables_are_looked_up_in_c_as_in_machine_code(tmp_path):
+    """Of numbers in an array, known ones, and such that are computed; at each entry, beyond the ends, and at NaN."""
+    graph = Graph()
+    inputs = graph.inputs("x", 14)
+    x, table = inputs[0], [-3.0, -1.5, 0.0, 0.25, 0.25, 1.0, 2.0, 5.0, 8.0, 9.0, 11.0, 20.0]
+    read = list(inputs[1:13])
+    mixed = [read[0], 0.5 * (read[0] + read[3]), read[4], 21.0]
+    out = []
+    for entries in (read, table, mixed):
+        out += [
+            count_not_above(x, entries),
+            count_not_above(x, entries, strictly=True),
+            entry(p.apply(p.FLOOR, x), entries),
+        ]
+    routine = Routine("looked", {}, {"x": 14}, {"y": out})
+    text = c_source("looked", routine, ("x", "y"))
+    assert text.count("static const double table") == 1  # the known one, said once
+    function = compiled(text, "looked", ("x", "y"), tmp_path)
+    at = [*table, *(v + 1e-9 for v in table), -1e300, 1e300, -13.0, -2.0, 3.7, np.inf, -np.inf, np.nan]
+    rows = np.array([[v, *table, 0.0] for v in at])
+    _, (expected,) = machine_values(routine, rows)
+    for row, want in zip(rows, expected, strict=True):
+        y = np.zeros(len(out))
+        assert function(np.ascontiguousarray(row), y) == 0
+        np.testing.assert_array_equal(y, want)
+    assert len(np.unique(expected[:, 0])) > 8
+    stored = Table(lambda k: graph.input("x", 1 + k), (12,))
+    routine = Routine("stored", {}, {"x": 14}, {"y": [stored.searchsorted(x, "right"), stored[x]]})
+    function = compiled(c_source("stored", routine, ("x", "y")), "stored", ("x", "y"), tmp_path)
+    for row in rows:
+        y, at = np.zeros(2), np.nan_to_num(row[0], nan=-1e308)
+        assert function(np.ascontiguousarray(row), y) == 0
+        wanted = np.searchsorted(table, at, "right"), table[int(np.clip(at, 0.0, 11.0))]
+        np.testing.assert_array_equal(y, wanted)
 
 
 def acrobot():
@@ -98,7 +137,7 @@ def test_what_is_not_written_in_c_is_said():
     sim = cs.Simulation(graphics=False, progress=False, live=False)
     bd = sim.blockdiagram()
     bd.connect(bd.TIME(), bd.FUNCTION(lambda t: hash(str(t)) % 7, name="odd"))
-    with pytest.raises(cs.InvalidValue, match=r"source in C: .* is a call or a look-up"):
+    with pytest.raises(cs.InvalidValue, match=r"source in C: .* is a call"):
         sim.source(bd, language="c")
     with pytest.raises(cs.InvalidValue, match="language"):
         sim.source(bd, language="fortran")

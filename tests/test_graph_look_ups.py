@@ -114,7 +114,11 @@ MATRICES = {
 }
 
 
-@pytest.mark.parametrize("name", MATRICES)
+#: What is as good as another one, and takes long to compile.
+LONG = ("condition", "norm nuc", "norm -2", "pseudo-inverse of a tall one")
+
+
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in LONG)) for x in MATRICES])
 def test_linear_algebra_is_numpys(name):
     function, shape = MATRICES[name]
     size = math.prod(shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -52,6 +54,68 @@ def test_gymnasiums_own_checker_passes(which, acrobot):
     # limits of rates are infinite, and actions are torques in N m
     known = ("infinity", "symmetric and normalized", "spec", "render")
     assert [str(w.message) for w in said if not any(word in str(w.message) for word in known)] == []
+
+
+def test_pictures_show_where_the_mechanism_is():
+    """`render` was not there: a policy that was learnt could not be watched, nor recorded by gymnasium's wrappers."""
+    from gymnasium.utils.env_checker import check_env
+
+    env = cs.gym.make("pendulum", render_mode="rgb_array")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        check_env(env)
+    assert not [w for w in said if "render" in str(w.message) and "spec" not in str(w.message)]
+    assert env.metadata["render_fps"] == 20
+    blue = {}
+    for way, angle in {"right": 0.0, "up": np.pi / 2, "left": np.pi}.items():
+        env.reset(options={"x": [angle, 0.0]})
+        picture = env.render()
+        assert picture.shape == (480, 480, 3) and picture.dtype == np.uint8
+        rows, columns = np.nonzero((picture[..., 2] > 120) & (picture[..., 0] < 90))
+        blue[way] = rows.mean(), columns.mean()
+    (row, right), (up, middle), (other, left) = blue["right"], blue["up"], blue["left"]
+    assert up < row - 50 and abs(row - other) < 2 and left + 50 < middle < right - 50
+    with pytest.raises(InvalidType, match="render_mode='rgb_array'"):
+        cs.gym.make("pendulum").render()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: own(render_mode="rgb_array"), DiagramError, "has no HYBRIDDYNAMICS"),
+        (lambda: cs.gym.make("pendulum", render_mode="ansi"), UnknownName, "'human', 'rgb_array'"),
+        (lambda: cs.gym.make("pendulum", render_mode="rgb_array", num_envs=2), InvalidValue, "leave num_envs out"),
+        (lambda: cs.gym.make("pendulum", render_mode="human"), DiagramError, "no window to draw in here"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(monkeypatch, make, error, message):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    with pytest.raises(error, match=message):
+        make()
+
+
+SHOWN = """
+import time, matplotlib.pyplot as plt, cstormpy as cs
+env = cs.gym.make("pendulum", render_mode="human")
+env.reset(seed=1)
+begin = time.perf_counter()
+for _ in range(10): env.step(env.action_space.sample())
+print(env.render(), plt.get_fignums(), time.perf_counter() - begin > 0.4)
+env.close()
+print(plt.get_fignums())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("xvfb-run") is None, reason="needs a virtual screen")
+def test_a_window_shows_each_step_at_its_pace():
+    pytest.importorskip("PySide6.QtCore")
+    environment = {k: v for k, v in os.environ.items() if k not in ("QT_QPA_PLATFORM", "DISPLAY")} | {
+        "MPLBACKEND": "QtAgg"
+    }
+    command = ["xvfb-run", "-a", sys.executable, "-c", SHOWN]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.stdout.split("\n")[:2] == ["None [1] True", "[]"], done.stderr
 
 
 def test_the_acrobot_moves_as_that_of_gymnasium(acrobot):

@@ -274,3 +274,21 @@ def test_a_figure_has_torques_and_confidence(tmp_path):
     figure = cs.identify(mech, {"t": t, "q": q, "qd": qd, "qdd": qdd, "tau": tau}).plot()
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0].startswith("shoulder: residual") and titles[-1].startswith("Base parameters")
+
+
+def test_a_figure_shows_residuals_and_every_number_whole():
+    """Residuals a thousandth of the signal were a flat line, the greatest number was cut by the frame."""
+    mech = library.acrobot()
+    t, q, qd, qdd, tau = swinging(mech, 200)
+    tau = tau + 1e-4 * np.random.default_rng(0).normal(size=tau.shape)
+    found = cs.identify(mech, {"t": t, "q": q, "qd": qd, "qdd": qdd, "tau": tau})
+    figure = found.plot()
+    figure.canvas.draw()
+    fit, residual, *_, confidence = figure.axes
+    assert [line.get_label() for line in fit.get_lines()] == ["logged", "fitted"]
+    assert np.ptp(residual.get_ylim()) < 20 * found.noise[0]
+    assert fit.get_legend() is None  # it stands outside, and covers nothing
+    low, high = confidence.get_xlim()
+    told = np.isfinite(found.standard_errors)
+    reach = np.where(told, 1.96 * found.standard_errors, 0.0)
+    assert low < (found.base_values - reach).min() and high > (found.base_values + reach).max()

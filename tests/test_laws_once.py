@@ -71,10 +71,6 @@ class Switching(Law):
         self.mode += 1
 
 
-def parabola(t):
-    return np.array([t, t * t]), np.array([1.0, 2 * t]), np.array([0.0, 2.0])
-
-
 def along_a_motion():
     balance = LQR(ACROBOT)
     rest = (balance.goal, np.zeros(2), np.zeros(2))

@@ -53,6 +53,7 @@ def shown():
             feed.show(PANES, CONTROLS, end=10.0)
             write(feed, 0.0, 1.0, 101)
             assert feed.wait_until_ready(60.0), feed.reason
+            assert feed.seen.is_set()  # it said that it is starting before
             wait_for(lambda: look(feed)["newest"] == 1.0)
             yield feed
 
@@ -234,6 +235,15 @@ def test_a_window_that_is_closed_never_ends_the_run(caplog):
 
 @needs_qt
 @posix
+def test_a_window_that_is_not_needed_ends_while_it_starts(caplog):
+    """Without a word, and before all of it is imported."""
+    feed = LiveFeed("none")
+    assert feed.seen.wait(60.0)
+    feed.close()
+    assert not feed.alive and feed.reason is None
+    assert caplog.messages == []
+
+
 def test_a_window_that_is_killed_is_one_line(caplog):
     before = leftovers()
     with LiveFeed("killed") as feed:

@@ -137,7 +137,9 @@ def test_pause_step_run_back_and_stop(shown):
     assert len(out.t) and out.t[-1] == shown.t < 60.0, "what was simulated is there"
 
 
-def test_pace_is_kept_and_changed(shown):
+def test_pace_is_kept_and_changed_and_sliders_change_parameters(shown):
+    """Both in one window, which takes long to open."""
+
     def pace(seconds):
         """Return simulated over real time for some seconds of real time."""
         time.sleep(0.2)
@@ -152,8 +154,6 @@ def test_pace_is_kept_and_changed(shown):
     shown.drive("choose", control="pace", value="0.1 × real time")
     assert pace(1.0) < 0.2
 
-
-def test_a_slider_changes_the_parameter_of_the_block(shown):
     shown.drive("slide", control="gain.K slider", value=75)
     expected = 0.01 * 10 ** (4 * 0.75)
     wait_for(lambda: shown.gain.K != 1.0)
@@ -162,14 +162,7 @@ def test_a_slider_changes_the_parameter_of_the_block(shown):
     wait_for(lambda: shown.gain.K == 2.5)
 
 
-def test_another_law_takes_over(shown):
-    assert shown.controller.active_law == "none"
-    shown.drive("choose", control="controller law", value="pd")
-    wait_for(lambda: shown.controller.active_law == "pd")
-    wait_for(lambda: np.abs(shown.states[-1][1]).max() < 50.0 and shown.t > 0.3)
-
-
-def test_a_push_moves_the_hanging_robot(shown):
+def test_a_push_moves_the_hanging_robot_and_another_law_takes_over(shown):
     assert np.abs(shown.states[-1][1] - [-np.pi / 2, 0, 0, 0]).max() < 1e-9, "it hangs at rest"
     at = shown.drive("link", control="robot picture", link=1)["at"]
     shown.drive("press", control="robot picture", at=at)
@@ -177,6 +170,12 @@ def test_a_push_moves_the_hanging_robot(shown):
     wait_for(lambda: shown.states[-1][1][0] > -np.pi / 2 + 0.05)
     shown.drive("release", control="robot picture", at=[at[0] + 60, at[1]])
     wait_for(lambda: shown.plant._pushed is None)
+
+    assert shown.controller.active_law == "none"
+    shown.drive("choose", control="controller law", value="pd")
+    wait_for(lambda: shown.controller.active_law == "pd")
+    t = shown.t
+    wait_for(lambda: np.abs(shown.states[-1][1]).max() < 50.0 and shown.t > t + 0.3)
 
 
 def test_the_scope_shows_what_is_recorded(monkeypatch, off_screen):

@@ -199,6 +199,27 @@ def test_no_window_is_asked_for_where_nothing_is_to_be_seen(monkeypatch):
     assert opened == ["decay"]
 
 
+def test_a_window_that_is_asked_for_is_there_before_the_diagram(monkeypatch):
+    """It opened when the run began, behind all that was imported and built; a run without it closes it."""
+    opened = []
+    monkeypatch.setattr(simulation, "LiveFeed", lambda title: opened.append(FakeFeed()) or opened[-1])
+    sim = cs.Simulation(graphics=False, hold=False, progress=False, live=True)
+    assert len(opened) == 1
+    bd = decay()
+    sim.run(bd, T=0.1, pace=None)
+    assert len(opened) == 1 and opened[0].title == bd.name and opened[0].ended and opened[0].closed
+    sim.run(bd, T=0.1, pace=None)
+    assert len(opened) == 2
+    sim = cs.Simulation(graphics=False, hold=False, progress=False, live=True)
+    sim.run(decay(), T=0.1, live=False)
+    assert opened[2].closed and opened[2].shown is None
+    del sim
+    sim = cs.Simulation(live=True)
+    del sim
+    gc.collect()
+    assert opened[3].closed and len(opened) == 4
+
+
 def test_a_comparison_opens_no_windows(monkeypatch):
     """Its runs are for a table, and many."""
     monkeypatch.delenv("CSTORMPY_LIVE")

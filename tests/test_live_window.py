@@ -723,6 +723,20 @@ def test_the_window_says_that_it_is_starting(app):
     simulation.memory.close()
 
 
+def test_the_first_window_waits_for_nothing_slow():
+    """It was mapped after 1.7 s of imports, of which it needs no more than Qt; then what draws is imported."""
+    code = (
+        "import sys\nimport PySide6.QtGui\nfrom cstormpy.live.window import application, channel, starting\n"
+        "app = application.QApplication([])\nwindow = starting.StartingWindow('run')\nwindow.show()\n"
+        "app.processEvents()\nprint(window.isVisible(), *(m in sys.modules for m in ('numpy', 'pyqtgraph')))\n"
+        "for _ in starting.import_slowly(app): pass\n"
+        "before = set(sys.modules)\nfrom cstormpy.live.window import main_window, search_window\n"
+        "print(*(m in before for m in ('numpy', 'pyqtgraph')), 'cstormpy.live.window.main_window' in before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["True", "False", "False", "True", "True", "True"], done.stderr
+
+
 @pytest.mark.parametrize("joint", [Revolute((0, 0, 1)), Free()], ids=["plane", "space"])
 def test_a_shape_has_its_colour_where_it_is(app, joint):
     red = Shape("box", (1.0, 1.0, 1.0), colour=(1, 0, 0))

@@ -84,7 +84,7 @@ class TestJoints:
             ({"damping": 10**400}, NonFinite, "damping: .* got one too large for a float"),
             ({"friction": -1e-9}, InvalidValue, "friction: must not be negative"),
             ({"friction": NAN}, NonFinite, "friction: expected a finite number, got nan"),
-            ({"friction_velocity": 0.0}, InvalidValue, "friction_velocity: must be positive"),
+            ({"friction_velocity": 0.0}, InvalidValue, "friction_velocity: expected a positive number"),
             ({"armature": -2}, InvalidValue, "armature: must not be negative"),
             ({"stiffness": INF}, NonFinite, "stiffness"),
             ({"rest": None}, InvalidType, "rest: expected a number, got None"),

@@ -12,7 +12,7 @@ from test_urdf import mutant
 from cstormpy import Simulation, cli
 from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType
-from cstormpy.mechanism import Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, mjcf
+from cstormpy.mechanism import Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, library, mjcf
 from cstormpy.simulation.live_session import controls_of
 
 
@@ -371,3 +371,58 @@ class TestTaken:
         sliders = controls_of(_posture.build(Simulation(graphics=False), Mechanism.from_mjcf(HUMANOID)))
         assert len(sliders) == 27
         assert next(k for k in sliders if k.block == "right_knee").range()[:2] == tuple(np.radians([-160, -2]))
+
+
+# ---------------------------------------------------------------- motion through a loop
+def swinging_four_bar(softness):
+    """Return the four-bar of the library in MJCF, whose posture at q = 0 is closed, its pin held by such a softness.
+
+    MuJoCo holds a constraint by a spring and a damper of time constant T, of accelerations that miss it by the part
+    1 - d of what they would be without it: solref = (T, 1), solimp = (d, d).
+    """
+    four_bar = library.four_bar()
+    angles, bodies = four_bar.project([1.0, 0.0, 1.5], hold=["crank"])[0], {}
+    for link, angle in zip(four_bar.links, angles, strict=True):
+        start, angle, middle, across = map(float, (link.pose[0, 3], angle, link.com[0], link.inertia[2, 2]))
+        bodies[link.joint_name] = (
+            f'<body name="{link.joint_name}" pos="{start!r} 0 0" euler="0 0 {angle!r}"><joint name="{link.joint_name}" '
+            f'axis="0 0 1"/><inertial pos="{middle!r} 0 0" mass="{link.mass!r}" '
+            f'diaginertia="{across!r} {across!r} {across!r}"/>'
+        )
+    soft = f'solref="0.00125 1" solimp="{1 - softness} {1 - softness} .001"'
+    pin = f'<connect body1="rocker" body2="coupler" anchor=".5 0 0" {soft}/>'
+    return (
+        '<mujoco><compiler angle="radian"/><option gravity="0 -9.81 0" timestep="0.000125" integrator="RK4" '
+        'solver="Newton" tolerance="1e-14" jacobian="dense"/><worldbody>'
+        f"{bodies['crank']}{bodies['coupler']}</body></body>{bodies['rocker']}</body></worldbody>"
+        f"<equality>{pin}</equality></mujoco>"
+    )
+
+
+@pytest.mark.slow
+def test_a_four_bar_swings_as_mujocos_as_far_as_its_constraints_are_stiff():
+    """Two seconds from rest. The soft pin gives way by r = R f / k, of k = (d T)⁻² and R ∝ 1 - d, and its damper takes
+    away energy in proportion to 1 - d: so does the distance of the two motions fall, to 1e-7 at d = 0.9999.
+    """
+    mujoco = pytest.importorskip("mujoco")
+    mech = Mechanism.from_mjcf(swinging_four_bar(1e-2), actuated=["crank"])
+    (loop,) = mech.loops
+    assert loop.kind == "position" and np.abs(mech.closure(np.zeros(3))).max() < 1e-12
+    sim = Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=np.zeros(3), name="plant")
+    bd.connect(bd.CONSTANT([0.0]), plant.tau)
+    ours = sim.run(bd, T=2.0, dt=0.1, rtol=1e-10, atol=1e-12)
+    assert np.ptp(ours.x[:, 0]) > 2.0
+    apart = []
+    for softness in (1e-2, 1e-4):
+        model = mujoco.MjModel.from_xml_string(swinging_four_bar(softness))
+        data, found = mujoco.MjData(model), []
+        for step in range(16001):
+            if step % 800 == 0:
+                found.append(data.qpos.copy())
+            mujoco.mj_step(model, data)
+        np.testing.assert_allclose(ours.t, np.linspace(0.0, 2.0, 21), atol=1e-12)
+        apart.append(np.abs(np.array(found) - ours.x[:, :3]).max())
+    assert 3e-6 < apart[0] < 2e-5
+    assert apart[1] < 1.5e-2 * apart[0]

@@ -160,7 +160,7 @@ def test_a_sampled_linear_model_will_do_and_must_have_the_period_of_the_clock():
         ({"C": [[1.0, 0.0]]}, ShapeError, "C: "),
         ({"horizon": 0}, InvalidValue, "horizon: "),
         ({"goal": [0.0, 0.3]}, InvalidValue, "MPC: goal .* is no equilibrium"),
-        ({"penalty": -1.0}, InvalidValue, "penalty: must be positive"),
+        ({"penalty": -1.0}, InvalidValue, "penalty: expected a positive number"),
     ],
 )
 def test_what_cannot_be_made_is_refused(options, kind, message):

@@ -7,6 +7,8 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.identification.consistency import is_possible
+from cstormpy.identification.log_cholesky import Bodies
 
 NAMES = ["forearm.mass", "forearm.com[0]", "forearm.inertia.zz", "shoulder.damping", "elbow.damping"]
 
@@ -112,7 +114,7 @@ def test_what_no_motion_tells_is_named(acrobot):
     assert "forearm.com[1]" not in found.undetermined
     assert "not determined by these data: " in str(found) and np.isinf(found.standard_errors).sum() >= 6
     figure = found.plot()
-    assert [axes.get_ylabel() for axes in figure.axes[:2]] == ["angle", "angle"]
+    assert [axes.get_ylabel() for axes in figure.axes[:4:2]] == ["angle [rad]", "angle [rad]"]
 
 
 def test_bad_input_is_told(acrobot):
@@ -133,3 +135,48 @@ def test_bad_input_is_told(acrobot):
     short = {name: value[:6] for name, value in log.items()}
     with pytest.raises(InvalidValue, match="too few"):
         cs.identify(truth, {**short, "qd": np.zeros((6, 2)), "q": short["q"]}, ["forearm", "upper_arm"], form="output")
+
+
+def test_log_cholesky_coordinates_reach_possible_bodies_only():
+    """Rates are those of the map, and the longest changes lead to bodies whose pseudo-inertia is positive definite."""
+    rng = np.random.default_rng(0)
+    names = ["a.mass", "elbow.damping", *(f"a.com[{k}]" for k in range(3))]
+    names += [f"a.inertia.{pair}" for pair in ("xx", "xy", "xz", "yy", "yz", "zz")]
+    bodies = Bodies(names)
+    values = np.array([1.0, 0.5, 0.1, 0.2, 0.3, 1.0, 0.05, 0.04, 1.1, 0.03, 1.2])
+    assert bodies.possible(values)
+    rates = bodies.rates(values)
+    for k, e in enumerate(np.eye(len(values))):
+        difference = (bodies.moved(values, 1e-5 * e) - bodies.moved(values, -1e-5 * e)) / 2e-5
+        np.testing.assert_allclose(rates[:, k], difference, atol=1e-9)
+    assert np.linalg.matrix_rank(rates) == len(values)
+    for _ in range(50):
+        there = bodies.moved(values, 3.0 * rng.normal(size=len(values)))
+        assert bodies.possible(there)
+        assert there[1] != values[1]
+    np.testing.assert_allclose(bodies.moved(values, np.zeros(len(values))), values, atol=1e-12)
+    assert not bodies.possible(np.where(np.arange(len(values)) == 5, 9.0, values))
+
+
+@pytest.mark.slow
+def test_a_link_that_no_body_can_be_is_held_to_what_one_can():
+    """The forearm as a whole from noisy positions of a short run: the plain fit has an inertia that no body has."""
+    truth = cs.library.acrobot("teaching")
+    log = motion(truth, rows=50)
+    log["q"] = log["q"] + 2e-3 * np.random.default_rng(2).normal(size=log["q"].shape)
+    guess = truth.with_parameters({"forearm.mass": 1.3 * truth.link("forearm").mass})
+    how = {"form": "output", "horizon": 25, "max_step": 0.02}
+    plain = cs.identify(guess, log, "forearm", physical=False, **how)
+    held = cs.identify(guess, log, "forearm", **how)
+    assert plain.plain and plain.mechanism.link("forearm").allow_impossible
+    assert not held.plain and held.success and "held to what bodies can have" in str(held)
+    link = held.mechanism.link("forearm")
+    assert not link.allow_impossible and link.mass > 0.0
+    numbers = held.mechanism.inertial_numbers[10:]
+    assert is_possible(numbers)
+    # what the log asks for is kept: the fit is as good but for a part of the noise
+    assert (held.noise < 1.05 * plain.noise).all()
+    told = np.isfinite(held.standard_errors)
+    assert told.sum() == 4  # mass, centre in the plane, inertia about the axis
+    off = held.values - values(truth, held.names)
+    assert (np.abs(off[told]) < 4.0 * held.standard_errors[told]).all()

@@ -212,29 +212,6 @@ def test_a_slash_in_a_name_makes_no_subsystem(sim):
     assert {"q/qd", "N/m", "in/ner", "m/s"} <= {t.text for t in svg.iter("text")}
 
 
-def test_names_above_frames_are_inside_the_picture(sim):
-    """The name of the topmost frame was once cut off, and that of a frame further down stood in the part above."""
-    bd = sim.blockdiagram()
-    names = ["first", "a second one, whose name is far longer than it and all the other blocks are wide"]
-    for name in names:
-        doubled(sim, bd, name)
-    sim.run(bd, T=0.1)
-    svg = ElementTree.fromstring(diagram_svg(bd))
-    left, top, width, height = map(float, svg.get("viewBox").split())
-    ends = []
-    for part in (svg, *svg.findall("g")):
-        moved = float((re.findall(r"translate\(0 (.*)\)", part.get("transform", "")) or [0])[0])
-        frames = [r for r in part.findall("rect") if r.get("class") == "group"]
-        for frame, label in zip(frames, part.findall("text"), strict=True):
-            x, y = float(label.get("x")), float(label.get("y")) + moved
-            assert top + 6 <= y - 5 and x >= left  # its letters are 10 high
-            assert x + 4.5 * len(label.text) <= left + width
-            ends.append((y - 5, float(frame.get("y")) + float(frame.get("height")) + moved))
-    assert len(ends) == 2
-    assert ends[1][0] > ends[0][1]
-    assert ends[1][1] <= top + height
-
-
 def test_what_is_not_connected_is_drawn_below(sim):
     bd = sim.blockdiagram()
     for k in range(3):

@@ -196,7 +196,7 @@ def test_samples_are_saved_as_a_table(tmp_path):
 
 
 def test_the_diagram_is_enlarged_and_fitted_again(tmp_path):
-    """Of a chain of forty blocks, wider than the page, the whole is seen at once, too."""
+    """A chain of forty blocks fits into the page in rows; enlarged, it is moved by the pointer, and fitted again."""
     sim = cs.Simulation(progress=False, graphics=False)
     bd = sim.blockdiagram()
     chain = [bd.TIME(), *(bd.GAIN(1.0, name=f"g{k}") for k in range(40)), bd.NULL()]
@@ -205,13 +205,26 @@ def test_the_diagram_is_enlarged_and_fitted_again(tmp_path):
     page = report.html(bd, sim.run(bd, T=0.5, live=False))
     script = """(() => {
         const svg = document.querySelector('svg.diagram');
+        const scroll = svg.closest('.scroll');
         const width = () => svg.getBoundingClientRect().width;
         const tools = svg.closest('.card').querySelectorAll('.tool');
-        const found = [svg.closest('.scroll').clientWidth, width()];
+        const found = [scroll.clientWidth, width()];
         for (const k of [0, 0, 1, 2]) { tools[k].click(); found.push(width()); }
-        return found; })()"""
-    page_width, first, larger, largest, smaller, fitted = in_browser(tmp_path, page, script)
-    assert page_width < first < larger < largest and smaller == larger and fitted <= page_width
+        tools[0].click();
+        const at = () => [scroll.scrollLeft, scroll.scrollTop];
+        const before = at();
+        const point = (x, y) => ({ clientX: x, clientY: y, button: 0, pointerType: 'mouse', bubbles: true });
+        svg.dispatchEvent(new PointerEvent('pointerdown', point(500, 300)));
+        dispatchEvent(new PointerEvent('pointermove', point(460, 310)));
+        dispatchEvent(new PointerEvent('pointerup', point(460, 310)));
+        dispatchEvent(new PointerEvent('pointermove', point(0, 0)));
+        return [found, before, at()]; })()"""
+    sizes, before, after = in_browser(tmp_path, page, script)
+    page_width, first, larger, largest, smaller, fitted = sizes
+    assert 0.6 * page_width < first <= page_width and fitted == first
+    assert first < larger < largest and smaller == larger > page_width
+    assert after[0] == before[0] + 40
+    assert after[1] == max(0, before[1] - 10)
 
 
 def test_the_player_is_usable_on_a_phone(tmp_path):

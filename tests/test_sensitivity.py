@@ -140,16 +140,22 @@ def test_forty_joints_every_column(check):
 
 
 @pytest.mark.nojit
-def test_every_partition_of_a_small_tree():
+@pytest.mark.parametrize(
+    "check",
+    [
+        check_with_algorithm_4_1,
+        pytest.param(check_with_complex_step, marks=pytest.mark.slow),
+        pytest.param(check_with_pinocchio, marks=pytest.mark.slow),
+    ],
+)
+def test_every_partition_of_a_small_tree(check):
     rng = np.random.default_rng(1)
     mech = random_mechanism(rng, 6, branching=0.7)
     assert mech.n == 5 and {link.joint.kind for link in mech.links} == {*MOVING, "fixed"}
     state, loads = random_state(rng, mech), random_loads(rng, mech)
     for chosen in itertools.product([False, True], repeat=mech.n):
         driven = mech.with_drive(active=[name for name, yes in zip(mech.names, chosen, strict=True) if yes])
-        check_with_algorithm_4_1(driven, *state, loads)
-        check_with_complex_step(driven, *state, loads)
-        check_with_pinocchio(driven, *state, loads)
+        check(driven, *state, loads)
 
 
 TERMS = ("damping", "friction", "armature", "stiffness")

@@ -518,7 +518,7 @@ def test_the_line_of_progress_on_a_terminal(monkeypatch):
         sim = cs.Simulation(**options)
         bd = sim.blockdiagram()
         ramp(bd)
-        sim.run(bd, 1.0, observer=lambda t, x: time.sleep(0.009))
+        sim.run(bd, 1.0, observer=lambda t, x, shown=shown: time.sleep(0.009 * shown))
         assert ("of 1 s" in terminal.text and "left" in terminal.text and "%" in terminal.text) == shown
         assert (terminal.text.endswith("\r") and "\n" not in terminal.text) or not shown
 

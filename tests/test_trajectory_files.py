@@ -57,7 +57,7 @@ def changed(**changes):
         (changed(knots="abc"), "knots: expected a list, got 'abc'"),
         (changed(control_points=3), "control_points: expected a list, got a whole number"),
         (changed(degree=2), "carry 6 control points, got 5"),
-        (changed(degree=3.0), "degree: expected an integer"),
+        (changed(degree=3.0), "degree: expected a whole number"),
         (changed(outside="wrap"), "outside: expected 'hold'"),
         (changed(names=["a"]), "expected 2 joint names"),
         (changed(names="ab"), "names: expected a list of"),

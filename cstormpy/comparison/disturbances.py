@@ -25,7 +25,7 @@ __all__ = ["MEASUREMENT", "MOTORS", "PUSHES", "Measurement", "Motors", "disturb"
 MEASUREMENT, MOTORS = "robustness_measurement", "robustness_motors"
 """Names of the blocks in a diagram."""
 PUSHES = 3
-"""How many times each motor is pushed in a run."""
+"""Number of pushes to each motor in a run."""
 SEED = 2023
 #: Channels of the noise: those of the measurement first.
 TORQUES = 1024

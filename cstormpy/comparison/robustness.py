@@ -51,7 +51,7 @@ _HEIGHT, _CENTRE, _WIDTH, _SIGN = 0.0, 64.0, 128.0, 192.0
 
 @dataclass(frozen=True)
 class Robustness:
-    """What is made worse, and how much.
+    """A quantity that is made worse, and by how much.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """What a controller endures.
+    """Robustness of a controller.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What controllers endure, in one figure: the shares of the score, and which runs of each quantity succeeded."""
+"""Robustness of controllers in one figure: the shares of the score, and which runs of each quantity succeeded."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def inertia_line(mech: Mechanism) -> Callable[..., int] | None:
     True
     """
     tables, key = tables_of(mech), (_NAME, "line")
-    if not 0 < int(tables.N[layout.N_COUNT]) <= LARGEST["one", False]:
+    if not 0 < int(tables.N[layout.N_COUNT]) <= LARGEST["diagram", False]:
         return None
     found: Callable[..., int] | None = mech.memo.get(key)
     if found is None:

@@ -129,7 +129,7 @@ class Law:
 
     @property
     def ready(self) -> bool:
-        """Whether all is there that `torque` needs; a law that must find something first does so at its first use."""
+        """True where all is there that `torque` needs; a law that must find something first does so when first used."""
         return True
 
     def _in_each_phase(self) -> list[Law]:

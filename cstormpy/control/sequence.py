@@ -92,7 +92,7 @@ class Then(Law):
 
     @property
     def ready(self) -> bool:
-        """Whether both laws are ready."""
+        """True once both laws are ready."""
         return self.first.ready and self.second.ready
 
     def start(self, t: float, q: Array, qd: Array) -> None:

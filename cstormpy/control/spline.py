@@ -26,7 +26,7 @@ SHARE = 0.8
 """Part of the largest torque that the motion may use; the rest is left to the feedback."""
 
 SOURCE = "cstormpy.optimal.spline_law", "swing_up_motion"
-"""Who finds the motion: what optimises stands above the laws, and is asked for when a motion is first needed."""
+"""Function that finds the motion: what optimises stands above the laws, and is asked when a motion is first needed."""
 
 RELEASE = 33.0
 """Release over threshold unless it is given: 1650, from where the regulator of the "teaching" acrobot still holds."""
@@ -154,7 +154,7 @@ class SplineSwingUp(SwingUp):
 
     @property
     def ready(self) -> bool:
-        """Whether the motion is there; it is found when the law is first asked for a torque or begins."""
+        """True once the motion is there; it is found when the law is first asked for a torque or begins."""
         return self._along.ready
 
     @property

@@ -103,7 +103,7 @@ class SwingUp(Law):
 
     @property
     def ready(self) -> bool:
-        """Whether both laws are ready."""
+        """True once both laws are ready."""
         return self.pump.ready and self.balance.ready
 
     @property

@@ -53,12 +53,12 @@ class Samples:
 
     @property
     def one_at_rest(self) -> bool:
-        """Whether there is one sample, without wrenches, of a base at rest."""
+        """True of one sample, without wrenches, of a base at rest."""
         return self.count == 1 and not len(self.wrench) and not len(self.base)
 
     @property
     def symbolic(self) -> bool:
-        """Whether the numbers are symbols of an expression graph, and there is one sample."""
+        """True of one sample whose numbers are symbols of an expression graph."""
         return any(row.dtype == object for row in self.rows.values())
 
     def room(self, *shape: int) -> Array:

@@ -37,7 +37,7 @@ _STEP = 1e-30
 
 @dataclass(frozen=True)
 class PointMotion:
-    """How a point of a link moves, in the axes of the base, of one sample or of a batch (leading dimension N)."""
+    """Motion of a point of a link, in the axes of the base, of one sample or of a batch (leading dimension N)."""
 
     position: Array  #: (3,)
     velocity: Array  #: (3,)

@@ -54,7 +54,7 @@ LONGEST_STEP = 1.0
 LONGEST_VECTOR = 4.5
 """A rotation vector is no longer than this [rad], so that after a step it is shorter than a whole turn."""
 CLAMPINGS = 3
-"""How often a step is found anew with those joints put to their limits that would leave them."""
+"""Number of times that a step is found anew with those joints put to their limits that would leave them."""
 SLOW, PATIENCE = 0.9, 6
 """A start is given up after `PATIENCE` steps in a row that each leave more than `SLOW` of the squared error."""
 SETTLED, SETTLING = 1 - 1e-10, 12
@@ -85,7 +85,7 @@ class Tip:
 
     @cached_property
     def rotations(self) -> int:
-        """How many of the directions asked for are rotations."""
+        """Number of rotations among the directions asked for."""
         return int(np.count_nonzero(self.asked < 3))
 
     @cached_property
@@ -184,7 +184,7 @@ class Tip:
 
 @dataclass
 class _Rows:
-    """Where the rows of a batch stand."""
+    """State of the search of the rows of a batch."""
 
     name: Ints  # (B,) position in the batch as given
     q: Array  # (B, n)
@@ -268,7 +268,7 @@ def _advance(tip: Tip, rows: _Rows, slow: float) -> None:
 
 @dataclass
 class Found:
-    """Where rows ended."""
+    """Ends of the search of rows."""
 
     q: Array  # (B, n)
     e: Array  # (B, m)

@@ -48,8 +48,16 @@ __all__ = [
 ]
 
 #: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
-#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``).
-LARGEST = {("one", False): 14, ("one", True): 7, ("rows", False): 40, ("rows", True): 12}
+#: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``); in a diagram, whose first run waits until the line
+#: is built, it pays for fewer.
+LARGEST = {
+    ("one", False): 14,
+    ("one", True): 14,
+    ("rows", False): 40,
+    ("rows", True): 16,
+    ("diagram", False): 14,
+    ("diagram", True): 7,
+}
 
 
 _any_size: ContextVar[bool] = ContextVar("_any_size", default=False)
@@ -70,8 +78,8 @@ class TooLarge(InvalidValue):
 
     @classmethod
     def of(cls, tables: Tables, sensitivities: bool = False) -> TooLarge | None:
-        """Return it for a mechanism that has more joints than a straight line of one sample pays for."""
-        joints, most = int(tables.N[at.N_COUNT]), LARGEST["one", sensitivities]
+        """Return it for a mechanism that has more joints than a straight line in a diagram pays for."""
+        joints, most = int(tables.N[at.N_COUNT]), LARGEST["diagram", sensitivities]
         if joints <= most or _any_size.get():
             return None
         what = "its sensitivities are" if sensitivities else "it is"
@@ -83,7 +91,7 @@ class Question:
     """A question to the hybrid dynamics: on which inputs it depends and which derivatives are wanted beside y."""
 
     loads: int = 0
-    """How many numbers of loads there are for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
+    """Number of numbers of loads for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
     moving_base: bool = False
     sensitivities: bool = False
     to_base: bool = False
@@ -112,7 +120,7 @@ class Question:
 
     @property
     def parts(self) -> int:
-        """How many numbers of y there are for each joint."""
+        """Count of numbers of y for each joint."""
         return {"found": 1, "motion": 2, "whole": 3}[self.answers]
 
 

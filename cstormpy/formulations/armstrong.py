@@ -82,7 +82,7 @@ KINDS = ("revolute", "prismatic", "fixed")
 
 
 class Velocity(NamedTuple):
-    """What the first sweep leaves, by link; b and c are the parts of (c) that the accelerations have no part in."""
+    """Quantities of the first sweep by link; b and c are the parts of (c) that the accelerations have no part in."""
 
     A: Array
     l: Array
@@ -102,7 +102,7 @@ class Law(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """What a joint takes, (d), and its torque less what the links beyond oppose, by link."""
+    """Response of a joint, (d), and its torque less what the links beyond oppose, by link."""
 
     g: Array
     k: Array

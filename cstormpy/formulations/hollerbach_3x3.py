@@ -105,7 +105,7 @@ def inverse_dynamics(
 
 
 class Motion(NamedTuple):
-    """What the outward recursion leaves, by link; the last rows of W, Wdd and pdd are the base's."""
+    """Quantities of the outward recursion by link; the last rows of W, Wdd and pdd are the base's."""
 
     A: Array
     d: Array

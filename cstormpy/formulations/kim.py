@@ -113,7 +113,7 @@ def read_system(mech: Mechanism) -> System:
 
 
 class Velocities(NamedTuple):
-    """What the first sweep leaves, by body; the ground is the last row of V."""
+    """Quantities of the first sweep by body; the ground is the last row of V."""
 
     Ad_h: Array
     V: Array
@@ -250,7 +250,7 @@ def hybrid_dynamics_dense(
 
 # ---------------------------------------------------------------- Tables 3 and 4
 class Hybrid(NamedTuple):
-    """What Table 4 leaves, by body; the ground is the last row of Vdot. Psi is 0 at the joints of u."""
+    """Quantities of Table 4 by body; the ground is the last row of Vdot. Psi is 0 at the joints of u."""
 
     v: Velocities
     I_hat: Array

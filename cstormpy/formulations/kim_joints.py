@@ -139,7 +139,7 @@ def inverse_dynamics(
 
 
 class Inward(NamedTuple):
-    """What the second recursion of Table 4 leaves, by body."""
+    """Quantities of the second recursion of Table 4 by body."""
 
     I_hat: Array
     B_hat: Array

@@ -75,7 +75,7 @@ KINDS = ("revolute", "prismatic", "fixed")
 
 
 class Motion(NamedTuple):
-    """What the outward sweep leaves, by link, in link coordinates; l is in the parent's."""
+    """Quantities of the outward sweep by link, in link coordinates; l is in the parent's."""
 
     A: Array
     l: Array

@@ -58,7 +58,7 @@ BRANCHED = True
 
 # ---------------------------------------------------------------- the motion
 class Motion(NamedTuple):
-    """Where all links are and how they move, by link."""
+    """Positions and motions of all links, by link."""
 
     tree: Tree
     path: list[list[int]]

@@ -200,7 +200,7 @@ def velocity_step(M: Array, S: Array, J: Array, V_P: Array, q: Any, qd: Any) -> 
 
 
 class Velocities(NamedTuple):
-    """What Algorithm 3.4 leaves, by link; the base is the last row of V."""
+    """Quantities of Algorithm 3.4 by link; the base is the last row of V."""
 
     Ad_h: Array
     V: Array
@@ -384,7 +384,7 @@ def passive_step(J_hat: Array, S: Array, z: Array, tau: Any, Omega: Any) -> tupl
 
 
 class Hybrid(NamedTuple):
-    """What Algorithms 3.4 to 3.6 leave, by link; the base is the last row of V and Vdot."""
+    """Quantities of Algorithms 3.4 to 3.6 by link; the base is the last row of V and Vdot."""
 
     v: Velocities
     Omega: Array

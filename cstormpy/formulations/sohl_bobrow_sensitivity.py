@@ -70,7 +70,7 @@ def d_velocity_step(
 
 
 class Child(NamedTuple):
-    """What a child passes on to its parent's inward step, and the derivatives of that."""
+    """Quantities that a child passes on to its parent's inward step, and their derivatives."""
 
     M: Array
     S: Array
@@ -233,7 +233,7 @@ def d_forward_acceleration(
 
 # ---------------------------------------------------------------- the columns
 class Point(NamedTuple):
-    """Where the derivatives are taken: the mechanism, q̇ by link, and the values of Algorithms 3.4 to 3.6."""
+    """Point at which the derivatives are taken: the mechanism, q̇ by link, and the values of Algorithms 3.4 to 3.6."""
 
     chain: Chain
     qd: Array

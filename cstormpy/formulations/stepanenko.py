@@ -60,7 +60,7 @@ KINDS = ("revolute", "prismatic", "fixed")
 
 
 class Motion(NamedTuple):
-    """Where the links are and how they move, in the base's axes; the base is the last row of the first five."""
+    """Positions and motions of the links, in the base's axes; the base is the last row of the first five."""
 
     R: Array
     p: Array

@@ -228,7 +228,7 @@ def on_virtual_joints(tree: Tree) -> Tree:
 
 # ---------------------------------------------------------------- 4.1: forward recursive kinematics
 class Kinematics(NamedTuple):
-    """What (12)-(14) leave, by link; the base is the last row of A, B and C."""
+    """Quantities of (12)-(14) by link; the base is the last row of A, B and C."""
 
     T: Array
     dT: Array
@@ -259,7 +259,7 @@ def kinematics(s: System) -> Kinematics:
 
 # ---------------------------------------------------------------- 4.2: backward recursive dynamics
 class Dynamics(NamedTuple):
-    """What (16)-(20) leave, by link."""
+    """Quantities of (16)-(20) by link."""
 
     D: Array
     E: Array

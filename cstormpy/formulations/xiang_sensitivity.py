@@ -125,7 +125,7 @@ def relations(tree: Tree) -> tuple[list[list[int]], list[list[int]]]:
 
 # ---------------------------------------------------------------- 4.3.1: kinematics
 class Rates(NamedTuple):
-    """What (21)-(26) leave, by link i and joint k on the path to it."""
+    """Quantities of (21)-(26) by link i and joint k on the path to it."""
 
     A_q: dict[tuple[int, int], Array]
     B_q: dict[tuple[int, int], Array]
@@ -178,7 +178,7 @@ def joint_below(s: System, k: Kinematics, r: Rates, i: int, j: int) -> None:
 
 # ---------------------------------------------------------------- 4.3.2: dynamics
 class Partials(NamedTuple):
-    """What (27)-(32) leave, by link i and joint k on its path or beyond it."""
+    """Quantities of (27)-(32) by link i and joint k on its path or beyond it."""
 
     D_q: dict[tuple[int, int], Any]
     D_qd: dict[tuple[int, int], Any]

@@ -78,6 +78,8 @@ def _count(size: int, strictly: bool) -> Primitive:
         code,
         lambda r, *args: (None,) * len(args),
         along=lambda node, rate: 0.0,
+        in_c=f"counted({{}}, {{}}, {size}, {int(strictly)})",
+        of_table=True,
     )
 
 
@@ -103,6 +105,8 @@ def _entry(size: int) -> Primitive:
         code,
         partials,
         along=lambda node, rate: entry(node.args[0], [rate(a) for a in node.args[1:]]),
+        in_c=f"entry({{}}, {{}}, {size})",
+        of_table=True,
     )
 
 
@@ -121,6 +125,7 @@ LOOKUP = Primitive(
     lambda e, table, place, last: _loaded(e, table, place, last),
     lambda r, *args: (None, None, None),
     simplify=_known_place,
+    in_c="looked_up({}, {}, {})",
 )
 #: How many entries of a `TABLE`, of which there are `count`, and which do not decrease, are at most x.
 SEARCH = Primitive(
@@ -130,6 +135,7 @@ SEARCH = Primitive(
     "searched({}, {})",
     lambda e, table, x, count: _searched(e, table, x, e.node.args[2]),
     lambda r, *args: (None, None, None),
+    in_c="counted({1}, {0}, {2}, 0)",
 )
 
 

@@ -103,10 +103,10 @@ class Graph:
 #: The numbers that a graph is a function of. They have no code: an emitter loads them.
 INPUT = Primitive("input", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
 #: A run of these, (name, first, count): an emitter knows where it stands. `look_ups` reads it.
-TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: ())
+TABLE = Primitive("table", 0, lambda: float("nan"), "{}", lambda e: None, lambda r: (), in_c="({} + {})")
 #: A table of numbers that are known.
 CONSTANTS = Primitive(
-    "constants", 0, lambda: float("nan"), "constants", lambda e: e.constant_table(e.node.data), lambda r: ()
+    "constants", 0, lambda: float("nan"), "constants", lambda e: e.constant_table(e.node.data), lambda r: (), in_c="{}"
 )
 
 

@@ -1,4 +1,4 @@
-"""Where CPython's and NumPy's objects have their parts in memory, for machine code that reads them by itself."""
+"""Layout of CPython's and NumPy's objects in memory, for machine code that reads them by itself."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
 ``along``      the derivative along a direction, of (node, what gives the rate of an argument), in place of partials
 ``code``       LLVM instructions, through an `emission.Emitter`, for one float64 or for lanes of them
 ``text``       how it is written in Python, and in C where ``in_c`` says nothing else
+``of_table``   whether all arguments but the first are the numbers of a table, one argument of ``in_c``
 =============  ============================================================================================
 """
 
@@ -54,6 +55,7 @@ class Primitive:
     truth: bool = False
     along: Rule | None = None
     in_c: str = ""
+    of_table: bool = False
 
 
 #: Every primitive by its name.

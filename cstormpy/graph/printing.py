@@ -8,7 +8,7 @@ from typing import Any
 
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import primitives
-from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
+from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node, alive
 from cstormpy.graph.routine import Routine
 
 __all__ = ["c_source", "equations", "unwritten_in_c"]
@@ -28,11 +28,32 @@ static double mod(double a, double b) {
     return r == 0.0 ? copysign(0.0, b) : (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 """
+#: How tables are looked up: by an index of which the last is given, by a place that counts from the end where it is
+#: negative, and how many numbers, which do not decrease, are at most x, or below it.
+_TABLES_IN_C = """
+static double looked_up(const double *a, double index, double last) {
+    return a[index > 0.0 ? (int)(index < last ? index : last) : 0];
+}
+static double entry(double place, const double *a, int n) {
+    double k = place == place ? trunc(place) : 0.0;
+    if (k < 0.0) k += n;
+    return a[k > 0.0 ? (int)(k < n - 1 ? k : n - 1) : 0];
+}
+static double counted(double x, const double *a, double n, int strictly) {
+    int low = 0, high = (int)n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (strictly ? a[middle] < x : a[middle] <= x) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+"""
 
 
 def equations(name: str, routine: Routine, arguments: Sequence[str]) -> str:
     """Return a routine as the source of a function of Python, whose operations are those of NumPy and `math`."""
-    named, outputs, _ = _statements(routine, in_c=False)
+    named, outputs, _ = _statements(routine)
     lines = [f"def {name}({', '.join(arguments)}):", *(f"    {variable} = {text}" for variable, _, text in named)]
     lines += [f"    {place} = {text}" for place, text in outputs]
     return "\n".join([*lines, "    return 0"]) + "\n"
@@ -44,12 +65,17 @@ def c_source(name: str, routine: Routine, arguments: Sequence[str]) -> str:
     Raises
     ------
     InvalidValue
-        Where something is called, or looked up, that C does not have.
+        Where something is called that C does not have.
     """
-    named, outputs, status = _statements(routine, in_c=True)
+    tables: dict[tuple[float, ...], str] = {}
+    named, outputs, status = _statements(routine, tables)
     kinds = {a: "double " if a in routine.scalars else "const double *" for a in arguments}
     kinds |= dict.fromkeys(routine.outputs, "double *") | ({"n": "const long long *"} if "n" in kinds else {})
-    lines = [_IN_C, f"int {name}({', '.join(kinds[a] + a for a in arguments)}) {{"]
+    looks_up = any(node.primitive.of_table or node.primitive in (TABLE, CONSTANTS) for node in routine.nodes)
+    lines = [_IN_C + _TABLES_IN_C if looks_up else _IN_C]
+    for values, table in tables.items():
+        lines.append(f"static const double {table}[] = {{{', '.join(_number(v, True) for v in values)}}};")
+    lines += [f"int {name}({', '.join(kinds[a] + a for a in arguments)}) {{"]
     lines += [f"    const {'int' if truth else 'double'} {variable} = {text};" for variable, truth, text in named]
     lines += [f"    {place} = {text};" for place, text in outputs]
     return "\n".join([*lines, f"    return (int)({status});", "}"]) + "\n"
@@ -61,11 +87,17 @@ def unwritten_in_c(routine: Routine) -> Node | None:
 
 
 def _is_in_c(node: Node) -> bool:
-    return primitives.TABLE.get(node.primitive.name) is node.primitive
+    return bool(node.primitive.in_c) or primitives.TABLE.get(node.primitive.name) is node.primitive
 
 
-def _statements(routine: Routine, in_c: bool) -> tuple[list[tuple[str, bool, str]], list[tuple[str, str]], str]:
-    """Return variables with whether they are truths and their texts, the outputs with their texts, and the status."""
+def _statements(
+    routine: Routine, tables: dict[tuple[float, ...], str] | None = None
+) -> tuple[list[tuple[str, bool, str]], list[tuple[str, str]], str]:
+    """Return variables with whether they are truths and their texts, the outputs with their texts, and the status.
+
+    In C, where it collects tables of known numbers, else in Python.
+    """
+    in_c = tables is not None
     outputs = [(f"{array}[{k}]", x) for array, values in routine.outputs.items() for k, x in enumerate(values)]
     last: list[Any] = [routine.status] if in_c else []
     nodes = alive([*(x for _, x in outputs), *last])
@@ -74,8 +106,8 @@ def _statements(routine: Routine, in_c: bool) -> tuple[list[tuple[str, bool, str
     named: list[tuple[str, bool, str]] = []
     written: dict[int, tuple[str, int]] = {}
     for node in nodes:
-        text, binding = _expression(node, written, routine.scalars, in_c)
-        if node.primitive not in (INPUT, TABLE) and (uses[node.index] > 1 or len(text) > _LONG):
+        text, binding = _expression(node, written, routine.scalars, tables)
+        if node.primitive not in (INPUT, TABLE, CONSTANTS) and (uses[node.index] > 1 or len(text) > _LONG):
             named.append((f"s{len(named) + 1}", node.primitive.truth, text))
             text, binding = named[-1][0], 3
         written[node.index] = text, binding
@@ -91,16 +123,27 @@ def _number(x: Any, in_c: bool) -> str:
     return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text) if in_c else text
 
 
-def _expression(node: Node, written: dict[int, tuple[str, int]], scalars: Sequence[str], in_c: bool) -> tuple[str, int]:
+def _expression(
+    node: Node, written: dict[int, tuple[str, int]], scalars: Sequence[str], tables: dict[tuple[float, ...], str] | None
+) -> tuple[str, int]:
     """Return the text of a node, and how tightly it binds."""
+    in_c = tables is not None
     if node.primitive is INPUT:
         array, place, *_ = node.data
         return (array if array in scalars else f"{array}[{place}]"), 3
     if in_c and not _is_in_c(node):
-        raise InvalidValue(f"source in C: {node.primitive.name!r} is a call or a look-up, which is not written in C")
+        raise InvalidValue(f"source in C: {node.primitive.name!r} is a call, which is not written in C")
     if node.primitive is TABLE:
         array, first, count = node.data
+        if in_c:
+            return node.primitive.in_c.format(array, first), 3
         return f"{array}[{first}:{first + count}]", 3
+    if tables is not None and node.primitive is CONSTANTS:
+        return _table(node.data, written, tables), 3
+    if tables is not None and node.primitive.of_table:
+        x = node.args[0]
+        place = written[x.index][0] if isinstance(x, Node) else _number(x, True)
+        return node.primitive.in_c.format(place, _table(node.args[1:], written, tables)), 3
     binding = _BINDING.get(node.primitive.name, 0 if node.primitive.truth else 3)
     args: tuple[Any, ...] = node.args
     if node.primitive.name == "mul" and not isinstance(args[1], Node):
@@ -111,3 +154,17 @@ def _expression(node: Node, written: dict[int, tuple[str, int]], scalars: Sequen
         tight = inner < binding or (inner == binding and k == 1 and node.primitive.name in ("sub", "div"))
         parts.append(f"({text})" if tight and binding < 3 else text)
     return ((in_c and node.primitive.in_c) or node.primitive.text).format(*parts), binding
+
+
+def _table(entries: Sequence[Any], written: dict[int, tuple[str, int]], tables: dict[tuple[float, ...], str]) -> str:
+    """Return a table in C: where its numbers stand, a named one where all are known, or one that is made in place."""
+    nodes = [a for a in entries if isinstance(a, Node)]
+    if not nodes:
+        values = tuple(map(float, entries))
+        return tables.setdefault(values, f"table{len(tables) + 1}")
+    if len(nodes) == len(entries) and all(a.primitive is INPUT for a in nodes):
+        array, first = nodes[0].data[0], nodes[0].data[1]
+        if all(a.data[:2] == (array, first + k) for k, a in enumerate(nodes)):
+            return f"({array} + {first})"
+    said = ", ".join(written[a.index][0] if isinstance(a, Node) else _number(a, True) for a in entries)
+    return f"(const double[]){{{said}}}"

@@ -48,7 +48,7 @@ class _Values(dict[int, str]):
 
 
 class Cut:
-    """Where a line is cut: the section of each node, and the slots of what crosses from one section to another."""
+    """A line in sections: the section of each node, and the slots of what crosses from one section to another."""
 
     def __init__(self, routine: Routine, nodes: Sequence[Node], shared: Places) -> None:
         self.nodes: list[list[Node]] = [[]]

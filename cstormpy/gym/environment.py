@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +13,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.arguments import option
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue, ShapeError
 from cstormpy.gym.task import Task
+from cstormpy.report.data import plants_of
+from cstormpy.report.poses import PoseDrawing
 from cstormpy.simulation import Simulation
 
 __all__ = ["Environment", "VectorEnvironment"]
@@ -27,6 +31,8 @@ class Environment(gymnasium.Env[Any, Any]):
     Parameters
     ----------
     task : Task
+    render_mode : {"rgb_array", "human"}, optional
+        Whether `render` returns a picture of the diagram's mechanisms, or each step is drawn in a window, at its pace.
 
     Attributes
     ----------
@@ -34,14 +40,18 @@ class Environment(gymnasium.Env[Any, Any]):
         What it steps; its `t` and `x` tell where it stands.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array"], "render_fps": 20}  # noqa: RUF012
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, render_mode: str | None = None) -> None:
         self.task = task
+        if render_mode is not None:
+            option(render_mode, "make: render_mode", self.metadata["render_modes"])
+        self.render_mode = render_mode
+        self.metadata = {**self.metadata, "render_fps": max(1, round(1.0 / task.dt))}
         sim = _simulation()
-        self.stepper = sim.stepper(
-            task.build(sim), task.inputs, task.outputs, solver=task.solver, substeps=task.substeps
-        )
+        bd = task.build(sim)
+        self.stepper = sim.stepper(bd, task.inputs, task.outputs, solver=task.solver, substeps=task.substeps)
+        self._view = None if render_mode is None else _View(bd, task.dt, in_window=render_mode == "human")
         self._actions = _Actions(task, len(self.stepper.inputs))
         self.action_space = self._actions.space
         self.observation_space = _observations(task, len(self.stepper.outputs))
@@ -55,6 +65,7 @@ class Environment(gymnasium.Env[Any, Any]):
         given = self.task.given(options, 1, self._first.size)
         x = self.task.starts(self.np_random, 1, self._first) if given is None else given
         self._y, self._steps = self.stepper.reset(x[0], 0.0), 0
+        self._show()
         return self._y.astype(np.float32), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -62,9 +73,49 @@ class Environment(gymnasium.Env[Any, Any]):
         u, before, task = self._actions.inputs(action), self._y, self.task
         after = self._y = self.stepper.step(u, task.dt)
         self._steps += 1
+        self._show()
         ended = task.terminated is not None and bool(task.terminated(after))
         cut = task.max_steps is not None and self._steps >= task.max_steps
         return after.astype(np.float32), float(task.reward(before, u, after)), ended, cut, {}
+
+    def render(self) -> Any:
+        """Return a picture of where the mechanisms are, (height, width, 3); None where they are shown in a window."""
+        if self._view is None:
+            raise InvalidType("render: make the environment with render_mode='rgb_array', or 'human' for a window")
+        return self._view.picture(self.stepper.x) if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        """Close the window."""
+        if self._view is not None:
+            self._view.drawing.close()
+
+    def _show(self) -> None:
+        if self.render_mode == "human" and self._view is not None:
+            self._view.show(self.stepper.x)
+
+
+class _View:
+    """The mechanisms of a diagram, drawn where the stepper stands."""
+
+    def __init__(self, bd: Any, dt: float, in_window: bool) -> None:
+        self._plants = plants_of(bd)
+        self._dt, self._next = dt, 0.0
+        if not self._plants:
+            raise DiagramError("make: render_mode: the diagram has no HYBRIDDYNAMICS, whose mechanism could be drawn")
+        self.drawing = PoseDrawing([block.mech for block, _ in self._plants], str(bd.name), in_window)
+
+    def _postures(self, x: Array) -> list[Array]:
+        return [x[columns] for _, columns in self._plants]
+
+    def picture(self, x: Array) -> NDArray[np.uint8]:
+        """Return the picture at a state."""
+        return self.drawing.picture(self._postures(x))
+
+    def show(self, x: Array) -> None:
+        """Show a state in the window until the time of a step is over."""
+        self.drawing.draw(self._postures(x))
+        self._next = max(self._next + self._dt, time.perf_counter())
+        self.drawing.wait(self._next - time.perf_counter())
 
 
 class VectorEnvironment(VectorEnv[Any, Any, Any]):

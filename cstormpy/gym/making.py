@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from cstormpy.errors import DiagramError, InvalidType, shown, unknown_name
+from cstormpy.arguments import whole_number
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.gym.task import Task
-from cstormpy.trajectory.checks import whole_number
 
 if TYPE_CHECKING:
     from cstormpy.gym.environment import Environment, VectorEnvironment
@@ -25,7 +25,9 @@ def names() -> tuple[str, ...]:
 
 
 @overload
-def make(what: str | Task | Callable[[Any], Any], *, num_envs: None = None, **options: Any) -> Environment: ...
+def make(
+    what: str | Task | Callable[[Any], Any], *, num_envs: None = None, render_mode: str | None = None, **options: Any
+) -> Environment: ...
 
 
 @overload
@@ -33,7 +35,11 @@ def make(what: str | Task | Callable[[Any], Any], *, num_envs: int, **options: A
 
 
 def make(
-    what: str | Task | Callable[[Any], Any], *, num_envs: int | None = None, **options: Any
+    what: str | Task | Callable[[Any], Any],
+    *,
+    num_envs: int | None = None,
+    render_mode: str | None = None,
+    **options: Any,
 ) -> Environment | VectorEnvironment:
     """Return an environment of Gymnasium that steps a diagram.
 
@@ -44,6 +50,9 @@ def make(
         as options.
     num_envs : int, optional
         Of a vector: so many copies, which are computed side by side; one environment unless given.
+    render_mode : {"rgb_array", "human"}, optional
+        Of one environment: whether its method `render` returns a picture of the diagram's mechanisms, or each step is
+        drawn in a window, at its pace.
     **options
         Of a ready task, as ``parameters="spong"``; or fields of `Task`.
 
@@ -74,7 +83,9 @@ def make(
             raise
         raise DiagramError("cs.gym needs Gymnasium: pip install 'cstormpy[gym]'") from None
     if num_envs is None:
-        return Environment(task)
+        return Environment(task, render_mode)
+    if render_mode is not None:
+        raise InvalidValue("make: render_mode: is of one environment; leave num_envs out")
     return VectorEnvironment(task, whole_number(num_envs, "make: num_envs", 1, 10_000_000))
 
 

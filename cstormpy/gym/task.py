@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import entries, function, positive
+from cstormpy.arguments import entries, function, positive, whole_number
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import whole_number
 
 __all__ = ["Task"]
 
@@ -21,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be learnt in a diagram.
+    """A task to be learnt in a diagram.
 
     `reward` and `terminated` are given arrays whose last axis counts outputs or inputs, of one environment or with a
     row for each of many: written as ``after[..., 0]`` they serve for both.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-__all__ = ["is_possible", "nearest_fit", "pseudo_inertia"]
+__all__ = ["inside", "is_possible", "nearest_fit", "numbers_of", "pseudo_inertia"]
 
 #: An eigenvalue of the pseudo-inertia above minus this part of the greatest is taken for zero.
 ROUNDING = 1e-9
@@ -56,15 +56,24 @@ def is_possible(numbers: Array) -> bool:
     return bool(values[0] >= -ROUNDING * max(values[-1], 0.0)) and bool(numbers[0] >= 0.0)
 
 
-def _inside(numbers: Array, spare: Array) -> Array:
+def numbers_of(sigma: Array) -> Array:
+    """Return the ten inertial numbers of a pseudo-inertia (4, 4).
+
+    >>> numbers_of(np.eye(4)).tolist()
+    [1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 2.0, 0.0, 2.0]
+    """
+    about = np.trace(sigma[:3, :3]) * np.eye(3) - sigma[:3, :3]
+    return np.array([sigma[3, 3], *sigma[:3, 3], *about[np.triu_indices(3)]])
+
+
+def inside(numbers: Array, spare: Array) -> Array:
     """Return ten numbers of a possible body near to some, or to spare ones where these are of no use."""
     for candidate in (numbers, spare, np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])):
         values, vectors = np.linalg.eigh(pseudo_inertia(candidate))
         if values[-1] > 0.0 and candidate[0] > 0.0:
             break
     sigma = vectors @ np.diag(np.maximum(values, START * values[-1])) @ vectors.T
-    about = np.trace(sigma[:3, :3]) * np.eye(3) - sigma[:3, :3]
-    return np.array([sigma[3, 3], *sigma[:3, 3], *about[np.triu_indices(3)]])
+    return numbers_of(sigma)
 
 
 #: The pseudo-inertia of each of the ten numbers alone, (10, 4, 4).
@@ -95,7 +104,7 @@ def nearest_fit(
     A, b = np.vstack([R, hold]), np.concatenate([target, hold @ given])
     pi = np.linalg.lstsq(A, b, rcond=None)[0]
     for body in bodies:
-        pi[body] = _inside(pi[body], given[body])
+        pi[body] = inside(pi[body], given[body])
     for k in nonnegative:
         pi[k] = max(pi[k], START * scale[k])
     barrier = BARRIER

@@ -86,7 +86,8 @@ def identify(
         What acted on the links from outside, the same at all times or a row for each; see `Mechanism`.
     physical : {"auto", True, False}
         Whether links must be such as can be (a positive definite pseudo-inertia) and damping, friction and armature not
-        negative. "auto" is True where the plain solution is impossible, and else changes nothing.
+        negative. "auto" is True where the plain solution is impossible, and else changes nothing. With "output" masses
+        are positive and damping and the like not negative in any case.
     control_points : int, optional
         Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
     missing : {"refuse", "drop"}
@@ -125,9 +126,9 @@ def identify(
     >>> round(found.mechanism.link("forearm").mass, 6)
     1.25
     """
-    if option(form, "form", ("inverse", "output")) == "output":
-        return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step)
     physical = one_of(physical, "physical", ("auto", True, False))
+    if option(form, "form", ("inverse", "output")) == "output":
+        return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step, physical)
     unknowns = unknowns_of(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
     structure = regrouped(unknowns.names, excited(mech, unknowns))
@@ -160,6 +161,7 @@ def _by_output(
     missing: str,
     horizon: int,
     max_step: float,
+    physical: bool | str,
 ) -> OutputIdentification:
     if wrench is not None:
         raise InvalidValue("wrench: is not followed with form='output'")
@@ -172,7 +174,8 @@ def _by_output(
         raise InvalidType(f"horizon: expected a number of rows, got {shown(horizon)}")
     if horizon < _LEAST_HORIZON:
         raise InvalidValue(f"horizon: expected {_LEAST_HORIZON} rows or more, got {horizon}")
-    return OutputIdentification(fit_output(mech, log, names, int(horizon), positive(max_step, "max_step")), log)
+    step = positive(max_step, "max_step")
+    return OutputIdentification(fit_output(mech, log, names, int(horizon), step, physical is not False), log)
 
 
 def _loads(wrench: Any, log: Log) -> Any:

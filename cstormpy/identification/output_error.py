@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.log import Log
+from cstormpy.identification.log_cholesky import Bodies
 from cstormpy.linkage.components import Component, Term, find
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -47,6 +48,10 @@ QUIET = 1e-9
 RANK, UNTOLD = 1e-8, 1e-4
 #: A log needs so many rows.
 LEAST_ROWS = 3
+#: A column of derivatives below this part of the longest is rounding.
+ROUNDING = 1e-14
+#: The furthest that a log-Cholesky coordinate goes in one step: a diagonal by a factor of e.
+FURTHEST = 1.0
 #: So much of a mass is left after a step.
 LEFT = 0.2
 #: The noise of each signal is found from what a fit leaves, and the next weighs by it.
@@ -107,6 +112,8 @@ class Fit:
     fitted, noise : ndarray, (N, m), (m,)
     success : bool
     message : str
+    plain : bool
+        Whether bodies can have what was found without being held to that.
     """
 
     mechanism: Mechanism
@@ -118,9 +125,12 @@ class Fit:
     noise: Array
     success: bool
     message: str
+    plain: bool
 
 
-def fit_output(mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float) -> Fit:
+def fit_output(
+    mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float, physical: bool = True
+) -> Fit:
     """Return the components of parameters with which simulated motions are nearest to a log's.
 
     Parameters
@@ -133,13 +143,24 @@ def fit_output(mech: Mechanism, log: Log, names: list[str], horizon: int, max_st
         Rows of a stretch.
     max_step : float
         Longest step of the integration [s].
+    physical : bool
+        Whether links that are unknown as a whole are held to what bodies can have, where they would not be.
     """
     search = _Search(mech, log, names, horizon, max_step)
+    found = _gone(search)
+    if physical and not search.bodies.possible(search.point.values):
+        search.hold(mech)
+        found = _gone(search)
+    return search.result(*found)
+
+
+def _gone(search: _Search) -> tuple[Array, bool, str]:
+    """Let a search go to its end; return the noise of each signal, whether that was reached, and why it ended."""
     sigma = np.ones(search.stretches.wanted.shape[-1])
     for k in range(FITS):
         success, message = search.go(sigma, SMALL if k else 0.0)
         sigma = search.noise()
-    return search.result(sigma, success, message)
+    return sigma, success, message
 
 
 @dataclass(frozen=True)
@@ -178,8 +199,16 @@ class _Search:
         self._freedom = count - free - len(self.names)
         self._given = mech
         self._parts_of_first = [find(mech, name)[0][1][0] for name in self.names]
+        self.bodies, self.held = Bodies(self.names), False
         values = np.array([component_value(mech, name) for name in self.names])
         self.point = self._at(mech.with_drive(active=[]), values, self.stretches.start)
+
+    def hold(self, mech: Mechanism) -> None:
+        """Begin anew, and hold links to what bodies can have."""
+        self.held = True
+        values = self.bodies.inside(np.array([component_value(mech, name) for name in self.names]))
+        made = with_components(mech, dict(zip(self.names, values.tolist(), strict=True)))
+        self.point = self._at(made.with_drive(active=[]), values, self.stretches.start)
 
     # simulation
 
@@ -204,20 +233,30 @@ class _Search:
         return _Point(values, start, mech, found, rates[..., : 2 * n], rates[..., 2 * n :])
 
     def _held(self, change: Array) -> Array:
-        """Return a change that leaves masses positive, and damping and the like not negative."""
+        """Return a change of the coordinates that leaves masses positive, and damping and the like not negative."""
         now = self.point.values
         least = np.array([_least(part, value) for part, value in zip(self._parts_of_first, now, strict=True)])
-        return np.maximum(change, least - now)
+        least = least - now
+        most = np.full(len(least), np.inf)
+        if self.held:
+            least[self.bodies.all], most[self.bodies.all] = -FURTHEST, FURTHEST
+        return np.clip(change, least, most)
+
+    def _values_after(self, change: Array) -> Array:
+        """Return the values after a change of the coordinates, in which bodies keep to what they can have."""
+        now = self.point.values
+        return self.bodies.moved(now, change) if self.held else now + change
 
     def _tried(self, change: Array, start: Array) -> _Point | None:
         """Return a point further on, or None where no mechanism has such numbers or the simulation fails."""
         now = self.point.mech
-        pairs = zip(self.names, change.tolist(), strict=True)
         try:
+            after = self._values_after(change)
+            pairs = zip(self.names, (after - self.point.values).tolist(), strict=True)
             values = {name: component_value(now, name) + step for name, step in pairs}
             mech = with_components(now, values, allow_impossible=True)
-            point = self._at(mech, self.point.values + change, self.point.start + start)
-        except CstormError:
+            point = self._at(mech, after, self.point.start + start)
+        except (CstormError, np.linalg.LinAlgError):
             return None
         return point if np.isfinite(point.found).all() and np.isfinite(point.to_values).all() else None
 
@@ -227,12 +266,13 @@ class _Search:
         s = self.stretches
         return np.asarray(s.weighs[..., None] * (s.wanted - point.found) / sigma)
 
-    def _eliminated(self, point: _Point, sigma: Array) -> tuple[Array, Array, Any]:
-        """Return Jacobian and residuals of the numbers alone, and what gives the starts their steps."""
+    def _eliminated(self, point: _Point, sigma: Array, chart: bool) -> tuple[Array, Array, Any]:
+        """Return Jacobian and residuals of numbers or coordinates alone, and what gives the starts their steps."""
         S, L, m = point.found.shape
         weight = (self.stretches.weighs[..., None] / sigma)[..., None]
         X = (weight * point.to_start).reshape(S, L * m, -1)
-        J, r = (weight * point.to_values).reshape(S, L * m, -1), self._residuals(point, sigma).reshape(S, L * m, 1)
+        to_values = point.to_values @ self.bodies.rates(point.values) if chart else point.to_values
+        J, r = (weight * to_values).reshape(S, L * m, -1), self._residuals(point, sigma).reshape(S, L * m, 1)
         Q, R = np.linalg.qr(X)
         Qt = np.swapaxes(Q, 1, 2)
 
@@ -246,9 +286,8 @@ class _Search:
         damping = DAMPING
         value = float(np.sum(self._residuals(self.point, sigma) ** 2))
         for k in range(STEPS):
-            J, r, start_step = self._eliminated(self.point, sigma)
-            scale = np.linalg.norm(J, axis=0)
-            scale = np.where(scale > 0.0, scale, 1.0)
+            J, r, start_step = self._eliminated(self.point, sigma, self.held)
+            scale = _lengths(J)
             for _ in range(SHORTENED):
                 rows, wanted = np.vstack([J / scale, np.sqrt(damping) * np.eye(len(scale))]), np.zeros(len(scale))
                 change = self._held(np.linalg.lstsq(rows, np.concatenate([r, wanted]), rcond=None)[0] / scale)
@@ -290,9 +329,8 @@ class _Search:
 
     def result(self, sigma: Array, success: bool, message: str) -> Fit:
         """Return what was found."""
-        J, _, _ = self._eliminated(self.point, sigma)
-        scale = np.linalg.norm(J, axis=0)
-        scale = np.where(scale > 0.0, scale, 1.0)
+        J, _, _ = self._eliminated(self.point, sigma, False)
+        scale = _lengths(J)
         _, values, rows = np.linalg.svd(J / scale, full_matrices=False)
         told = values > RANK * values.max(initial=0.0)
         half = rows[told].T / values[told] / scale[:, None]
@@ -302,8 +340,14 @@ class _Search:
         fitted[s.rows[s.weighs]] = self.point.found[s.weighs]
         return Fit(
             self._mechanism(), tuple(self.names), self.point.values, half @ half.T,
-            np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, success, message,
+            np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, success, message, not self.held,
         )  # fmt: skip
+
+
+def _lengths(J: Array) -> Array:
+    """Return the lengths of columns, and 1 of those that are zero but for rounding."""
+    lengths = np.linalg.norm(J, axis=0)
+    return np.where(lengths > ROUNDING * lengths.max(initial=0.0), lengths, 1.0)
 
 
 def _least(part: Component, value: float) -> float:

@@ -42,6 +42,8 @@ class OutputIdentification:
     success : bool
     message : str
         Why the search ended.
+    plain : bool
+        As in `Identification`: False where links are held to what bodies can have.
     """
 
     def __init__(self, fit: Fit, log: Log) -> None:
@@ -50,7 +52,7 @@ class OutputIdentification:
         self.standard_errors = np.where(fit.determined, np.sqrt(np.maximum(np.diag(fit.covariance), 0.0)), np.inf)
         self.undetermined = tuple(name for name, told in zip(fit.names, fit.determined, strict=True) if not told)
         self.t, self.measured, self.fitted, self.residuals = log.t, log.measured, fit.fitted, log.measured - fit.fitted
-        self.success, self.message = fit.success, fit.message
+        self.success, self.message, self.plain = fit.success, fit.message, fit.plain
 
     def table(self) -> list[tuple[str, float, float]]:
         """Return the numbers with value and standard error."""
@@ -70,6 +72,8 @@ class OutputIdentification:
         lines = rows_text("parameter", self.table())
         if self.undetermined:
             lines.append(f"not determined by these data: {', '.join(self.undetermined)}")
+        if not self.plain:
+            lines.append("the plain fit is impossible; links are held to what bodies can have")
         return "\n".join([*lines, self.message])
 
     def __repr__(self) -> str:

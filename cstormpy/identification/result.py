@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["Identification", "rows_text"]
+__all__ = ["Identification", "rows_text", "with_values"]
 
 
 class Identification:
@@ -96,34 +96,7 @@ class Identification:
         InvalidValue
             For a plain solution that no mechanism can have, as a negative mass.
         """
-        changes: dict[str, Any] = {}
-        inertias: dict[int, Array] = {}
-        for part, value in zip(self._unknowns.parts, self.values, strict=True):
-            if isinstance(part, Term):
-                self._set_term(changes, part, float(value))
-            elif isinstance(part, Inertia) and part.link not in self._unknowns.whole:
-                link = self._given.links[part.link]
-                if part.name == f"{link.name}.mass":
-                    changes[part.name] = float(value)
-                else:
-                    now = inertias.setdefault(part.link, link.inertia.copy())
-                    i, j = np.argwhere(_symmetric(part.weights[4:]))[0]
-                    now[i, j] = now[j, i] = value
-        changes |= {f"{self._given.links[i].name}.inertia": inertia for i, inertia in inertias.items()}
-        made = self._given.with_parameters(changes)
-        links = [
-            _with_numbers(link, self.values[self._unknowns.whole[i]], self.plain) if i in self._unknowns.whole else link
-            for i, link in enumerate(made.links)
-        ]
-        return type(made)(links, gravity=made.gravity, actuated=made.actuated, active=made.active)
-
-    def _set_term(self, changes: dict[str, Any], part: Term, value: float) -> None:
-        name, bracket, index = part.name.rpartition("[")
-        if not bracket or not index.endswith("]") or name.rpartition(".")[2] != part.field:
-            changes[part.name] = value
-            return
-        joint = self._given.joint(name.rpartition(".")[0])
-        changes.setdefault(name, np.array(getattr(joint, part.field)))[int(index[:-1])] = value
+        return with_values(self._given, self._unknowns, self.values, self.plain)
 
     def table(self) -> list[tuple[str, float, float]]:
         """Return base parameters with value and standard error."""
@@ -152,6 +125,39 @@ class Identification:
     def __repr__(self) -> str:
         told = f"{self.rank} of {len(self.base)} base parameters determined"
         return f"<Identification of {len(self.names)} unknowns, {told}>"
+
+
+def with_values(mech: Mechanism, unknowns: Unknowns, values: Array, plain: bool) -> Mechanism:
+    """Return a mechanism with values of unknowns; whether these are `plain`, so that no body need have them."""
+    changes: dict[str, Any] = {}
+    inertias: dict[int, Array] = {}
+    for part, value in zip(unknowns.parts, values, strict=True):
+        if isinstance(part, Term):
+            _set_term(mech, changes, part, float(value))
+        elif isinstance(part, Inertia) and part.link not in unknowns.whole:
+            link = mech.links[part.link]
+            if part.name == f"{link.name}.mass":
+                changes[part.name] = float(value)
+            else:
+                now = inertias.setdefault(part.link, link.inertia.copy())
+                i, j = np.argwhere(_symmetric(part.weights[4:]))[0]
+                now[i, j] = now[j, i] = value
+    changes |= {f"{mech.links[i].name}.inertia": inertia for i, inertia in inertias.items()}
+    made = mech.with_parameters(changes)
+    links = [
+        _with_numbers(link, values[unknowns.whole[i]], plain) if i in unknowns.whole else link
+        for i, link in enumerate(made.links)
+    ]
+    return type(made)(links, gravity=made.gravity, actuated=made.actuated, active=made.active)
+
+
+def _set_term(mech: Mechanism, changes: dict[str, Any], part: Term, value: float) -> None:
+    name, bracket, index = part.name.rpartition("[")
+    if not bracket or not index.endswith("]") or name.rpartition(".")[2] != part.field:
+        changes[part.name] = value
+        return
+    joint = mech.joint(name.rpartition(".")[0])
+    changes.setdefault(name, np.array(getattr(joint, part.field)))[int(index[:-1])] = value
 
 
 def rows_text(what: str, table: list[tuple[str, float, float]]) -> list[str]:

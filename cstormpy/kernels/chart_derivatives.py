@@ -88,6 +88,23 @@ def second_rates(W, c, like):
 
 
 @step
+def rate_change(p, c, dc, rate, w, d):
+    """Return P d, the derivative of θ̇ along δφ = d; c and dc are (c₂, c₃) and its derivative."""
+    change = velocity_change(p, c[0], c[1], dc[0], dc[1], rate, d)
+    return sub(change, swept(jacobian_times(p, c[0], c[1], d), w))
+
+
+@step
+def acceleration_change(p, c, dc, ddc, motion, hinged, d, dw):
+    """Return Q d, the derivative of θ̈ along δφ = d that changes θ̇ by dw; the motions are rates and accelerations."""
+    turn = jacobian_times(p, c[0], c[1], d)
+    change = velocity_change(p, c[0], c[1], dc[0], dc[1], motion[1], d)
+    change = add(change, drift_change(p, c[1], dc[0], dc[1], ddc[0], ddc[1], motion[0], d))
+    change = sub(sub(change, swept(turn, hinged[1])), swept_twice(turn, hinged[0]))
+    return sub(change, add(swept(dw, hinged[0]), swept(hinged[0], dw)))
+
+
+@step
 def write_rate_change(N, W, i, like):
     """Write P of the ball whose first node is i."""
     c = chart_of(N, i)
@@ -95,9 +112,7 @@ def write_rate_change(N, W, i, like):
     dc2, dc3 = first_rates(W, c, like)
     rate, w = load3(W, c + CH_QD, like), of_rows(W, i, QD, like)
     for j in range(3):
-        e = unit(j, like)
-        change = velocity_change(p, c2, c3, dc2, dc3, rate, e)
-        store_each(W, c + CH_P + j, 3, sub(change, swept(jacobian_times(p, c2, c3, e), w)))
+        store_each(W, c + CH_P + j, 3, rate_change(p, (c2, c3), (dc2, dc3), rate, w, unit(j, like)))
 
 
 @step
@@ -115,16 +130,13 @@ def write_changes(N, W, i, like):
         acceleration, alpha, torque = load3(W, c + CH_U, like), of_rows(W, i, U, like), of_rows(W, i, Y, like)
     for j in range(3):
         e = unit(j, like)
-        turn = jacobian_times(p, c2, c3, e)
-        change = velocity_change(p, c2, c3, dc2, dc3, acceleration, e)
-        change = add(change, drift_change(p, c3, dc2, dc3, ddc2, ddc3, rate, e))
         dw = load_each(W, c + CH_P + j, 3, like)
-        change = sub(sub(change, swept(turn, alpha)), swept_twice(turn, w))
-        store_each(W, c + CH_Q + j, 3, sub(change, add(swept(dw, w), swept(w, dw))))
+        motion, hinged = (rate, acceleration), (w, alpha)
+        change = acceleration_change(p, (c2, c3), (dc2, dc3), (ddc2, ddc3), motion, hinged, e, dw)
+        store_each(W, c + CH_Q + j, 3, change)
         for m in range(3):
             f = unit(m, like)
-            second = velocity_change(p, c2, c3, dc2, dc3, f, e)
-            second = sub(second, swept(turn, jacobian_times(p, c2, c3, f)))
+            second = rate_change(p, (c2, c3), (dc2, dc3), f, jacobian_times(p, c2, c3, f), e)
             store(W, c + CH_H + 3 * m + j, dot(torque, second))
 
 
@@ -232,16 +244,6 @@ def push_motion(N, W, i, forms, like):
     store_each(W, row + C_DQ, CF_ROW, jacobian_times(p, c2, c3, dq))
     moved = add(jacobian_times(p, c2, c3, dqd), matrix_times(W, c + CH_P, dq, like))
     store_each(W, row + C_DQD, CF_ROW, moved)
-
-
-@step
-def push_motions(N, W, forms, like):
-    """Turn the directions (δφ, δφ̇) of all balls into those of their hinges."""
-    for i in range(1, N[N_COUNT] + 1):
-        k, _ = node(i)
-        if N[k + N_BALL] == 1:
-            write_rate_change(N, W, i, like)
-            push_motion(N, W, i, forms, like)
 
 
 @step

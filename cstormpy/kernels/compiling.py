@@ -1,4 +1,4 @@
-"""How kernels are compiled and kept: `entry` for what Python calls, made of `steps`.
+"""Compiler and cache of the kernels: `entry` for what Python calls, made of `steps`.
 
 Steps become machine code within the entries that use them and nowhere else, so that none is compiled twice.
 Entries are compiled at their first use and kept on disk, a file for each, in a folder that nobody else can write to,

@@ -1,4 +1,4 @@
-"""Where the matrices of the sensitivities stand, and M_pp⁻¹ times the columns by the factors of M_pp.
+"""Layout of the matrices of the sensitivities, and M_pp⁻¹ times the columns by the factors of M_pp.
 
 M_pp = Lᵀ D L keeps the zeros of the tree (Featherstone 2008, section 6.5); M stands in rows of its own, L in
 those behind, and then the columns X, a row for each node.

@@ -1,4 +1,4 @@
-"""Where the links are: poses in the base's frame, and what the joints do to one of them."""
+"""Poses of the links in the base's frame, and what the joints do to one of them."""
 
 from __future__ import annotations
 

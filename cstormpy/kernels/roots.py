@@ -1,4 +1,4 @@
-"""How crossings of zero are found, for the interpreted and the compiled engine alike: nothing here needs the compiler.
+"""Root finder of zero crossings, for the interpreted and the compiled engine alike: nothing here needs the compiler.
 
 Chandrupatla's method (Advances in Engineering Software 28, 1997): inverse quadratic interpolation where three points
 say that it will do, else halving. It is asked and told, as what is to be evaluated differs: the state is an array,

@@ -76,7 +76,7 @@ def check_pose(T: ArrayLike, tol: float = ROTATION_TOLERANCE, *, name: str = "T"
 
 
 def is_rotation(R: ArrayLike, tol: float = ROTATION_TOLERANCE) -> bool:
-    """Whether `R` is a rotation (3, 3), or a batch of nothing else; anything else is False, never an error.
+    """Tell whether `R` is a rotation (3, 3), or a batch of nothing else; anything else is False, never an error.
 
     >>> is_rotation(np.eye(3)), is_rotation(-np.eye(3)), is_rotation("R")
     (True, False, False)
@@ -89,7 +89,7 @@ def is_rotation(R: ArrayLike, tol: float = ROTATION_TOLERANCE) -> bool:
 
 
 def is_pose(T: ArrayLike, tol: float = ROTATION_TOLERANCE) -> bool:
-    """Whether `T` is a pose (4, 4), or a batch of nothing else; anything else is False, never an error.
+    """Tell whether `T` is a pose (4, 4), or a batch of nothing else; anything else is False, never an error.
 
     >>> is_pose(np.eye(4)), is_pose(np.eye(3))
     (True, False)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from importlib.util import find_spec
 
-__all__ = ["DEBIAN_PACKAGES", "available", "is_on_screen", "missing_library"]
+__all__ = ["DEBIAN_PACKAGES", "available", "is_off", "is_on_screen", "missing_library"]
 
 #: The libraries that Qt's wheels take from the system, and the packages of Debian that have them.
 DEBIAN_PACKAGES: Mapping[str, str] = {
@@ -41,6 +41,11 @@ def available(environment: Mapping[str, str] | None = None) -> str | None:
     """
     env = os.environ if environment is None else environment
     return _without_python() or _without_packages() or _without_display(env) or _without_libraries(env)
+
+
+def is_off() -> bool:
+    """Return whether the environment says that no windows are to be shown unless they are asked for."""
+    return os.environ.get("CSTORMPY_LIVE", "").lower() in ("off", "0", "false", "no")
 
 
 def is_on_screen(environment: Mapping[str, str] | None = None) -> bool:

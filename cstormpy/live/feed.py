@@ -18,16 +18,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
 from cstormpy.live.availability import available, is_on_screen, missing_library
-from cstormpy.live.description import Knob, LawChoice, LivePane, described
 from cstormpy.live.ring import RingWriter, SharedMemory, ring_bytes, ring_slots
 from cstormpy.reporting import notice, notice_once
+
+if TYPE_CHECKING:
+    from cstormpy.live.description import Knob, LawChoice, LivePane
 
 __all__ = ["LiveFeed"]
 
@@ -48,8 +50,9 @@ Command = dict[str, Any]
 class LiveFeed:
     """A live window, as the simulation sees it.
 
-    Make it before anything slow: its process starts meanwhile. Nothing that it does raises because of the window: one
-    that cannot be shown, or that is gone, takes samples like any other, and `alive` is False.
+    Make it before anything slow: its process starts meanwhile, and says on the screen that it does. Nothing that it
+    does raises because of the window: one that cannot be shown, or that is gone, takes samples like any other, and
+    `alive` is False.
 
     Parameters
     ----------
@@ -62,6 +65,8 @@ class LiveFeed:
 
     Attributes
     ----------
+    title : str
+        May be changed until `show` is called.
     reason : str or None
         Why there is no window, if it could not be shown or ended otherwise than by its user.
 
@@ -83,6 +88,8 @@ class LiveFeed:
         self._inbox: deque[Command] = deque()
         self._news = threading.Event()
         self._gone = threading.Event()
+        #: Set once something is on the screen.
+        self.seen = threading.Event()
         self._ready, self._shown = threading.Event(), threading.Event()
         self._replies: SimpleQueue[dict[str, Any]] = SimpleQueue()
         self._outbox: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
@@ -156,6 +163,8 @@ class LiveFeed:
             self._news.set()
         elif message.get("say") == "ready":
             self._ready.set()
+        elif message.get("say") == "starting":
+            self.seen.set()
         elif message.get("say") == "shown":
             self._shown.set()
         elif message.get("say") == "closed":
@@ -220,6 +229,8 @@ class LiveFeed:
             raise InvalidValue("live window: it shows a run already; make another LiveFeed for another one")
         if self._memory is None or not self.alive:
             return
+        from cstormpy.live.description import described  # which knows mechanisms: too slow for the start
+
         content = described(panes, controls)
         width = content["width"]
         slots = ring_slots(width)

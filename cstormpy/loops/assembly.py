@@ -13,10 +13,12 @@ from cstormpy.arguments import entries
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
+from cstormpy.dynamics.recentring import half_turn_left, recentre
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
-from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
+from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ __all__ = [
     "require_closed",
     "shut",
     "shut_symbols",
+    "singular",
 ]
 
 LEAST = 1e-9
@@ -131,7 +134,32 @@ def independent_rows(mech: Linkage) -> list[int]:
         assert error is not None
         raise error
     made = mech.memo["independent rows"] = max(found)[2]
+    names = constraint_names(mech)
+    if len(made) < len(names):
+        rest = [k for k in range(len(names)) if k not in made]
+        notice_once(
+            f"loop {names[rest[0]]}: over-constrained{ends_of(mech, rest[0])}: {', '.join(names[k] for k in rest)} "
+            f"follow from the other constraints (rank {len(made)} of {len(names)}); the motion is the same, of the "
+            "multipliers, which are not determined, the least are given"
+        )
     return made
+
+
+def singular(mech: Linkage, A: Array, row: int | None) -> str | None:
+    """Return what to say of a closed posture with Jacobian A where fewer constraints are independent than elsewhere."""
+    try:
+        elsewhere = len(independent_rows(mech))
+    except InvalidValue:  # no other posture is known
+        return None
+    here, names = _independent(A), constraint_names(mech)
+    if len(here) >= elsewhere:
+        return None
+    lost = next(k for k in independent_rows(mech) if k not in here)
+    where = "" if row is None else f" in row {row}"
+    return (
+        f"loop {names[lost]}: the posture is singular{ends_of(mech, lost)}{where}: rank {len(here)} of the "
+        f"constraints, {elsewhere} in others"
+    )
 
 
 def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True) -> None:
@@ -144,10 +172,12 @@ def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: 
     bad = off > CLOSED * scale[:, None]
     if not bad.any() and np.isfinite(off).all():
         return
-    row, k = np.unravel_index(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape)
+    row, k = divmod(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape[1])
     where = "" if single else f" in row {row}"
     name = constraint_names(mech)[k]
-    raise InvalidValue(f"loop {name}: {what} {off[row, k]:.3g}{where}; mech.project(q, qd) finds a closed state")
+    raise InvalidValue(
+        f"loop {name}: {what} {off[row, k]:.3g}{ends_of(mech, k)}{where}; mech.project(q, qd) finds a closed state"
+    )
 
 
 def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
@@ -286,7 +316,7 @@ def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
 
 def _size(found: Closure) -> float:
     """Return a length of the mechanism: how far its joints move the closed frames."""
-    return max([1.0, *(float(np.abs(v).max(initial=0.0)) for _, _, _, v in found.parts)])
+    return max([1.0, *(float(np.abs(at.v).max(initial=0.0)) for at in found.chains)])
 
 
 def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
@@ -305,6 +335,10 @@ def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], me
             return None
         q = q.copy()
         q[free] += step
+        if (
+            mech.ball_starts and half_turn_left(mech, q) <= -3.0 * np.pi**2
+        ):  # a whole turn, where a rotation vector is singular
+            return None
     return q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
 
 
@@ -322,7 +356,7 @@ def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Ar
 
 def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
-    q, damping = q0.copy(), 1e-3
+    q, damping = _short(mech, q0, free), 1e-3
     found = closure_of(mech, q[None])
     h = found.holonomic
     phi = found.residual()[0, h]
@@ -335,6 +369,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         step = metric @ W.T @ np.linalg.solve(S + damping * max(float(np.trace(S)), 1e-300) * np.eye(len(S)), -phi)
         tried = q.copy()
         tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
+        tried = _short(mech, tried, free)
         there = closure_of(mech, tried[None])
         left = there.residual()[0, h]
         if left @ left < phi @ phi:
@@ -345,12 +380,23 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
             damping *= 10.0
     k = int(np.argmax(np.abs(phi)))
     rank = np.linalg.matrix_rank(found.A[0][h][:, free], tol=1e-6)
-    name = constraint_names(mech)[np.flatnonzero(h)[k]]
+    row = int(np.flatnonzero(h)[k])
     raise InvalidValue(
-        f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left at q = "
-        f"({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
+        f"loop {constraint_names(mech)[row]}: cannot be closed from there, {phi[k]:.3g} is left{ends_of(mech, row)} at "
+        f"q = ({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
         f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
     )
+
+
+def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the same posture with no rotation vector longer than π, of those that may move."""
+    short = q.copy()
+    recentre(mech, short, np.zeros(mech.n))
+    for first in mech.ball_starts:
+        own = slice(first, first + 3)
+        if not free[own].all():
+            short[own] = q[own]
+    return short
 
 
 def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:
@@ -366,6 +412,6 @@ def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) 
         k = int(np.argmax(left))
         raise InvalidValue(
             f"loop {constraint_names(mech)[k]}: the rates of the joints that are held contradict it, {left[k]:.3g} is "
-            "left; hold fewer joints"
+            f"left{ends_of(mech, k)}; hold fewer joints"
         )
     return qd

@@ -7,8 +7,8 @@ With u the active joints and v the others, q̈_r and τ_r the hybrid dynamics of
 
 after Kim (2012), (54) and (55). M_vv⁻¹ and M_uv M_vv⁻¹ are the derivative of the open chain's answer to u. Where the
 multipliers are not unique they are the least; where the active joints leave them open ("redundant actuation") they are
-those of the least torque, Kim (63)-(66), or the least, after (61). Inverse dynamics is of the actuated joints,
-(56)-(66).
+those of the least torque, Kim (63)-(66), which may be weighted, or the least, after (61): `loops.redundancy`. Inverse
+dynamics is of the actuated joints, (56)-(66).
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
-from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open, singular
+from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
+from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
+from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ __all__ = [
     "closed_inverse",
     "least_multipliers",
     "rank_of",
+    "singular_row",
     "wrenches_of",
 ]
 
@@ -53,8 +56,6 @@ CONTRADICTION = 1e-6
 
 BALANCE = 1e-9
 """A load that no actuator carries counts as none below this part of the largest load."""
-
-REDUNDANCY = ("torque", "force")
 
 
 class ClosedDynamics(HybridDynamics):
@@ -140,7 +141,7 @@ def closed_hybrid(
     wrench: WrenchLike = None,
     base: BaseLike = None,
     threads: int | None = 1,
-    redundancy: str | None = None,
+    redundancy: Redundancy = None,
     drive: str = "own",
     name: str = "u",
     check: bool = True,
@@ -149,10 +150,10 @@ def closed_hybrid(
 
     Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
     """
-    least = _redundancy(redundancy)
+    active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
+    L = weights_of(redundancy, _names(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]
-    active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
     made = closed_lines.rows_of(mech, drive, "dynamics", samples, threads)
     if made is not None:
         y, lam = map(samples.shaped, made)
@@ -168,9 +169,11 @@ def closed_hybrid(
         wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))
         W = columns(found.A, Y, active)
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
+        if check and not active.any() and (text := singular_row(mech, found.A, rank, samples.single)):
+            notice_once(f"{text}; accelerations are those of the constraints that are left, multipliers the least")
         y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
-        if least == "torque" and (rank < found.A.shape[1]).any() and active.any():
-            lam = _least_torque(found.A, lam, y, active)
+        if L is not None and (rank < found.A.shape[1]).any() and active.any():
+            lam = np.array([least_torque(*one, active, L) for one in zip(found.A, lam, y[:, active], strict=True)])
             y = y_r + (W @ lam[..., None])[..., 0] - np.where(active, _transposed(found.A, lam), 0.0)
     parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
     rank = int(rank[0]) if samples.single else rank
@@ -218,10 +221,8 @@ def closed_evaluator(
     return evaluate, answer
 
 
-def _redundancy(value: str | None) -> str:
-    if value is not None and value not in REDUNDANCY:
-        raise InvalidValue(f"redundancy: expected 'torque' or 'force', got {value!r:.60}")
-    return value or "torque"
+def _names(mech: Linkage, chosen: NDArray[np.bool_]) -> list[str]:
+    return [name for name, on in zip(mech.names, chosen, strict=True) if on]
 
 
 def _transposed(A: Array, lam: Array) -> Array:
@@ -237,6 +238,12 @@ def wanted_accelerations(found: Closure, qd: Array, qdd: Array) -> Array:
 def columns(A: Array, Y: Array, active: NDArray[np.bool_]) -> Array:
     """Return W in the rows of v and M_uv W in those of u, (N, n, m)."""
     return Y @ np.where(active[:, None], 0.0, np.swapaxes(A, -1, -2))
+
+
+def singular_row(mech: Linkage, A: Array, rank: NDArray[np.int64], single: bool) -> str | None:
+    """Return what to say of the first row whose posture is singular, if there is one."""
+    rows = (k for k in np.flatnonzero(rank < A.shape[1]).tolist())
+    return next((text for k in rows if (text := singular(mech, A[k], None if single else k))), None)
 
 
 def inverse_of(S: Array) -> tuple[Array, NDArray[np.int64]]:
@@ -257,42 +264,17 @@ def multipliers_of(
     off = np.abs((S @ lam[..., None])[..., 0] - wanted)
     scale = np.maximum(1.0, np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
     if (off > CONTRADICTION * scale).any():
-        row, k = np.unravel_index(int(np.argmax(off / scale)), off.shape)
+        row, k = divmod(int(np.argmax(off / scale)), off.shape[1])
         where = "" if single else f" in row {row}"
         if active.any():
-            joints = ", ".join(repr(n) for n, on in zip(mech.names, active, strict=True) if on)
+            joints = ", ".join(map(repr, _names(mech, active)))
             why = f"the accelerations of the active joints ({joints}) contradict it{where}; make fewer joints active"
         else:
             why = f"cannot be kept closed{where}: the posture is singular"
-        raise InvalidValue(f"loop {constraint_names(mech)[k]}: {why} (rank {rank[row]} of {len(S[row])} constraints)")
+        raise InvalidValue(
+            f"loop {constraint_names(mech)[k]}: {why}{ends_of(mech, k)} (rank {rank[row]} of {len(S[row])} constraints)"
+        )
     return lam, rank
-
-
-def _least_torque(A: Array, lam: Array, y: Array, active: NDArray[np.bool_]) -> Array:
-    """Return multipliers that act in the same way on the passive joints, of the least torque in the active ones."""
-    out = lam.copy()
-    for s, A_s in enumerate(A):
-        N = null_space(np.where(active, 0.0, A_s).T)
-        B = A_s[:, active].T @ N
-        out[s] += N @ (pseudoinverse(B, np.abs(A_s).max(initial=0.0)) @ y[s, active])
-    return out
-
-
-def pseudoinverse(X: Array, scale: float) -> Array:
-    """Return X⁺, singular values below a part of the scale counting as zero."""
-    if not X.size:
-        return np.zeros(X.shape[::-1])
-    U, s, Vt = np.linalg.svd(X, full_matrices=False)
-    inverse = np.where(s > LEAST * scale, 1.0 / np.where(s > LEAST * scale, s, 1.0), 0.0)
-    return np.asarray((Vt.T * inverse) @ U.T)
-
-
-def null_space(X: Array) -> Array:
-    """Return orthonormal columns that span what X takes to zero."""
-    if not X.size:
-        return np.eye(X.shape[1])
-    _, s, Vt = np.linalg.svd(X)
-    return np.asarray(Vt[int((s > LEAST * s[0]).sum()) :].T)
 
 
 def _written_down(
@@ -330,10 +312,10 @@ def closed_inverse(
     wrench: WrenchLike = None,
     base: BaseLike = None,
     threads: int | None = 1,
-    redundancy: str | None = None,
+    redundancy: Redundancy = None,
 ) -> Any:
     """Return the torques of the actuated joints that make a motion; those of the others are zero."""
-    least = _redundancy(redundancy)
+    L = weights_of(redundancy, _names(mech, mech.actuated_mask))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
     if samples.symbolic:
         raise InvalidValue(
@@ -345,13 +327,15 @@ def closed_inverse(
     off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
     scale = 1.0 + np.abs(rows["qdd"]).max(axis=1, initial=0.0) + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
     if (off > 1e3 * CONTRADICTION * scale[:, None]).any():
-        row, k = np.unravel_index(int(np.argmax(off / scale[:, None])), off.shape)
+        row, k = divmod(int(np.argmax(off / scale[:, None])), off.shape[1])
         where = "" if samples.single else f" in row {row}"
-        raise InvalidValue(f"loop {constraint_names(mech)[k]}: the accelerations open it by {off[row, k]:.3g}{where}")
+        raise InvalidValue(
+            f"loop {constraint_names(mech)[k]}: the accelerations open it by {off[row, k]:.3g}{ends_of(mech, k)}{where}"
+        )
     free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
     tau_r = np.reshape(free, rows["q"].shape)
     pairs = [
-        _share(mech, A, load, least, None if samples.single else k)
+        _share(mech, A, load, L, None if samples.single else k)
         for k, (A, load) in enumerate(zip(found.A, tau_r, strict=True))
     ]
     tau, lam, rank = (np.array([pair[k] for pair in pairs]) for k in range(3))
@@ -360,7 +344,7 @@ def closed_inverse(
     return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)
 
 
-def _share(mech: Linkage, A: Array, load: Array, least: str, row: int | None) -> tuple[Array, Array, int]:
+def _share(mech: Linkage, A: Array, load: Array, L: Array | None, row: int | None) -> tuple[Array, Array, int]:
     """Return torques, multipliers and rank that carry the loads of the open chain; Kim's letters and numbers."""
     a, p = mech.actuated_mask, ~mech.actuated_mask
     A_a, A_p = A[:, a], A[:, p]
@@ -370,15 +354,14 @@ def _share(mech: Linkage, A: Array, load: Array, least: str, row: int | None) ->
     left = load[p] - A_p.T @ lam
     if np.abs(left).max(initial=0.0) > BALANCE * max(1.0, float(np.abs(load).max())):
         k = int(np.argmax(np.abs(left)))
-        joint = [n for n, other in zip(mech.names, p, strict=True) if other][k]
+        joint = _names(mech, p)[k]
         where = "" if row is None else f" in row {row}"
         raise InvalidValue(
             f"joint {joint!r}: has no motor and the loops do not carry it: the motion needs {left[k]:.4g} there{where}"
             f"; {int(p.sum()) - rank} freedom(s) of the mechanism have no actuator"
         )
-    if least == "torque":
-        N = null_space(A_p.T)
-        lam = lam + N @ (pseudoinverse(A_a.T @ N, scale) @ (load[a] - A_a.T @ lam))  # (63), (64), (66)
+    if L is not None:
+        lam = least_torque(A, lam, load[a] - A_a.T @ lam, a, L)  # (63), (64), (66)
     tau = np.zeros(len(load))
     tau[a] = load[a] - A_a.T @ lam  # (56), (62)
     return tau, lam, rank

@@ -24,7 +24,8 @@ from cstormpy.dynamics.checked_arguments import WrenchLike
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.loops.assembly import LEAST, project
 from cstormpy.loops.closure import closure_of, constraint_names
-from cstormpy.loops.dynamics import closed_inverse, pseudoinverse
+from cstormpy.loops.dynamics import closed_inverse
+from cstormpy.loops.redundancy import pseudoinverse
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linearize, search_for, trim

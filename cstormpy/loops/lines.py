@@ -128,7 +128,7 @@ def _line(mech: Linkage, drive: str, what: str, answers: str = "found") -> Close
 
 
 def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLine | None:
-    if mech.symbolic or mech.n > LARGEST["one", what == "sensitivity"]:
+    if mech.symbolic or mech.n > LARGEST["diagram", what == "sensitivity"]:
         return None
     if not all(rows.traced for rows in rows_of_constraints(mech)):
         return None

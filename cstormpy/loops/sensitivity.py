@@ -33,6 +33,7 @@ from cstormpy.loops.dynamics import (
     inverse_of,
     least_multipliers,
     multipliers_of,
+    singular_row,
     wanted_accelerations,
 )
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
@@ -107,6 +108,8 @@ def closed_sensitivity(
         wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
         _refuse_redundant(mech, A, rank, active)
+        if not active.any() and (text := singular_row(mech, A, rank, samples.single)):
+            raise InvalidValue(f"{text}; what moves there has no derivatives")
         inverse, _ = inverse_of(np.where(active, 0.0, A) @ W)
     force = (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
     y, D = ask(given + np.where(active, 0.0, force))

@@ -17,6 +17,7 @@ from cstormpy.mechanism.arms import arm7, puma560
 from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank, three_rrr, two_arms
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import acrobot, branched_acrobot, pendulum, planar_2r, xiang_two_link
+from cstormpy.mechanism.platforms import stewart_platform
 from cstormpy.mechanism.synthetic import chain, tree
 from cstormpy.mechanism.underactuated import cart_pole, furuta, pendubot
 
@@ -36,6 +37,7 @@ __all__ = [
     "planar_2r",
     "puma560",
     "slider_crank",
+    "stewart_platform",
     "three_rrr",
     "tree",
     "two_arms",
@@ -56,6 +58,7 @@ _MAKERS: tuple[Callable[..., Mechanism], ...] = (
     slider_crank,
     three_rrr,
     two_arms,
+    stewart_platform,
     puma560,
     arm7,
     chain,

@@ -74,7 +74,7 @@ class Questions:
         wrench: WrenchLike = None,
         base: BaseLike = None,
         threads: int | None = 1,
-        redundancy: str | None = None,
+        redundancy: str | ArrayLike | None = None,
     ) -> HybridDynamics:
         """Return the torques of the active and the accelerations of the passive joints: y = f(q, q̇, u).
 
@@ -89,9 +89,10 @@ class Questions:
             The acceleration of each active joint, the motor torque of each passive one.
         wrench, base, threads
             See `Questions`.
-        redundancy : {"torque", "force"}, optional
+        redundancy : {"torque", "force"} or array_like, (k,) or (k, k), optional
             Where loops tie more active joints than there are freedoms: the least torque of the active joints, unless
-            said, or the least multipliers.
+            said, or the least multipliers; or weights W of the k active joints, positive or positive definite, for the
+            least τᵀ W τ of these.
 
         Returns
         -------
@@ -128,7 +129,7 @@ class Questions:
         self._refuse_redundancy(redundancy)
         return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
 
-    def _refuse_redundancy(self, redundancy: str | None) -> None:
+    def _refuse_redundancy(self, redundancy: str | ArrayLike | None) -> None:
         if redundancy is not None:
             raise InvalidValue("redundancy: is of mechanisms with loops; this one has none")
 
@@ -500,13 +501,25 @@ class Questions:
         wrench: WrenchLike = None,
         base: BaseLike = None,
         threads: int | None = 1,
-        redundancy: str | None = None,
+        redundancy: str | ArrayLike | None = None,
     ) -> Array:
         """Return the motor torques, (n,) or (N, n), of a motion of all joints, whatever the drive.
 
         Of a mechanism with loops: the torques of the actuated joints; where there are more of them than needed, the
         least ones, or with ``redundancy="force"`` those of the least multipliers. The array has `multipliers`,
         `loop_wrenches` and `rank`. A motion that the motors cannot make is refused.
+
+        Examples
+        --------
+        Weights of the k actuated joints, (k,) or (k, k), take those of the least τᵀ W τ, as where a motor is weak:
+
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.five_bar().with_drive(actuated=["left_shoulder", "left_elbow", "right_shoulder"])
+        >>> q, qd = mech.project([2.0, -1.0, 1.1, 1.0])
+        >>> mech.inverse_dynamics(q, qd, 0 * q).round(2) + 0
+        array([-0.37,  1.41,  1.49,  0.  ])
+        >>> mech.inverse_dynamics(q, qd, 0 * q, redundancy=[1.0, 100.0, 1.0]).round(2) + 0
+        array([-2.16,  0.04,  2.34,  0.  ])
         """
         if self._self.loops:
             from cstormpy.loops.dynamics import closed_inverse

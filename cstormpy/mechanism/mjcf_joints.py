@@ -28,7 +28,6 @@ class Motors:
 
     def __init__(self, root: Element, classes: Classes, notes: Notes) -> None:
         self._found: dict[str, list[Element]] = {}
-        self._notes = notes
         for section in root.all("actuator"):
             for bare in section.children:
                 element = classes.complete(bare)

@@ -37,7 +37,7 @@ class Placed(NamedTuple):
 
 
 class _Inside(NamedTuple):
-    """What stands in a body, that of its <frame>s included, whose frames are accounted for."""
+    """Elements of a body, those of its <frame>s included, whose frames are accounted for."""
 
     joints: list[Placed]
     geoms: list[Placed]

@@ -1,4 +1,4 @@
-"""What MJCF says once for a whole model: the compiler's settings, and classes of defaults."""
+"""Settings of a whole model of MJCF: the compiler's settings, and classes of defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What readers of foreign files share: the mechanism with what is to be said of it, and places in the file."""
+"""Shared parts of the readers of foreign files: the mechanism with remarks on its file, and places in the file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Notes:
-    """What is to be said of a file, each thing once with those that it concerns."""
+    """Remarks on a file, each once with the things that it concerns."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[str]] = {}

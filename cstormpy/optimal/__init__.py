@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
+from cstormpy.optimal.cuts import Cut
 from cstormpy.optimal.design import Tied
+from cstormpy.optimal.information import Excitation, ExcitingMotion, excitation, exciting_motion
 from cstormpy.optimal.loads import Load
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.samples import Samples
@@ -17,8 +19,11 @@ __all__ = [
     "Acceleration",
     "AtEnd",
     "Constraint",
+    "Cut",
     "Effort",
     "EnergySpent",
+    "Excitation",
+    "ExcitingMotion",
     "Jerk",
     "Load",
     "Mixed",
@@ -38,4 +43,6 @@ __all__ = [
     "Terminal",
     "Tied",
     "Time",
+    "excitation",
+    "exciting_motion",
 ]

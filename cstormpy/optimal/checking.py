@@ -13,7 +13,7 @@ from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.optimal.differences import STENCIL, differenced
 from cstormpy.optimal.differences import STEP as PART
 from cstormpy.optimal.programme import Programme
-from cstormpy.optimal.samples import CHANNELS, TIMES, Array, Parts, Samples
+from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Parts, Samples
 from cstormpy.optimal.terms import Objective
 
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ def _worst_channel(problem: Problem, owner: Any, at: Samples) -> tuple[float, st
     """Return the largest error of a gradient, relative to the largest derivative, and the channel that has it."""
     given: Parts = owner.derivatives(at)
     wide, close = differenced(owner.values, at), differenced(owner.values, at, 0.5 * PART)
-    channels = [*CHANNELS, *TIMES] if problem.free_duration else list(CHANNELS)
+    channels = [*CHANNELS, *([FORCES] if at.multipliers.shape[1] else [])]
+    channels += TIMES if problem.free_duration else ()
 
     def of(parts: Parts, channel: str) -> Array:
         if channel in TIMES:

@@ -68,14 +68,16 @@ def read_state(mech: Mechanism, value: Any, what: str) -> State:
     return State(rows)
 
 
-def end_conditions(start: State, end: State, joints: Any, active: Any) -> EndConditions:
-    """Return the conditions on the joints on splines; a spline of torque has none."""
+def end_conditions(start: State, end: State, joints: Any, active: Any, others: int = 0) -> EndConditions:
+    """Return the conditions on the joints on splines; a spline of torque has none; so many others begin at zero."""
     found: dict[str, Any] = {}
     for place, state in ((0, start), (1, end)):
         for name, row in zip(NAMES, state.rows, strict=True):
             entries = [None if np.isnan(row[j]) or not active[j] else float(row[j]) for j in joints]
             if any(e is not None for e in entries):
-                found[f"{name}{place}"] = tuple(entries)
+                found[f"{name}{place}"] = (*entries, *[None] * others)
+    for name in ("q0", "qd0") if others else ():
+        found[name] = (*found.get(name, [None] * len(joints))[: len(joints)], *[0.0] * others)
     return EndConditions(**found)
 
 

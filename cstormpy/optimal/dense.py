@@ -33,10 +33,14 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     loads = [load for _, load in problem.loads]
     base = None if problem.base is None else problem.base.pair(times)
     if problem.inverse:
-        q, qd, qdd, qddd = curves
-        tau = mech.inverse_dynamics(q, qd, qdd, wrench=loads, base=base)
+        q, qd, qdd, qddd = (curve[:, :n] for curve in curves)
+        tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
+        if problem.setup.loops is not None:
+            shared = problem.setup.loops.shared(q, tau, curves[2][:, n:])
+            tau, multipliers = shared.tau, shared.multipliers
         channels, T = (q, qd, qdd, tau, qddd), spline.duration
-        return Samples(mech, T, np.zeros(len(times)), times, *channels, problem.setup.sizes, designed)
+        even, sizes = np.zeros(len(times)), problem.setup.sizes
+        return Samples(mech, T, even, times, *channels, sizes, designed, multipliers)
     steps, T = len(nodes) - 1, nodes.duration
     place = times * (steps / T)
     k = np.clip(place.astype(np.intp), 0, steps - 1)
@@ -48,7 +52,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         else:
             u[:, j] = curves[0][:, c]
     r = mech.hybrid_dynamics(q, qd, u, wrench=loads, base=base)
-    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes)
+    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes, designed)
 
 
 def _quintic(at: Samples, k: Indices, s: Array, h: float) -> tuple[Array, Array]:

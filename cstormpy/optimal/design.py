@@ -279,7 +279,8 @@ def _own(mech: Mechanism, name: Any, bounds: Any) -> dict[str, _Own]:
         value = component_value(mech, part.name) if guess is None else guess
         if not low <= value <= high:
             raise InvalidValue(
-                f"design: {part.name} = {value:g} is not within its bounds, {low:g} to {high:g}; give (low, guess, high)"
+                f"design: {part.name} = {value:g} is not within its bounds, {low:g} to {high:g}; "
+                "give (low, guess, high)"
             )
         made[part.name] = _Own(low, value, high, part.name)
     return made

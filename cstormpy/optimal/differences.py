@@ -10,7 +10,7 @@ import numpy as np
 
 from cstormpy.arrays import real_array, refuse_non_finite
 from cstormpy.errors import InvalidType, unknown_name
-from cstormpy.optimal.samples import CHANNELS, TIMES, Array, Samples
+from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Samples
 
 __all__ = ["STENCIL", "differenced", "read_parts", "read_values"]
 
@@ -28,8 +28,10 @@ def differenced(function: Callable[[Samples], Array], at: Samples, part: float =
     They are (N, …, n) each; (N, …) to "t" and to "duration", T as the function reads it.
     """
     parts: dict[str, Array] = {}
-    for channel in CHANNELS:
+    for channel in (*CHANNELS, FORCES):
         x = getattr(at, channel)
+        if not x.shape[1]:
+            continue
         columns = [_column(function, at, channel, j, part) for j in range(x.shape[1])]
         parts[channel] = np.stack(columns, axis=-1)
     step = part * at.duration
@@ -62,10 +64,11 @@ def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> di
         raise InvalidType(f"{what}: expected a mapping from channels to arrays, got a {type(parts).__name__}")
     found = {}
     for channel, part in parts.items():
-        known = (*CHANNELS, *TIMES, *(["design"] if at.designed else []))
+        forces, design = [FORCES] if at.multipliers.shape[1] else [], ["design"] if at.designed else []
+        known = (*CHANNELS, *forces, *TIMES, *design)
         if channel not in known:
             raise unknown_name(f"{what}: channel", channel, known)
-        last = len(at.design) if channel == "design" else at.mech.n
+        last = len(at.design) if channel == "design" else 0 if channel in TIMES else getattr(at, channel).shape[1]
         shape = front if channel in TIMES else (*front, last)
         found[channel] = read_values(part, shape, f"{what}, {channel!r}")
         refuse_non_finite(found[channel], f"{what}, {channel!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.optimal.loop_problems import closed_points
 from cstormpy.optimal.samples import Array
 from cstormpy.trajectory import BSpline, cubic
 from cstormpy.trajectory.checks import finite_array
@@ -24,10 +25,13 @@ SPREAD = 3.0
 
 
 def guessed_points(problem: Problem) -> Array:
-    """Return the control points (m, n_driven) of the cubic from the start to the end, at rest at both.
+    """Return the control points (m, width) of the cubic from the start to the end, at rest at both.
 
-    A joint that is free at one end stays where it is at the other; at zero if both are free. Torques are zero.
+    A joint that is free at one end stays where it is at the other; at zero if both are free. Torques are zero. Of a
+    mechanism with loops it is the closed motion nearest to that.
     """
+    if problem.mech.loops:
+        return closed_points(problem)
     first, last = problem.start.q[problem.driven], problem.end.q[problem.driven]
     first, last = np.where(np.isnan(first), last, first), np.where(np.isnan(last), first, last)
     if not problem.inverse:
@@ -37,21 +41,14 @@ def guessed_points(problem: Problem) -> Array:
     return followed(cubic(np.nan_to_num(first), np.nan_to_num(last), 1.0), problem, m)
 
 
-def greville(problem: Problem) -> Array:
-    """Return the phase at which each control point has the most weight, (m,)."""
-    p, knots = problem.degree, problem.knots
-    windows = np.lib.stride_tricks.sliding_window_view(knots[1:-1], p)
-    return np.asarray(windows.mean(axis=1))
-
-
 def random_points(problem: Problem, rng: np.random.Generator) -> Array:
     """Return what is added to the control points of a guess, (m, n_driven): waves of random size."""
-    s = greville(problem)[:, None, None]
+    s = problem.setup.greville[:, None, None]
     count = np.arange(1, WAVES + 1)
-    sizes = rng.uniform(-1.0, 1.0, (len(problem.driven), WAVES)) / np.sqrt(count)
-    of, driven, given = problem.setup.sizes, problem.driven, problem.options.spread
-    natural = np.where(problem.setup.moved, SPREAD * of.q[driven], of.tau[driven])
-    spread = natural if given is None else np.full(len(driven), given)
+    sizes = rng.uniform(-1.0, 1.0, (problem.setup.width, WAVES)) / np.sqrt(count)
+    sizes_of, moved, given = problem.setup.column_sizes, problem.setup.moved, problem.options.spread
+    natural = sizes_of * np.append(np.where(moved, SPREAD, 1.0), np.ones(len(sizes_of) - len(moved)))
+    spread = natural if given is None else np.append(np.full(len(moved), given), natural[len(moved) :])
     points = spread * (sizes * np.sin(np.pi * count * s)).sum(axis=2)
     if not problem.inverse:
         torques = ~problem.mech.active_mask[problem.driven]
@@ -68,7 +65,7 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
     """Return the control points (m, n_driven) of a guess that was given; None if there is none."""
     if guess is None:
         return None
-    m, n = len(problem.knots) - problem.degree - 1, len(problem.driven)
+    m, n = len(problem.knots) - problem.degree - 1, problem.setup.width
     if isinstance(guess, BSpline):
         return followed(guess, problem, m)
     if isinstance(guess, str):
@@ -78,7 +75,10 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
 
 def followed(curve: BSpline, problem: Problem, m: int) -> Array:
     """Return the control points of the spline that follows a motion, with the phases of its own time."""
-    n = len(problem.driven)
+    n, loops = problem.setup.width, problem.setup.loops
+    if loops is not None and curve.n == problem.mech.n < n:
+        nothing = np.zeros((len(curve.control_points), n - curve.n))
+        curve = curve.replace(control_points=np.hstack([curve.control_points, nothing]), names=None)
     if curve.n == problem.mech.n and n != problem.mech.n:
         curve = curve.replace(control_points=curve.control_points[:, problem.driven], names=None)
     if curve.n != n:

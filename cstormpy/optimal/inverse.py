@@ -6,6 +6,7 @@ joint without motor, which must be zero, is an equation at some phases of its ow
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cstormpy.dynamics.batches import MANY_COORDINATES, run_batch, scratch_size
 from cstormpy.errors import CstormError
 from cstormpy.kernels import layout
 from cstormpy.optimal.loads import load_row
-from cstormpy.optimal.samples import Array, Parts, Samples
+from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.whole_turns import whole_turn
 
@@ -58,7 +59,7 @@ class Inverse(Transcription):
         """Make the derivatives of q^(r) to x, with one pattern for all orders, and what does not depend on x."""
         from scipy.sparse import csr_array, kron, vstack
 
-        curve, n = self.setup.curve, self.setup.mech.n
+        curve, n = self.setup.curve, self.setup.width
         bases = [curve.basis_matrix(self.phases, r) for r in range(ORDERS)]
         Z = self.map.matrix
         full = [csr_array(kron(b, np.eye(n)) @ Z) for b in bases]
@@ -84,7 +85,7 @@ class Inverse(Transcription):
         from cstormpy.kernels import entries_sensitivity as entries
         from cstormpy.linkage.tables import INVERSE, tables_of
 
-        mech = self.setup.mech
+        mech = self.setup.mech.tree  # of loops the open chain
         self._tables = tables_of(mech, INVERSE)
         self._wrench = load_row(mech, self.setup.loads)[None] if self.setup.loads else _NONE
         base = self.setup.base
@@ -111,7 +112,8 @@ class Inverse(Transcription):
         free = x[: self.map.size]
         with np.errstate(over="ignore", invalid="ignore"):
             phase_rates = (self._forward @ free).reshape(ORDERS, -1) + offsets
-            q, qd, qdd, qddd = ((row / T**r).reshape(N, mech.n) for r, row in enumerate(phase_rates))
+            curves = [(row / T**r).reshape(N, self.setup.width) for r, row in enumerate(phase_rates)]
+        q, qd, qdd, qddd = (np.ascontiguousarray(curve[:, : mech.n]) for curve in curves)
         if whole_turn(mech, q):
             return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
@@ -121,19 +123,16 @@ class Inverse(Transcription):
             return None
         channels = (q, qd, qdd, tau, qddd)
         samples = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
-        if designed is None:
-            return InverseEvaluation(self, samples, columns, np.zeros((N, mech.n, 0)))
-        by_design = designed.torque_rates(q, qd, qdd, *self._from_outside(T))
-        return InverseEvaluation(self, samples, columns, by_design)
+        return InverseEvaluation(self, samples, columns, curves)
 
-    def _from_outside(self, duration: float) -> tuple[Any, Any]:
+    def from_outside(self, duration: float) -> tuple[Any, Any]:
         """Return loads and motion of the base as the methods of mechanisms take them."""
         loads, base = [load for _, load in self.setup.loads], self.setup.base
         return loads or None, None if base is None else base.pair(self.phases * duration)
 
     def plan(self, places: Indices) -> RowPlan:
         """Return where the derivatives of numbers at these samples stand, one row each."""
-        n = self.setup.mech.n
+        n = self.setup.width
         begin, end = self._start[places * n], self._start[(places + 1) * n]
         counts = end - begin
         row = np.repeat(np.arange(len(places)), counts)
@@ -151,23 +150,37 @@ class Inverse(Transcription):
 class InverseEvaluation(Evaluation):
     """A motion of all joints on splines."""
 
-    def __init__(self, owner: Inverse, samples: Samples, columns: Array, by_design: Array) -> None:
-        self.owner, self.samples, self.columns, self.by_design = owner, samples, columns, by_design
+    def __init__(self, owner: Inverse, samples: Samples, columns: Array, curves: list[Array]) -> None:
+        self.owner, self.samples, self.columns, self.curves = owner, samples, columns, curves
+
+    def by_order(self, parts: Parts, places: Places = slice(None)) -> list[Array | None]:
+        """Return derivatives of R numbers to the splines and their rates, (R, width) each, of those by channel."""
+        found: list[Array | None] = [parts.get(name) for name in ("q", "qd", "qdd", "qddd")]
+        if "tau" in parts:
+            # for each sample its rows stand together: (samples, rows, n) @ (samples, n, 3 n)
+            through = np.einsum("ri,rkij->krj", parts["tau"], self.columns[places], optimize=False)
+            for r in range(3):
+                have = found[r]
+                found[r] = through[r] if have is None else have + through[r]
+        return found
+
+    @cached_property
+    def by_design(self) -> Array:
+        """The derivatives of the torques to the design, (N, n, k)."""
+        at = self.samples
+        if at.designed is None:
+            return np.zeros((*at.q.shape, 0))
+        return at.designed.torque_rates(at.q, at.qd, at.qdd, *self.owner.from_outside(at.duration))
 
     def pull(self, parts: Parts) -> Array:
         """Return the gradient to x of a number with these derivatives to all samples, (N, n) by channel."""
         owner, T = self.owner, self.samples.duration
-        by_order: list[Array | None] = [parts.get(name) for name in ("q", "qd", "qdd", "qddd")]
-        if "tau" in parts:
-            through = np.einsum("ki,krij->rkj", parts["tau"], self.columns)
-            for r in range(3):
-                have = by_order[r]
-                by_order[r] = through[r] if have is None else have + through[r]
+        by_order = self.by_order(parts)
         gradient = np.zeros(owner.size)
         for r, part in enumerate(by_order):
             if part is not None:
                 gradient[: owner.map.size] += owner._backward[r] @ (part.ravel() / T**r)
-        gradient[owner.of_design] = np.sum(self._to_design(parts, np.arange(len(self.by_design))), axis=0)
+        gradient[owner.of_design] = self._to_design(parts, np.arange(len(self.samples))).sum(axis=0)
         if owner.free_duration:
             total = 0.0
             for r, (part, rate) in enumerate(zip(by_order, self.by_duration(), strict=True)):
@@ -188,10 +201,9 @@ class InverseEvaluation(Evaluation):
         return found + parts["design"] if "design" in parts else found
 
     def by_duration(self) -> list[Array]:
-        """Return ∂q^(r)/∂T at fixed phases and fixed x, (N, n) each."""
-        at, owner = self.samples, self.owner
-        T = at.duration
-        rates = [np.zeros_like(at.q), at.qd * (-1.0 / T), at.qdd * (-2.0 / T), at.qddd * (-3.0 / T)]
+        """Return ∂q^(r)/∂T at fixed phases and fixed x, (N, width) each."""
+        owner, T = self.owner, self.samples.duration
+        rates = [curve * (-r / T) for r, curve in enumerate(self.curves)]
         if owner.offset_moves:
             moved = owner.map.with_duration(T).offset_rate
             rates = [rate + (b @ moved) / T**r for r, (rate, b) in enumerate(zip(rates, owner._bases, strict=True))]
@@ -201,13 +213,7 @@ class InverseEvaluation(Evaluation):
         """Return the entries of the plan for R numbers with these derivatives, (R, n) by channel."""
         owner, T = self.owner, self.samples.duration
         at, data = plan.extra
-        by_order: list[Array | None] = [parts.get(name) for name in ("q", "qd", "qdd", "qddd")]
-        if "tau" in parts:
-            # for each sample its rows stand together: (samples, rows, n) @ (samples, n, 3 n)
-            through = np.einsum("ri,rkij->krj", parts["tau"], self.columns[plan.places], optimize=False)
-            for r in range(3):
-                have = by_order[r]
-                by_order[r] = through[r] if have is None else have + through[r]
+        by_order = self.by_order(parts, plan.places)
         total = np.zeros(len(at))
         for r, part in enumerate(by_order):
             if part is not None:

@@ -14,12 +14,14 @@ from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.base_motion import read_base
+from cstormpy.optimal.closed_inverse import inverse_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
+from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
-from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.loads import read_loads
+from cstormpy.optimal.loop_problems import loop_constraints
 from cstormpy.optimal.problem_arguments import (
     fitting_steps,
     read_duration,
@@ -69,6 +71,7 @@ class _Options:
     constraints: Sequence[PathConstraint] = ()
     loads: Any = ()
     base: Any = None
+    cuts: Any = ()
     points: int = 16
     degree: int | None = None
     knots: Any = None
@@ -90,7 +93,9 @@ class Problem:
     ----------
     mech : Mechanism or str
         The mechanism, a library name or a file. Its drive says what shooting integrates: active joints move along
-        splines, joints with a motor that are not active get a spline of torque, all others follow.
+        splines, joints with a motor that are not active get a spline of torque, all others follow. One with loops is
+        transcribed by inverse dynamics: closure is an equation all along the motion, and torques are the least that
+        make it.
     duration : float, (low, high) or (low, guess, high)
         T [s], or the bounds of a free one.
     start, end : posture, tuple or mapping
@@ -110,15 +115,18 @@ class Problem:
     base : (V0, dV0) or function, optional
         The prescribed motion of the base, its twist and the rate of that, (6,) each in its own frame, all
         along the motion; or where the duration is fixed a function of time that returns the pair.
+    cuts : "all", or sequence of str or Cut, optional
+        Loops whose forces are unknowns of the search, each multiplier on a spline of its own, instead of those that
+        follow from the motion; see `Cut`.
     points : int
         Control points of each spline.
     degree : int, optional
-        Degree of the splines; 3, and 5 where joints without motor are on them, unless given.
+        Degree of the splines; 3, and 5 where joints without motor are on them, or there are loops, unless given.
     knots : array_like, (points + degree + 1,), optional
         Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
     transcription : {"auto", "inverse", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
-        *shooting*: see `mech`. "auto" shoots where a joint has no motor, unless there are design variables.
+        *shooting*: see `mech`. "auto" shoots where a joint has no motor, and there are no loops.
     samples : int or sequence of floats
         Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are
         exceeded between them, `solve` adds more.
@@ -140,7 +148,7 @@ class Problem:
     exact : bool
         Make equations of `Terminal` terms instead of penalties.
     design : mapping, optional
-        Inverse: numbers of the mechanism that are chosen together with the motion, by the names of `with_parameters` or
+        Numbers of the mechanism that are chosen together with the motion, by the names of `with_parameters` or
         of their components, with (low, high) or (low, guess, high): ``{"forearm.com[0]": (0.4, 0.6)}``; those of a pose
         are a twist by which the frame moves from where it is. Or any name, with a `Tied` that says which numbers
         follow one value. The search begins at the mechanism as it is, unless a guess is given.
@@ -164,11 +172,9 @@ class Problem:
     """
 
     def __init__(self, mech: Mechanism | str, **options: Any) -> None:
-        from cstormpy.linkage.loops import refuse_loops
         from cstormpy.mechanism import as_mechanism
 
         self.mech = as_mechanism(mech)
-        refuse_loops(self.mech.loops, "optimal control")
         known = list(_Options.__dataclass_fields__)
         for name in options:
             if name not in known:
@@ -207,11 +213,15 @@ class Problem:
         self.objective = o.objective
         for _, term in self.objective.parts:
             term.check(mech)
+        if mech.loops and o.transcription == "shooting":
+            raise InvalidValue(f"loop {mech.loops[0].name!r}: shooting knows no loops; take transcription='inverse'")
         self.design = read_design(mech, o.design)
-        if self.design is not None and o.transcription == "shooting":
-            raise InvalidValue("design: is not followed by shooting; take transcription='inverse'")
-        plain = bool(mech.actuated_mask.all()) or self.design is not None
-        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and plain)
+        if mech.loops and self.design is not None:
+            raise InvalidValue(
+                f"design: the mechanism has loops ({mech.loops[0].name!r}), whose design cannot be chosen"
+            )
+        unforced = bool(mech.actuated_mask.all()) or bool(mech.loops)
+        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and unforced)
         on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
         self.driven: Indices = np.flatnonzero(on_splines)
         if not len(self.driven):
@@ -220,13 +230,18 @@ class Problem:
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
         self.loads = read_loads(mech, o.loads)
         self.base = read_base(o.base, self.free_duration)
+        if self.base is not None and self.design is not None and not self.inverse:
+            raise InvalidValue(
+                "base: shooting follows a design on a base at rest alone; take transcription='inverse' for both"
+            )
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
         self.turns = [TurnLimit(mech)] if mech.largest_angles and isinstance(o.limits, str) else []
         for turn in self.turns:
             turn.refuse_outside({"start": self.start, "end": self.end})
-        idle = self.inverse and not mech.actuated_mask.all()
+        self.cuts = read_cuts(mech, o.cuts)
+        idle = self.inverse and not (mech.actuated_mask.all() and not mech.loops)
         self.degree = (5 if idle else 3) if o.degree is None else o.degree
         self.knots = read_knots(o.knots, o.points, self.degree)
         self.setup = self._setup()
@@ -252,18 +267,20 @@ class Problem:
                     f"start: joint {mech.names[free[0]]!r} is integrated from its start, so that its position and rate "
                     "there must be given"
                 )
+        loops = loop_forces(mech, self.cuts, self.start.q)
         return Setup(
             mech=mech,
             driven=self.driven,
             knots=self.knots,
             degree=self.degree,
-            ends=end_conditions(self.start, self.end, self.driven, active),
+            ends=end_conditions(self.start, self.end, self.driven, active, 0 if loops is None else len(loops.cut)),
             start=self.start.rows[:2],
             duration=None if self.free_duration else self.low_duration,
             loads=self.loads,
             base=self.base,
             typical_duration=self.duration_guess,
             moved=active[self.driven],
+            loops=loops,
             design=self.design,
         )
 
@@ -286,7 +303,9 @@ class Problem:
                 raise InvalidType(f"constraints[{k}]: expected a constraint, got a {type(constraint).__name__}")
             constraint.check(self.mech)
         found = [*self.limits, *self.turns, *given]
-        if self.inverse:
+        if self.inverse and self.mech.loops:
+            found += loop_constraints(self)
+        elif self.inverse:
             found += without_motor(self.mech, self.options.collocation)
         else:
             passive = ~self.mech.active_mask
@@ -311,11 +330,11 @@ class Problem:
         """The problem as samples of variables."""
         if not self.inverse:
             return Shooting(self.setup, self._steps())
-        integrals = any(term.kind == "integral" for _, term in self.objective.parts)
+        integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
         further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None
-        return Inverse(self.setup, read_samples(self.options.samples), integrals, phases)
+        return inverse_of(self.setup, read_samples(self.options.samples), integrals, phases)
 
     @cached_property
     def finer(self) -> Shooting:

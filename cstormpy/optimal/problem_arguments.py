@@ -180,6 +180,8 @@ def variable_bounds(problem: Problem) -> tuple[Array, Array]:
                 limit = next(limit for limit in problem.limits if limit.kind == "torque")
                 k = torques[int(j)]
                 half[c] = 3.0 * float(np.abs([limit.lower[k], limit.upper[k]]).max())
+    forces = problem.setup.width - len(middle)
+    middle, half = np.append(middle, np.zeros(forces)), np.append(half, np.full(forces, np.inf))
     # the map takes finite numbers only
     low = t.map.parameters(np.tile(np.maximum(middle - half, -OPEN), (m, 1)))
     high = t.map.parameters(np.tile(np.minimum(middle + half, OPEN), (m, 1)))

@@ -109,7 +109,7 @@ class Programme:
 
     def _places_of(self, kind: str) -> slice:
         t = self.transcription
-        return t.quadrature if kind == "integral" else slice(t.grid.stop - 1, t.grid.stop)
+        return t.quadrature if kind in ("integral", "motion") else slice(t.grid.stop - 1, t.grid.stop)
 
     def _blocks(
         self, constraints: Sequence[PathConstraint], samples: Samples, scales: Sequence[Array] | None

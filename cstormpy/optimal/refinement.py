@@ -70,6 +70,6 @@ def _knots(problem: Problem, equations: Array, tolerance: float) -> dict[str, An
         pieces = 4 if problem.inverse and worst[k] > STRONGLY * tolerance else 2
         new += np.linspace(breaks[k], breaks[k + 1], pieces + 1)[1:-1].tolist()
     points = problem.options.points + len(new)
-    if points * len(problem.driven) > MOST_VARIABLES:
+    if points * problem.setup.width > MOST_VARIABLES:
         return {}
     return {"knots": np.sort(np.concatenate([problem.knots, new])), "points": points, "collocation": None}

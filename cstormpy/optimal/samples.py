@@ -9,7 +9,7 @@ these. A channel that is missing has the derivative zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +25,13 @@ Array = NDArray[np.float64]
 Parts = Mapping[str, Array]
 Places = slice | NDArray[np.intp]
 
-__all__ = ["CHANNELS", "TIMES", "Array", "Parts", "Places", "Samples"]
+__all__ = ["CHANNELS", "FORCES", "TIMES", "Array", "Parts", "Places", "Samples"]
 
 CHANNELS = ("q", "qd", "qdd", "tau", "qddd")
 """The channels with a column for each joint."""
+
+FORCES = "multipliers"
+"""The channel with a column for each constraint of the loops."""
 
 TIMES = ("t", "duration")
 """Those with one number for all joints."""
@@ -55,6 +58,8 @@ class Samples:
         Characteristic sizes of the numbers.
     designed : Designed or None
         The design that `mech` is, where a problem has design variables; `design` says their values.
+    multipliers : ndarray, (N, m)
+        Of the constraints of the loops, as `Mechanism.hybrid_dynamics` answers; no columns where there are none.
     """
 
     mech: Mechanism
@@ -68,6 +73,12 @@ class Samples:
     qddd: Array
     sizes: Sizes
     designed: Designed | None = None
+    multipliers: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def __post_init__(self) -> None:
+        """Give the multipliers of a mechanism without loops their rows."""
+        if not self.multipliers.size:
+            object.__setattr__(self, "multipliers", np.zeros((len(self.t), 0)))
 
     @property
     def design(self) -> dict[str, float]:
@@ -78,7 +89,7 @@ class Samples:
         """Return some of the samples."""
         if isinstance(places, slice) and places == slice(0, len(self)):
             return self
-        return replace(self, **{name: getattr(self, name)[places] for name in ("weights", "t", *CHANNELS)})
+        return replace(self, **{name: getattr(self, name)[places] for name in ("weights", "t", *CHANNELS, FORCES)})
 
     def __len__(self) -> int:
         return len(self.t)

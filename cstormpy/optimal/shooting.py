@@ -8,12 +8,15 @@ Integrals are Simpson sums over the steps.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from cstormpy.dynamics.batches import scratch_size, workspace
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
+from cstormpy.optimal.shooting_design import design_columns
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.whole_turns import whole_turn
 
@@ -69,17 +72,17 @@ class Shooting(Transcription):
     def _seeds(self, T: float, orders: list[Array] | None, moved: Array | None) -> Array:
         """Return the derivatives of the signals to x, (2 steps + 1, 3, n, size)."""
         seeds = np.zeros((2 * self.steps + 1, 3, self.setup.mech.n, self.size))
-        k = self.map.size
+        k = self.map.size  # those of the design follow, see `shooting_design`
         rates = [] if orders is None else self._by_duration(T, orders, moved)
         for j, c in self._moved:
             for r in range(3):
                 seeds[:, r, j, :k] = self._by_x[r][:, c] / T**r
                 if rates:
-                    seeds[:, r, j, k] = rates[r][:, c]
+                    seeds[:, r, j, -1] = rates[r][:, c]
         for j, c in self._torques:
             seeds[:, 2, j, :k] = self._by_x[0][:, c]
             if rates:
-                seeds[:, 2, j, k] = rates[0][:, c]
+                seeds[:, 2, j, -1] = rates[0][:, c]
         return seeds
 
     def _by_duration(self, T: float, orders: list[Array], moved: Array | None) -> list[Array]:
@@ -91,10 +94,19 @@ class Shooting(Transcription):
 
     def evaluate(self, x: Array) -> ShootingEvaluation | None:
         """Return the motion, or None where a number is not finite."""
+        from cstormpy.linkage.tables import tables_of
+
         T = self.duration(x)
         if not (np.isfinite(x).all() and T > 0.0):
             return None
-        n, columns, nodes = self.setup.mech.n, self.size, self.steps + 1
+        try:
+            designed = self.designed(x)
+        except CstormError:
+            return None
+        mech, tables = (
+            (self.setup.mech, self._tables) if designed is None else (designed.mech, tables_of(designed.mech))
+        )
+        n, columns, nodes = mech.n, self.size, self.steps + 1
         ends = self.map.with_duration(T)
         signal, orders = self._signals(ends.control_points(x[: self.map.size]), T)
         moved = ends.offset_rate if self.offset_moves else None
@@ -106,22 +118,29 @@ class Shooting(Transcription):
         z[0] = self._begin
         out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
         _, status = self._kernel.load()(
-            self._tables.T, self._tables.N, workspace(self._numbers), self._wrench, self._base, signal, seeds,
+            tables.T, tables.N, workspace(self._numbers), self._wrench, self._base, signal, seeds,
             T / self.steps, dh, z, dz, work, out, d_out,
         )  # fmt: skip
         if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):
             return None
-        if whole_turn(self.setup.mech, out[:, 0]):
+        if whole_turn(mech, out[:, 0]):
             return None
         jerk = np.zeros((nodes, n))
         for j, c in self._moved:
             jerk[:, j] = orders[3][::2, c]
-        active = self.setup.mech.active_mask
+        active = mech.active_mask
         given = signal[::2, 2]
         qdd, tau = np.where(active, given, out[:, 2]), np.where(active, out[:, 2], given)
         channels = (out[:, 0], out[:, 1], qdd, tau, jerk)
-        at = Samples(self.setup.mech, T, self.weights, T * self.phases, *channels, self.setup.sizes)
-        return ShootingEvaluation(self, at, d_out, seeds, moved)
+        at = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
+        return ShootingEvaluation(self, at, d_out, seeds, moved, signal)
+
+    def by_design(self, at: Samples, signal: Array) -> Array:
+        """Return the derivatives of q, q̇ and the answers to the design, (N, 3, n, k)."""
+        assert at.designed is not None
+        out = np.stack([at.q, at.qd, np.where(at.mech.active_mask, at.tau, at.qdd)], axis=1)
+        loads = [load for _, load in self.setup.loads] or None
+        return design_columns(at.designed, signal, at.duration / self.steps, out, loads)
 
     def plan(self, places: Indices) -> RowPlan:
         """Return where the derivatives of numbers at these samples stand: everywhere."""
@@ -132,17 +151,28 @@ class Shooting(Transcription):
 class ShootingEvaluation(Evaluation):
     """A motion of which some joints were integrated."""
 
-    def __init__(self, owner: Shooting, samples: Samples, d_out: Array, seeds: Array, moved: Array | None) -> None:
+    def __init__(
+        self, owner: Shooting, samples: Samples, d_out: Array, seeds: Array, moved: Array | None, signal: Array
+    ) -> None:
         self.owner, self.samples = owner, samples
-        self._d_out, self._seeds, self._moved = d_out, seeds, moved
-        self._known: dict[str, Array] = {"q": d_out[:, 0], "qd": d_out[:, 1]}
+        self._answered, self._seeds, self._moved, self._signal = d_out, seeds, moved, signal
+        self._known: dict[str, Array] = {}
+
+    @cached_property
+    def _d_out(self) -> Array:
+        """The derivatives of q, q̇ and the answers, (N, 3, n, size); the kernel leaves those to the design open."""
+        if self.samples.designed is not None:
+            self._answered[..., self.owner.of_design] = self.owner.by_design(self.samples, self._signal)
+        return self._answered
 
     def _by_x(self, channel: str) -> Array:
         """Return the derivatives of a channel to x, (N, n, size)."""
         if channel not in self._known:
             active = self.owner.setup.mech.active_mask[:, None]
             answers, given = self._d_out[:, 2], self._seeds[::2, 2]
-            if channel == "qddd":
+            if channel in ("q", "qd"):
+                self._known[channel] = self._d_out[:, ("q", "qd").index(channel)]
+            elif channel == "qddd":
                 self._known[channel] = self._jerk()
             else:
                 first, second = (given, answers) if channel == "qdd" else (answers, given)
@@ -156,9 +186,9 @@ class ShootingEvaluation(Evaluation):
         for j, c in owner._moved:
             found[:, j, :k] = owner._by_x[3][::2, c] / T**3
             if owner.free_duration:
-                found[:, j, k] = at.qddd[:, j] * (-3.0 / T)
+                found[:, j, -1] = at.qddd[:, j] * (-3.0 / T)
                 if self._moved is not None:
-                    found[:, j, k] += (owner._bases[3][::2] @ self._moved[:, c]) / T**3
+                    found[:, j, -1] += (owner._bases[3][::2] @ self._moved[:, c]) / T**3
         return found
 
     def pull(self, parts: Parts) -> Array:
@@ -168,6 +198,8 @@ class ShootingEvaluation(Evaluation):
             if channel in TIMES:
                 if self.owner.free_duration:
                     gradient[-1] += float(part @ self.owner.phases if channel == "t" else part.sum())
+            elif channel == "design":
+                gradient[self.owner.of_design] += part.sum(axis=0)
             else:
                 gradient += part.ravel() @ self._by_x(channel).reshape(-1, self.owner.size)
         return gradient
@@ -179,6 +211,8 @@ class ShootingEvaluation(Evaluation):
             if channel in TIMES:
                 if self.owner.free_duration:
                     total[:, -1] += part * self.owner.phases[plan.places] if channel == "t" else part
+            elif channel == "design":
+                total[:, self.owner.of_design] += part
             else:
                 total += np.einsum("rj,rjc->rc", part, self._by_x(channel)[plan.places])
         return total.ravel()

@@ -11,12 +11,13 @@ with m_j the mass that joint j carries and q_j one radian, or one length.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cstormpy.linkage.skeleton import skeleton
+from cstormpy.loops.closure import angular_rows
 from cstormpy.optimal.joints import turning
 
 if TYPE_CHECKING:
@@ -46,16 +47,21 @@ class Sizes:
         One radian, or the length.
     tau : ndarray, (n,)
         [N m or N].
+    multipliers : ndarray, (m,)
+        Of the loops: the greatest torque, or the force that has it at the length.
     """
 
     time: float
     length: float
     q: Array
     tau: Array
+    multipliers: Array = field(default_factory=lambda: np.zeros(0))
 
     def of(self, channel: str) -> Array:
-        """Return the sizes of a channel of `Samples`, (n,)."""
-        return self.tau if channel == "tau" else self.q / self.time ** RATES[channel]
+        """Return the sizes of a channel of `Samples`, one for each of its columns."""
+        if channel in ("tau", "multipliers"):
+            return self.tau if channel == "tau" else self.multipliers
+        return self.q / self.time ** RATES[channel]
 
     @property
     def power(self) -> Array:
@@ -80,7 +86,16 @@ def sizes_of(mech: Mechanism, duration: float, q: Array, loads: Sequence[tuple[i
         force, moment = float(np.linalg.norm(load.force)), float(np.linalg.norm(load.moment))
         tau = tau + np.where(turns, force * length + moment, force)
     most = float(tau.max(initial=0.0))
-    return Sizes(duration, length, unit, np.where(tau > 1e-9 * most, tau, most or 1.0))
+    tau = np.where(tau > 1e-9 * most, tau, most or 1.0)
+    return Sizes(duration, length, unit, tau, _of_loops(mech, float((tau * unit).max(initial=0.0)), length))
+
+
+def _of_loops(mech: Mechanism, moment: float, length: float) -> Array:
+    """Return the sizes of the multipliers: a moment for a rotation, else a force."""
+    if not mech.loops:
+        return np.zeros(0)
+    angles = angular_rows(mech)
+    return np.where(angles, moment, moment / length)
 
 
 def _carried(mech: Mechanism) -> Array:

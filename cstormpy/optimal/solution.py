@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.optimal.closed_inverse import inverse_of
 from cstormpy.optimal.dense import dense
-from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import Excess
@@ -97,7 +98,7 @@ class Solution:
 
     @cached_property
     def spline(self) -> BSpline:
-        """The motion (or torque) of the joints on splines."""
+        """The motion (or torque) of the joints on splines; behind them, twice integrated, multipliers of cuts."""
         return self.problem.transcription.spline(self.x)
 
     @cached_property
@@ -118,7 +119,8 @@ class Solution:
         """The motion of all joints; integrated ones on a quintic spline through their steps."""
         mech = self.problem.mech
         if self.problem.inverse:
-            return self.spline
+            joints = self.spline.control_points[:, : mech.n]
+            return self.spline.replace(control_points=joints, names=mech.names)
         at = self.samples
         through = BSpline.interpolate(at.t, at.q, degree=5)
         return through.replace(names=mech.names)
@@ -141,8 +143,27 @@ class Solution:
         if not self.problem.inverse:
             finer: Transcription = self.problem.finer
         else:
-            finer = Inverse(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
+            finer = inverse_of(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
         return Programme(finer, self.problem.objective, (), *self.problem.bounds, self.x).cost(self.x)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the solution, with the design variables by name, into a file of JSON."""
+        from cstormpy.optimal.solution_cache import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], problem: Problem) -> Solution:
+        """Return the solution of a problem that a file holds, after the problem has confirmed cost and feasibility.
+
+        Raises
+        ------
+        FileFormatError
+            For the solution of another problem, or no solution at all.
+        """
+        from cstormpy.optimal.solution_cache import load
+
+        return load(problem, path)
 
     def plot(self, frames: int = 12) -> Figure:
         """Return a figure: joints, torques with their limits, frames of the motion, and the cost by iteration.

@@ -9,6 +9,7 @@ that is not there.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -39,6 +40,9 @@ SAME_COST = 1e-6
 
 REFINED = ("samples", "steps", "points", "knots")
 """The options that a search may have refined."""
+
+STAGED = (*REFINED, "exact")
+"""Those that the stages of a search may have changed as well."""
 
 WITH = "cstormpy", "numpy", "scipy"
 
@@ -133,10 +137,10 @@ def _read(path: Path, problem: Problem, made_by: Mapping[str, Any]) -> tuple[Sol
         return None
 
 
-def _restored(problem: Problem, entry: Any) -> Solution:
+def _restored(problem: Problem, entry: Any, options: Sequence[str] = REFINED) -> Solution:
     """Return a solution from its variables, after the problem has confirmed its cost and violation."""
     x, result = np.array(entry["x"], dtype=np.float64), entry["result"]
-    changes = {name: entry["refined"][name] for name in REFINED if name in entry.get("refined", {})}
+    changes = {name: entry["refined"][name] for name in options if name in entry.get("refined", {})}
     problem = problem.replace(**changes) if changes else problem
     low, high = problem.bounds
     slack = KEPT * problem.transcription.variable_sizes
@@ -155,6 +159,37 @@ def _restored(problem: Problem, entry: Any) -> Solution:
     best.iterations, best.evaluations = int(result["iterations"]), int(result["evaluations"])
     best.history = [(cost, sampled)]
     return Solution(problem, best, (best,), str(result["solver"]), float(result["seconds"]))
+
+
+def save(solution: Solution, path: str | os.PathLike[str]) -> None:
+    """Write a solution into a file; see `Solution.save`."""
+    options = solution.problem.options
+    changed = {name: getattr(options, name) for name in STAGED if getattr(options, name) is not None}
+    content = written(_asked_of(solution.problem), [solution])
+    plain = {name: np.asarray(value).tolist() for name, value in changed.items()}
+    content["solutions"][0] |= {"refined": plain, "parameters": solution.parameters}
+    json_files.write(path, content)
+
+
+def load(problem: Problem, path: str | os.PathLike[str]) -> Solution:
+    """Return the solution of a problem that a file holds; see `Solution.load`."""
+
+    def make(content: Any) -> Solution:
+        if not isinstance(content, dict) or content["made_by"] != _asked_of(problem):
+            raise FileFormatError("made_by: is the solution of another mechanism")
+        (entry,) = json_files.list_of(content["solutions"], "solutions")
+        return _restored(problem, entry, STAGED)
+
+    try:
+        return json_files.read(path, make)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, CstormError):
+            raise
+        raise FileFormatError(f"{path}: holds no solution of this problem: {error}") from error
+
+
+def _asked_of(problem: Problem) -> dict[str, Any]:
+    return asked("solution", mechanism=problem.mech.to_dict())
 
 
 def written(made_by: Mapping[str, Any], found: Sequence[Solution]) -> dict[str, Any]:

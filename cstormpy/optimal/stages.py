@@ -49,7 +49,7 @@ class Stage:
         if self.exact:
             changed["exact"] = True
         if problem.guess is not None:
-            changed["guess"] = phase_curve(problem.knots, problem.degree, len(problem.driven)).replace(
+            changed["guess"] = phase_curve(problem.knots, problem.degree, problem.setup.width).replace(
                 control_points=problem.guess
             )
         made = problem.replace(**changed) if changed else problem

@@ -1,6 +1,6 @@
 """Objectives: small terms that scale and add, as in ``Effort() + 100 * Terminal(q={"shoulder": np.pi / 2})``.
 
-A term is an integral over the motion, a function of its end, or the duration itself.
+A term is an integral over the motion, a function of its end or of all of it, or the duration itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cstormpy.optimal.samples import Array, Parts, Samples
 
 __all__ = ["Acceleration", "Effort", "EnergySpent", "Jerk", "Mixed", "Objective", "Term", "Terminal", "Time"]
 
-Kind = Literal["integral", "end", "duration"]
+Kind = Literal["integral", "end", "duration", "motion"]
 
 SMOOTH = 1e-4
 """The smoothing of the powers of `EnergySpent`, as a part of their sizes."""
@@ -72,7 +72,7 @@ class Objective:
 
 
 class Term(Objective):
-    """One term: what is integrated over the motion, or a function of its end, or the duration.
+    """One term: what is integrated over the motion, or a function of its end or of all samples, or the duration.
 
     Those of one's own are made by `Running` and `AtEnd`, or as a class with `kind` and the two methods.
     """

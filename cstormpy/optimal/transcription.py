@@ -1,8 +1,8 @@
 """The base of both transcriptions: variables, samples, and how derivatives of samples become those of variables.
 
 The variables x are the free control points of the joints on splines, in the order of `ControlPointMap`, behind them the
-design variables, and last the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of order r to time is
-that to the phase over T^r.
+design variables, and last the duration T where it is free. Splines live on phases s = t/T from 0 to 1; a derivative of
+order r to time is that to the phase over T^r.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cstormpy.optimal.base_motion import BaseMotion
     from cstormpy.optimal.design import Design, Designed
     from cstormpy.optimal.loads import Load
+    from cstormpy.optimal.loop_forces import LoopForces
 
 __all__ = ["Evaluation", "RowPlan", "Setup", "Transcription", "phase_curve"]
 
@@ -33,7 +34,7 @@ Indices = NDArray[np.intp]
 ORDERS = 4
 """Value, rate, acceleration and jerk."""
 
-NEEDED = {"qdd": 1, "tau": 1, "qddd": 2}
+NEEDED = {"qdd": 1, "tau": 1, "multipliers": 1, "qddd": 2}
 """How many derivatives of a spline must have no jump for a channel to be finite."""
 
 
@@ -52,6 +53,7 @@ class Setup:
     base: BaseMotion | None
     typical_duration: float
     moved: NDArray[np.bool_]  # which joints on splines move along them; the others have splines of torque
+    loops: LoopForces | None = None  # of a closed mechanism
     design: Design | None = None
 
     @cached_property
@@ -60,6 +62,18 @@ class Setup:
         known = np.nan_to_num(self.start[:1])
         postures = np.concatenate([known, known + 1.0, known - 1.0])
         return sizes_of(self.mech, self.typical_duration, postures, self.loads)
+
+    @cached_property
+    def column_sizes(self) -> Array:
+        """Of each column of the splines: joints, and behind them what has the multipliers of cuts for acceleration."""
+        sizes = self.sizes
+        joints = np.where(self.moved, sizes.q[self.driven], sizes.tau[self.driven])
+        return joints if self.loops is None else np.append(joints, sizes.multipliers[self.loops.cut] * sizes.time**2)
+
+    @property
+    def width(self) -> int:
+        """How many columns the splines have."""
+        return len(self.driven) + (0 if self.loops is None else len(self.loops.cut))
 
     def phases_of(self, at: str | Iterable[float]) -> Array:
         """Return the phases that "breaks" or "collocation" stand for, or those given.
@@ -74,6 +88,12 @@ class Setup:
         rest = self.degree - 2
         inner = self.knots[3:-3] if rest > 0 else self.knots[2:-2]
         return np.unique(np.lib.stride_tricks.sliding_window_view(inner, max(rest, 2 if rest < 1 else 1)).mean(axis=1))
+
+    @property
+    def greville(self) -> Array:
+        """The phase at which each control point has the most weight, (m,)."""
+        windows = np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], self.degree)
+        return np.asarray(windows.mean(axis=1))
 
     @property
     def continuity(self) -> int:
@@ -93,8 +113,8 @@ class Setup:
 
     @property
     def curve(self) -> BSpline:
-        """A curve on the phases, of the joints on splines."""
-        return phase_curve(self.knots, self.degree, len(self.driven))
+        """A curve on the phases, of all that is on splines."""
+        return phase_curve(self.knots, self.degree, self.width)
 
     def map(self) -> ControlPointMap:
         """Return the map from free parameters to control points."""
@@ -146,10 +166,9 @@ class Transcription(ABC):
         guess = np.zeros(0) if setup.design is None else setup.design.guess
         self.of_design = slice(self.map.size, self.map.size + len(guess))
         self.size = self.of_design.stop + self.free_duration
-        sizes, driven = setup.sizes, setup.driven
-        of_points = np.where(setup.moved, sizes.q[driven], sizes.tau[driven])
+        of_points = np.tile(setup.column_sizes, (self.map.shape[0], 1))
         of_design = None if setup.design is None else setup.design.sizes
-        self.variable_sizes = self.variables(np.tile(of_points, (self.map.shape[0], 1)), sizes.time, of_design)
+        self.variable_sizes = self.variables(of_points, setup.sizes.time, of_design)
         rates = [self.map.with_duration(T).offset_rate for T in (1.0, 2.0)]
         self.offset_moves = bool(rates[0].any() or rates[1].any())
 
@@ -158,12 +177,14 @@ class Transcription(ABC):
         return float(x[-1]) if self.setup.duration is None else self.setup.duration
 
     def control_points(self, x: Array) -> Array:
-        """Return the control points of the joints on splines, (m, n_driven)."""
+        """Return the control points of the splines, (m, width)."""
         return self.map.with_duration(self.duration(x)).control_points(x[: self.map.size])
 
     def spline(self, x: Array) -> BSpline:
-        """Return the motion of the joints on splines."""
+        """Return the motion of the joints on splines, and behind them what has multipliers for accelerations."""
         names = [self.setup.mech.names[j] for j in self.setup.driven]
+        if self.setup.loops is not None:
+            names += self.setup.loops.names
         curve = BSpline(self.setup.knots, self.control_points(x), degree=self.setup.degree, names=names)
         return curve.with_duration(self.duration(x))
 

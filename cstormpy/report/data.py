@@ -29,6 +29,7 @@ __all__ = [
     "pack",
     "pane_data",
     "panes_of",
+    "plants_of",
     "shared_names",
     "skeleton_data",
 ]
@@ -58,21 +59,28 @@ def panes_of(out: Any) -> list[Any]:
     return list(getattr(out, "data", {}).get(".panes") or getattr(out, "panes", None) or [])
 
 
+def plants_of(bd: Any) -> list[tuple[Any, slice]]:
+    """Return the blocks that simulate a mechanism, and where its positions are among the states of the diagram."""
+    found, first = [], 0
+    for block in bd.blocklist:
+        mech = getattr(block, "mech", None)
+        if block.nstates and type(block).__name__ == "HybridDynamics" and mech is not None:
+            found.append((block, slice(first, first + mech.n)))
+        first += block.nstates
+    return found
+
+
 def moving_plants(bd: Any, out: Any) -> list[Any]:
     """Return a pane for each mechanism that was simulated, from its states: for diagrams that show none."""
     known = getattr(out, "data", {})
     t, x = (np.asarray(known.get(name, []), dtype=float) for name in ("t", "x"))
-    blocks = [block for block in bd.blocklist if block.nstates]
-    if x.ndim != 2 or x.shape[1] != sum(block.nstates for block in blocks):
+    if x.ndim != 2 or x.shape[1] != sum(block.nstates for block in bd.blocklist):
         return []
-    found, first = [], 0
-    for block in blocks:
-        mech = getattr(block, "mech", None)
-        if type(block).__name__ == "HybridDynamics" and mech is not None:
-            y = x[:, first : first + mech.n]
-            plain = {"labels": list(mech.names), "unit": "", "options": {}, "mechanism": mech}
-            found.append(SimpleNamespace(name=block.name, kind="mechanism", title=block.name, t=t, y=y, **plain))
-        first += block.nstates
+    found = []
+    for block, columns in plants_of(bd):
+        plain = {"labels": list(block.mech.names), "unit": "", "options": {}, "mechanism": block.mech}
+        pane = SimpleNamespace(name=block.name, kind="mechanism", title=block.name, t=t, y=x[:, columns], **plain)
+        found.append(pane)
     return found
 
 

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection, Sequence
+from itertools import product
 from typing import Any
 
-from cstormpy.report.graph import Graph, parts, read_graph
-from cstormpy.report.layout import Box, Layout, arrange
-from cstormpy.report.routing import Routes, route
-from cstormpy.report.svg import escape, number, tag, text, text_width
+from cstormpy.report.levels import Level, read_levels
+from cstormpy.report.picture import FRAME, HEAD, Picture, Placed, compose
+from cstormpy.report.svg import escape, number, tag, text
+from cstormpy.report.wrapping import NetKey
 
-__all__ = ["diagram_svg"]
+__all__ = ["diagram_svg", "diagram_views", "states"]
 
 Point = tuple[float, float]
-_Extent = tuple[float, float, float, float]
 
 _EDGE = 14.0
 """Free space around the diagram."""
-_BETWEEN = 26.0
-"""Free space between parts that no wire connects."""
 _SMALLEST = 0.55
 """A wider diagram is scrolled rather than made smaller than this."""
 _CORNER = 6.0
 """Radius of the wires' corners."""
 _ARROW = 7.0
-_FRAME = 9.0
-"""Distance of the frame of a subsystem from its blocks."""
-_LABEL_SIZE, _LABEL_RISE = 10.5, 5.0
-"""Size of the name above a frame, and how high its middle stands."""
+_MOST_VIEWS = 8
+"""Above so many ways of opening subsystems only those are drawn in which one, none or all are open."""
+_OPEN_AT_FIRST = 24
+"""Up to so many blocks a diagram is shown with its subsystems open."""
 
 
 def diagram_svg(bd: Any) -> str:
@@ -36,65 +35,123 @@ def diagram_svg(bd: Any) -> str:
     Parameters
     ----------
     bd : BlockDiagram
-        Compiled or not.
+        Compiled or not. The subsystems of a large compiled diagram are closed, those of a small one open.
     """
-    graph = read_graph(bd)
-    if not graph.nodes:
+    top = read_levels(bd)
+    return _svg(top, _first_state(top))
+
+
+def diagram_views(bd: Any) -> list[str]:
+    """Return a picture for each way of opening and closing the diagram's subsystems, the first to be seen first."""
+    top = read_levels(bd)
+    first = _first_state(top)
+    return [_svg(top, state, hidden=state != first) for state in sorted(states(top), key=lambda state: state != first)]
+
+
+def states(top: Level) -> list[frozenset[str]]:
+    """Return which subsystems are open in the pictures that are drawn, by their paths.
+
+    All ways where they are few; else those in which none, one with what it stands in, or all are open.
+    """
+    around: dict[str, frozenset[str]] = {"": frozenset()}
+    for outer in (top, *top.subsystems()):
+        around.update({level.path: around[outer.path] | {level.path} for level in outer.inside.values()})
+    paths = [level.path for level in top.subsystems()]
+    if 2 ** len(paths) <= 4 * _MOST_VIEWS:
+        ways = [
+            frozenset(p for p, on in zip(paths, way, strict=True) if on) for way in product((0, 1), repeat=len(paths))
+        ]
+        valid = [way for way in ways if all(around[path] <= way for path in way)]
+        if len(valid) <= _MOST_VIEWS:
+            return valid
+    return [frozenset(), *(around[path] for path in paths), frozenset(paths)]
+
+
+def _first_state(top: Level) -> frozenset[str]:
+    return frozenset(level.path for level in top.subsystems()) if _count(top) <= _OPEN_AT_FIRST else frozenset()
+
+
+def _count(top: Level) -> int:
+    return sum(node.block is not None for level in (top, *top.subsystems()) for node in level.graph.nodes)
+
+
+def _svg(top: Level, opened: Collection[str], hidden: bool = False) -> str:
+    if not top.graph.nodes:
         return tag("svg", text(100, 20, "no blocks"), class_="diagram", viewBox="0 0 200 40")
-    drawn, low, high, height = "", 0.0, 0.0, 0.0
-    for part in parts(graph):
-        layout = arrange(part)
-        routes = route(layout)
-        frames, (a, above, b, below) = _frames(part, layout, routes)
-        body = frames + _wires(part, layout, routes)
-        body += "".join(_block(part, box, routes) for box in layout.boxes)
-        drawn += tag("g", body, transform=f"translate(0 {number(height - above)})") if height - above else body
-        low, high, height = min(low, a), max(high, b), height + below - above + _BETWEEN
-    left, top, right, bottom = low - _EDGE, -_EDGE, high + _EDGE, height - _BETWEEN + _EDGE
-    narrowest = f"min-width:{round(_SMALLEST * (right - left))}px"
-    size = {"style": narrowest, "width": round(right - left), "height": round(bottom - top)}
-    view = " ".join(number(v) for v in (left, top, right - left, bottom - top))
-    label = f"block diagram of {len(graph.nodes)} blocks"
-    return tag("svg", drawn, class_="diagram", viewBox=view, role="img", aria_label=label, **size)
+    picture = compose(top, opened)
+    numbers = {level.path: k for k, level in enumerate(top.subsystems())}
+    width, height = picture.width + 2 * _EDGE, picture.height + 2 * _EDGE
+    size = {"style": f"min-width:{round(_SMALLEST * width)}px", "width": round(width), "height": round(height)}
+    view = " ".join(number(v) for v in (-_EDGE, -_EDGE, width, height))
+    label = f"block diagram of {_count(top)} blocks"
+    more: dict[str, Any] = {"data_open": " ".join(str(numbers[path]) for path in sorted(opened))} if numbers else {}
+    if hidden:
+        more["hidden"] = "hidden"
+    drawn = _drawn(picture, numbers)
+    return tag("svg", drawn, class_="diagram", viewBox=view, role="img", aria_label=label, **size, **more)
 
 
-def _corner(box: Box, routes: Routes) -> Point:
-    assert box.shape is not None
-    return routes.x[box.layer] + (routes.widths[box.layer] - box.shape.width) / 2, box.y
+def _drawn(picture: Picture, numbers: dict[str, int]) -> str:
+    """Return a level: open frames below, wires, and blocks on top."""
+    frames = "".join(_frame(placed, numbers) for placed in picture.blocks if placed.picture)
+    blocks = "".join(_block(picture, placed, numbers) for placed in picture.blocks if not placed.picture)
+    return frames + _wires(picture) + blocks
 
 
-def _block(graph: Graph, box: Box, routes: Routes) -> str:
-    node, shape = graph.nodes[box.node], box.shape
-    assert shape is not None
-    x, y = _corner(box, routes)
+def _frame(placed: Placed, numbers: dict[str, int]) -> str:
+    inner, shape = placed.picture, placed.shape
+    assert inner is not None
+    body = tag("rect", x=0.0, y=0.0, width=shape.width, height=shape.height, rx=8, class_="group")
+    head = tag("rect", x=0.0, y=0.0, width=shape.width, height=HEAD - 6.0, class_="handle")
+    head += text(9.0, 12.0, "−", "t sign fold") + text(20.0, 12.0, inner.level.name, "n", "start")
+    body += _switch(head, inner.level.path, numbers, "fold")
+    body += tag("g", _drawn(inner, numbers), transform=f"translate({number(FRAME)} {number(HEAD)})")
+    return tag("g", body, class_="subsystem", transform=f"translate({number(placed.x)} {number(placed.y)})")
+
+
+def _switch(body: str, path: str, numbers: dict[str, int], does: str) -> str:
+    """Return what folds or unfolds a subsystem in the page when it is clicked."""
+    hint = tag("title", escape(f"{does} {path}"))
+    return tag("g", hint + body, class_="switch", role="button", tabindex=0, data_subsystem=numbers[path])
+
+
+def _block(picture: Picture, placed: Placed, numbers: dict[str, int]) -> str:
+    node, shape = picture.level.graph.nodes[placed.node], placed.shape
+    name = text(shape.width / 2, shape.height + 9.5, shape.name, "n") if shape.name else ""
+    move = f"translate({number(placed.x)} {number(placed.y)})"
+    if placed.level is not None:
+        body = _switch(shape.body + text(9.0, 9.0, "+", "t sign fold"), placed.level.path, numbers, "unfold")
+        return tag("g", body, class_="block subsystem", transform=move)
     hint = tag("title", escape(f"{node.path} ({type(node.block).__name__})"))
-    name = text(shape.width / 2, shape.height + 9.5, shape.name, "n")
-    return tag("g", hint + shape.body + name, class_="block", transform=f"translate({number(x)} {number(y)})")
+    return tag("g", hint + shape.body + name, class_="block", transform=move)
 
 
-def _wires(graph: Graph, layout: Layout, routes: Routes) -> str:
+def _wires(picture: Picture) -> str:
     """Return the wires net by net, so that a net is highlighted as one."""
-    pieces: dict[int, list[str]] = defaultdict(list)
-    for wire in routes.wires:
-        pieces[wire.net].append(tag("path", d=_rounded(wire.points), class_="w"))
-    for wire in routes.wires:
-        x, y = wire.points[-1]
-        tips = f"M{number(x)} {number(y)}l-{_ARROW:g} -3.5v7z"
-        pieces[wire.net].append(tag("path", d=tips, class_="arrow"))
-    for branching, (x, y) in routes.dots:
-        pieces[branching].append(tag("circle", cx=x, cy=y, r=2.6, class_="dot"))
-    drawn = ""
-    for k, net in enumerate(layout.nets):
-        node = graph.nodes[net.source]
-        port = node.outputs[net.output] or (str(net.output) if len(node.outputs) > 1 else "")
-        hint = tag("title", escape(node.path + (f".{port}" if port else "")))
-        drawn += tag("g", hint + "".join(pieces[k]), class_="net")
-    return drawn
+    pieces: dict[NetKey, list[str]] = defaultdict(list)
+    for run in picture.wires:
+        pieces[run.net].append(tag("path", d=_rounded(run.points, _ARROW if run.arrow else 0.0), class_="w"))
+    for run in picture.wires:
+        if run.arrow:
+            x, y = run.points[-1]
+            tips = f"M{number(x)} {number(y)}l-{_ARROW:g} -3.5v7z"
+            pieces[run.net].append(tag("path", d=tips, class_="arrow"))
+    for net, (x, y) in picture.dots:
+        pieces[net].append(tag("circle", cx=x, cy=y, r=2.6, class_="dot"))
+    return "".join(
+        tag("g", _net_hint(picture.level, net) + "".join(drawn), class_="net") for net, drawn in pieces.items()
+    )
 
 
-def _rounded(points: list[Point]) -> str:
-    """Return the path through corners, which are rounded; its end leaves room for the arrow's tip."""
-    points = [*points[:-1], (points[-1][0] - 0.6 * _ARROW, points[-1][1])]
+def _net_hint(level: Level, net: NetKey) -> str:
+    node = level.graph.nodes[net[0]]
+    port = (node.outputs[net[1]] if node.outputs else "") or (str(net[1]) if len(node.outputs) > 1 else "")
+    return tag("title", escape(node.path.rstrip("/") + (f".{port}" if port else "")))
+
+
+def _rounded(points: Sequence[Point], arrow: float) -> str:
+    """Return the path through corners, which are rounded; its end leaves room for an arrow's tip."""
+    points = [*points[:-1], (points[-1][0] - 0.6 * arrow, points[-1][1])]
     d = f"M{number(points[0][0])} {number(points[0][1])}"
     for before, at, after in zip(points, points[1:], points[2:], strict=False):
         r = min(_CORNER, _length(before, at) / 2, _length(at, after) / 2)
@@ -110,32 +167,3 @@ def _length(a: Point, b: Point) -> float:
 def _towards(a: Point, b: Point, distance: float) -> Point:
     length = _length(a, b) or 1.0
     return a[0] + (b[0] - a[0]) * distance / length, a[1] + (b[1] - a[1]) * distance / length
-
-
-def _frames(graph: Graph, layout: Layout, routes: Routes) -> tuple[str, _Extent]:
-    """Return a frame around the blocks of each subsystem that no other block stands in, and the extent of it all."""
-    drawn = ""
-    extents: list[_Extent] = [(0.0, 0.0, routes.width, routes.height)]
-    for group in sorted({node.group for node in graph.nodes if node.group}):
-        inside: list[_Extent] = []
-        outside: list[_Extent] = []
-        for box in layout.boxes:
-            mine = graph.nodes[box.node].group
-            (inside if mine == group or mine.startswith(group + "/") else outside).append(_extent(box, routes))
-        left, top = min(e[0] for e in inside) - _FRAME, min(e[1] for e in inside) - _FRAME
-        right, bottom = max(e[2] for e in inside) + _FRAME, max(e[3] for e in inside) + _FRAME
-        if any(a < right and left < c and b < bottom and top < d for a, b, c, d in outside):
-            continue
-        frame = tag("rect", x=left, y=top, width=right - left, height=bottom - top, rx=8, class_="group")
-        drawn += frame + text(left + 8.0, top - _LABEL_RISE, group, "n", "start")
-        end = left + 8.0 + text_width(group, _LABEL_SIZE)
-        extents.append((left, top - _LABEL_RISE - _LABEL_SIZE / 2, max(right, end), bottom))
-    lefts, tops, rights, bottoms = zip(*extents, strict=True)
-    return drawn, (min(lefts), min(tops), max(rights), max(bottoms))
-
-
-def _extent(box: Box, routes: Routes) -> _Extent:
-    assert box.shape is not None
-    middle = routes.x[box.layer] + routes.widths[box.layer] / 2
-    half = box.shape.full_width / 2
-    return middle - half, box.y, middle + half, box.y + box.shape.full_height

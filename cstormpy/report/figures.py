@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["figures"]
+__all__ = ["draw_pose", "figures"]
 
 _POINTS = 6000
 _POSES = 7
 """In so many positions a mechanism is drawn, from faint to clear."""
 _NAME_LENGTH = 60
+_AXES = ("x [m]", "y [m]", "z [m]")
 
 
 def figures(out: Any, folder: str | os.PathLike[str]) -> list[Path]:
@@ -147,22 +148,40 @@ def _mechanism(figure: Figure, pane: Any) -> Axes:
         axes.plot(*_seen(bones, tips[:, j]), color=f"C{j + 1}", linewidth=0.9, alpha=0.6)
     for k, row in enumerate(np.linspace(0, len(at) - 1, _POSES).astype(int)):
         _pose(axes, bones, moved[row], alpha=1.0 if k == _POSES - 1 else 0.12 + 0.3 * k / _POSES)
-    names = ("x [m]", "y [m]", "z [m]")
     if bones.planar:
-        axes.set_aspect("equal", "datalim")
-        axes.grid(True, alpha=0.3)
-        for setter, axis in ((axes.set_xlabel, bones.right), (axes.set_ylabel, bones.up)):
-            setter(names[int(np.abs(axis).argmax())] if np.abs(axis).max() == 1.0 else "[m]")
+        _name_plane(axes, bones)
     else:
         low, high = bones.extent(moved)
-        middle, half = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9)
-        for k, kind in enumerate("xyz"):
-            getattr(axes, f"set_{kind}lim")(middle[k] - half, middle[k] + half)
-            getattr(axes, f"set_{kind}label")(names[k])
-        axes.set_box_aspect((1, 1, 1))
-        axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[int(np.abs(bones.up).argmax())])
+        _look_into_space(axes, bones, (low + high) / 2, max(float((high - low).max()) / 2, 1e-9))
     found: Axes = axes
     return found
+
+
+def draw_pose(axes: Any, bones: Skeleton, q: Any, middle: Any, half: float) -> None:
+    """Draw one position of a mechanism, seen around a point up to a distance."""
+    _pose(axes, bones, q, alpha=1.0)
+    if not bones.planar:
+        _look_into_space(axes, bones, middle, half)
+        return
+    _name_plane(axes, bones)
+    axes.set_aspect("equal", "box")
+    for limit, axis in ((axes.set_xlim, bones.right), (axes.set_ylim, bones.up)):
+        limit(float(middle @ axis) - half, float(middle @ axis) + half)
+
+
+def _name_plane(axes: Any, bones: Skeleton) -> None:
+    axes.set_aspect("equal", "datalim")
+    axes.grid(True, alpha=0.3)
+    for setter, axis in ((axes.set_xlabel, bones.right), (axes.set_ylabel, bones.up)):
+        setter(_AXES[int(np.abs(axis).argmax())] if np.abs(axis).max() == 1.0 else "[m]")
+
+
+def _look_into_space(axes: Any, bones: Skeleton, middle: Any, half: float) -> None:
+    for k, kind in enumerate("xyz"):
+        getattr(axes, f"set_{kind}lim")(middle[k] - half, middle[k] + half)
+        getattr(axes, f"set_{kind}label")(_AXES[k])
+    axes.set_box_aspect((1, 1, 1))
+    axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[int(np.abs(bones.up).argmax())])
 
 
 def _seen(bones: Skeleton, points: Any) -> tuple[Any, ...]:

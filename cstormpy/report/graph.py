@@ -5,7 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Edge", "Graph", "Node", "parts", "read_graph"]
+__all__ = [
+    "PASSAGES",
+    "Edge",
+    "Graph",
+    "Node",
+    "flattened_graph",
+    "parts",
+    "read_graph",
+    "subgraph",
+    "without_passages",
+]
+
+PASSAGES = ("inport", "outport")
+"""Kinds of the blocks that are the ports of a subsystem, and of a flattened one only pass on what they get."""
 
 
 @dataclass
@@ -15,7 +28,7 @@ class Node:
     Attributes
     ----------
     block
-        The block itself, of which the shape asks its parameters.
+        The block itself, of which the shape asks its parameters; None for a subsystem and for a port at its edge.
     name, group
         Its own name, and the path of the subsystem that it stood in, empty at the top.
     kind
@@ -23,7 +36,7 @@ class Node:
     inputs, outputs
         Names of the ports, empty where a port has none.
     role
-        "source", "sink", "state" or "function".
+        "source", "sink", "state" or "function"; "entry" and "exit" of what stands at the edges of a picture.
     ours
         Whether it is a block of cstormpy.
     """
@@ -62,7 +75,12 @@ class Graph:
 
 
 def read_graph(bd: Any) -> Graph:
-    """Return the graph of a bdsim diagram; of a compiled one its subsystems are flattened."""
+    """Return the graph of a bdsim diagram; of a compiled one its subsystems are flattened, and their ports left out."""
+    return without_passages(flattened_graph(bd))
+
+
+def flattened_graph(bd: Any) -> Graph:
+    """Return the graph of a bdsim diagram as it is, with the ports of flattened subsystems."""
     graph = Graph([_node(block) for block in bd.blocklist])
     index = {id(node.block): k for k, node in enumerate(graph.nodes)}
     for wire in bd.wirelist:
@@ -71,7 +89,7 @@ def read_graph(bd: Any) -> Graph:
             continue
         for output, port in zip(_ports(wire.start, "nout"), _ports(wire.end, "nin"), strict=False):
             graph.edges.append(Edge(source, output, target, port))
-    return _without_passages(graph)
+    return graph
 
 
 def parts(graph: Graph) -> list[Graph]:
@@ -90,10 +108,10 @@ def parts(graph: Graph) -> list[Graph]:
     groups: dict[int, list[int]] = {}
     for k in range(len(root)):
         groups.setdefault(find(k), []).append(k)
-    return [_only(graph, kept) for kept in groups.values()]
+    return [subgraph(graph, kept) for kept in groups.values()]
 
 
-def _only(graph: Graph, kept: list[int], edges: list[Edge] | None = None) -> Graph:
+def subgraph(graph: Graph, kept: list[int], edges: list[Edge] | None = None) -> Graph:
     """Return the graph of some of the nodes."""
     number = {old: new for new, old in enumerate(kept)}
     return Graph(
@@ -106,11 +124,9 @@ def _only(graph: Graph, kept: list[int], edges: list[Edge] | None = None) -> Gra
     )
 
 
-def _without_passages(graph: Graph) -> Graph:
+def without_passages(graph: Graph) -> Graph:
     """Return the graph without the ports of flattened subsystems, which only pass on what they get."""
-    passing = {
-        k for k, n in enumerate(graph.nodes) if n.kind in ("inport", "outport") and len(n.inputs) == len(n.outputs)
-    }
+    passing = {k for k, n in enumerate(graph.nodes) if n.kind in PASSAGES and len(n.inputs) == len(n.outputs)}
     feeds = {(e.target, e.input): (e.source, e.output) for e in graph.edges}
     edges = []
     for edge in graph.edges:
@@ -120,7 +136,7 @@ def _without_passages(graph: Graph) -> Graph:
             source = feeds[source]
         if source[0] not in passing and edge.target not in passing:
             edges.append(Edge(*source, edge.target, edge.input))
-    return _only(graph, [k for k in range(len(graph.nodes)) if k not in passing], edges)
+    return subgraph(graph, [k for k in range(len(graph.nodes)) if k not in passing], edges)
 
 
 def _node(block: Any) -> Node:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -108,10 +109,18 @@ class _Link:
 _Ends = dict[int, list[_Link]]
 
 
-def arrange(graph: Graph) -> Layout:
-    """Return the layout of a graph: columns, order and heights."""
+def arrange(graph: Graph, shapes: Mapping[int, Shape] | None = None) -> Layout:
+    """Return the layout of a graph: columns, order and heights.
+
+    Parameters
+    ----------
+    graph : Graph
+    shapes : mapping, optional
+        Shapes of nodes by their `id`, where not those of their kinds.
+    """
     layers = assign_layers(graph)
-    boxes = [Box(layers[k], shape_of(node), k) for k, node in enumerate(graph.nodes)]
+    known = shapes or {}
+    boxes = [Box(layers[k], known.get(id(node)) or shape_of(node), k) for k, node in enumerate(graph.nodes)]
     columns: list[list[Box]] = [[] for _ in range(max(layers, default=-1) + 1)]
     for box in boxes:
         columns[box.layer].append(box)
@@ -311,7 +320,7 @@ def _room(box: Box, columns: list[list[Box]]) -> tuple[float, float]:
 
 def _distance(upper: Box, lower: Box) -> float:
     """Least distance between the upper ends of two neighbours."""
-    gap = _GAP if upper.shape and lower.shape else _DUMMY_GAP
+    gap = _GAP if upper.height and lower.height else _DUMMY_GAP
     return upper.height + gap
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cstormpy.report.graph import Graph
+from cstormpy.report.graph import Graph, subgraph
 
 __all__ = ["assign_layers", "linear_order"]
 
@@ -83,7 +83,23 @@ def _move(order: list[int], node: int, weights: Weights) -> bool:
 
 
 def assign_layers(graph: Graph) -> list[int]:
-    """Return the column of each node: after what it waits for, sources beside what they feed, sinks right."""
+    """Return the column of each node: after what it waits for, sources beside what they feed, sinks right.
+
+    What stands at the edges of a picture, entries and exits, has a column of its own there.
+    """
+    edges = [k for k, node in enumerate(graph.nodes) if node.role in ("entry", "exit")]
+    if not edges:
+        return _inner_layers(graph)
+    inner = [k for k, node in enumerate(graph.nodes) if node.role not in ("entry", "exit")]
+    first = int(any(graph.nodes[k].role == "entry" for k in edges))
+    layers = dict.fromkeys(edges, 0)
+    layers.update(zip(inner, (first + layer for layer in _inner_layers(subgraph(graph, inner))), strict=True))
+    last = max((layers[k] for k in inner), default=0) + 1
+    layers.update({k: last for k in edges if graph.nodes[k].role == "exit"})
+    return [layers[k] for k in range(len(graph.nodes))]
+
+
+def _inner_layers(graph: Graph) -> list[int]:
     place = {node: k for k, node in enumerate(linear_order(graph))}
     before: dict[int, set[int]] = {node: set() for node in place}
     after: dict[int, set[int]] = {node: set() for node in place}

@@ -12,7 +12,7 @@ import numpy as np
 from cstormpy.errors import InvalidType, shown
 from cstormpy.report import facts
 from cstormpy.report.data import Budget, mechanism_data, moving_plants, pane_data, panes_of
-from cstormpy.report.drawing import diagram_svg
+from cstormpy.report.drawing import diagram_views
 from cstormpy.report.svg import escape
 
 __all__ = ["page"]
@@ -54,7 +54,11 @@ def page(bd: Any, out: Any, title: str | None = None, compact: bool = False) -> 
     panes = [pane for pane in panes if len(pane.t) and np.size(pane.y)]
     panes.sort(key=lambda pane: _KINDS.index(pane.kind))
     data = _data(panes, _COMPACT_SHARE if compact else 1.0)
-    diagram = "" if bd is None or not bd.blocklist else _card("Diagram", f'<div class="scroll">{diagram_svg(bd)}</div>')
+    diagram = (
+        ""
+        if bd is None or not bd.blocklist
+        else _card("Diagram", f'<div class="scroll">{"".join(diagram_views(bd))}</div>')
+    )
     if compact:
         body = _head(heading, out) + _panes(panes) + diagram
     else:
@@ -104,6 +108,10 @@ def _data(panes: list[Any], share: float) -> dict[str, Any]:
 def _card(heading: str, content: str, note: str = "") -> str:
     small = f" <small>{escape(note)}</small>" if note else ""
     return f'<section class="card"><h2>{escape(heading)}{small}</h2>{content}</section>\n'
+
+
+def _diagram(bd: Any) -> str:
+    return _card("Diagram", f'<div class="scroll">{"".join(diagram_views(bd))}</div>')
 
 
 def _head(heading: str, out: Any) -> str:

@@ -21,6 +21,8 @@ _NAME_WIDTH = 112.0
 _NAME_HEIGHT = 15.0
 _PITCH = 17.0
 """Distance between the ports of a block."""
+_NOTE_PITCH, _NOTE_WIDTH = 13.0, 170.0
+"""Distance between the lines below its ports, and how wide one may be."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Shape:
     @property
     def full_height(self) -> float:
         """Height with the name."""
-        return self.height + _NAME_HEIGHT
+        return self.height + (_NAME_HEIGHT if self.name else 0.0)
 
 
 def shape_of(node: Node) -> Shape:
@@ -127,7 +129,10 @@ def _titled(node: Node) -> Shape:
     right = max((text_width(name, _PORT_SIZE) for name in node.outputs), default=0.0)
     width = max(text_width(title, 11.0) + 20.0, left + right + 34.0, 64.0)
     rows = max(len(node.inputs), len(node.outputs), 1)
-    height = 26.0 + _PITCH * rows
+    notes = _named_values(node)
+    width = max([width, *(text_width(note, _PORT_SIZE) + 14.0 for note in notes)])
+    below = 26.0 + _PITCH * rows
+    height = below + (_NOTE_PITCH * len(notes) + 4.0 if notes else 0.0)
     middle = 20.0 + _PITCH * rows / 2
     inputs = [(0.0, middle + _PITCH * (k - (len(node.inputs) - 1) / 2)) for k in range(len(node.inputs))]
     outputs = [(width, middle + _PITCH * (k - (len(node.outputs) - 1) / 2)) for k in range(len(node.outputs))]
@@ -135,7 +140,40 @@ def _titled(node: Node) -> Shape:
     body += tag("path", d=f"M0 20H{number(width)}", class_="rule")
     body += "".join(text(7.0, y, n, "p", "start") for (_, y), n in zip(inputs, node.inputs, strict=True) if n)
     body += "".join(text(width - 7.0, y, n, "p", "end") for (_, y), n in zip(outputs, node.outputs, strict=True) if n)
+    if notes:
+        body += tag("path", d=f"M0 {number(below - 3.0)}H{number(width)}", class_="rule")
+    body += "".join(text(7.0, below + _NOTE_PITCH * (k + 0.5), note, "p", "start") for k, note in enumerate(notes))
     return Shape(width, height, inputs, outputs, body, _name(node))
+
+
+def _named_values(node: Node) -> list[str]:
+    """Return a line for each output whose values stand for names: a law's phases, the laws of a controller.
+
+    >>> from types import SimpleNamespace
+    >>> block = SimpleNamespace(value_names=(None, ("lqr",), ("swing up", "balance")))
+    >>> _named_values(Node(block, "controller", "", "controller", [], ["tau", "law", "phase"], "function"))
+    ['phase: swing up, balance']
+    """
+    lines = []
+    for port, names in zip(node.outputs, getattr(node.block, "value_names", None) or (), strict=False):
+        if names and len(names) > 1:
+            line = f"{port}: " if port else ""
+            lines.append(shortened(line + ", ".join(map(str, names)), _PORT_SIZE, _NOTE_WIDTH))
+    return lines
+
+
+def _subsystem(node: Node) -> Shape:
+    """Return the box of a closed subsystem, with its name inside."""
+    label = shortened(node.name, _TEXT_SIZE, 150.0)
+    left = max((text_width(name, _PORT_SIZE) for name in node.inputs), default=0.0)
+    right = max((text_width(name, _PORT_SIZE) for name in node.outputs), default=0.0)
+    width, height = _sized(node, max(64.0, text_width(label, _TEXT_SIZE) + 30.0 + left + right), 44.0)
+    inputs, outputs = _ports(node, width, height)
+    body = tag("rect", x=0.0, y=0.0, width=width, height=height, rx=8.0, class_="group closed")
+    body += text(left + (width - left - right) / 2, height / 2, label)
+    body += "".join(text(7.0, y, n, "p", "start") for (_, y), n in zip(inputs, node.inputs, strict=True) if n)
+    body += "".join(text(width - 7.0, y, n, "p", "end") for (_, y), n in zip(outputs, node.outputs, strict=True) if n)
+    return Shape(width, height, inputs, outputs, body, "")
 
 
 def _brief(value: Any) -> str:
@@ -309,6 +347,7 @@ def _waveform(node: Node) -> Shape:
 
 
 _MAKERS: dict[str, Callable[[Node], Shape]] = {
+    "subsystem": _subsystem,
     "gain": _gain,
     "sum": _sum,
     "prod": _prod,

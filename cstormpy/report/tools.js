@@ -45,28 +45,91 @@ function offerDownloads(panes) {
 }
 
 // A diagram is as large as it can be read at first, and scrolled where it is wider than the page; or all of it is shown.
+// There is a picture of it for each way of opening its subsystems, of which one is seen.
 function offerZoom() {
-  const svg = document.querySelector("svg.diagram");
-  if (!svg) return;
-  const heading = svg.closest(".card").querySelector("h2");
-  const scroll = svg.closest(".scroll");
+  const views = [...document.querySelectorAll("svg.diagram")];
+  if (!views.length) return;
+  const heading = views[0].closest(".card").querySelector("h2");
+  const scroll = views[0].closest(".scroll");
+  let svg = views[0];
   let size = 0;
   let base = 0;
-  const show = (wanted) => {
-    const middle = (scroll.scrollLeft + scroll.clientWidth / 2) / scroll.scrollWidth;
+  let fitted = false;
+  // At another size the point in the middle, or under the pointer, stays where it is.
+  const show = (wanted, at) => {
+    const [x, y] = at || [scroll.clientWidth / 2, scroll.clientHeight / 2];
+    const across = (scroll.scrollLeft + x) / scroll.scrollWidth;
+    const down = (scroll.scrollTop + y) / scroll.scrollHeight;
     size = Math.max(0, Math.min(TIMES_LARGER.length - 1, wanted));
+    if (!size) svg.style.width = "";
     base = base || svg.getBoundingClientRect().width;
-    svg.style.minWidth = size ? "0" : "";
+    scroll.classList.toggle("large", size > 0);
+    svg.style.minWidth = size || fitted ? "0" : `${svg.dataset.narrowest}px`;
     svg.style.maxWidth = size ? "none" : "";
     svg.style.width = size ? `${TIMES_LARGER[size] * base}px` : "";
-    scroll.scrollLeft = middle * scroll.scrollWidth - scroll.clientWidth / 2;
+    scroll.scrollLeft = across * scroll.scrollWidth - x;
+    scroll.scrollTop = down * scroll.scrollHeight - y;
   };
-  tool("+", "Larger", heading, () => show(size + 1));
-  tool("−", "Smaller", heading, () => show(size - 1));
-  tool("fit", "The whole diagram", heading, () => { show(0); svg.style.minWidth = "0"; });
+  const resize = (wanted, at) => { fitted = false; show(wanted, at); };
+  for (const view of views) view.dataset.narrowest = parseFloat(view.style.minWidth) || 0;
+  tool("+", "Larger", heading, () => resize(size + 1));
+  tool("−", "Smaller", heading, () => resize(size - 1));
+  tool("fit", "The whole diagram", heading, () => { fitted = true; show(0); });
   scroll.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    show(size + (event.deltaY < 0 ? 1 : -1));
+    const box = scroll.getBoundingClientRect();
+    resize(size + (event.deltaY < 0 ? 1 : -1), [event.clientX - box.left, event.clientY - box.top]);
   }, { passive: false });
+  offerPanning(scroll);
+  offerFolding(views, heading, (view) => {
+    svg.setAttribute("hidden", "hidden");
+    view.removeAttribute("hidden");
+    svg = view;
+    base = 0;
+    svg.style.width = "";
+    show(size);
+  });
+}
+
+// A diagram that is larger than its place follows the pointer.
+function offerPanning(scroll) {
+  let from = null;
+  scroll.addEventListener("pointerdown", (event) => {
+    if (event.button || event.pointerType === "touch" || event.target.closest(".switch")) return;
+    from = [event.clientX + scroll.scrollLeft, event.clientY + scroll.scrollTop];
+    scroll.classList.add("held");
+  });
+  addEventListener("pointermove", (event) => {
+    if (from) [scroll.scrollLeft, scroll.scrollTop] = [from[0] - event.clientX, from[1] - event.clientY];
+  });
+  addEventListener("pointerup", () => { from = null; scroll.classList.remove("held"); });
+}
+
+// A click on a subsystem shows the picture in which it is open, or closed, and the others are as they were.
+function offerFolding(views, heading, change) {
+  if (views.length < 2) return;
+  const open = views.map((view) => new Set(view.dataset.open.split(" ").filter(Boolean)));
+  let now = 0;
+  const differing = (a, b) => [...a].filter((k) => !b.has(k)).length + [...b].filter((k) => !a.has(k)).length;
+  const toView = (k) => { now = k; change(views[k]); };
+  const fold = (subsystem) => {
+    const wanted = !open[now].has(subsystem);
+    const fitting = [...views.keys()].filter((k) => open[k].has(subsystem) === wanted);
+    toView(fitting.reduce((best, k) => (differing(open[k], open[now]) < differing(open[best], open[now]) ? k : best)));
+    const again = views[now].querySelector(`.switch[data-subsystem="${subsystem}"]`);
+    if (again) again.focus({ preventScroll: true });
+  };
+  for (const part of document.querySelectorAll(".diagram .switch")) {
+    part.addEventListener("click", () => fold(part.dataset.subsystem));
+    part.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      event.stopPropagation();
+      fold(part.dataset.subsystem);
+    });
+  }
+  const most = (better) => [...views.keys()].reduce((best, k) => (better(open[k].size, open[best].size) ? k : best));
+  tool("fold", "Close all subsystems", heading, () => toView(most((a, b) => a < b)));
+  tool("unfold", "Open all subsystems", heading, () => toView(most((a, b) => a > b)));
 }

@@ -13,8 +13,6 @@ __all__ = ["OPTIONS", "BlockMaker", "signature_of"]
 OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos")
 """The arguments that every block takes by name beside its own."""
 
-_REST = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-
 
 class _Documentation:
     """The documentation of a maker: of its block; of the class of makers, its own."""

@@ -93,7 +93,7 @@ class Bound:
 
     @property
     def side(self) -> float:
-        """Where the state is held: -1.0, 0.0 or 1.0."""
+        """Side at which the state is held: -1.0, 0.0 or 1.0."""
         return float(side_of(self.block)[self.entry])
 
     def _rate(self) -> float:

@@ -189,7 +189,7 @@ def _decided(detector: Detector) -> bool:
 
 
 def _crosses(before: float, after: float, direction: float) -> bool:
-    """Whether a value has reached zero from one side, or left zero, in a direction (0: in any)."""
+    """Tell whether a value has reached zero from one side, or left zero, in a direction (0: in any)."""
     rising = (before < 0.0 <= after or before == 0.0 < after) and direction >= 0.0
     falling = (before > 0.0 >= after or before == 0.0 > after) and direction <= 0.0
     return rising or falling

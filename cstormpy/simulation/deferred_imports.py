@@ -48,6 +48,9 @@ DEFERRED: Mapping[str, frozenset[str]] = {
 _IMPORTING = ("bdsim", "spatialmath")
 #: What is known of a module before it is executed, at which the import system and whoever goes through all look.
 _KNOWN_BEFORE = frozenset({"__cached__", "__class__", "__file__", "__loader__", "__name__", "__package__", "__spec__"})
+#: What is asked of any module and few have: by the import system, and by PySide6, which reads the source of each module
+#: that is imported after it.
+_ASKED_OF_ANY = ("__path__", "__wrapped__")
 #: Seconds after which a thread goes on with a module that another one is loading, as Python does at a deadlock.
 _PATIENCE = 20.0
 
@@ -154,9 +157,11 @@ def _without_loading(module: ModuleType, name: str) -> Any:
     if not isinstance(state, _Waiting) or state.is_loading or not state.finder.is_open:
         return None
     held = object.__getattribute__(module, "__dict__")
+    if name == "__dict__":  # by whoever reads its source
+        return held
     if name in held:
         return held[name]
-    if name == "__path__":  # which the import system asks of any module; one that is no package has none
+    if name in _ASKED_OF_ANY:
         raise AttributeError(f"module {spec.name!r} has no attribute {name!r}", name=name, obj=module)
     if f"{spec.name}.{name}" in state.finder.modules:
         return importlib.import_module(f"{spec.name}.{name}")

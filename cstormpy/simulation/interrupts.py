@@ -34,11 +34,11 @@ class Interrupts:
 
     @property
     def pressed(self) -> bool:
-        """Whether it was pressed since."""
+        """True once it was pressed."""
         return self._at > -math.inf
 
     def just_pressed(self) -> bool:
-        """Whether it was pressed so recently that another one would be the same."""
+        """Tell whether it was pressed so recently that another one would be the same."""
         return time.monotonic() < self._at + _SAME
 
     def hold(self, seconds: float = math.inf) -> None:

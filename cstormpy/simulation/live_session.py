@@ -7,7 +7,6 @@ that is paused, or ahead of its pace, sleeps until the window has something to s
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,7 +20,7 @@ from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
-__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "is_off", "wants_window"]
+__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "wants_window"]
 
 Array = NDArray[np.float64]
 
@@ -55,13 +54,8 @@ def check_pace(pace: Any) -> float | None:
         raise InvalidValue(told) from None
 
 
-def is_off() -> bool:
-    """Whether the environment says that no windows are to be shown unless they are asked for."""
-    return os.environ.get("CSTORMPY_LIVE", "").lower() in ("off", "0", "false", "no")
-
-
 def wants_window(bd: Any) -> bool:
-    """Whether a diagram has blocks that are made for a live window."""
+    """Tell whether a diagram has blocks that are made for a live window."""
     return any(getattr(block, "pane_kind", None) for block in bd.blocklist)
 
 

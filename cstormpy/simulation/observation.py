@@ -1,4 +1,4 @@
-"""What is seen of a run from outside: samples, at its steps or on a grid, and the signals that its sinks are given."""
+"""Observation of a run: samples, at its steps or on a grid, and the signals that its sinks are given."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Observation:
             )
 
     def _on_grid(self, t: float) -> bool:
-        """Whether the next point of the grid, or the last of the run, is at this time."""
+        """Tell whether the next point of the grid, or the last of the run, is at this time."""
         last = t >= self._end or self.simstate.stop is not None
         return last or abs(self._time_of(self.point) - t) <= SAME_TIME * max(1.0, abs(t))
 

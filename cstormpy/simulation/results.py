@@ -78,7 +78,7 @@ class Result(BDStruct):
 
     @property
     def was_read(self) -> bool:
-        """Whether anybody has looked at it since the run returned it."""
+        """True once somebody has looked at it since the run returned it."""
         return self._read
 
     def unread(self) -> None:

@@ -165,8 +165,8 @@ class Run:
             self._observe(at_boundary=True)
         self._commanded()
         while self.t < self.end and self.simstate.stop is None:
-            if self._can_glide():
-                met = self._glide()
+            if self._can_take_slices():
+                met = self._take_slices()
                 if self._commanded() or met:
                     continue
             bound, sources = self._next_boundary()
@@ -204,7 +204,7 @@ class Run:
             if self.t < bound:
                 self._observe()
                 self._lengths.look(self.t, self.x, self.steps)
-                if self._commanded() or self.simstate.stop is not None or self._can_glide():
+                if self._commanded() or self.simstate.stop is not None or self._can_take_slices():
                     return False
         return True
 
@@ -217,11 +217,11 @@ class Run:
             self.x = x
             self.stepper.restart(self.t, x)
 
-    def _can_glide(self) -> bool:
+    def _can_take_slices(self) -> bool:
         """Tell whether many steps may be taken at once from where the run stands."""
         return False
 
-    def _glide(self) -> bool:
+    def _take_slices(self) -> bool:
         """Take many steps at once, until the next one is to be looked at or something is due that is not done so.
 
         Returns whether an event was met instead, and dealt with.
@@ -395,5 +395,5 @@ class Run:
 
 
 def is_jump(source: Any) -> bool:
-    """Whether something scheduled is the jump of a source, and not a clock or a function to call."""
+    """Tell whether something scheduled is the jump of a source, and not a clock or a function to call."""
     return isinstance(source, Block)

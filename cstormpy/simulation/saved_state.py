@@ -27,7 +27,7 @@ _FORMAT = "cstormpy state 1"
 
 @dataclass
 class SavedState:
-    """Where a run stands.
+    """State of a run.
 
     Attributes
     ----------

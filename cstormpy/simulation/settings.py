@@ -23,7 +23,7 @@ FIRST_TICKS = (0, "bdsim")
 
 @dataclass
 class Settings:
-    """How a run goes; see `Simulation.run`."""
+    """Settings of a run; see `Simulation.run`."""
 
     T: float = 5.0
     solver: Any = "RK45"

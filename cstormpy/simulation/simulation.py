@@ -16,7 +16,7 @@ from cstormpy import report
 from cstormpy.arguments import flag, one_of, option
 from cstormpy.errors import CstormError, DiagramError, InvalidType, unknown_name
 from cstormpy.file_writer import file_path
-from cstormpy.live import LiveFeed
+from cstormpy.live import LiveFeed, is_off
 from cstormpy.live.availability import is_on_screen
 from cstormpy.reporting import Progress, notice, notice_once
 from cstormpy.simulation.analysis.methods import Analysis
@@ -25,7 +25,7 @@ from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
-from cstormpy.simulation.live_session import Showing, check_pace, is_off, wants_window
+from cstormpy.simulation.live_session import Showing, check_pace, wants_window
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -74,6 +74,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         compiled it runs block by block, and says so once.
     live : {"auto", True, False}
         Whether to show runs in a live window: "auto" for diagrams with live blocks (LIVESCOPE, LIVEXY, MECHANISMVIEW).
+        With True the first window opens at once and says that it is starting; with "auto", when the run begins.
         Where none can be shown, one line says why. With True the figures are then written to files, in a folder
         beside; with "auto" only those of a last run whose result nobody has looked at by the end of the script, nor
         written a report on. The environment variable CSTORMPY_LIVE=off makes False of "auto".
@@ -106,6 +107,9 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         for name in options:
             if name not in known:
                 raise unknown_name("option", name, ["engine", "live", *known])
+        self._window_ahead: LiveFeed | None = None
+        if self.live is True:  # before bdsim looks for its blocks
+            self.open_window(LiveFeed("cstormpy"))
         options.setdefault("graphics", _can_draw())
         options.setdefault("banner", False)
         with quiet():
@@ -302,12 +306,23 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         """Have a function called between two steps of the run that goes on, from any thread."""
         self._commands.put(command)
 
+    def open_window(self, feed: LiveFeed) -> None:
+        """Show the next run in a window that is already there; it is closed if that run is to have none."""
+        self._window_ahead = feed
+        self._close_window_ahead = weakref.finalize(self, feed.close)
+
     def _window(self, bd: Any, live: bool | str, threaded: bool) -> LiveFeed | None:
-        """Start the live window, where one is wanted: before anything slow."""
+        """Return the live window, where one is wanted, started before anything slow."""
         live = one_of(live, "live", LIVE)
         if live == "auto":
             live = wants_window(bd) and not is_off()
-        return LiveFeed(str(bd.name)) if live and not threaded else None
+        feed, self._window_ahead = self._window_ahead, None
+        if feed is not None:
+            self._close_window_ahead.detach()
+            if not live or threaded:
+                feed.close()
+            feed.title = str(bd.name)
+        return (feed or LiveFeed(str(bd.name))) if live and not threaded else None
 
     @contextlib.contextmanager
     def _feed(self, bd: Any, live: bool | str, threaded: bool) -> Iterator[LiveFeed | None]:
@@ -412,7 +427,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
 
 
 def _can_draw() -> bool:
-    """Whether bdsim's own scopes have a display to draw on."""
+    """Tell whether bdsim's own scopes have a display to draw on."""
     if os.environ.get("BDSIM_NO_GRAPHICS"):
         return False
     if sys.platform in ("win32", "darwin"):

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import describe, real_array
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.simulation.order_conditions import order_defect
 
-__all__ = ["EXPLICIT", "Tableau", "explicit_method", "tableau"]
+__all__ = ["EXPLICIT", "Tableau", "explicit_method"]
 
 Array = NDArray[np.float64]
 
@@ -129,12 +129,12 @@ class Tableau:
 
     @property
     def stages(self) -> int:
-        """How many derivatives one step takes, that at its end not counted."""
+        """Number of derivatives that one step takes, that at its end not counted."""
         return len(self.b)
 
     @property
     def adaptive(self) -> bool:
-        """Whether it estimates its error."""
+        """True of a method that estimates its error."""
         return self.E is not None
 
 
@@ -221,13 +221,6 @@ class _Explicit(Mapping[str, Tableau]):
 
 #: The explicit methods by name.
 EXPLICIT = _Explicit()
-
-
-def tableau(name: str) -> Tableau:
-    """Return an explicit method by its name."""
-    if name not in EXPLICIT:
-        raise unknown_name("solver", name, EXPLICIT)
-    return EXPLICIT[name]
 
 
 def explicit_method(solver: Any) -> Tableau | None:

@@ -16,7 +16,7 @@ __all__ = ["Translations"]
 
 
 class Translations:
-    """What a diagram is translated into; the base of `Simulation` that holds these methods."""
+    """Translations of diagrams; the base of `Simulation` that holds these methods."""
 
     def source(self, bd: Any, language: str = "python") -> str:
         """Return the source of the one function that the compiled engine makes of a diagram, to be read.
@@ -26,14 +26,14 @@ class Translations:
         bd : BlockDiagram
         language : {"python", "c"}
             C may be compiled elsewhere: ``int rate(double t, const double *x, …, double *out, double *xd)`` fills
-            signals and rates. The numbers of the blocks are in ``p``; calls and look-ups are not written in C.
+            signals and rates. The numbers of the blocks are in ``p``; calls are not written in C.
 
         Raises
         ------
         NotTranslated
             Naming the blocks that it cannot translate, and why.
         InvalidValue
-            In C, where something is called or looked up.
+            In C, where something is called.
         """
         from cstormpy.simulation.compiled import source_of
 

@@ -164,7 +164,7 @@ def _numbers(shape: tuple[int, ...]) -> str:
 
 
 def _is_boundary(block: Any) -> bool:
-    """Whether a block is the inside of a subsystem's ports, which are wired when it is imported."""
+    """Tell whether a block is the inside of a subsystem's ports, which are wired when it is imported."""
     return type(block).__name__ in ("InPort", "OutPort")
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, whole_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 from cstormpy.trajectory import files
-from cstormpy.trajectory.checks import control_point_array, finite_array, whole_number
+from cstormpy.trajectory.checks import control_point_array, finite_array
 from cstormpy.trajectory.curve import Curve
 from cstormpy.trajectory.ends import EndConditions
 from cstormpy.trajectory.fitting import curve_values, fit_points, gauss_sites, interpolate, samples

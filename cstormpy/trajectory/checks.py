@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
-from cstormpy.arrays import real_array, real_number
-from cstormpy.checks import positive
+from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 __all__ = [
@@ -19,15 +17,9 @@ __all__ = [
     "control_point_array",
     "finite_array",
     "joint_names",
-    "positive",
-    "real_number",
-    "whole_number",
 ]
 
 Floats = NDArray[np.float64]
-
-MOST = 100_000
-"""Most control points, and the like, that are accepted."""
 
 OUTSIDE = ("hold", "refuse")
 """The choices at a time outside of a curve's interval."""
@@ -49,17 +41,6 @@ def control_point_array(control_points: ArrayLike) -> Floats:
     if not points.size:
         raise ShapeError(f"control points: expected at least one row and one column, got {points.shape}")
     return points
-
-
-def whole_number(value: Any, what: str, least: int, most: int = MOST) -> int:
-    """Return an integer from `least` to `most`."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise InvalidType(f"{what}: expected an integer, got {shown(value)} ({type(value).__name__})")
-    if value < least:
-        raise InvalidValue(f"{what}: expected at least {least}, got {value}")
-    if value > most:
-        raise InvalidValue(f"{what}: expected at most {most}")
-    return int(value)
 
 
 def joint_names(names: Iterable[str] | None, n: int) -> tuple[str, ...] | None:

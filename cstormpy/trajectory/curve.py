@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import entries, one_of
+from cstormpy.arguments import entries, one_of, positive, whole_number
 from cstormpy.arrays import is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.graph.nodes import Node, require_zero
@@ -20,8 +20,6 @@ from cstormpy.trajectory.checks import (
     control_point_array,
     finite_array,
     joint_names,
-    positive,
-    whole_number,
 )
 from cstormpy.trajectory.ends import ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import check_knots, insert_knots, refining_knots

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.trajectory.basis import local_basis, spans
-from cstormpy.trajectory.checks import Floats, finite_array, positive, whole_number
+from cstormpy.trajectory.checks import Floats, finite_array
 from cstormpy.trajectory.elimination import eliminate
 from cstormpy.trajectory.knots import check_knots
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.arrays import real_number
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import Floats, finite_array, positive, whole_number
+from cstormpy.trajectory.checks import Floats, finite_array
 
 __all__ = [
     "check_degree",

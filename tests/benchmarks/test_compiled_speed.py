@@ -15,9 +15,12 @@ import cstormpy as cs
 from cstormpy.diagrams import acrobot, pendulum
 from cstormpy.simulation.compiled import CompiledRun
 
-GOAL = 60
-TABLE = f"one run, compiled [ms, us per evaluation all in] and how many times as fast as bdsim's own (goal {GOAL})"
-EVALUATION = "one evaluation of a compiled diagram's derivative [us], in the stepper, and ratio to bdsim's own"
+#: How many times as fast as bdsim's own run, of the diagram that was measured when the goal was set.
+TIMES_BDSIM = {"acrobot swing-up": 300}
+#: Longest evaluation within the stepper [us].
+MICROSECONDS = {"acrobot passive": 0.08, "acrobot swing-up": 0.12}
+RUN = "one run, compiled [ms, us per evaluation all in] and how many times as fast as bdsim's own (goal)"
+EVALUATION = "one evaluation of a compiled diagram's derivative [us] (goal), in the stepper, and ratio to bdsim's own"
 ROUNDS = 5
 
 
@@ -77,11 +80,12 @@ def test_one_run(benchmark, record_row, engines):
     times = interleave({"compiled": compiled, "bdsim": by_bdsim}, rounds=ROUNDS, seconds=0.0)
     evaluations = compiled()[".stats"].evaluations
     record_row(
-        TABLE,
+        RUN,
         diagram=name,
         compiled=times["compiled"] * 1e3,
         bdsim=times["bdsim"] * 1e3,
-        faster=times["bdsim"] / times["compiled"],
+        times_bdsim=times["bdsim"] / times["compiled"],
+        goal=TIMES_BDSIM.get(name, ""),
         evaluations=evaluations,
         per_evaluation=times["compiled"] / evaluations * 1e6,
     )
@@ -123,8 +127,9 @@ def test_one_evaluation(benchmark, record_row, engines):
         diagram=name,
         blocks=sum(len(group) for group in bd2.plan),
         compiled=each * 1e6,
+        goal=MICROSECONDS.get(name, ""),
         bdsim=times["bdsim"] * 1e6,
-        faster=times["bdsim"] / each,
+        times_bdsim=times["bdsim"] / each,
     )
     benchmark(steps)
 

@@ -1,4 +1,4 @@
-"""What a control engineer does every day: a step from outside, noise in a loop, a law in plain Python.
+"""Everyday work of a control engineer: a step from outside, noise in a loop, a law in plain Python.
 
 Ratios are between runs of the same process, taken in turns, of processor time.
 """

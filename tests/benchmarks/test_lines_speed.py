@@ -23,6 +23,7 @@ MECHANISMS = {
     "skew arm of 2": lambda: skew_arm(2),
     "skew arm of 7": lambda: skew_arm(7),
     "chain of 12": lambda: library.chain(12),
+    "chain of 14": lambda: library.chain(14),
     "tree of 36": lambda: library.tree(6, links=36),
 }
 

@@ -1,4 +1,4 @@
-"""What the live window costs the run that it shows, off the screen: CPU of the simulating process, start, lag, memory.
+"""Cost of the live window to the run that it shows, off the screen: CPU of the simulating process, start, lag, memory.
 
 Compared within one run: the same diagram with samples going to a window that draws, and without.
 """

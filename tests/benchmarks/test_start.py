@@ -1,4 +1,4 @@
-"""What a user waits for: the first result of a fresh process, and the first compile of all kernels on a machine.
+"""Waiting times of a user: the first result of a fresh process, and the first compile of all kernels on a machine.
 
 The peer is a numba program as small as they come: one function with ``cache=True``, compiled by an earlier run.
 """

@@ -34,6 +34,8 @@ class Channel:
     def __init__(self, incoming: BinaryIO, outgoing: int) -> None:
         #: Whether the simulation is gone.
         self.lost = False
+        #: Whether it has nothing more to say, which `messages` tells in its turn.
+        self.over = False
         self._incoming, self._outgoing = incoming, outgoing
         self._messages: SimpleQueue[dict[str, Any] | None] = SimpleQueue()
         self._waiting = bytearray()
@@ -54,6 +56,7 @@ class Channel:
             for line in self._incoming:
                 with contextlib.suppress(json.JSONDecodeError):
                     self._messages.put(json.loads(line))
+        self.over = True
         self._messages.put(None)
         time.sleep(_GRACE)
         os._exit(0)  # Qt hangs: nobody would ever end this process

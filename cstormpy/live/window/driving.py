@@ -14,9 +14,7 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdi
 
 from cstormpy.live.window.scope import ScopeTile
 
-__all__ = ["TEST_VARIABLE", "Driver"]
-
-TEST_VARIABLE = "CSTORMPY_LIVE_TEST"
+__all__ = ["Driver"]
 
 
 class Driver:

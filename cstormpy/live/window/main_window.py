@@ -17,6 +17,7 @@ from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.panel import Panel
 from cstormpy.live.window.scope import ScopeTile
 from cstormpy.live.window.shortcuts import show_list
+from cstormpy.live.window.starting import SIZES, TEXT, TITLE
 from cstormpy.live.window.tile import Tile
 from cstormpy.live.window.tile_menu import copy_data, open_menu
 from cstormpy.live.window.transport import TimeBar, Transport
@@ -26,7 +27,6 @@ __all__ = ["MainWindow", "Times"]
 
 Array = NDArray[np.float64]
 
-_SIZE = (1200, 800)
 _HEIGHTS = ((2, 4), (3, 4), (3, 6), (4, 8), (6, 12))
 """How many pictures, and how many scopes, stand in one column; the first that makes few columns is taken."""
 _MOST_COLUMNS = 3
@@ -70,8 +70,8 @@ class MainWindow(QMainWindow):
         self.frames = 0
         self._log = Times()
         self._measured = (time.monotonic(), 0.0)
-        self.resize(*_SIZE)
-        self.setWindowTitle("starting — cstormpy")
+        self.resize(*SIZES["run"])
+        self.setWindowTitle(TITLE)
         self._build()
         self._make_shortcuts()
 
@@ -91,7 +91,7 @@ class MainWindow(QMainWindow):
         self.middle = QSplitter(Qt.Orientation.Horizontal)
         self.middle.setHandleWidth(8)
         self.middle.setChildrenCollapsible(False)
-        waiting = QLabel("Starting: the simulation is being prepared …")
+        waiting = QLabel(TEXT)
         waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.middle.addWidget(waiting)
         self._column.addWidget(self.middle, 1)

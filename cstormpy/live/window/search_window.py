@@ -17,13 +17,13 @@ from cstormpy.live.window.history import Thinned
 from cstormpy.live.window.main_window import Conversation
 from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.plotting import Plot, curve, line, rounded_range
+from cstormpy.live.window.starting import SIZES
 from cstormpy.live.window.tile import Tile
 
 __all__ = ["CostTile", "CurvesTile", "MotionTile", "SearchWindow", "unpacked"]
 
 Array = NDArray[np.float64]
 
-_SIZE = (1100, 760)
 _MECHANISM_EVERY, _CURSORS_EVERY = 2, 6
 """The mechanism moves every so many frames, the cursors seldomer: a cursor has its whole plot drawn anew. The search
 needs the processor more than the window does."""
@@ -163,7 +163,7 @@ class SearchWindow(QMainWindow):
         self._motors: list[int] = []
         self.frames = 0
         self._began = time.monotonic()
-        self.resize(*_SIZE)
+        self.resize(*SIZES["search"])
         self.setWindowTitle("cstormpy")
         desk = QWidget()
         desk.setObjectName("desk")

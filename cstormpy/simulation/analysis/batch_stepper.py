@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
@@ -25,7 +25,6 @@ from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
-from cstormpy.trajectory.checks import whole_number
 
 __all__ = ["BatchStepper"]
 

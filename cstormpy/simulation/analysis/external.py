@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, DiagramError
 from cstormpy.kernels.held_steps import NOT_FINITE
@@ -27,7 +27,6 @@ from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
-from cstormpy.trajectory.checks import whole_number
 
 __all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_states"]
 

@@ -106,7 +106,7 @@ class _TangentRun(Run):
         self.kept = Kept()
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
-        self._salt: tuple[Array, Array] | None = None
+        self._delay: tuple[Array, Array] | None = None
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
@@ -266,9 +266,9 @@ class _TangentRun(Run):
         self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
         self.dx = dx
         x = at_bounds(self.simstate, x, fired)
-        self._salt = self._shift(high, x, fired[0])
+        self._delay = self._shift(high, x, fired[0])
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
-        self._salt = None
+        self._delay = None
 
     def _partial(self, end: float, x: Array, dx: Array) -> bool:
         """Take one step to a time, whatever is crossed; x and dx stand there then."""
@@ -308,8 +308,8 @@ class _TangentRun(Run):
         self._bounds()
         shift = np.zeros(len(self.dx)) if self._moves is None else self._moves
         before = self._rate_before
-        if self._salt is not None:
-            shift, before = self._salt
+        if self._delay is not None:
+            shift, before = self._delay
         x, fired = (self.x, []) if self._fired is None else self._fired
         self._fired = None
         if shift.any() or not np.array_equal(x, self.x):
@@ -317,7 +317,7 @@ class _TangentRun(Run):
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx - shift[:, None] * after
             self._rate_before = after
-            self._salt = None if self._salt is None else (shift, after)
+            self._delay = None if self._delay is None else (shift, after)
         for k, bound in enumerate(self.diagram.bounds):
             if bound.side not in (0.0, sides[k]):  # it stands at its bound from now on
                 self.dx[:, bound.place] = self.dends[:, k, int(bound.side > 0.0)]

@@ -124,7 +124,7 @@ class LinearModel:
 
     @property
     def stable(self) -> bool:
-        """Whether every pole decays."""
+        """True where every pole decays."""
         return bool((self.poles.real < 0.0).all() if self.dt is None else (np.abs(self.poles) < 1.0).all())
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:

@@ -61,7 +61,7 @@ class Jacobians:
 
     @property
     def finite(self) -> bool:
-        """Whether all of it is."""
+        """True where all of it is."""
         return all(_finite(part) for part in vars(self).values())
 
 

@@ -126,7 +126,7 @@ class Assembly:
             held=self.held,
             flags=self.flags,
             guards=guards,
-            loud=[str(b.name) for b in d.sinks if not is_silent(b)],
+            stepped_sinks=[str(b.name) for b in d.sinks if not is_silent(b)],
             legend=self.legend,
             pending=self.pending,
             links=self.call_table.links,

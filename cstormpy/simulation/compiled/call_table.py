@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from cstormpy.graph import Node
 from cstormpy.graph.external import Function
-from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.numbers import Numbers
 
@@ -71,11 +70,6 @@ class CallTable:
         self.room = 0
         self._integers: dict[bytes, int] = {}
         self._differenced: dict[str, tuple[str, str, range]] = {}
-
-    @property
-    def python_calls(self) -> list[PythonCall]:
-        """The functions that are called in Python."""
-        return [link.function for link in self.links if isinstance(link.function, PythonCall)]
 
     def function(self, function: Function, changes: bool = False) -> int:
         """Return where in n the address of a function stands; `changes`: only derivatives call it."""

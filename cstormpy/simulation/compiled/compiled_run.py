@@ -104,7 +104,7 @@ class CompiledRun(Run):
         keys = [(id(s.block), s.port) for s in self.recording.signals]
         seen = all(key in program.columns for key in keys)
         slices = self._prepared.slices(self.stepper.method, keys if seen else [], self.settings.check_finite)
-        self._slices = slices if program.guards is not None and not program.loud and seen else None
+        self._slices = slices if program.guards is not None and not program.stepped_sinks and seen else None
         if self.diagram.nstates:
             self.stepper.compute_by(self._derivative, self._trial(slices), slices.K[: self.stepper.method.stages + 1])
 
@@ -232,7 +232,7 @@ class CompiledRun(Run):
 
     # many steps at once
 
-    def _can_glide(self) -> bool:
+    def _can_take_slices(self) -> bool:
         if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
             return False
         if self.diagram.closed and not self.program.closes:
@@ -241,14 +241,14 @@ class CompiledRun(Run):
             return False
         return self.simstate.stop is None and not self._asked()
 
-    def _glide(self) -> bool:
+    def _take_slices(self) -> bool:
         slices, taken = self._slices, None
         assert slices is not None
         if self.diagram.nstates and self.stepper.h <= 0.0 and not self._choose_length():
             return False
         self._arrange(slices)
         try:
-            while self._can_glide() and self.commands.empty():
+            while self._can_take_slices() and self.commands.empty():
                 taken = self._slice(slices)
                 slices.compiled.program.raise_interrupt()
                 close = SAME_TIME * max(1.0, abs(self.t))  # what is due within it is done together, by Python

@@ -103,19 +103,16 @@ class Numbers:
         What the form of the source depends on: its reader, and what it gave.
     structures : Structures
         What the methods that were traced depend on.
-    baked : bool
-        Whether numbers stand in it that may change and cannot be read anew.
     """
 
     def __init__(self) -> None:
         self.floats, self.whole = Table(np.float64), Table(np.int64)
         self.conditions: list[tuple[Callable[[], Any], Any]] = []
         self.structures = Structures([])
-        self.baked = False
 
     def refresh(self, p: NDArray[np.float64], n: NDArray[np.int64]) -> bool:
         """Read all numbers anew; return False where the source no longer fits what is read."""
-        if self.baked or not all(_same(reader(), value) for reader, value in self.conditions):
+        if not all(_same(reader(), value) for reader, value in self.conditions):
             return False
         return self.structures.hold() and self.floats.refresh(p) and self.whole.refresh(n)
 

@@ -47,7 +47,7 @@ def prepared(diagram: Diagram, detectors: Detectors) -> Prepared:
     """
     kept = diagram.bd.__dict__.get(_NAME)
     if isinstance(kept, Prepared) and kept.serves(diagram, detectors) and kept.refresh():
-        kept.program.loud = [str(b.name) for b in diagram.sinks if not is_silent(b)]
+        kept.program.stepped_sinks = [str(b.name) for b in diagram.sinks if not is_silent(b)]
         return kept
     made = Prepared(diagram, detectors)
     diagram.bd.__dict__[_NAME] = made

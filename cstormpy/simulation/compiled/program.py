@@ -69,8 +69,8 @@ class Program:
     guards : list of (int, float, bool) or None
         Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
         all it looks at; None where there is one that is not translated.
-    loud : list of str
-        Sinks that want to be called at each point.
+    stepped_sinks : list of str
+        Sinks that want to be called at each step.
     legend : list of str
         What each variable is.
     pending : list of functions
@@ -109,7 +109,7 @@ class Program:
     held: list[tuple[Any, slice]]
     flags: dict[Any, int]
     guards: list[tuple[int, float, bool]] | None
-    loud: list[str]
+    stepped_sinks: list[str]
     legend: list[str]
     pending: list[Callable[[], bool]]
     links: list[CalledFunction]
@@ -171,10 +171,6 @@ class Program:
                 return name, way
         return "?", "it calls a function"
 
-    def is_here(self) -> bool:
-        """Tell whether its machine code is in memory, and what that calls on disk at least."""
-        return self.key in self._machines and all(function.is_ready() for function in self.called)
-
     def is_kept(self) -> bool:
         """Tell whether its machine code, and what that calls, is on disk, or here."""
         own = self.key in self._machines or is_kept("diagram", self.key.encode())
@@ -189,7 +185,7 @@ class Program:
 
     @property
     def closes(self) -> bool:
-        """Whether its mechanisms have loops that machine code keeps closed."""
+        """True where machine code keeps the loops of its mechanisms closed."""
         return self.closing is not None
 
     def closing_address(self) -> int:

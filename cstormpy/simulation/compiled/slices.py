@@ -209,12 +209,12 @@ class Slices:
 
     @property
     def steps(self) -> int:
-        """How many steps the last slice has taken."""
+        """Number of steps of the last slice."""
         return int(self.how[self._at.STEPS])
 
     @property
     def evaluations(self) -> int:
-        """How often the diagram was evaluated by the last slice."""
+        """Number of evaluations of the diagram by the last slice."""
         return int(self.how[self._at.COUNT])
 
     @property

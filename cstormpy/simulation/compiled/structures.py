@@ -1,4 +1,4 @@
-"""What methods that were written down depend on beside numbers, and whether that is still as it was.
+"""Dependences of traced methods beside numbers: attributes and choices, and whether they are still as they were.
 
 An object is looked at twice. `described` says what is seen of a value, whatever it costs; two values of which the same
 is seen are alike for what was written down. In each run it is first looked at a glance: where everything that was
@@ -41,7 +41,7 @@ _Seeing = tuple[Any, "Sequence[_Seen]", Sequence[Path]]
 
 
 class Structure:
-    """What methods of an object depend on beside its numbers: what they look at, as it was when they did.
+    """Dependences of an object's methods beside its numbers: what they look at, as it was when they did.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Structure:
 
     @property
     def seen(self) -> _Seeing:
-        """What a glance looks at: the object, what was seen from it, and the paths to its mechanisms."""
+        """Targets of a glance: the object, what was seen from it, and the paths to its mechanisms."""
         return self._owner, self._groups, self._mechanisms
 
     def looks_the_same(self) -> tuple[bool, bool]:
@@ -96,12 +96,12 @@ class Structure:
 
     @property
     def is_seen(self) -> bool:
-        """Whether a glance at its attributes says all."""
+        """True where a glance at its attributes says all."""
         return not (self._read or self._rules)
 
 
 class Structures:
-    """What the methods of several objects depend on, looked at together.
+    """Dependences of the methods of several objects, looked at together.
 
     Parameters
     ----------

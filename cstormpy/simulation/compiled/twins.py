@@ -64,7 +64,7 @@ class TableStep:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a number of an object stands: the steps that lead to it, and its index there.
+    """Place of a number of an object: the steps that lead to it, and its index there.
 
     Of a table the index is its size, negative: it stands for all of it.
 
@@ -76,12 +76,12 @@ class Place:
 
     @property
     def count(self) -> int:
-        """How many numbers stand there."""
+        """Count of the numbers that stand there."""
         return max(1, -self.index)
 
     @property
     def of_mechanism(self) -> bool:
-        """Whether it is one of the numbers of a mechanism."""
+        """True of one of the numbers of a mechanism."""
         return any(isinstance(step, TableStep) for step in self.path)
 
 
@@ -130,7 +130,7 @@ class Twins:
         return twin
 
     def _mechanism(self, mech: Mechanism, path: Path) -> SymbolicMechanism:
-        large = mech.n > LARGEST["one", True]  # the kernels, which may be called then, want all of T side by side
+        large = mech.n > LARGEST["diagram", True]  # the kernels, which may be called then, want all of T side by side
         if large:
             whole = f"all[{len(self.places)}]"
             self.places.append(Place((*path, TableStep("T")), -tables_of(mech.tree).T.size))

@@ -45,7 +45,7 @@ class Variable:
 
 @dataclass(frozen=True)
 class Model:
-    """What the files of a unit are made of.
+    """Contents of the files of a unit.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def _refuse_unwritten(program: Program, what: str) -> None:
     node = unwritten_in_c(program.routine)
     if node is not None:
         name = program.owner_of.get(node.index, "a block")
-        raise DiagramError(f"{what}: block {name!r} cannot be written in C: it looks a number up in a table")
+        raise DiagramError(f"{what}: block {name!r} cannot be written in C: it calls {node.primitive.name!r}")
 
 
 def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple[int, int, float]]:

@@ -70,7 +70,7 @@ class Axes:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each axis of the grid has, or how many samples there are."""
+        """Number of values of each axis of the grid, or of samples."""
         return tuple(len(v) for v in self.values) if self.grid else (len(self.values[0]),)
 
     def __len__(self) -> int:

@@ -187,7 +187,7 @@ def _scale(plot: Axes, side: Any, values: NDArray[Any]) -> None:
 
 
 def _by_factor(values: NDArray[Any]) -> bool:
-    """Whether values are spaced by a factor, more or less the same.
+    """Tell whether values are spaced by a factor, more or less the same.
 
     >>> [_by_factor(np.array(v)) for v in ([0.1, 1.0, 10.0], [1, 2, 5, 10], [1, 2, 3, 4], [0, 1, 10])]
     [True, True, False, False]

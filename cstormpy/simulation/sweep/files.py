@@ -107,7 +107,7 @@ class Log:
 
 
 def _just_begun(path: Path) -> bool:
-    """Whether a file holds no more than a part of the first line, or nothing."""
+    """Tell whether a file holds no more than a part of the first line, or nothing."""
     try:
         with open(path, "rb") as file:
             start = file.readline()

@@ -28,7 +28,7 @@ __all__ = ["How", "carry_out"]
 
 
 class How(NamedTuple):
-    """How a sweep is carried out; see `cstormpy.simulation.Simulation.sweep`."""
+    """Settings of a sweep; see `cstormpy.simulation.Simulation.sweep`."""
 
     workers: int | None
     executor: Executor | None

@@ -1,0 +1,404 @@
+"""Exciting motions: those from whose log the parameters of a mechanism can be told best.
+
+Rows of a log at a rate f say of the base parameters β what the information matrix sums up,
+
+    M = f ∫ Y_bᵀ Σ⁻¹ Y_b dt,      Cov β = M⁻¹
+
+with the columns Y_b of the regressor that are kept and the variances Σ of the torques' noise (J. Swevers, C. Ganseman,
+D. Bilgin Tükel, J. De Schutter, H. Van Brussel, Optimal robot excitation and identification, IEEE Trans. Robotics and
+Automation 13(5), 1997, 730-740). Least −log det M is the smallest ellipsoid of confidence; least cond Σ^-½ Y_b is what
+M. Gautier and W. Khalil (Exciting trajectories for the identification of base inertial parameters of robots, Int. J.
+Robotics Research 11(4), 1992, 362-375) ask for. With dM known, either changes by ⟨C, dM⟩:
+
+    C = −M⁻¹      C = ½ (v v*ᵀ/λ)_max − ½ (v vᵀ/λ)_min
+
+Torques are linear in parameters, so that a column of the regressor is the inverse dynamics of one mechanism less that
+of another; its derivatives to the motion are those of these two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cstormpy import checks
+from cstormpy.arguments import option
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
+from cstormpy.identification.base_parameters import BaseParameters, excited, regrouped
+from cstormpy.identification.result import with_values
+from cstormpy.identification.unknowns import Unknowns, unknowns_of
+from cstormpy.linkage.components import Term as JointTerm
+from cstormpy.linkage.loops import refuse_loops
+from cstormpy.linkage.skeleton import skeleton
+from cstormpy.optimal.problem import Problem
+from cstormpy.optimal.terms import Term
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.trajectory import BSpline
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+    from cstormpy.optimal.samples import Array, Parts, Samples
+    from cstormpy.optimal.solution import Solution
+
+__all__ = ["Excitation", "ExcitingMotion", "excitation", "exciting_motion"]
+
+CRITERIA = ("determinant", "condition")
+
+TRIES = 200
+"""How many random motions are looked at for one that keeps to the limits of velocity and torque."""
+
+NODES = 400
+"""Samples of a motion of which `excitation` is asked, unless said."""
+
+
+@dataclass(frozen=True, eq=False)
+class Excitation:
+    """The information that a log of a motion holds.
+
+    Attributes
+    ----------
+    base : BaseParameters
+        Of what.
+    information : ndarray, (B, B)
+        ∫ Y_bᵀ Σ⁻¹ Y_b dt: of a log of one row a second.
+    """
+
+    base: BaseParameters
+    information: Array
+
+    @property
+    def condition(self) -> float:
+        """The condition number of the base regressor, weighed by the noise."""
+        return float(np.sqrt(np.linalg.cond(self.information)))
+
+    @property
+    def log_det(self) -> float:
+        """The logarithm of the determinant of the information: the greater, the smaller all confidence regions."""
+        sign, value = np.linalg.slogdet(self.information)
+        return float(value) if sign > 0 else -np.inf
+
+    def covariance(self, rate: float) -> Array:
+        """Return the covariance (B, B) of the base parameters from a log of so many rows a second [1/s]."""
+        return np.asarray(np.linalg.inv(checks.positive(rate, "rate") * self.information))
+
+    def standard_errors(self, rate: float) -> Array:
+        """Return the standard errors (B,) of the base parameters from a log of so many rows a second [1/s]."""
+        return np.sqrt(np.diag(self.covariance(rate)))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.base)} base parameters: condition {self.condition:.4g}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExcitingMotion(Excitation):
+    """A motion that excites.
+
+    Attributes
+    ----------
+    motion : BSpline
+        Begins and ends at rest, without acceleration, in the same posture, so that it can be repeated.
+    first : Excitation
+        Of the random motion at which the search began.
+    solution : Solution
+    """
+
+    motion: BSpline
+    first: Excitation
+    solution: Solution
+
+    def __str__(self) -> str:
+        rows = [("condition", self.first.condition, self.condition), ("log det", self.first.log_det, self.log_det)]
+        lines = [f"{name}: {before:.4g} of a random motion -> {after:.4g}" for name, before, after in rows]
+        return "\n".join([*lines, self.solution.reason])
+
+
+class _Columns:
+    """The columns of the base regressor, and their derivatives to a motion."""
+
+    def __init__(self, mech: Mechanism, unknowns: Unknowns) -> None:
+        self.mech = mech
+        self.base = regrouped(unknowns.names, excited(mech, unknowns))
+        kept = {parameter.names[0] for parameter in self.base.parameters}
+        self.kept = [k for k, name in enumerate(unknowns.names) if name in kept]
+        self.parts = [unknowns.parts[k] for k in self.kept]
+        self._unknowns = unknowns
+
+    @cached_property
+    def _made(self) -> tuple[Mechanism, list[tuple[float, Mechanism]]]:
+        """A mechanism, and those with one number changed, by how much."""
+        length = skeleton(self.mech).reach
+        mass = max(float(np.mean([link.mass for link in self.mech.links])), 1e-3)
+        unit = mass * np.array([1.0, *3 * [length], *6 * [length**2]])
+        values, sizes = self._unknowns.values.copy(), np.ones(len(self._unknowns.values))
+        for place in self._unknowns.whole.values():  # none of its numbers is zero, so that all have one machine code
+            values[place] = unit * [1.0, 0.1, 0.2, 0.3, 1.0, 0.05, 0.04, 1.1, 0.03, 1.2]
+            sizes[place] = unit
+        for k, part in enumerate(self._unknowns.parts):
+            if not isinstance(part, JointTerm) and sizes[k] == 1.0:
+                sizes[k] = mass if part.name.endswith(".mass") else mass * length**2
+        changed = []
+        for k in self.kept:
+            there = values.copy()
+            there[k] += sizes[k]
+            changed.append((float(sizes[k]), with_values(self.mech, self._unknowns, there, True)))
+        return with_values(self.mech, self._unknowns, values, True), changed
+
+    def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
+        """Return Y_b, (N, n, B)."""
+        return torque_rates(self.mech, self.parts, q, qd, qdd)
+
+    def pulled(self, weights: Array, q: Array, qd: Array, qdd: Array) -> Parts:
+        """Return the derivatives of Σ weights Y_b, weights (N, n, B), to the motion, (N, n) by channel."""
+        reference, changed = self._made
+        sums = np.zeros((3, *q.shape))
+        plain = _inverse_columns(reference, q, qd, qdd)
+        for k, (size, mech) in enumerate(changed):
+            columns = (_inverse_columns(mech, q, qd, qdd) - plain) / size
+            sums += np.einsum("ki,krij->rkj", weights[:, :, k], columns)
+        return dict(zip(("q", "qd", "qdd"), sums, strict=True))
+
+
+def _inverse_columns(mech: Mechanism, q: Array, qd: Array, qdd: Array) -> Array:
+    """Return the derivatives of the inverse dynamics to q, q̇ and q̈, (N, 3, n, n)."""
+    return hybrid_sensitivity(mech, q, qd, qdd, drive="inverse", name="qdd").columns
+
+
+class _Information(Term):
+    """What is made least: a function of the information matrix."""
+
+    kind = "motion"
+    channels = ("q", "qd", "qdd")
+
+    def __init__(self, columns: _Columns, noise: Array, criterion: str) -> None:
+        super().__init__()
+        self.columns, self.noise, self.criterion = columns, noise, criterion
+
+    def _weighted(self, at: Samples) -> Array:
+        return np.asarray(self.columns.regressor(at.q, at.qd, at.qdd) / self.noise[:, None])
+
+    @staticmethod
+    def _spectrum(at: Samples, Y: Array) -> tuple[Array, Array]:
+        """Return the square roots of the eigenvalues of M, falling, and its eigenvectors as rows."""
+        rows = np.sqrt(at.duration * at.weights)[:, None, None] * Y
+        _, roots, vectors = np.linalg.svd(np.linalg.qr(rows.reshape(-1, Y.shape[-1]), mode="r"))
+        return roots, vectors
+
+    def values(self, at: Samples) -> Array:
+        """Return −log det M, or the logarithm of the condition number, (1,)."""
+        roots, _ = self._spectrum(at, self._weighted(at))
+        if not roots[-1] > 0.0:
+            return np.array([np.inf])
+        value = -2.0 * np.log(roots).sum() if self.criterion == "determinant" else np.log(roots[0] / roots[-1])
+        return np.array([value])
+
+    def derivatives(self, at: Samples) -> Parts:
+        """Return the derivatives to all samples by channel, (N, n)."""
+        Y = self._weighted(at)
+        roots, vectors = self._spectrum(at, Y)
+        scaled = vectors / roots[:, None]
+        if self.criterion == "determinant":
+            C = -scaled.T @ scaled
+        else:
+            C = 0.5 * (np.outer(scaled[0], scaled[0]) - np.outer(scaled[-1], scaled[-1]))
+        weights = 2.0 * at.duration * at.weights[:, None, None] * (Y @ C) / self.noise[:, None]
+        return self.columns.pulled(weights, at.q, at.qd, at.qdd)
+
+    def label(self) -> str:
+        """Return what messages call the term."""
+        return f"information ({self.criterion})"
+
+
+def excitation(
+    mech: Mechanism | str,
+    motion: BSpline,
+    parameters: Iterable[str] | str | None = None,
+    *,
+    noise: Any = 1.0,
+    samples: int = NODES,
+) -> Excitation:
+    """Return the information that a log of a motion holds about base parameters.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+    motion : BSpline
+        Of all joints.
+    parameters : iterable of str, optional
+        As for `identify`.
+    noise : float or array_like, (n,)
+        Standard deviation of the noise of each joint's torque.
+    samples : int
+        At how many times it is asked, evenly spaced.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> arm = library.planar_2r()
+    >>> points = np.random.default_rng(0).uniform(-1, 1, (10, 2))
+    >>> found = excitation(arm, BSpline.uniform(points, duration=4.0, degree=5))
+    >>> len(found.base), found.standard_errors(rate=100.0).shape
+    (6, (6,))
+    """
+    from cstormpy.mechanism import as_mechanism
+
+    mech = as_mechanism(mech)
+    refuse_loops(mech.loops, "the information of a log")
+    if not isinstance(motion, BSpline):
+        raise InvalidType(f"motion: expected a BSpline, got {shown(motion)}")
+    columns = _Columns(mech, unknowns_of(mech, parameters))
+    # Gauss's rule in equal pieces, as a log of many rows has it
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    pieces = max(1, checks.count(samples, "samples") // 4)
+    step = motion.duration / pieces
+    t = motion.t0 + step * (np.arange(pieces)[:, None] + 0.5 * (1.0 + nodes)).ravel()
+    q, qd, qdd = motion.evaluate(t)
+    Y = columns.regressor(q, qd, qdd) / _noise(mech, noise)[:, None]
+    M = np.einsum("k,kib,kic->bc", np.tile(0.5 * step * weights, pieces), Y, Y)
+    return Excitation(columns.base, M)
+
+
+def exciting_motion(
+    mech: Mechanism | str,
+    parameters: Iterable[str] | str | None = None,
+    *,
+    duration: float,
+    start: Any = None,
+    limits: Any = "mechanism",
+    noise: Any = 1.0,
+    criterion: str = "determinant",
+    points: int = 14,
+    degree: int = 5,
+    samples: int = 101,
+    seed: int | np.random.Generator = 0,
+    iterations: int = 100,
+    progress: bool = True,
+    **options: Any,
+) -> ExcitingMotion:
+    """Return a motion within limits from whose log base parameters can be told best.
+
+    It begins and ends at rest in the same posture, on B-splines; the search begins at a random motion and follows the
+    exact gradient.
+
+    Parameters
+    ----------
+    mech : Mechanism or str
+        All of its joints have motors. Where its limits are missing give your own: without limits there is no best.
+    parameters : iterable of str, optional
+        As for `identify`.
+    duration : float
+        [s].
+    start : array_like, (n,), optional
+        The posture at both ends; the middle of the limits of position, or zero, unless given.
+    limits : "mechanism" or mapping, optional
+        As for `Problem`: of "position", "velocity", "acceleration", "torque". For torques the mechanism's own numbers
+        are taken, as far as they are known.
+    noise : float or array_like, (n,)
+        Standard deviation of the noise of each joint's torque.
+    criterion : {"determinant", "condition"}
+        The greatest determinant of the information, or the least condition number of the base regressor.
+    points, degree : int
+        Control points of each joint's spline, and its degree.
+    samples : int
+        At how many times limits are asked first.
+    seed : int or numpy.random.Generator
+        Draws the random motion at which the search begins.
+    iterations : int
+        The most iterations.
+    progress : bool
+        Whether a line on the terminal tells how it goes.
+    **options
+        Further options of the `Problem`, as ``constraints=[Position("tool", lower=[None, None, 0.1], at="all")]``.
+
+    Raises
+    ------
+    CstormError
+        For a joint without a motor, by name; where nothing limits the motion; for what `Problem` refuses.
+
+    Examples
+    --------
+    >>> from cstormpy.mechanism import library
+    >>> limits = {"position": 1.5, "velocity": 3.0, "torque": 40.0}
+    >>> found = exciting_motion(library.planar_2r(), duration=4.0, limits=limits, points=9, progress=False)
+    >>> found.log_det > found.first.log_det, found.motion.duration
+    (True, 4.0)
+    """
+    from cstormpy.mechanism import as_mechanism
+
+    mech = as_mechanism(mech)
+    refuse_loops(mech.loops, "an exciting motion")
+    idle = [name for name, has in zip(mech.names, mech.actuated_mask, strict=True) if not has]
+    if idle:
+        raise InvalidValue(f"exciting motion: joint {idle[0]!r} has no motor, so that no motion can be asked of it")
+    option(criterion, "criterion", CRITERIA)
+    term = _Information(_Columns(mech, unknowns_of(mech, parameters)), _noise(mech, noise), criterion)
+    problem = Problem(
+        mech, duration=checks.positive(duration, "duration"), start=None, objective=term, limits=limits,
+        transcription="inverse", points=points, degree=degree, samples=samples, **options,
+    )  # fmt: skip
+    if not {limit.kind for limit in problem.limits} & {"velocity", "acceleration", "torque", "power"}:
+        raise InvalidValue(
+            "limits: nothing limits how fast the motion is, so that none is the best; give limits= of velocity, "
+            "acceleration or torque"
+        )
+    low, high = _span(problem)
+    posture = checks.array(0.5 * (low + high) if start is None else start, (mech.n,), "start")
+    still = (posture, np.zeros(mech.n), np.zeros(mech.n))
+    problem = problem.replace(start=still, end=still)
+    rng = np.random.default_rng(seed)
+    problem = problem.replace(guess=_random(problem, low - posture, high - posture, rng))
+    solution = problem.solve(iterations=iterations, progress=progress)
+    guess = problem.transcription.spline(problem.first_guess())
+    first, best = (excitation(mech, motion, parameters, noise=noise) for motion in (guess, solution.motion))
+    return ExcitingMotion(best.base, best.information, solution.motion, first, solution)
+
+
+def _noise(mech: Mechanism, noise: Any) -> Array:
+    given = np.asarray(noise, dtype=float)
+    values = checks.array(np.full(mech.n, float(given)) if given.ndim == 0 else noise, (mech.n,), "noise")
+    if not (values > 0.0).all():
+        raise InvalidValue(f"noise: expected positive standard deviations, got {shown(noise)}")
+    return values
+
+
+def _span(problem: Problem) -> tuple[Array, Array]:
+    """Return the positions between which random motions are drawn."""
+    half = problem.setup.sizes.q
+    low, high = -half, half.copy()
+    for limit in problem.limits:
+        if limit.kind == "position":
+            at = limit.joints
+            low[at] = np.where(np.isfinite(limit.lower), limit.lower, low[at])
+            high[at] = np.where(np.isfinite(limit.upper), limit.upper, high[at])
+    return low, high
+
+
+def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator) -> Array:
+    """Return control points of a random motion that keeps to the limits as far as a smaller one would.
+
+    Those of a spline hold it between them; it is drawn towards rest until it keeps to the other limits as well.
+    """
+    t, start = problem.transcription, problem.start.q
+    shape = t.map.shape
+    best: tuple[float, Array] | None = None
+    for k in range(TRIES):
+        points = start + 0.9 ** (k % 40) * rng.uniform(0.9 * low, 0.9 * high, shape)
+        motion = t.evaluate(t.variables(points, problem.duration_guess))
+        if motion is None:
+            continue
+        over = 0.0
+        for limit in problem.limits:
+            y = limit.values(motion.samples.at(t.grid))
+            size = np.maximum(np.abs(limit.lower), np.abs(limit.upper))
+            over = max(over, float((np.maximum(y - limit.upper, limit.lower - y) / size).max()))
+        if over <= 0.0:
+            return points
+        if best is None or over < best[0]:
+            best = (over, points)
+    if best is None:
+        raise NonFinite("exciting motion: no random motion is finite; give other limits")
+    return best[1]

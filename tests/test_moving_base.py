@@ -192,6 +192,11 @@ def test_shooting_integrates_on_a_moving_base(constant):
     for k in (0, 21, 40):
         tau = mech.inverse_dynamics(at.q[k], at.qd[k], at.qdd[k], base=pairs[k])
         np.testing.assert_allclose(tau, [0.0, at.tau[k, 1]], atol=1e-9)
+    with pytest.raises(cs.InvalidValue, match="base: shooting follows a design on a base at rest alone"):
+        Problem(
+            mech, base=base, transcription="shooting", start=([-1.2, 0.3], [0.1, 0.0]), duration=0.8, points=6,
+            limits=None, objective=Effort(), design={"forearm.mass": (0.5, 1.0, 2.0)},
+        )  # fmt: skip
     if not constant:
         solved = problem.solve()
         assert solved.converged

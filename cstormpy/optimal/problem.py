@@ -230,6 +230,10 @@ class Problem:
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
         self.loads = read_loads(mech, o.loads)
         self.base = read_base(o.base, self.free_duration)
+        if self.base is not None and self.design is not None and not self.inverse:
+            raise InvalidValue(
+                "base: shooting follows a design on a base at rest alone; take transcription='inverse' for both"
+            )
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})

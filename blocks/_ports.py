@@ -189,8 +189,6 @@ class Drive:
     ) -> None:
         self.n, self.first, self.wrench, self.base = mech.n, first, wrench, base
         self.active: NDArray[np.bool_] = mech.active_mask
-        #: The coordinate that each signal drives, in the order of the ports.
-        self.driven = np.flatnonzero(mech.actuated_mask)[np.argsort(self.active[mech.actuated_mask], kind="stable")]
         by_kind = (torque or [mech.actuated_mask & ~self.active], active or [self.active])
         given = [(np.flatnonzero(np.any(masks, axis=0)), masks) for masks in by_kind]
         ports = [(name, *one) for name, one in zip(("tau", "acc"), given, strict=True) if len(one[0])]

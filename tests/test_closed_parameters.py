@@ -8,6 +8,7 @@ from test_closed_mechanisms import ALL, state
 import cstormpy as cs
 from cstormpy.formulations import kim_constrained
 from cstormpy.linkage.components import components
+from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism.component_values import component_value, with_components
 
 NAMES = {
@@ -205,3 +206,38 @@ def test_lengths_of_loops_want_a_start_that_goes_along():
     sim, bd = run_beside("interpreted", mech, q, qd)
     with pytest.raises(cs.InvalidValue, match=r"pin\.pose_a is the frame of a loop"):
         sim.gradient(bd, "plant.crank.q", ["pin.pose_a"], T=0.1)
+
+
+@pytest.mark.parametrize("name", ["balls", "free"])
+def test_loops_through_balls_know_their_derivatives_too(name):
+    from test_closed_joints import closed
+
+    mech, q, qd = closed(name)
+    names = ["b0.mass", "a0.com[1]", "a0.pose.x", "b0.pose.rz", "loop.pose_a.rx", "loop.pose_b.y"]
+    d = mech.parameter_sensitivity(q, qd, 0.3 * q, names)
+
+    def ask(changed):  # of geometry the answer as it continues beside the states that are closed
+        found = closed_hybrid(changed, q, qd, 0.3 * q, check=False)
+        return np.concatenate([found.y, found.multipliers])
+
+    got = np.concatenate([d.dy_dp, d.dmultipliers_dp])
+    for k, component in enumerate(d.components):
+        assert_close(got[:, k], differences(ask, mech, component), 1e-7)
+
+
+def test_weighted_shares_of_a_load_change_as_differences_of_them_do():
+    mech, q, qd = state("five_bar", 1)
+    qdd = np.asarray(mech.forward_dynamics(q, qd, [1.0, 0.0, -2.0, 0.0]))
+    driven = mech.with_drive(actuated=mech.names, active=mech.names)
+    names, weights = ["left_fore.mass", "right_upper.com[1]", "left_elbow.damping"], [1.0, 4.0, 0.5, 2.0]
+
+    def ask(changed):
+        found = changed.hybrid_dynamics(q, qd, qdd, redundancy=weights)
+        return np.concatenate([found.tau, found.multipliers])
+
+    d = driven.parameter_sensitivity(q, qd, qdd, names, redundancy=weights)
+    plain = driven.parameter_sensitivity(q, qd, qdd, names, redundancy="torque")
+    assert np.abs(d.dy_dp - plain.dy_dp).max() > 1e-3
+    got = np.concatenate([d.dy_dp, d.dmultipliers_dp])
+    for k, name in enumerate(d.components):
+        assert_close(got[:, k], differences(ask, driven, name), 1e-8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
@@ -225,8 +224,3 @@ def _button(text: str, sign: str, name: str, tip: str) -> QPushButton:
     button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     button.setCursor(Qt.CursorShape.PointingHandCursor)
     return button
-
-
-def control_of(widget: Any) -> str:
-    """Return the name of a control, by which tests and messages mean it."""
-    return str(widget.property("control") or "")

@@ -199,7 +199,7 @@ class Changing(Driven):
     _mode = _waiting = 0.0
     _wanted = 0
     #: When a drive was entered last, and the state before.
-    _left: tuple[float, Array | None] = (-np.inf, None)
+    last_entered: tuple[float, Array | None] = (-np.inf, None)
     _changes = False
 
     def _take_drives(self, among: DriveSet, drive: Any, select: bool, locking: Any) -> None:
@@ -236,13 +236,13 @@ class Changing(Driven):
         self._changes = False
 
     @property
-    def _next_first(self) -> int:
+    def next_first_drive(self) -> int:
         """The drive that the next run begins in: what was chosen too late for the last one is for this."""
         return self._wanted if self._waiting else self._first
 
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
-        self._first = self._next_first
+        self._first = self.next_first_drive
         self._mode, self._wanted = float(self._first), self._first
         self._waiting = 1.0 if self._drives.locked[self._first].any() else 0.0  # what moves stops at the start
         self._changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
@@ -270,7 +270,7 @@ class Changing(Driven):
         """Write the rates with which the present drive is entered; keep those before."""
         n, before = self._mech.n, np.array(x)
         x[n:] = self._drives.entered(self._mech, self._wanted, x[:n], x[n:], self._locking)
-        self._left = t, before
+        self.last_entered = t, before
 
     def _entered_tangents(self, t: float, x: Array, tangents: Array) -> Array:
         """Return derivatives of the state with which the present drive is entered; with loops they are differenced."""

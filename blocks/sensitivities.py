@@ -461,7 +461,7 @@ class Variation(_Derivatives, ContinuousBlock):
         k = int(self._mode)
         if not self._drives.locked[k].any():
             return
-        when, state = self._plant()._left
+        when, state = self._plant().last_entered
         if state is None or when != t:  # the plant has not entered it yet
             state = np.concatenate(
                 [ports.vector(self, port, self.inport_values[port], self._n, self._parts[port]) for port in (0, 1)]
@@ -482,7 +482,7 @@ class Variation(_Derivatives, ContinuousBlock):
                 f"{ports.port_label(self, 0)}: the drives lock joints, so that the plant itself has to be wired here, "
                 f"which knows the rates before; got block {plant.name!r}"
             )
-        first = plant._next_first
+        first = plant.next_first_drive
         if self._drives.locked[first].any():
             raise InvalidValue(
                 f"{ports.label(self)}: the run begins in drive {self._drives.names[first]!r}, which locks joints, so "

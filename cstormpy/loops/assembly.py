@@ -49,6 +49,9 @@ CLOSED = 1e-3
 """A state is refused as open if it misses a loop by more [m, rad, or that a second and unit of rate]: a differenced
 one is not, nor the stage of a step."""
 
+OPENED = 0.1
+"""By how much a step of a loose tolerance may open loops that were closed, and be taken back by projection."""
+
 DRIFT = 1e-10
 """The drift of the loops [m, rad] at which a run projects its state."""
 
@@ -182,14 +185,16 @@ def singular(mech: Linkage, A: Array, row: int | None) -> str | None:
     )
 
 
-def refuse_open(mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True) -> None:
+def refuse_open(
+    mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True, within: float = CLOSED
+) -> None:
     """Refuse states that do not close the loops, or do not keep them closed, naming the worst of them."""
     off, what = np.abs(found.residual()), "misses closure by"
     scale = np.ones(len(off))
-    if not (off > CLOSED).any() and qd is not None:
+    if not (off > within).any() and qd is not None:
         off, what = np.abs(found.A @ qd[..., None])[..., 0], "is left at the rate"
         scale = 1.0 + np.abs(qd).max(axis=1, initial=0.0)
-    bad = off > CLOSED * scale[:, None]
+    bad = off > within * scale[:, None]
     if not bad.any() and np.isfinite(off).all():
         return
     row, k = divmod(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape[1])
@@ -219,7 +224,7 @@ def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))
     if off <= DRIFT:
         return q, qd
-    refuse_open(mech, found, qd[None])
+    refuse_open(mech, found, qd[None], within=OPENED)
     free = np.ones(mech.n, dtype=bool)
     metric = _metric(mech, q, free)
     # from so near one step is as good as many, and the metric is the same
@@ -232,12 +237,12 @@ def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
 
 
-def require_closed(found: Closure, qd: Any) -> tuple[Any, Any]:
+def require_closed(found: Closure, qd: Any, within: float = CLOSED) -> tuple[Any, Any]:
     """Require of one sample of symbols what `refuse_open` refuses; return by how much it misses both."""
     (phi,), over = found.sines()
     require_zero(over)
     off, rate = np.max(np.abs(phi)), np.max(np.abs(found.A[0] @ qd)) / (1.0 + np.max(np.abs(qd)))
-    require_zero((off > CLOSED) | (rate > CLOSED))
+    require_zero((off > within) | (rate > within))
     return off, rate
 
 
@@ -245,7 +250,7 @@ def shut_symbols(mech: Linkage, q: Any, qd: Any) -> tuple[Any, Any]:
     """Return what `shut` does of symbols; one that one step does not close fails."""
     rows = independent_rows(mech.numeric)
     found = closure_of(mech, q[None])
-    off, rate = require_closed(found, qd)
+    off, rate = require_closed(found, qd, OPENED)
     nothing = np.zeros(mech.n)
     inverse = hybrid_sensitivity(mech.tree, q, nothing, nothing, drive="forward").dy_du  # of the mass matrix
 

@@ -30,7 +30,7 @@ def numbers_of(mech):
 def differences(f, mech, component):
     """Return the derivative of f of a mechanism to one of its numbers, to O(h⁶); of one that is 0 and stays, O(h⁴)."""
     value = component_value(mech, component)
-    h = 1e-4 if ".inertia." in component else 2e-3
+    h = 1e-4 if ".inertia." in component or component.endswith(".armature") else 2e-3
 
     def at(k):
         return f(with_components(mech, {component: value + k * h}, allow_impossible=True))

@@ -48,11 +48,7 @@ def test_the_names_are_those_of_the_modules():
     assert {"pendulum", "acrobot", "acrobot_elbow", "two_link_arm", "branched_acrobot"} <= set(NAMES)
 
 
-#: One whose equations are too many to be written down takes long.
-RUNS = [pytest.param(name, marks=pytest.mark.slow) if name == "stewart_platform" else name for name in NAMES]
-
-
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", NAMES)
 def test_each_diagram_runs_to_its_end(sim, name):
     module = diagrams.load(name)
     bd = module.build(sim)

@@ -24,8 +24,8 @@ from cstormpy.simulation.compiled.untranslated import Untraceable
 
 __all__ = ["asked_twice", "untraceable"]
 
-#: A trace with more operations is left to the other ways.
-_MOST_OPERATIONS = 20_000
+#: A trace with more operations, which would take more than some ten seconds to compile, is left to the other ways.
+_MOST_OPERATIONS = 50_000
 
 
 def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any]) -> Any:

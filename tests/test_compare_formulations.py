@@ -55,6 +55,7 @@ def growth_of_counts(found, method):
     return {found.polynomial(method.problem, method.name, fold).degree for fold in (False, True)}
 
 
+@pytest.mark.slow
 def test_recursions_grow_as_their_loops_say(recursions):
     slow = [method for method in METHODS if method.order < STEEP]
     grown = {(method.problem, method.name): growth_of_counts(recursions, method) for method in slow}

@@ -306,6 +306,7 @@ def test_a_posted_function_is_called_between_two_steps():
     assert out.x[-1, 0] == pytest.approx(math.exp(-1.5), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_diagrams_read_from_disk_are_not_mixed_up(tmp_path):
     """Code of two diagrams compiled by two processes once had the same symbol, and one ran as the other."""
     script = tmp_path / "one.py"

@@ -135,6 +135,7 @@ def test_a_short_run_is_kept_sample_by_sample():
     assert np.array_equal(history.t, t) and np.array_equal(history.y, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Extremes, Thinned])
 def test_ten_million_samples_stay_bounded_and_no_peak_is_lost(kind):
     rng = np.random.default_rng(1)

@@ -82,6 +82,7 @@ def test_it_is_refined_until_it_has_none_and_replays():
     np.testing.assert_allclose(run.y[:, -1], [-UP + 0.4, 0.0, 0.0, 0.0], atol=0.02)
 
 
+@pytest.mark.slow
 def test_few_collocation_phases_are_not_enough():
     """Asked at eight phases only, a spline of 20 control points has torques between them; the search asks for more."""
     coarse = pumping(collocation=8).solve(refine=False)
@@ -143,6 +144,7 @@ def test_an_equation_at_all_times_is_met_by_more_knots():
     assert np.abs(tip(mech, dense(solution).q)[:, 0] - x0).max() <= 1e-3 * 1.0
 
 
+@pytest.mark.slow
 def test_starts_are_ranked_by_what_they_are_at_any_time():
     """Without refinement a start that cuts the disc deeper costs less; it does not win."""
     solution = arm(constraints=[DISC], samples=8).solve(starts=5, seed=2, refine=False)

@@ -138,6 +138,7 @@ def test_what_a_cut_carries_is_what_xiangs_equations_make_of_a_force_at_its_ends
         np.testing.assert_allclose(at.tau[k], tau, atol=1e-9 * np.abs(tau).max())
 
 
+@pytest.mark.slow
 def test_closure_may_be_an_inequality():
     """(38b): with some play in the pin the motors need less, and use all of the play."""
     tight, loose = (five_bar(4, play=play).solve(progress=False) for play in (0.0, 0.01))

@@ -37,6 +37,8 @@ from cstormpy.trajectory import minimum_jerk
 UP = math.pi / 2
 needs_ipopt = pytest.mark.skipif(not has_ipopt(), reason="cyipopt is not installed")
 
+FORTRAN = tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 16)
+
 
 def time_optimal(**options):
     """Xiang, Arora, Abdel-Malek 2008, section 6.3."""
@@ -99,6 +101,7 @@ def test_time_optimal_arm_with_dense_limits():
     assert solution.kkt < 1e-6
 
 
+@pytest.mark.skipif(FORTRAN, reason="SLSQP in Fortran, before SciPy 1.16, takes minutes there")
 def test_ipopt_or_not_many_control_points_come_near_to_the_limit():
     """Multiple shooting with 800 intervals finds 0.391855 s; its torques switch at 0.1959, and 0.0456 and 0.2351 s."""
     if has_ipopt():
@@ -295,6 +298,7 @@ def test_least_acceleration_and_jerk_are_the_cubic_and_the_quintic():
     np.testing.assert_allclose(smooth.at([0.4]).q[0], through(0.4), atol=1e-4)
 
 
+@pytest.mark.skipif(FORTRAN, reason="SLSQP in Fortran, before SciPy 1.16, takes minutes there")
 def test_time_with_velocity_and_acceleration_limits_is_the_trapezoid():
     """One joint, a way of 1 rad at no more than 1 rad/s and 4 rad/s²: T = 1/v + v/a = 1.25 s."""
     problem = Problem(
@@ -415,6 +419,7 @@ def test_stages_go_from_coarse_to_fine_with_the_same_motion():
     assert fine.problem.programme().cost(carried_over) == pytest.approx(coarse.cost, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_guess_may_be_a_motion():
     first = time_optimal(points=12).solve()
     again = time_optimal(points=22, guess=first.spline, duration=(0.2, first.duration, 1.0))
@@ -466,10 +471,7 @@ def test_what_converged_is_stationary(problem):
     assert solution.kkt < 2e-5
 
 
-@pytest.mark.skipif(
-    tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 16),
-    reason="SLSQP in Fortran, before SciPy 1.16, finds no descent in the last digits there",
-)
+@pytest.mark.skipif(FORTRAN, reason="SLSQP in Fortran, before SciPy 1.16, finds no descent in the last digits there")
 def test_a_minimum_at_corners_of_the_limits_is_not_polished():
     """As many limits hold as there are variables: the last digits of their violation would take 50 iterations more."""
     solution = time_optimal(points=30, samples=61).solve(solver="slsqp", tolerance=1e-10)

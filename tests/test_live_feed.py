@@ -244,6 +244,8 @@ def test_a_window_that_is_not_needed_ends_while_it_starts(caplog):
     assert caplog.messages == []
 
 
+@needs_qt
+@posix
 def test_a_window_that_is_killed_is_one_line(caplog):
     before = leftovers()
     with LiveFeed("killed") as feed:

@@ -208,7 +208,7 @@ def test_the_window_opens_before_the_script_is_run(cstorm, monkeypatch):
     plain = script(wrong.format("SCOPE"), "plain.py")
     for arguments in (["run", plain], ["demo", "acrobat"], ["run", "mine.py", "--no-live"]):
         assert cstorm(*arguments)[0] == 1
-    assert opened == []
+    assert set(opened) <= {"closed"}  # the first one, again, as it is collected
 
 
 def test_a_diagram_without_live_blocks_asks_for_no_window(cstorm, monkeypatch):

@@ -48,6 +48,7 @@ class SensitivityMethods(Methods):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from cstormpy.mechanism import library
         >>> d = library.acrobot(parameters="rods").hybrid_sensitivity([np.pi / 2, 0.0], [0.0, 0.0], [0.0, 0.0])
         >>> d.dy_dq.round(3)

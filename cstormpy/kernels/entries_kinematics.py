@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.chart_derivatives import pull_back_screws
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
@@ -178,7 +179,7 @@ def joint_energy(T, N, W, i, gradient, first, last, like):
     put(gradient, first, last, 1, column, momentum)
     to_q = -dot(table3(T, T_GRAVITY), load3(W, c + C_T + 3, like))
     spring = like
-    if N[k + N_LOSSES]:
+    if N[k + N_LOSSES] and not N[k + N_BALL]:
         stretch = q - T[t + T_REST]
         to_q = to_q + T[t + T_STIFFNESS] * stretch
         spring = 0.5 * T[t + T_STIFFNESS] * stretch * stretch
@@ -194,9 +195,9 @@ def put_more(out, first, last, a, b, value):
 
 
 @step
-def put_rotors(T, N, W, mass, gradient, first, last, like):
-    """Add the rotors of the balls to mass matrix and gradients; return their kinetic energy."""
-    kinetic = like
+def put_balls(T, N, W, mass, gradient, first, last, like):
+    """Add rotors and springs of the balls to mass matrix and gradients; return their kinetic and potential energy."""
+    kinetic, potential = like, like
     for i in range(1, N[N_COUNT] + 1):
         k, _ = node(i)
         if N[k + N_BALL] == 1:
@@ -208,7 +209,12 @@ def put_rotors(T, N, W, mass, gradient, first, last, like):
                 put_more(gradient, first, last, 1, at + r, by_rate[r])
                 for c in range(3):
                     put_more(mass, first, last, at + r, at + c, ball_mass(T, N, W, i, r, c, like))
-    return kinetic
+            if N[k + N_LOSSES] and has_spring(T, i):
+                energy, by_angle = spring_energy(T, N, W, i, like)
+                potential = potential + energy
+                for r in range(3):
+                    put_more(gradient, first, last, 2, at + r, by_angle[r])
+    return kinetic, potential
 
 
 _INERTIAL = (
@@ -247,7 +253,8 @@ def put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, last, li
             kinetic = kinetic + 0.5 * six_dot(h, p, W, b + C_V, like)
             potential = potential - dot(table3(T, T_GRAVITY), load3(W, c + C_I + 1, like))
     if N[N_BALLS]:
-        kinetic = kinetic + put_rotors(T, N, W, mass, gradient, first, last, like)
+        of_balls = put_balls(T, N, W, mass, gradient, first, last, like)
+        kinetic, potential = kinetic + of_balls[0], potential + of_balls[1]
     for s in range(min(width(like), last + 1 - first)):
         energy[first + s, 0], energy[first + s, 1] = lane(kinetic, s), lane(potential, s)
 

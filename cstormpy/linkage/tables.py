@@ -314,7 +314,8 @@ def _structure(mech: Linkage, nodes: list[_Node], node_of_link: list[int]) -> ND
         row[at.N_SLIDES] = joint.slide != 0.0
         row[at.N_ACTIVE] = active
         row[at.N_DEVIATES] = not active or (node.parent > 0 and rows[node.parent - 1, at.N_DEVIATES])
-        row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)
+        turned = nodes[k + 1 - node.ball :][:3] if node.ball else [node]  # a ball's spring acts about all its axes
+        row[at.N_LOSSES] = bool(joint.damping or joint.friction or any(other.joint.stiffness for other in turned))
         row[at.N_END] = k + 2
         row[at.N_TILTED] = not np.array_equal(node.pose[:3, :3], np.eye(3))
         row[at.N_BALL] = node.ball

@@ -386,6 +386,53 @@ def test_inverse_kinematics_through_balls():
         np.testing.assert_allclose(mech.forward_kinematics(found.q)[:, -1], targets, atol=1e-8)
 
 
+def limited_arm(largest=(0.8, 1.1)):
+    """Return an arm of two balls whose angles are limited, with a hinge between them."""
+    joints = [cs.Spherical(max_angle=largest[0]), cs.Revolute((0, 0, 1), limits=(-1, 1.5)),
+              cs.Spherical(max_angle=largest[1])]  # fmt: skip
+    return tower(np.random.default_rng(3), joints=joints)
+
+
+def angles_of(mech, q):
+    return np.stack([np.linalg.norm(q[..., k : k + 3], axis=-1) for k, _ in mech.largest_angles], axis=-1)
+
+
+def test_inverse_kinematics_keeps_balls_within_their_largest_angles():
+    """Poses that can be taken within them are found; once answers lay outside, as if there were no such limit."""
+    mech, rng = limited_arm(), np.random.default_rng(1)
+    within = rng.normal(size=(60, mech.n))
+    for first, largest in mech.largest_angles:
+        own = within[:, first : first + 3]
+        own *= largest * rng.random((60, 1)) / np.linalg.norm(own, axis=1, keepdims=True)
+    within[:, 3] = rng.uniform(-1, 1.5, 60)
+    targets = mech.forward_kinematics(within)[:, -1]
+    found = mech.inverse_kinematics("link2", targets, q0=rng.normal(size=7))
+    assert found.reached.mean() >= 0.98
+    assert (angles_of(mech, found.q) <= np.array([0.8, 1.1]) * (1 + 1e-12)).all()
+    free = mech.inverse_kinematics("link2", targets, q0=rng.normal(size=7), limits=False)
+    assert (angles_of(mech, free.q) > np.array([0.8, 1.1])).any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_nearest_pose_of_a_limited_ball_is_at_its_largest_angle(engine):
+    """A target that is turned by 1.5 rad, where 0.6 can be done: the same axis, 0.9 rad away. IKINE finds it too."""
+    mech, axis = limited_pendulum(), np.array([1.0, -2.0, 0.5]) / np.sqrt(5.25)
+    target = lie.make_pose(lie.exp_so3(1.5 * axis), np.zeros(3))
+    found = mech.inverse_kinematics("leg", target, q0=[0.0, 0.3, 0.1], mask="orientation")
+    assert not found.reached
+    np.testing.assert_allclose(found.q, 0.6 * axis, atol=1e-6)
+    np.testing.assert_allclose(found.error, [0.9, 0.0], atol=1e-9)
+    assert found.at_limit == ("hip",)
+    assert "at a limit: hip" in found.message
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    block = bd.IKINE(mech, "leg", mask="orientation", name="back")
+    bd.connect(bd.CONSTANT(target), block)
+    out = sim.run(bd, T=0.1, dt=0.1, watch=["back"])
+    assert out.signal("back.reached")[-1] == 0.0
+    np.testing.assert_allclose(out.signal("back.q")[-1], 0.6 * axis, atol=1e-6)
+
+
 FLYING = """<robot name="drone"><link name="hull"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
 <inertia ixx="0.2" iyy="0.3" izz="0.4" ixy="0.01" ixz="0" iyz="0"/></inertial></link>
 <link name="arm"><inertial><origin xyz="0 0 0.3"/><mass value="0.5"/>

@@ -486,7 +486,7 @@ def test_loads_and_a_moving_base_act_through_balls():
 
 
 def worn_joint(rng, kind=cs.Spherical, **options):
-    """Return a ball, or a free joint, with damping, friction, rotors and springs of its own along and about each axis."""
+    """Return a ball, or a free joint, with damping, friction, rotors and springs along and about each axis."""
     size = 3 if kind is cs.Spherical else 6
     return kind(
         point=rng.normal(size=3) * 0.2,

@@ -64,7 +64,8 @@ class TestMuJoCo:
         text = model("""<body name="trunk" pos="1 2 3" euler="30 10 20"> <joint name="root" type="free" damping=".3"
             armature=".2" stiffness="4"/> <geom size=".2 .1 .3" type="box"/>
             <body name="thigh" pos=".1 .2 0" euler="10 20 30"> <joint name="hip" type="ball" pos="0 .1 0" damping=".5"
-            armature=".1" frictionloss=".4" range="0 60" stiffness="7" springref="30"/> <geom type="capsule" fromto="0 0 0 .1 0 -.5" size=".05"/>
+            armature=".1" frictionloss=".4" range="0 60" stiffness="7" springref="30"/>
+            <geom type="capsule" fromto="0 0 0 .1 0 -.5" size=".05"/>
             </body></body>""")
         mech = Mechanism.from_mjcf(text)
         root, hip = mech.joint("root"), mech.joint("hip")

@@ -4,8 +4,8 @@ A ball that has turned by R, and is relaxed at R_rest = exp(rest), stretches its
 
     ψ = log(R_restᵀ R),   |ψ| ≤ π,      V = ½ ψᵀ K ψ,   K = diag(k₁, k₂, k₃)
 
-which is a function of R alone, whatever rotation vector φ stands for it. A turn R exp(δ) changes it by dψ = J⁻¹ δ, J the
-right Jacobian of the exponential at ψ, so that the spring takes the moment m = J⁻ᵀ K ψ in the axes of the link; the
+which is a function of R alone, whatever rotation vector φ stands for it. A turn R exp(δ) changes it by dψ = J⁻¹ δ, J
+the right Jacobian of the exponential at ψ, so that the spring takes the moment m = J⁻ᵀ K ψ in the axes of the link; the
 same constant about all axes makes it k ψ, for Jᵀ ψ = ψ. All comes from the unit quaternion (w, v) of R_restᵀ R, of the
 two that of w ≥ 0. With
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.recording import Signal
+from cstormpy.simulation.units import coordinates_of, unit_of_signal
 
 __all__ = ["Pane", "RecordedPane", "find_panes"]
 
@@ -64,7 +65,8 @@ class Pane:
         self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
         self.name = str(block.name)
         self.title = str(_own(block, "title") or block.name)
-        self.unit = str(_own(block, "unit") or "")
+        #: The unit that the block was told, empty if none.
+        self.told_unit = str(_own(block, "unit") or "")
         self.mechanism = _own(block, "mechanism")
         chosen = _own(block, "vector") if kind == "scope" else _own(block, "indices")
         #: Which of the columns are shown, None for all.
@@ -94,11 +96,24 @@ class Pane:
             return [str(label) for label in given]
         labels = []
         for k, (signal, value) in enumerate(zip(self.signals, self.columns(), strict=True)):
-            stem = str(given[k]) if given is not None and len(given) == len(self.signals) else signal.name
-            labels += [stem] if value.size == 1 else [f"{stem}[{j}]" for j in range(value.size)]
+            if given is not None and len(given) == len(self.signals):
+                labels += _counted(str(given[k]), value.size)
+            else:
+                labels += _by_coordinates(signal, value.size)
         if self.chosen is not None:
             labels = [labels[k] for k in self.chosen]
         return labels if len(labels) == width else [f"{k}" for k in range(width)]
+
+    @property
+    def unit(self) -> str:
+        """The unit of all that is shown, empty if it is not told and not known of each."""
+        if self.told_unit or self.kind == "mechanism":
+            return self.told_unit
+        units: list[str] = []
+        for signal, value in zip(self.signals, self.columns(), strict=True):
+            units += unit_of_signal(signal, value.size) or [""] * value.size
+        shown = set(units if self.chosen is None else [units[k] for k in self.chosen])
+        return shown.pop() if len(shown) == 1 else ""
 
     def names(self) -> list[tuple[str, ...] | None]:
         """Return for each column what its values 0, 1, … are called, None where they are those of a quantity."""
@@ -134,6 +149,17 @@ def find_panes(bd: Any) -> list[Pane]:
         if kind is not None:
             panes.append(Pane(block, kind))
     return panes
+
+
+def _counted(stem: str, width: int) -> list[str]:
+    return [stem] if width == 1 else [f"{stem}[{k}]" for k in range(width)]
+
+
+def _by_coordinates(signal: Signal, width: int) -> list[str]:
+    """Return labels of a signal's numbers: by their coordinates as states are called, "plant.elbow.q", or counted."""
+    coordinates = coordinates_of(signal, width) if width > 1 else ()
+    owner, _, port = signal.name.rpartition(".")
+    return [f"{owner}.{name}.{port}" for name in coordinates] or _counted(signal.name, width)
 
 
 def _own(block: Any, name: str) -> Any:

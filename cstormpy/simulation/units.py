@@ -1,4 +1,4 @@
-"""Units of signals and states: by the joints of the mechanism that a block is around, or as a scope was told."""
+"""Coordinates and units of signals and states: by the mechanism that a block is around, or as a scope was told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
-__all__ = ["units_of"]
+__all__ = ["coordinates_of", "unit_of_signal", "units_of"]
 
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
@@ -27,12 +27,10 @@ def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]
     widths : list of int
         Numbers of each signal; one that is a number alone has width 0.
     """
-    told = {s.key: pane.unit for pane in panes if pane.unit and pane.chosen is None for s in pane.signals}
+    told = {s.key: pane.told_unit for pane in panes if pane.told_unit and pane.chosen is None for s in pane.signals}
     units: dict[str, str] = {}
     for signal, width in zip(signals, widths, strict=True):
-        names = signal.block._outport_names or []
-        port = names[signal.port] if signal.port < len(names) else ""
-        known = _of_port(signal.block, port, width) or [told.get(signal.key, "")] * max(width, 1)
+        known = unit_of_signal(signal, width) or [told.get(signal.key, "")] * max(width, 1)
         if width == 0:
             units[signal.name] = known[0]
         elif len(known) == width:
@@ -46,18 +44,30 @@ def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]
     return {name: unit for name, unit in units.items() if unit}
 
 
-def _of_port(block: Any, port: str, width: int) -> list[str]:
-    """Return the units of what a port of a block around a mechanism gives; none where nothing is known."""
-    mech = _mechanism(block)
-    if mech is None:
-        return []
-    if port in _ENERGIES:
-        return ["J"]
+def coordinates_of(signal: Signal, width: int) -> tuple[str, ...]:
+    """Return the names of the coordinates whose values, rates or efforts a signal holds; none where that is unknown."""
+    mech, port = _mechanism(signal.block), _port_name(signal)
+    if mech is None or not (port in _RATES or port in _EFFORTS):
+        return ()
     free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
-    for names in (mech.names, free, mech.active) if port in _RATES or port in _EFFORTS else ():
+    for names in (mech.names, free, mech.active):
         if len(names) == width:
-            return _of_coordinates(mech, port, names)
-    return []
+            return tuple(names)
+    return ()
+
+
+def unit_of_signal(signal: Signal, width: int) -> list[str]:
+    """Return the units of a signal's numbers; none where nothing is known."""
+    mech, port = _mechanism(signal.block), _port_name(signal)
+    if mech is not None and port in _ENERGIES:
+        return ["J"]
+    names = coordinates_of(signal, width)
+    return _of_coordinates(mech, port, names) if names else []
+
+
+def _port_name(signal: Signal) -> str:
+    names = signal.block._outport_names or []
+    return names[signal.port] if signal.port < len(names) else ""
 
 
 def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:

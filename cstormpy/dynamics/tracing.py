@@ -251,7 +251,7 @@ def kernel_routine(T: NDArray[np.float64], N: NDArray[np.int64], entry: Entry, f
     is given, or the argument itself, an integer. The arrays are called ``a0``, ``a1`` and so on, as they are counted.
     """
     graph = Graph()
-    sizes, outputs, arguments = {}, {}, list[Any]()
+    sizes, outputs, arguments = dict[str, int](), dict[str, Any](), list[Any]()
     for k, shape in enumerate(form):
         if not isinstance(shape, tuple):
             arguments.append(shape)

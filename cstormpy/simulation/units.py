@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
-__all__ = ["units_of"]
+__all__ = ["mechanisms_of", "units_of"]
 
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
@@ -15,12 +15,21 @@ _EFFORTS = ("tau", "torque", "g")
 _ENERGIES = ("kinetic", "potential", "total")
 
 
-def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]) -> dict[str, str]:
+def mechanisms_of(blocks: Iterable[Any]) -> dict[Any, Any]:
+    """Return the mechanisms that blocks are around; None of most of them."""
+    # not as attributes: where a block has none, bdsim looks for a port of that name, which takes long
+    return {b: b.__dict__.get("_mech") or b.__dict__.get("mechanism") for b in blocks}
+
+
+def units_of(
+    mechanisms: Mapping[Any, Any], signals: list[Signal], panes: list[Any], widths: list[int]
+) -> dict[str, str]:
     """Return the units of the columns of signals, and of the states, by name; of those that are known.
 
     Parameters
     ----------
-    bd : BlockDiagram
+    mechanisms : mapping
+        The blocks of the diagram in their order, and what mechanisms these are around, as of `mechanisms_of`.
     signals : list of Signal
     panes : list of Pane
         Scopes whose unit is that of all that they show.
@@ -32,13 +41,12 @@ def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]
     for signal, width in zip(signals, widths, strict=True):
         names = signal.block._outport_names or []
         port = names[signal.port] if signal.port < len(names) else ""
-        known = _of_port(signal.block, port, width) or [told.get(signal.key, "")] * max(width, 1)
+        known = _of_port(mechanisms[signal.block], port, width) or [told.get(signal.key, "")] * max(width, 1)
         if width == 0:
             units[signal.name] = known[0]
         elif len(known) == width:
             units.update((f"{signal.name}[{k}]", unit) for k, unit in enumerate(known))
-    for block in bd.blocklist:
-        mech = _mechanism(block)
+    for block, mech in mechanisms.items():
         for kind in ("q", "qd") if mech is not None and block.nstates == 2 * mech.n else ():
             stem = signal_name(block, 0).rpartition(".")[0]
             known = _of_coordinates(mech, kind, mech.names)
@@ -46,9 +54,8 @@ def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]
     return {name: unit for name, unit in units.items() if unit}
 
 
-def _of_port(block: Any, port: str, width: int) -> list[str]:
+def _of_port(mech: Any, port: str, width: int) -> list[str]:
     """Return the units of what a port of a block around a mechanism gives; none where nothing is known."""
-    mech = _mechanism(block)
     if mech is None:
         return []
     if port in _ENERGIES:
@@ -66,8 +73,3 @@ def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]
     if quantity in _EFFORTS:
         return ["N m" if freedom.turns else "N" for freedom in freedoms]
     return [f"{freedom.unit}{_RATES[quantity]}" for freedom in freedoms]
-
-
-def _mechanism(block: Any) -> Any:
-    """Return the mechanism that a block is around, None of most blocks; not a port, which takes long to look for."""
-    return block.__dict__.get("_mech") or block.__dict__.get("mechanism")

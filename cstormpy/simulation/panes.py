@@ -180,10 +180,11 @@ def find_panes(bd: Any) -> list[Pane]:
 
 def _own(block: Any, name: str) -> Any:
     """Return an attribute of a block, None if it has none: not a port, which takes long to look for."""
-    try:
-        return object.__getattribute__(block, name)
-    except AttributeError:
-        return None
+    found = block.__dict__.get(name, block)
+    if found is not block:
+        return found
+    found = getattr(type(block), name, None)
+    return found.__get__(block) if hasattr(found, "__get__") else found
 
 
 def _options_of(block: Any) -> dict[str, Any]:

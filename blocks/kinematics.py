@@ -244,7 +244,7 @@ class IKine(bases.Mechanical, FunctionBlock):
         :type mask: str or list
         :param tool: a point, or the pose of a frame, in the link's frame; the link's own unless given
         :type tool: array_like, optional
-        :param limits: whether the position limits of the joints bind, defaults to True
+        :param limits: whether the position limits of the joints and the largest angles of balls bind, defaults to True
         :type limits: bool
         :param follow: whether a search begins at the answer before it, defaults to True
         :type follow: bool

@@ -75,9 +75,10 @@ class LiveScope(bases.Ported, SinkBlock):
 
         :param nin: number of input ports, defaults to 1
         :type nin: int
-        :param labels: a name for each input port, or for each trace; what is wired to it unless given
+        :param labels: a name for each input port, or for each trace; unless given what is wired to it, a mechanism's
+            coordinates by their joints, as plant.elbow.q
         :type labels: list of str, optional
-        :param units: unit of the traces, defaults to ''
+        :param units: unit of the traces; unless given that of the joints, where all have one
         :type units: str
         :param title: what stands above the plot; the name of the block unless given
         :type title: str, optional
@@ -158,7 +159,7 @@ class LiveXY(bases.Ported, SinkBlock):
 
         :param labels: names of the two signals; what is wired to them unless given
         :type labels: list of str, optional
-        :param units: unit of both signals, defaults to ''
+        :param units: unit of both signals; unless given that of the joints, where both have one
         :type units: str
         :param title: what stands above the plot; the name of the block unless given
         :type title: str, optional

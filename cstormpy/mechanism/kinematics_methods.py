@@ -143,8 +143,8 @@ class KinematicsMethods(Methods):
             Which directions count: rotation about and translation along x, y, z of the *target's* axes. "planar" is
             rotation about z and translation in x and y.
         limits : bool
-            Whether the position limits of the joints bind; if so, `q` never leaves them. The largest angle of a ball
-            is not among them.
+            Whether the position limits of the joints and the largest angles of balls bind; if so, `q` never leaves
+            them.
         path : bool
             Whether each target starts from the answer of the one before it; otherwise each is found for itself. With
             `starts=1` a path cannot jump to another branch.

@@ -53,7 +53,7 @@ def test_what_is_public_is_said():
 def wrong_parameters(value):
     """Return which parameters are documented and do not exist, or exist and are not documented."""
     said = documented(value.__doc__ or "")
-    if said is None or inspect.isclass(value) and "__init__" not in vars(value) and "__new__" not in vars(value):
+    if said is None or (inspect.isclass(value) and "__init__" not in vars(value) and "__new__" not in vars(value)):
         return set()
     parameters = {n: p for n, p in inspect.signature(value).parameters.items() if n not in ("self", "cls")}
     passed_on = {name for name, p in parameters.items() if p.kind is p.VAR_KEYWORD}

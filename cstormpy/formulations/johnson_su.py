@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Tree,
     by_link,

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.reading import Array, Tree, by_link, divisor, joint_torque, read_tree, wrenches, zeros
+from cstormpy.formulations.arguments import Array, Tree, by_link, divisor, joint_torque, read_tree, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,

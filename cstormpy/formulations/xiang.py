@@ -41,8 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.formulations.homogeneous import Frames, frames, trace
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     TERMS,
     Array,
     Tree,
@@ -54,6 +53,7 @@ from cstormpy.formulations.reading import (
     vector,
     wrenches,
 )
+from cstormpy.formulations.homogeneous import Frames, frames, trace
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

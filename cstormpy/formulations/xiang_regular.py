@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
+from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
 from cstormpy.formulations.homogeneous import Legs, frames, load_matrices, trace
-from cstormpy.formulations.reading import Array, Tree, admit, by_link, joint_torque, read_tree
 from cstormpy.formulations.xiang import Load, joint_slopes, space_load
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.joints import Free, Joint, Limits, Prismatic, Revolute, Spherical
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
-from cstormpy.mechanism.reading import Notes, made
+from cstormpy.mechanism.reader_notes import Notes, made
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Motors", "ball_joint", "hinge_or_slide"]

@@ -31,13 +31,13 @@ from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
+from cstormpy.simulation.run_start import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.translations import Translations
-from cstormpy.simulation.unread import UnreadResult, write_figures
+from cstormpy.simulation.unread_results import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 if TYPE_CHECKING:

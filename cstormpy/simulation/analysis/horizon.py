@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
 from cstormpy.simulation.analysis.trajectories import Kept, Trajectory

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.analysis_start import numbers, started, state_places
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs
-from cstormpy.simulation.analysis.starting import numbers, started, state_places
 from cstormpy.simulation.recording import find_signals
 
 __all__ = ["OperatingPoint", "trim"]

@@ -15,11 +15,11 @@ from cstormpy.reporting import notice
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.sweep.axes import Axes, check_size
+from cstormpy.simulation.sweep.axis_names import accepted, check_twice, meant
 from cstormpy.simulation.sweep.copying import copied
 from cstormpy.simulation.sweep.files import Log, check_path, header
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
 from cstormpy.simulation.sweep.measures import Final, check_measure, described
-from cstormpy.simulation.sweep.naming import accepted, check_twice, meant
 from cstormpy.simulation.sweep.result import Sweep
 from cstormpy.simulation.sweep.scheduler import Going, check_executor, check_pickling, how_many
 from cstormpy.simulation.sweep.workers import Job, Record, Worker

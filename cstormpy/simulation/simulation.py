@@ -25,7 +25,7 @@ from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
-from cstormpy.simulation.live_session import Showing, check_pace, wants_window
+from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -427,7 +427,7 @@ def _check_options(on_error: Any, pace: Any, observer: Any, debug: Any) -> None:
 
 def _go(bd: Any, run: Run, feed: LiveFeed | None, pace: float | str | None, progress: bool) -> None:
     """Run to the end, shown in the live window, at a pace, beside a line that tells how far it is."""
-    show = Showing(feed, bd, run, run.recording.panes, pace)
+    show = LiveSession(feed, bd, run, run.recording.panes, pace)
     if feed is not None or show.pace is not None:
         run.watchers.append(show.sample)
     with Progress("t", run.t, run.end, "s", progress, lambda: show.idle) as line:

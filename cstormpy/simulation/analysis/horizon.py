@@ -20,7 +20,7 @@ from cstormpy.simulation.analysis.model import columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
-from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
+from cstormpy.simulation.analysis.trajectories import RecordedSamples, Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
@@ -103,7 +103,7 @@ class _TangentRun(Run):
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
-        self.kept = Kept()
+        self.kept = RecordedSamples()
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
         self._delay: tuple[Array, Array] | None = None

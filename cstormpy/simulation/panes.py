@@ -203,7 +203,8 @@ def _own(block: Any, name: str) -> Any:
     if found is not block:
         return found
     found = getattr(type(block), name, None)
-    return found.__get__(block) if hasattr(found, "__get__") else found
+    bind = getattr(found, "__get__", None)
+    return found if bind is None else bind(block)
 
 
 def _options_of(block: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 __all__ = ["is_silent", "silent_sink"]
@@ -19,7 +19,8 @@ def silent_sink(*classes: str, when: Callable[[Any], bool] = lambda block: True)
 
 def is_silent(block: Any) -> bool:
     """Tell whether nothing happens in the `step` of a sink."""
-    return bool(_rule_of(type(block))(block))
+    kind: Hashable = type(block)
+    return bool(_rule_of(kind)(block))
 
 
 @functools.cache

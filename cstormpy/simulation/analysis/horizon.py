@@ -87,7 +87,7 @@ class _TangentRun(Run):
         engine: str,
         times: Array | None,
     ) -> None:
-        """Translate the diagram, and find how its numbers and its start follow the parameters."""
+        """Translate the diagram, and differentiate its numbers and its start to the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
         self._engine = engine
         #: Blocks whose jumps are events, or declared at times that are known as functions of the parameters.
@@ -113,7 +113,11 @@ class _TangentRun(Run):
         self._owned = {
             id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
         }
-        bd, size = self.diagram.bd, self.program.p.size
+        self._differentiate(from_blocks)
+
+    def _differentiate(self, from_blocks: bool) -> None:
+        """Find how the numbers of the program, the start and the bounds of states follow the parameters."""
+        parameters, bd, size = self.parameters, self.diagram.bd, self.program.p.size
 
         def read() -> Array:
             if not self._reread():

@@ -168,6 +168,29 @@ def outward_four(N, W, place, pitch, c, like):
 
 
 @step
+def outward_eight(N, W, place, pitch, c, like):
+    """Do the same with eight, for which each factor is fetched once."""
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    half = 4 * tile_width()
+    for i in range(1, N[N_COUNT] + 1):
+        ki, _ = node(i)
+        if not N[ki + N_ACTIVE]:
+            x = (place + (i - 1) * pitch) * w + c
+            inverse = load(W, factors + i * length + i, like)
+            a, b = load_four(W, x), load_four(W, x + half)
+            a = (inverse * a[0], inverse * a[1], inverse * a[2], inverse * a[3])
+            b = (inverse * b[0], inverse * b[1], inverse * b[2], inverse * b[3])
+            j = passive_parent(N, i)
+            while j > 0:
+                factor, above = load(W, factors + i * length + j, like), (place + (j - 1) * pitch) * w + c
+                a = minus_four(a, factor, load_four(W, above))
+                b = minus_four(b, factor, load_four(W, above + half))
+                j = passive_parent(N, j)
+            store_four(W, x, a)
+            store_four(W, x + half, b)
+
+
+@step
 def outward_tile(N, W, place, pitch, c, like):
     """Do the same with one tile."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
@@ -197,28 +220,40 @@ def hand_inward(N, W, i, place, pitch, column, like):
 
 
 @step
-def inward_column(N, W, joint, last, place, pitch, column, like):
-    """Solve with Lᵀ for a column that is zero but from node `joint` to node `last` and on the way to the base."""
-    for i in range(last, joint - 1, -1):
-        k, _ = node(i)
-        if not N[k + N_ACTIVE]:
-            hand_inward(N, W, i, place, pitch, column, like)
-    i = passive_parent(N, joint)
-    while i > 0:
-        hand_inward(N, W, i, place, pitch, column, like)
-        i = passive_parent(N, i)
+def hand_two_inward(N, W, i, place, pitch, column, like):
+    """Do so in a column and in that n further on, which belong to the angle and the rate of one joint."""
+    n = N[N_COUNT]
+    factors, own = factor_place(N, like) + i * row_length(N, like), place + (i - 1) * pitch + column
+    y, z = load(W, own, like), load(W, own + n, like)
+    j = passive_parent(N, i)
+    while j > 0:
+        x, factor = place + (j - 1) * pitch + column, load(W, factors + j, like)
+        store(W, x, load(W, x, like) - factor * y)
+        store(W, x + n, load(W, x + n, like) - factor * z)
+        j = passive_parent(N, j)
 
 
 @step
 def inward_columns(N, W, place, pitch, of_base, like):
-    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero."""
+    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero.
+
+    The columns of a joint are zero but from its node to the last one of its subtree and on the way to the base.
+    """
     n = N[N_COUNT]
-    for j in range(1, n + 1):
-        k, _ = node(j)
-        column, last = N[k + N_COORDINATE], N[k + N_END] - 1
-        inward_column(N, W, j, last, place, pitch, column, like)
-        inward_column(N, W, j, last, place, pitch, n + column, like)
-        inward_column(N, W, j, last if N[k + N_ACTIVE] else j, place, pitch, 2 * n + column, like)
+    for joint in range(1, n + 1):
+        k, _ = node(joint)
+        column, last, active = N[k + N_COORDINATE], N[k + N_END] - 1, N[k + N_ACTIVE]
+        for i in range(last, joint - 1, -1):
+            ki, _ = node(i)
+            if not N[ki + N_ACTIVE]:
+                hand_two_inward(N, W, i, place, pitch, column, like)
+                if active or i == joint:
+                    hand_inward(N, W, i, place, pitch, 2 * n + column, like)
+        i = passive_parent(N, joint)
+        while i > 0:
+            hand_two_inward(N, W, i, place, pitch, column, like)
+            hand_inward(N, W, i, place, pitch, 2 * n + column, like)
+            i = passive_parent(N, i)
     if of_base:
         for column in range(3 * n, 3 * n + 12):
             for i in range(n, 0, -1):
@@ -255,6 +290,12 @@ def solve_by_factors(N, W, place, pitch, of_base, like):
     if not one_sample:
         inward_columns(N, W, place, pitch, of_base, like)
     c = 0
+    while c + 8 * t <= end:
+        if one_sample:
+            inward_four(N, W, place, pitch, c, like)
+            inward_four(N, W, place, pitch, c + 4 * t, like)
+        outward_eight(N, W, place, pitch, c, like)
+        c += 8 * t
     while c + 4 * t <= end:
         if one_sample:
             inward_four(N, W, place, pitch, c, like)

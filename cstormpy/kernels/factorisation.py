@@ -208,58 +208,105 @@ def outward_tile(N, W, place, pitch, c, like):
 
 
 @step
-def hand_inward(N, W, i, place, pitch, column, like):
-    """Take what node i has in a column off the passive nodes on its way to the base."""
-    factors = factor_place(N, like) + i * row_length(N, like)
-    y = load(W, place + (i - 1) * pitch + column, like)
-    j = passive_parent(N, i)
+def less_rows(N, W, first, last, factors, length, rows, pitch, x, like):
+    """Return x less L_ij times the number of row i, of all passive nodes i from first to before last.
+
+    `factors` is where L_0j stands, and `rows` where that number of the row of node 0 would.
+    """
+    for i in range(first, last):
+        k, _ = node(i)
+        if not N[k + N_ACTIVE]:
+            x = x - load(W, factors + i * length, like) * load(W, rows + i * pitch, like)
+    return x
+
+
+@step
+def less_two(N, W, first, last, factors, length, rows, pitch, apart, x, like):
+    """Do so in two columns that are so far apart."""
+    y, z = x
+    for i in range(first, last):
+        k, _ = node(i)
+        if not N[k + N_ACTIVE]:
+            factor, row = load(W, factors + i * length, like), rows + i * pitch
+            y = y - factor * load(W, row, like)
+            z = z - factor * load(W, row + apart, like)
+    return y, z
+
+
+@step
+def inward_two(N, W, joint, last, factors, length, rows, pitch, like):
+    """Solve with Lᵀ for the columns of the angle and of the rate of a joint, whose subtree ends before node `last`.
+
+    They are zero but in its subtree and on the way to the base.
+    """
+    n = N[N_COUNT]
+    for j in range(last - 1, joint - 1, -1):
+        k, _ = node(j)
+        if not N[k + N_ACTIVE]:
+            row = rows + j * pitch
+            x = (load(W, row, like), load(W, row + n, like))
+            y, z = less_two(N, W, j + 1, N[k + N_END], factors + j, length, rows, pitch, n, x, like)
+            store(W, row, y)
+            store(W, row + n, z)
+    j = passive_parent(N, joint)
     while j > 0:
-        x = place + (j - 1) * pitch + column
-        store(W, x, load(W, x, like) - load(W, factors + j, like) * y)
+        row = rows + j * pitch
+        x = (load(W, row, like), load(W, row + n, like))
+        y, z = less_two(N, W, joint, last, factors + j, length, rows, pitch, n, x, like)
+        i = passive_parent(N, joint)
+        while i > j:
+            factor = load(W, factors + i * length + j, like)
+            y = y - factor * load(W, rows + i * pitch, like)
+            z = z - factor * load(W, rows + i * pitch + n, like)
+            i = passive_parent(N, i)
+        store(W, row, y)
+        store(W, row + n, z)
         j = passive_parent(N, j)
 
 
 @step
-def hand_two_inward(N, W, i, place, pitch, column, like):
-    """Do so in a column and in that n further on, which belong to the angle and the rate of one joint."""
-    n = N[N_COUNT]
-    factors, own = factor_place(N, like) + i * row_length(N, like), place + (i - 1) * pitch + column
-    y, z = load(W, own, like), load(W, own + n, like)
-    j = passive_parent(N, i)
+def inward_given(N, W, joint, last, factors, length, rows, pitch, like):
+    """Solve with Lᵀ for the column of what is given of a joint: of a passive one it is zero below its node."""
+    k, _ = node(joint)
+    if N[k + N_ACTIVE]:
+        for j in range(last - 1, joint, -1):
+            kj, _ = node(j)
+            if not N[kj + N_ACTIVE]:
+                row = rows + j * pitch
+                x = less_rows(N, W, j + 1, N[kj + N_END], factors + j, length, rows, pitch, load(W, row, like), like)
+                store(W, row, x)
+    else:
+        last = joint + 1
+    j = passive_parent(N, joint)
     while j > 0:
-        x, factor = place + (j - 1) * pitch + column, load(W, factors + j, like)
-        store(W, x, load(W, x, like) - factor * y)
-        store(W, x + n, load(W, x + n, like) - factor * z)
+        row = rows + j * pitch
+        x = less_rows(N, W, joint, last, factors + j, length, rows, pitch, load(W, row, like), like)
+        i = passive_parent(N, joint)
+        while i > j:
+            x = x - load(W, factors + i * length + j, like) * load(W, rows + i * pitch, like)
+            i = passive_parent(N, i)
+        store(W, row, x)
         j = passive_parent(N, j)
 
 
 @step
 def inward_columns(N, W, place, pitch, of_base, like):
-    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero.
-
-    The columns of a joint are zero but from its node to the last one of its subtree and on the way to the base.
-    """
+    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero."""
     n = N[N_COUNT]
+    factors, length, rows = factor_place(N, like), row_length(N, like), place - pitch
     for joint in range(1, n + 1):
         k, _ = node(joint)
-        column, last, active = N[k + N_COORDINATE], N[k + N_END] - 1, N[k + N_ACTIVE]
-        for i in range(last, joint - 1, -1):
-            ki, _ = node(i)
-            if not N[ki + N_ACTIVE]:
-                hand_two_inward(N, W, i, place, pitch, column, like)
-                if active or i == joint:
-                    hand_inward(N, W, i, place, pitch, 2 * n + column, like)
-        i = passive_parent(N, joint)
-        while i > 0:
-            hand_two_inward(N, W, i, place, pitch, column, like)
-            hand_inward(N, W, i, place, pitch, 2 * n + column, like)
-            i = passive_parent(N, i)
+        column, last = rows + N[k + N_COORDINATE], N[k + N_END]
+        inward_two(N, W, joint, last, factors, length, column, pitch, like)
+        inward_given(N, W, joint, last, factors, length, column + 2 * n, pitch, like)
     if of_base:
-        for column in range(3 * n, 3 * n + 12):
-            for i in range(n, 0, -1):
-                k, _ = node(i)
+        for column in range(rows + 3 * n, rows + 3 * n + 12):
+            for j in range(n, 0, -1):
+                k, _ = node(j)
                 if not N[k + N_ACTIVE]:
-                    hand_inward(N, W, i, place, pitch, column, like)
+                    x = load(W, column + j * pitch, like)
+                    x = less_rows(N, W, j + 1, N[k + N_END], factors + j, length, column, pitch, x, like)
+                    store(W, column + j * pitch, x)
 
 
 @step

@@ -127,6 +127,25 @@ def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
     assert mech.hybrid_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).y.shape == (2,)
 
 
+def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
+    """Whoever had a function prepared kept the loops for ever, however often he called it."""
+    monkeypatch.setattr(lines, "_lines", {})
+    monkeypatch.setattr(lines, "_LOOK", 3)
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: self._asked[kind] > 4)
+    mech, asked = library.acrobot().with_drive(active=()), []
+    q, qd, tau = random_state(np.random.default_rng(0), mech)
+    call = lines.ready(mech, Question(), np.zeros(0), lambda: lambda *arrays: asked.append(arrays) or 0)
+    y = np.full(2, np.nan)
+    for _ in range(6):
+        assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    assert np.isnan(y).all()
+    assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+    near(mech.inverse_dynamics(q, qd, y), tau)
+
+
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     """A tree of some twenty joints, whose line is cut."""
     from cstormpy.graph import routine as graph_routine

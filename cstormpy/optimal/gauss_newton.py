@@ -55,7 +55,7 @@ DAMPED, LEAST_DAMPING, MORE_DAMPING = 8, 1e-4, 10.0
 PROXIMAL = 1e-7
 """The same always, as a part of the mean diagonal entry of the Gauss-Newton matrix: more than rounding in products."""
 
-LOOSEST, TIGHTEST = 0.1, 1e-3
+LOOSEST, TIGHTEST = 0.3, 1e-3
 """To which part of its first residual the system of a step is solved, far from a minimum and near to it."""
 
 FAR = 1e20
@@ -275,7 +275,7 @@ class _Search:
     def advance(self) -> bool:
         """Make one iteration, damped where the step leads nowhere; tell whether it moved."""
         self.damping = 0.0
-        part = min(LOOSEST, max(self.error(self.mu), TIGHTEST))
+        part = min(LOOSEST, max(self.error(self.mu) ** 0.5, TIGHTEST))
         for _ in range(DAMPED):
             if self.search(self.step(part)):
                 return True

@@ -21,6 +21,9 @@ from cstormpy.optimal.whole_turns import whole_turn
 
 __all__ = ["Inverse", "rows_through"]
 
+LARGE = 20
+"""From so many joints on a motion is worth several threads."""
+
 _NONE = np.zeros((0, 0))
 
 
@@ -118,7 +121,8 @@ class Inverse(Transcription):
             return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
         arguments = (q, qd, qdd, self._wrench, self._base, tau, columns, np.empty((0, mech.n, 12)))
-        _, status = run_batch(self._kernel, tables, arguments, N, self._numbers, 1)
+        threads = None if mech.n >= LARGE else 1
+        _, status = run_batch(self._kernel, tables, arguments, N, self._numbers, threads)
         if status != 0 or not np.isfinite(columns).all():
             return None
         channels = (q, qd, qdd, tau, qddd)

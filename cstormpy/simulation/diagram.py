@@ -6,6 +6,7 @@ gathered once. The blocks cannot tell the difference: they get the same inputs, 
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Function, Gain
+from bdsim.exceptions import BlockRuntimeError
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
@@ -83,6 +85,7 @@ class Diagram:
             for group in bd.plan
             for b in group
         ]
+        self.slots = [slot for _, _, _, outs, _, _ in self.order for slot in outs]
         self.views = [(views[b], part) for b, part in self.continuous]
         self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
         self.sinks = [b for b in bd.blocklist if isinstance(b, SinkBlock)]
@@ -91,6 +94,21 @@ class Diagram:
         self.count = 0
         self.shortcut: Callable[[float, Array], bool] | None = None
         self.forget()
+
+    def start_state(self) -> Array:
+        """Return the state (nstates,) from which a run begins unless told otherwise."""
+        with contextlib.suppress(BlockRuntimeError):  # which bdsim says
+            parts = [np.asarray(b.getstate0_safe(), dtype=float) for b, _ in self.continuous]
+            if all(part.ndim == 1 for part in parts):
+                return np.concatenate([np.zeros(0), *parts])
+        return np.array(self.bd.getstate0(), dtype=float)
+
+    def kinds(self) -> list[Any]:
+        """Return of each signal, as it stands in its slot, its type and shape: of what is no array the class alone."""
+        return [
+            (value.dtype, value.shape) if value.__class__ is np.ndarray else value.__class__
+            for value in [slot.value for slot in self.slots]
+        ]
 
     def forget(self) -> None:
         """Let the next look at the signals evaluate them anew."""

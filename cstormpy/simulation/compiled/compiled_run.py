@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from bdsim.components import Clock
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError
-from cstormpy.graph.python_calls import way_back
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.compiled.prepared import Prepared, prepared
+from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
 from cstormpy.simulation.compiled.untranslated import NotTranslated
@@ -52,7 +50,7 @@ class CompiledRun(Run):
     #: Whether the diagram could be translated as the run began, and whether it may have changed since.
     _begun = _stale = False
     #: Where each signal stands, in its slot and in `out`, and what makes the one of the other; None: not for all.
-    _published: list[tuple[Any, int, int, Callable[[Any], Any]]] | None = None
+    _published: WaysBack = None
     #: Time and state at which signals and rates stand in the compiled function's arrays, None if they stand nowhere.
     _probed: tuple[float, Array] | None = None
 
@@ -89,7 +87,7 @@ class CompiledRun(Run):
         """Take derivative, guards and steps from the compiled function."""
         program = self.program = self._prepared.program
         self._probed = None
-        self._published = _ways_back(self.diagram, program)
+        self._published = self._prepared.ways_back(self.diagram)
         self.diagram.shortcut = self._publish
         if program.guards is not None:
             self.crossings.detectors = [
@@ -350,22 +348,6 @@ class CompiledRun(Run):
     def _glance(self) -> None:
         for glance in self.glances:
             self._call("the progress line", glance, self.t, self.x)
-
-
-def _ways_back(diagram: Diagram, program: Program) -> list[tuple[Any, int, int, Callable[[Any], Any]]] | None:
-    """Return how each signal gets from `out` into its slot, as what stands there now; None where one cannot.
-
-    That is so of a diagram whose blocks count their evaluations, and of signals that are no numbers.
-    """
-    found: list[tuple[Any, int, int, Callable[[Any], Any]]] = []
-    for b, _, _, outs, _, _ in diagram.order:
-        for port, slot in enumerate(outs):
-            way = way_back(slot.value)
-            if way is None or (id(b), port) not in program.columns:
-                return None
-            first, shape = program.columns[id(b), port]
-            found.append((slot, first, first + math.prod(shape), way))
-    return None if diagram.resets else found
 
 
 class _Guard:

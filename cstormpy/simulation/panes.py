@@ -77,7 +77,8 @@ class Pane:
     @property
     def options(self) -> dict[str, Any]:
         """Other options that the block was given."""
-        return dict(_own(self.block, "options") or _options_of(self.block))
+        own = self.block.__dict__.get("options")
+        return dict(own if own is not None else _own(self.block, "options") or _options_of(self.block))
 
     def serves(self) -> bool:
         """Tell whether its block is wired, named and told to show things as when this was made."""
@@ -183,7 +184,7 @@ def _own(block: Any, name: str) -> Any:
     found = block.__dict__.get(name, block)
     if found is not block:
         return found
-    found = getattr(type(block), name, None)
+    found: Any = getattr(type(block), name, None)
     return found.__get__(block) if hasattr(found, "__get__") else found
 
 

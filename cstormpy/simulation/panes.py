@@ -181,9 +181,9 @@ def find_panes(bd: Any) -> list[Pane]:
 
 def _own(block: Any, name: str) -> Any:
     """Return an attribute of a block, None if it has none: not a port, which takes long to look for."""
-    found = block.__dict__.get(name, block)
-    if found is not block:
-        return found
+    own = block.__dict__.get(name, block)
+    if own is not block:
+        return own
     found: Any = getattr(type(block), name, None)
     return found.__get__(block) if hasattr(found, "__get__") else found
 

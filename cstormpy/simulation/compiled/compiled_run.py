@@ -74,8 +74,16 @@ class CompiledRun(Run):
 
     def _translate(self) -> None:
         """Have the diagram as compiled function from where the run stands on."""
+        self._prepare()
+        self._begin_compiled()
+
+    def _prepare(self) -> None:
+        """Have what is kept of the diagram, with the numbers of now."""
         self.diagram.at(self.t, self.x)
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
+
+    def _begin_compiled(self) -> None:
+        """Go on by the function of what has been prepared."""
         self._compiled = self._prepared.ready()
         self._compiled.sample(self.diagram)
         self._prepared.compare(self.diagram, self.t, self.x)

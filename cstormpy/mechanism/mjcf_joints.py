@@ -103,16 +103,18 @@ def ball_joint(
     notes: Notes,
     motors: Motors,
 ) -> tuple[Joint, Array]:
-    """Return a ball joint or a free one, whose numbers are the same for all its coordinates; it has no spring here."""
+    """Return a ball joint or a free one, whose numbers are the same for all its coordinates.
+
+    Its spring is relaxed where the model is at the start: MuJoCo, too, takes no "springref" of it.
+    """
     whose, place_of = f"joint {name!r}", f"{name!r} (line {element.line})"
     options: dict[str, Any] = {
         "armature": element.number("armature", whose, 0.0),
         "damping": _first(element, "damping", whose, name, notes),
         "friction": element.number("frictionloss", whose, 0.0),
+        "stiffness": _first(element, "stiffness", whose, name, notes),
         "name": name,
     }
-    if "stiffness" in element.attributes and any(element.numbers("stiffness", whose, 1, 3)):
-        notes.add("stiffness of joints with a rotation vector is left out", place_of)
     if any(motors.inertia(name)):
         notes.add("rotors and dampers of actuators at joints with a rotation vector are left out", place_of)
     if kind is Free:

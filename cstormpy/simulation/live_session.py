@@ -155,7 +155,7 @@ class Showing:
             kind=pane.kind,
             labels=pane.labels(widths),
             title=pane.title,
-            unit=pane.unit,
+            unit=pane.unit(widths),
             mechanism=mechanism,
             options=pane.options,
             push=str(source.name) if source is not None and hasattr(source, "push") else None,

@@ -6,7 +6,7 @@ panes show, whether or not anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.recording import Signal
+from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of_signal
 
 __all__ = ["Pane", "RecordedPane", "find_panes"]
 
@@ -66,7 +67,8 @@ class Pane:
         self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
         self.name = str(block.name)
         self.title = str(_own(block, "title") or block.name)
-        self.unit = str(_own(block, "unit") or "")
+        #: The unit that the block was told, empty if none.
+        self.told_unit = str(_own(block, "unit") or "")
         self.mechanism = _own(block, "mechanism")
         chosen = _own(block, "vector") if kind == "scope" else _own(block, "indices")
         #: Which of the columns are shown, None for all.
@@ -103,17 +105,34 @@ class Pane:
 
     def labels(self, widths: Sequence[int]) -> list[str]:
         """Return a label for each column that is shown, of inputs of so many numbers each."""
-        return self._labelled(_own(self.block, "labels"), widths)
+        return self._labelled(_own(self.block, "labels"), self._mechanisms(), widths)
 
-    def _labelled(self, given: Sequence[str] | None, widths: Sequence[int]) -> list[str]:
+    def _mechanisms(self) -> dict[Any, Any]:
+        """Return the mechanisms of the blocks whose signals are shown."""
+        return mechanisms_of(s.block for s in self.signals)
+
+    def _labelled(self, given: Sequence[str] | None, mechanisms: Mapping[Any, Any], widths: Sequence[int]) -> list[str]:
         width = sum(widths) if self.chosen is None else len(self.chosen)
         if given is not None and len(given) == width:
             return [str(label) for label in given]
         labels = []
         for k, (signal, size) in enumerate(zip(self.signals, widths, strict=True)):
-            stem = str(given[k]) if given is not None and len(given) == len(self.signals) else signal.name
-            labels += [stem] if size == 1 else [f"{stem}[{j}]" for j in range(size)]
+            named = given is not None and len(given) == len(self.signals)
+            stem = str(given[k]) if given is not None and named else signal.name
+            known = [] if named or size == 1 else coordinate_labels(signal, mechanisms[signal.block], size)
+            labels += known or ([stem] if size == 1 else [f"{stem}[{j}]" for j in range(size)])
         return labels if self.chosen is None else [labels[k] for k in self.chosen]
+
+    def unit(self, widths: Sequence[int]) -> str:
+        """Return the unit of all that is shown, empty if it is not told and not known of each."""
+        return self.told_unit or self._common_unit(self._mechanisms(), widths)
+
+    def _common_unit(self, mechanisms: Mapping[Any, Any], widths: Sequence[int]) -> str:
+        units: list[str] = []
+        for signal, size in zip(self.signals, widths, strict=True):
+            units += units_of_signal(signal, mechanisms[signal.block], size) or [""] * size
+        shown = set(units if self.chosen is None else [units[k] for k in self.chosen])
+        return shown.pop() if len(shown) == 1 and self.kind != "mechanism" else ""
 
     def _value_names(self) -> dict[Any, Any]:
         """Return what the values 0, 1, … of inputs are called, of those where they have names."""
@@ -132,7 +151,7 @@ class Pane:
     def recorded(self, t: Array, values: list[Array]) -> Callable[[], RecordedPane]:
         """Return what makes the record of a run, of what the block is told to show now."""
         told, known, options = _own(self.block, "labels"), self._value_names() if self._named else {}, self.options
-        given = None if told is None else [*told]
+        given, mechanisms = None if told is None else [*told], self._mechanisms()
 
         def make() -> RecordedPane:
             y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
@@ -140,8 +159,8 @@ class Pane:
                 self.name,
                 self.kind,
                 self.title,
-                self._labelled(given, widths),
-                self.unit,
+                self._labelled(given, mechanisms, widths),
+                self.told_unit or self._common_unit(mechanisms, widths),
                 t,
                 y,
                 self.mechanism,

@@ -1,4 +1,4 @@
-"""Units of signals and states: by the joints of the mechanism that a block is around, or as a scope was told."""
+"""Coordinates and units of signals and states, of the mechanism that a block is around, or as a scope was told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
-__all__ = ["mechanisms_of", "units_of"]
+__all__ = ["coordinate_labels", "mechanisms_of", "units_of", "units_of_signal"]
 
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
@@ -36,12 +36,10 @@ def units_of(
     widths : list of int
         Numbers of each signal; one that is a number alone has width 0.
     """
-    told = {s.key: pane.unit for pane in panes if pane.unit and pane.chosen is None for s in pane.signals}
+    told = {s.key: pane.told_unit for pane in panes if pane.told_unit and pane.chosen is None for s in pane.signals}
     units: dict[str, str] = {}
     for signal, width in zip(signals, widths, strict=True):
-        names = signal.block._outport_names or []
-        port = names[signal.port] if signal.port < len(names) else ""
-        known = _of_port(mechanisms[signal.block], port, width) or [told.get(signal.key, "")] * max(width, 1)
+        known = units_of_signal(signal, mechanisms[signal.block], width) or [told.get(signal.key, "")] * max(width, 1)
         if width == 0:
             units[signal.name] = known[0]
         elif len(known) == width:
@@ -54,17 +52,32 @@ def units_of(
     return {name: unit for name, unit in units.items() if unit}
 
 
-def _of_port(mech: Any, port: str, width: int) -> list[str]:
-    """Return the units of what a port of a block around a mechanism gives; none where nothing is known."""
-    if mech is None:
-        return []
-    if port in _ENERGIES:
+def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
+    """Return the units of what a block around a mechanism gives; none where nothing is known."""
+    port = _port_name(signal)
+    if mech is not None and port in _ENERGIES:
         return ["J"]
+    names = _coordinates(port, mech, width)
+    return _of_coordinates(mech, port, names) if names else []
+
+
+def coordinate_labels(signal: Signal, mech: Any, width: int) -> list[str]:
+    """Return what the numbers of a signal are called, as states are, "plant.elbow.q"; none where nothing is known."""
+    stem, port = signal_name(signal.block, signal.port).rpartition(".")[0], _port_name(signal)
+    return [f"{stem}.{name}.{port}" for name in _coordinates(port, mech, width)]
+
+
+def _coordinates(port: str, mech: Any, width: int) -> Sequence[str]:
+    """Return the names of the coordinates whose values, rates or efforts so many numbers of a port are."""
+    if mech is None or not (port in _RATES or port in _EFFORTS):
+        return ()
     free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
-    for names in (mech.names, free, mech.active) if port in _RATES or port in _EFFORTS else ():
-        if len(names) == width:
-            return _of_coordinates(mech, port, names)
-    return []
+    return next((names for names in (mech.names, free, mech.active) if len(names) == width), ())
+
+
+def _port_name(signal: Signal) -> str:
+    names = signal.block._outport_names or []
+    return names[signal.port] if signal.port < len(names) else ""
 
 
 def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:

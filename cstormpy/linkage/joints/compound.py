@@ -118,8 +118,6 @@ class _Axes(MultiDofJoint):
     _fields = ("axes", "point", *MultiDofJoint.each, "limits", "name")
     _given: ClassVar[NDArray[np.float64]]  # axes unless said
     axes: NDArray[np.float64]
-    stiffness: NDArray[np.float64]
-    rest: NDArray[np.float64]
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Base of the joints that hold numbers for each of several coordinates: damping, friction, armature, limits."""
+"""Base of the joints that hold numbers for each of several coordinates: damping, friction, springs, limits."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class MultiDofJoint(Joint):
     friction: NDArray[np.float64]
     friction_velocity: NDArray[np.float64]
     armature: NDArray[np.float64]
+    stiffness: NDArray[np.float64]
+    rest: NDArray[np.float64]
     limits: tuple[Limits | None, ...] | None
     _count: ClassVar[int]  # of coordinates
     _chain: tuple[OneDofJoint, ...]

@@ -66,15 +66,15 @@ def test_lines_are_the_kernels_on_floats(seed, links, loaded, based):
     n = mech.n
     with patch.context() as always:
         always.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
-        question = Signature.of_samples(mech, samples, sensitivities=True, to_base=True)
+        signature = Signature.of_samples(mech, samples, sensitivities=True, to_base=True)
         y, columns, of_base = np.empty((SAMPLES, n)), np.empty((SAMPLES, 3, n, n)), np.empty((SAMPLES, n, 12))
-        assert filled(mech, "own", question, samples, (y, columns, of_base), 1)
+        assert filled(mech, "own", signature, samples, (y, columns, of_base), 1)
         near(y, expected.y)
         for k, block in enumerate((expected.dy_dq, expected.dy_dqd, expected.dy_du)):
             near(columns[:, k], block)
         near(of_base, expected.dy_dbase)
-        question = Signature.of_samples(mech, samples)
-        assert filled(mech, "own", question, samples, (y,), 2)
+        signature = Signature.of_samples(mech, samples)
+        assert filled(mech, "own", signature, samples, (y,), 2)
         near(y, values.y)
 
 
@@ -125,6 +125,25 @@ def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
     monkeypatch.setattr(lines, "_lines", {})
     mech = cs.library.pendulum(2)
     assert mech.hybrid_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).y.shape == (2,)
+
+
+def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
+    """Whoever had a function prepared kept the loops for ever, however often he called it."""
+    monkeypatch.setattr(lines, "_lines", {})
+    monkeypatch.setattr(lines, "_LOOK", 3)
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: self._asked[kind] > 4)
+    mech, asked = library.acrobot().with_drive(active=()), []
+    q, qd, tau = random_state(np.random.default_rng(0), mech)
+    call = lines.ready(mech, Signature(), np.zeros(0), lambda: lambda *arrays: asked.append(arrays) or 0)
+    y = np.full(2, np.nan)
+    for _ in range(6):
+        assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    assert np.isnan(y).all()
+    assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+    near(mech.inverse_dynamics(q, qd, y), tau)
 
 
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, ValuesView
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["Deferred", "DeferredValues"]
@@ -58,12 +58,12 @@ class DeferredValues(dict[str, Any]):
         for key in self:
             self[key]
 
-    def items(self) -> ItemsView[str, Any]:  # type: ignore[override]
+    def items(self) -> Any:
         """Return all pairs of key and value."""
         self._made()
         return super().items()
 
-    def values(self) -> ValuesView[Any]:  # type: ignore[override]
+    def values(self) -> Any:
         """Return all values."""
         self._made()
         return super().values()

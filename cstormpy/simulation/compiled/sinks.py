@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 __all__ = ["is_silent", "silent_sink"]
@@ -19,7 +19,7 @@ def silent_sink(*classes: str, when: Callable[[Any], bool] = lambda block: True)
 
 def is_silent(block: Any) -> bool:
     """Tell whether nothing happens in the `step` of a sink."""
-    kind: Hashable = type(block)
+    kind: Any = type(block)
     return bool(_rule_of(kind)(block))
 
 

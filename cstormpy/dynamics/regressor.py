@@ -75,7 +75,8 @@ class Columns:
 
     def scratch(self, mech: Linkage) -> int:
         """Return how many float64 of scratch memory these kernels need."""
-        return layout.LANES * (self._side_by_side(mech) + sample_length(mech.n, self.count))
+        responses = layout.LANES * (mech.n + 1) * mech.n
+        return layout.LANES * (self._side_by_side(mech) + sample_length(mech.n, self.count)) + responses
 
     def _side_by_side(self, mech: Linkage) -> int:
         longest = int(np.max(self.runs[:, 2] - self.runs[:, 1], initial=0))

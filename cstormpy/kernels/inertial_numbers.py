@@ -150,8 +150,8 @@ def weigh(W, ten, begin, end, starts, columns, values, at, like):
 
 # Columns, of one sample after the other: its neighbouring columns stand side by side in a tile ------------------------
 #
-# Of each sample stand, in floats: the screws of the nodes, G of one joint and all nodes, X row by row, and the wrenches
-# of the numbers, all their first components and so on; `BLOCK` floats of a node, of which six count.
+# Of each sample stand, in floats: the screws of the nodes, `BLOCK` floats each of which six count, room for a tile, X
+# row by row, and the wrenches of the numbers, all their first components and so on. G of a sample stands behind them.
 
 BLOCK = TILE
 
@@ -163,13 +163,13 @@ def blocks(count):
 
 
 @step
-def g_place(n):
+def spare_place(n):
     return BLOCK * (n + 1)
 
 
 @step
 def x_place(n):
-    return 2 * BLOCK * (n + 1)
+    return BLOCK * (n + 2)
 
 
 @step
@@ -214,7 +214,6 @@ def load_apart(W, at, apart, like):
 def put_screws(N, W, own, stride, samples, like):
     nothing = (like, like, like, like, like, like, like, like)
     put_tile(W, own, stride, samples, nothing)
-    put_tile(W, own + g_place(N[N_COUNT]), stride, samples, nothing)
     for i in range(1, N[N_COUNT] + 1):
         s, l = load3(W, row_of(N, i) + C_S, like), load3(W, row_of(N, i) + C_S + 3, like)
         put_tile(W, own + BLOCK * i, stride, samples, (s[0], s[1], s[2], l[0], l[1], l[2], like, like))
@@ -256,63 +255,66 @@ def put_wrenches(T, N, W, plan, own, stride, samples, like):
 
 
 @step
-def respond_to_wrenches(N, W, own, row):
-    """Write row G of a joint for the bodies of all nodes."""
+def respond_to_wrenches(N, W, own, G):
+    """Write the responses of all joints to wrenches on the bodies of all nodes, `BLOCK` floats of a joint."""
     n = N[N_COUNT]
+    for row in range(n):
+        for c in range(0, BLOCK, tile_width()):
+            store_tile(W, G + BLOCK * row + c, load_tile(W, own + c))
     for i in range(1, n + 1):
         k, _ = node(i)
-        x = load(W, own + x_place(n) + n * row + N[k + N_COORDINATE], 0.0)
-        g = own + g_place(n) + BLOCK * i
-        parent = own + g_place(n) + BLOCK * N[k + N_PARENT]
+        x, g, parent = own + x_place(n) + N[k + N_COORDINATE], G + BLOCK * n * i, G + BLOCK * n * N[k + N_PARENT]
         for c in range(0, BLOCK, tile_width()):
-            store_tile(W, g + c, load_tile(W, parent + c) + x * load_tile(W, own + BLOCK * i + c))
+            screw = load_tile(W, own + BLOCK * i + c)
+            for row in range(n):
+                at = BLOCK * row + c
+                store_tile(W, g + at, load_tile(W, parent + at) + load(W, x + n * row, 0.0) * screw)
 
 
 @step
-def times_wrenches(W, g, at, apart):
-    """Return six floats times the wrenches of the numbers that stand in a tile."""
-    x = g[0] * load_tile(W, at) + g[1] * load_tile(W, at + apart)
-    y = g[2] * load_tile(W, at + 2 * apart) + g[3] * load_tile(W, at + 3 * apart)
-    return x + (y + (g[4] * load_tile(W, at + 4 * apart) + g[5] * load_tile(W, at + 5 * apart)))
-
-
-@step
-def put_run(W, six, wrenches, apart, begin, end, out, to, spare, bad):
-    """Write the columns of a run of numbers; return `bad`, or NaN if some are not finite."""
-    g, tile = load6(W, six, 0.0), tile_width()
-    if end - begin < tile:
-        store_tile(W, spare, times_wrenches(W, g, wrenches + begin, apart))
-        for k in range(end - begin):
-            x = load(W, spare + k, 0.0)
-            store(out, to + begin + k, x)
-            bad = bad + vanishing(x)
+def put_products(W, six, wrenches, out, to, count, spare, bad):
+    """Write six floats times the wrenches of a tile of numbers, of which the first count; return `bad`, or NaN."""
+    g, v = load6(W, six, 0.0), wrenches
+    x = ((g[0] * v[0] + g[1] * v[1]) + (g[2] * v[2] + g[3] * v[3])) + (g[4] * v[4] + g[5] * v[5])
+    if count >= tile_width():
+        store_tile(out, to, x)
+        bad = bad + vanishing(x)
     else:
-        for c in range(begin, end, tile):
-            at = min(c, end - tile)  # the last one overlaps the one before
-            x = times_wrenches(W, g, wrenches + at, apart)
-            store_tile(out, to + at, x)
-            bad = bad + vanishing(x)
+        store_tile(W, spare, x)
+        for k in range(count):
+            y = load(W, spare + k, 0.0)
+            store(out, to + k, y)
+            bad = bad + vanishing(y)
     return bad
 
 
 @step
-def put_sample(N, W, answering, runs, pitch, out, to, own, bad):
-    """Write all columns of one sample: the rows of all joints, or not `answering` of those on the way to each link."""
-    n = N[N_COUNT]
-    wrenches, apart = own + wrenches_place(n), blocks(pitch)
-    for row in range(n if answering else 0):
-        respond_to_wrenches(N, W, own, row)
-        for run in range(runs.shape[0]):
-            six = own + g_place(n) + BLOCK * carrier(N, runs[run, 0])
-            at = to + row * pitch
-            bad = put_run(W, six, wrenches, apart, runs[run, 1], runs[run, 2], out, at, own, bad)
-    for run in range(0 if answering else runs.shape[0]):
-        i = carrier(N, runs[run, 0])
-        while i > 0:
-            k, _ = node(i)
-            at = to + N[k + N_COORDINATE] * pitch
-            bad = put_run(W, own + BLOCK * i, wrenches, apart, runs[run, 1], runs[run, 2], out, at, own, bad)
-            i = N[k + N_PARENT]
+def put_run(N, W, answering, run, pitch, out, to, own, G, bad):
+    """Write the columns of a run (link, begin, end); return `bad`, or NaN if some are not finite.
+
+    They are rows of all joints, or not `answering` of those on the way to the link.
+    """
+    n, tile, i = N[N_COUNT], tile_width(), carrier(N, run[0])
+    wrenches, apart, spare = own + wrenches_place(n), blocks(pitch), own + spare_place(n)
+    for begin in range(run[1], run[2], tile):
+        first = max(run[1], min(begin, run[2] - tile))  # the last ones over some that have been written
+        at, count, to_first = wrenches + first, run[2] - first, to + first
+        v = (
+            load_tile(W, at),
+            load_tile(W, at + apart),
+            load_tile(W, at + 2 * apart),
+            load_tile(W, at + 3 * apart),
+            load_tile(W, at + 4 * apart),
+            load_tile(W, at + 5 * apart),
+        )
+        j, row = (n if answering else i), 0
+        while j > 0:
+            six = G + BLOCK * (n * i + row) if answering else own + BLOCK * j
+            if not answering:
+                row = N[node(j)[0] + N_COORDINATE]
+            bad = put_products(W, six, v, out, to_first + row * pitch, count, spare, bad)
+            j = j - 1 if answering else N[node(j)[0] + N_PARENT]
+            row += 1
     return bad
 
 
@@ -333,7 +335,12 @@ def put_columns(T, N, W, answering, response, plan, own, out, first, last, like)
     elif answering:
         put_responses(N, W, own, stride, samples, like)
     put_wrenches(T, N, W, plan, own, stride, samples, like)
-    bad = zero_lanes()
+    bad, G = zero_lanes(), own + width(like) * stride
     for s in range(samples):
-        bad = put_sample(N, W, answering, runs, pitch, out, (first + s) * n * pitch, own + s * stride, bad)
+        here = own + s * stride
+        if answering:
+            respond_to_wrenches(N, W, here, G)
+        for run in range(runs.shape[0]):
+            of = runs[run, 0], runs[run, 1], runs[run, 2]
+            bad = put_run(N, W, answering, of, pitch, out, (first + s) * n * pitch, here, G, bad)
     return bad

@@ -66,8 +66,8 @@ class Columns:
         runs = np.stack([owners[begins], begins, np.append(begins[1:], len(owners))], axis=-1)
         rows, entries = np.nonzero(weights)
         starts = np.searchsorted(rows, np.arange(len(owners) + 1))
-        whole = (np.ascontiguousarray(a, dtype=np.int64) for a in (runs, starts, entries))
-        return cls(len(owners), *whole, weights[rows, entries])
+        runs, starts, entries = (np.ascontiguousarray(a, dtype=np.int64) for a in (runs, starts, entries))
+        return cls(len(owners), runs, starts, entries, weights[rows, entries])
 
     def arguments(self, mech: Linkage) -> tuple[Any, ...]:
         """Return what kernels take of it: the plan, and where their scratch memory of single samples begins."""

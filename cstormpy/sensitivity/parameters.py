@@ -231,9 +231,10 @@ def _answered(
     mech: Linkage, samples: Samples, wrench: WrenchLike, base: BaseLike, threads: int | None
 ) -> tuple[HybridDynamics, Array | None]:
     """Return the answers to samples, and what y changes by per torque that the joints ask for, None if that alone."""
+    q, qd, u = samples.rows.values()
     if mech.active_mask.all():
-        return hybrid_answer(mech, *samples.rows.values(), wrench, base, threads), None
-    d = hybrid_sensitivity(mech, *samples.rows.values(), wrench, base, threads)
+        return hybrid_answer(mech, q, qd, u, wrench, base, threads), None
+    d = hybrid_sensitivity(mech, q, qd, u, wrench, base, threads)
     return d, _response(mech, d.dy_du)
 
 

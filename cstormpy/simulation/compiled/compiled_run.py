@@ -77,7 +77,7 @@ class CompiledRun(Run):
 
     def _translate(self) -> None:
         """Have the diagram as compiled function from where the run stands on."""
-        self.diagram.at(self.t, self.x)
+        self.diagram.derivative(self.t, self.x)  # blocks decide here, in outputs or rates, which mode they begin in
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
         self._compiled = self._prepared.ready()
         self._compiled.sample(self.diagram)

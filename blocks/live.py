@@ -102,16 +102,6 @@ class LiveScope(bases.Ported, SinkBlock):
     def step(self, t: float, u: list[Any]) -> None:
         """Do nothing: what is to be seen is read at the input ports."""
 
-    @property
-    def inwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the input ports, which are open."""
-        return (None,) * self.nin
-
-    @property
-    def outwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the output ports, of which there are none."""
-        return ()
-
 
 class LiveXY(bases.Ported, SinkBlock):
     r"""One signal over another.
@@ -151,6 +141,7 @@ class LiveXY(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("horizontal", "vertical")
     pane_kind: ClassVar[str] = "xy"
+    _widths = (1, 1), ()
     kernel: ClassVar[str] = "live.description.LivePane"
 
     def __init__(
@@ -192,20 +183,10 @@ class LiveXY(bases.Ported, SinkBlock):
             self.options["scale"] = [*_limits(xlim, "xlim"), *_limits(ylim, "ylim")]
         if ports.flag(equal, "equal"):
             self.options["equal"] = True
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels))
+        super().__init__(**ports.options(type(self), blockargs))
 
     def step(self, t: float, u: list[Any]) -> None:
         """Do nothing: what is to be seen is read at the input ports."""
-
-    @property
-    def inwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the input ports."""
-        return (1, 1)
-
-    @property
-    def outwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the output ports, of which there are none."""
-        return ()
 
 
 class MechanismView(bases.Ported, SinkBlock):
@@ -280,20 +261,11 @@ class MechanismView(bases.Ported, SinkBlock):
             "trail": _trail(trail),
             "frames": ports.flag(frames, "frames"),
         }
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels))
+        super().__init__(**ports.options(type(self), blockargs))
+        self._widths = (self.mechanism.n,), ()
 
     def step(self, t: float, u: list[Any]) -> None:
         """Do nothing: what is to be seen is read at the input ports."""
-
-    @property
-    def inwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the input ports."""
-        return (self.mechanism.n,)
-
-    @property
-    def outwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the output ports, of which there are none."""
-        return ()
 
 
 def _text(value: Any, name: str) -> str:

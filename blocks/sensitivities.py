@@ -387,6 +387,8 @@ class Variation(_Derivatives, ContinuousBlock):
         self._names_own_states = self._state_names is None
         self._name_states()
 
+    #: Which drive a run begins in is seen when rates are asked for, not outputs.
+    decides_in_rates = True
     #: 1 until the derivatives have followed the plant into the drive that locks joints as the run begins.
     _entering = 0.0
 

@@ -76,6 +76,25 @@ def test_primitives_compute_in_machine_code_what_they_compute_on_floats():
             assert not bad.any(), (primitive.name, samples[bad][:3], found[0][bad, k][:3], expected[bad][:3])
 
 
+def test_one_angle_has_the_sine_and_cosine_that_it_has_among_others():
+    """A single angle branches where lanes select: in all quadrants, on their borders, where the library is asked."""
+    quarters = np.arange(-9, 10)[:, None] * math.pi / 4.0
+    around = np.array([0.0, 1e-17, 1e-9, 0.3, 1.1])
+    far = [1e5, 9.999e5, 1.001e6, 1e9, math.inf, math.nan]
+    x = np.concatenate([quarters + around, quarters - around, [np.nextafter(math.pi / 4.0, [0.0, 2.0])]], axis=None)
+    samples = np.concatenate([x, far, np.negative(far), [-0.0]])[:, None]
+    angle = Graph().inputs("x", 1)[0]
+    rows, one = machine_values(
+        Routine("angles", {}, {"x": 1}, {"y": [p.apply(p.SIN, angle), p.apply(p.COS, angle)]}), samples
+    )
+    near = abs(samples[:, 0]) < 9e5  # lanes beside a large angle ask the library too
+    with np.errstate(invalid="ignore"):
+        expected = np.hstack([np.sin(samples), np.cos(samples)])
+    for found in (*rows, *one):
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=3e-16)
+    np.testing.assert_allclose(one[0][near], rows[0][near], rtol=0.0, atol=2.3e-16)
+
+
 def test_logic_and_choices():
     graph = Graph()
     a, b = graph.inputs("x", 2)

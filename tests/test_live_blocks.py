@@ -67,7 +67,7 @@ def test_they_are_panes_with_labels_options_and_a_mechanism():
         "phase": "xy",
         "view": "mechanism",
     }
-    assert panes["both"].unit == "rad" and panes["both"].options == {"scale": [-3.0, 3.0]}
+    assert panes["both"].told_unit == "rad" and panes["both"].options == {"scale": [-3.0, 3.0]}
     assert panes["plain"].options == {"stairs": True} and panes["plain"].title == "plain"
     assert panes["phase"].title == "Path" and panes["phase"].options == {"trail": 0.5, "equal": True}
     assert panes["view"].mechanism == cs.library.acrobot()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from cstormpy.dynamics.checked_arguments import (
     read_samples,
     refuse_non_finite_samples,
 )
-from cstormpy.dynamics.lines import filled, prepared, rows_filled
+from cstormpy.dynamics.lines import filled, prepared, ready, rows_filled
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import as_numbers, is_symbolic, symbols
@@ -193,7 +193,7 @@ def hybrid_evaluator(
     questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
     ways = [carefully, carefully]
     if not mech.symbolic:
-        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in questions]
     y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
@@ -221,18 +221,18 @@ def moving_evaluator(
 
     `answer` is the careful way: that of the mechanism's method, with all its checks.
     """
-    ready: Callable[..., int] = carefully
+    call: Callable[..., int] = carefully
     loads = read_loads(mech, wrench)
     if not mech.symbolic and not mech.loops:
         question = Question.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
-        ready = prepared(mech, "own", question, eager=True) or carefully
+        call = prepared(mech, "own", question, eager=True) or carefully
     n, empty, before = mech.n, np.empty, (loads,) if loads.size else ()
 
     def evaluate(q: Array, qd: Array, u: Array, base: Any, out: Array | None = None) -> Any:
         y = empty(n) if out is None else out
         if type(base) is np.ndarray and base.shape == (12,):
             filled = (y, empty((3, n, n))) if sensitivities else (y,)
-            if ready(q, qd, u, *before, base, *filled) == 0:
+            if call(q, qd, u, *before, base, *filled) == 0:
                 return filled if sensitivities else y
             base = base[:6], base[6:]
         found = answer(q, qd, u, wrench=wrench, base=base)

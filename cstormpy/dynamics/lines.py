@@ -37,18 +37,20 @@ Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 
-__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "rows_filled"]
+__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "ready", "rows_filled"]
 
 #: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
 #: joints: rough, as they only decide when to begin.
 _BUILDING = 6e-5
 _OPERATIONS = {False: (400, 8), True: (500, 130)}
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).
-_GAIN = {("one", False): 3e-11, ("one", True): 3e-11, ("rows", False): 1e-10, ("rows", True): 1.6e-10}
+_GAIN = {("one", False): 3e-11, ("one", True): 1.5e-10, ("rows", False): 1e-10, ("rows", True): 1.2e-10}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
 _SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
 _BATCH = 256
+#: Whoever has a function prepared is asked after so many samples whether the line pays by now.
+_LOOK = 4096
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
 #: Seconds that loading the loops and their compiler takes, and compiling those of one question.
@@ -148,9 +150,12 @@ class Line:
             given["of_base"] = (n, 12)
         return given
 
-    def caller(self, T: Array, eager: bool) -> Callable[..., int] | None:
-        """Return the built-in function that answers for one sample of a mechanism with these numbers."""
-        machine = self.machine("one", 1, eager)
+    def caller(self, T: Array, eager: bool, samples: int = 1) -> Callable[..., int] | None:
+        """Return the built-in function that answers for one sample of a mechanism with these numbers.
+
+        It is asked for by so many samples more.
+        """
+        machine = self.machine("one", samples, eager)
         return None if machine is None else caller(machine, self.name, [T], list(self.shapes.values()))
 
     def batch_caller(self, T: Array, count: int) -> Callable[..., int] | None:
@@ -254,17 +259,18 @@ def _few(mech: Linkage, drive: str, question: Question, given: list[Array], outp
 
 
 def prepared(
-    mech: Linkage, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
+    mech: Linkage, drive: str, question: Question, loads: Array = _NONE, eager: bool = False, samples: int = 1
 ) -> Callable[..., int] | None:
     """Return the built-in function that answers for one sample, or None where the loops are the way.
 
-    With `loads` it takes all but these; with `eager` it is for many samples.
+    With `loads` it takes all but these; with `eager` it is for many samples. So many have asked since it was last
+    looked for.
     """
     key = "line", drive, question
     found: Callable[..., int] | None = mech.memo.get(key)
     if found is None:
         tables = tables_of(mech, drive)
-        found = line_for(tables, question).caller(tables.T, eager)
+        found = line_for(tables, question).caller(tables.T, eager, samples)
         if found is None:
             return None
         mech.memo[key] = found
@@ -272,6 +278,30 @@ def prepared(
         return found
     call = found
     return lambda q, qd, u, *filled: call(q, qd, u, loads, *filled)
+
+
+def ready(
+    mech: Linkage, question: Question, loads: Array, by_loops: Callable[[], Callable[..., int]]
+) -> Callable[..., int]:
+    """Return what answers for one sample at a time: the line, or else what `by_loops` gives, until the line pays."""
+    found = prepared(mech, "own", question, loads, eager=True)
+    if found is not None:
+        return found
+    loops = by_loops()
+    if mech.n > LARGEST["one", question.sensitivities]:
+        return loops
+    line, asked = None, 0
+
+    def call(*arrays: Array) -> int:
+        nonlocal line, asked
+        if line is not None:
+            return line(*arrays)
+        asked += 1
+        if asked == _LOOK:
+            asked, line = 0, prepared(mech, "own", question, loads, samples=_LOOK)
+        return loops(*arrays)
+
+    return call
 
 
 def address_of(mech: Linkage, drive: str, question: Question) -> int:

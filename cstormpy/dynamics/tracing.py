@@ -6,6 +6,7 @@ stay inputs, so that another mass or length needs no new code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -43,6 +44,7 @@ __all__ = [
     "answer_symbols",
     "hybrid_routine",
     "hybrid_values",
+    "kernel_routine",
     "of_any_size",
     "run_on_symbols",
 ]
@@ -149,9 +151,7 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Quest
     what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
     """
     graph, n, links = Graph(), int(N[at.N_COUNT]), int(N[at.N_LINKS])
-    numbers = [
-        graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in enumerate(folded(T))
-    ]
+    numbers = _folded_inputs(graph, T)
     sizes = {"q": n, "qd": n, "u": n}
     if question.loads:
         sizes["wrench"] = question.loads * links
@@ -242,6 +242,37 @@ def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> 
             raise refused
         return
     entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
+
+
+def kernel_routine(T: NDArray[np.float64], N: NDArray[np.int64], entry: Entry, form: tuple[Any, ...]) -> Routine:
+    """Return the routine of a kernel of rows for mechanisms with these tables.
+
+    Of each argument behind T, N and the scratch memory `form` has the shape of a sample's array, with a zero where none
+    is given, or the argument itself, an integer. The arrays are called ``a0``, ``a1`` and so on, as they are counted.
+    """
+    graph = Graph()
+    sizes, outputs, arguments = dict[str, int](), dict[str, Any](), list[Any]()
+    for k, shape in enumerate(form):
+        if not isinstance(shape, tuple):
+            arguments.append(shape)
+            continue
+        size = math.prod(shape)
+        if k < entry.given:
+            array = symbols(graph.inputs(f"a{k}", size)).reshape(1, *shape) if size else np.zeros((0, 0))
+            sizes |= {f"a{k}": size} if size else {}
+        else:
+            array = outputs[f"a{k}"] = symbols([0.0] * size).reshape(1, *shape)
+        arguments.append(array)
+    numbers = _folded_inputs(graph, T)
+    entry.function(numbers, [int(k) for k in N], _Scratch(), *arguments, 0, 1)
+    filled = {name: array.ravel().tolist() for name, array in outputs.items()}
+    return Routine(entry.name, {"T": len(numbers)}, sizes, filled)
+
+
+def _folded_inputs(graph: Graph, T: NDArray[np.float64]) -> list[Any]:
+    """Return the numbers of a mechanism as inputs, but for those that fold."""
+    known = enumerate(folded(T))
+    return [graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in known]
 
 
 def _numbers(tables: Tables) -> list[Any]:

@@ -105,7 +105,7 @@ def put_jacobian(T, N, W, link, out, rate, first, last, like):
         j = N[k + N_PARENT]
 
 
-@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_CUBE}, i8, i8)", nogil=True)
+@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_CUBE}, i8, i8)", nogil=True, given=1)
 def pose_lanes(T, N, W, q, out, start, stop):
     """Fill out (samples, links, 16) with the poses of all links in the base's frame, row by row."""
     like = zero_lanes()
@@ -114,7 +114,7 @@ def pose_lanes(T, N, W, q, out, start, stop):
         put_poses(T, N, W, out, first, stop - 1, like)
 
 
-@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, i8, {_CUBE}, {_CUBE}, i8, i8)", nogil=True)
+@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, i8, {_CUBE}, {_CUBE}, i8, i8)", nogil=True, given=3)
 def jacobian_lanes(T, N, W, q, qd, link, out, rate, start, stop):
     """Add the body Jacobian of a link and its rate to out and rate (samples, 6, n), which come as zeros."""
     like = zero_lanes()
@@ -259,7 +259,7 @@ def put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, last, li
         energy[first + s, 0], energy[first + s, 1] = lane(kinetic, s), lane(potential, s)
 
 
-@entry(_INERTIAL, nogil=True)
+@entry(_INERTIAL, nogil=True, given=3)
 def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
     """Fill, of each sample: mass (n, n), momenta (6, n) per rate, bulk (10), energy (T, V), gradient (3, n).
 
@@ -272,7 +272,7 @@ def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, 
         put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, stop - 1, like)
 
 
-@entry(_INERTIAL, nogil=True)
+@entry(_INERTIAL, nogil=True, given=3)
 def inertial_one(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
     """Do the same one sample after the other."""
     for first in range(start, stop):

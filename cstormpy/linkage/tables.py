@@ -27,12 +27,13 @@ Array = NDArray[np.float64]
 class Tables:
     """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base.
 
-    The numbers may be symbols of an expression graph (`mechanism.symbolic`).
+    The numbers may be symbols of an expression graph (`mechanism.symbolic`). What is made of them is kept in `memo`.
     """
 
     T: Array
     N: NDArray[np.int64]
     base_inertia: Array  # (6, 6), at the base's origin
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass

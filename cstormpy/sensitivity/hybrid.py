@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +29,7 @@ from cstormpy.dynamics.checked_arguments import (
     refuse_non_finite_samples,
 )
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
-from cstormpy.dynamics.lines import filled, prepared, rows_filled
+from cstormpy.dynamics.lines import filled, ready, rows_filled
 from cstormpy.dynamics.tracing import Question, answer_symbols
 from cstormpy.kernels import layout
 from cstormpy.linkage.tables import tables_of
@@ -150,7 +151,7 @@ def hybrid_sensitivity_evaluator(
     questions = (Question.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
     ways = [carefully, carefully]
     if not mech.symbolic:
-        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in questions]
     y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)

@@ -144,7 +144,7 @@ class Showing:
             self.idle += time.perf_counter() - begin
 
     def _described(self, pane: Pane) -> LivePane:
-        width = pane.row().size
+        widths = [column.size for column in pane.columns()]
         source = pane.signals[0].block if pane.kind == "mechanism" else None
         mechanism = pane.mechanism
         if source is not None and isinstance(getattr(type(source), "gravity", None), property):
@@ -153,13 +153,13 @@ class Showing:
         return LivePane(
             name=pane.name,
             kind=pane.kind,
-            labels=pane.labels(width),
+            labels=pane.labels(widths),
             title=pane.title,
-            unit=pane.unit,
+            unit=pane.unit(widths),
             mechanism=mechanism,
             options=pane.options,
             push=str(source.name) if source is not None and hasattr(source, "push") else None,
-            names=pane.names(),
+            names=pane.names(widths),
         )
 
     def sample(self, t: float, x: Array) -> None:

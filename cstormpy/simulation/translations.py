@@ -70,7 +70,8 @@ class Translations:
         path : path
             A name that ends in ``.fmu``.
         inputs, outputs : list
-            Signals as in `stepper`.
+            Signals as in `stepper`: an input port that nothing is wired to gets a CONSTANT of zeros, which stays in the
+            diagram.
         parameters : list of str
             Numbers that can be set in the unit, as in `gradient`, which follow in proportion. States can be set where
             they start, as ``"state plant.elbow.q"``.

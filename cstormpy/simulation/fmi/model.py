@@ -23,7 +23,7 @@ from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.step_control import JUMP_WIDTH, MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
-from cstormpy.simulation.units import units_of
+from cstormpy.simulation.units import mechanisms_of, units_of
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Model", "Variable", "model_of"]
@@ -96,7 +96,7 @@ def model_of(
         raise DiagramError(f"{what}: the equations do not hold for the values that the parameters have")
     slopes = _slopes(program, tuned, what)
     widths = [np.size(s.slot.value) if np.shape(s.slot.value) else 0 for s in watched]
-    units = units_of(bd, watched, [], widths)
+    units = units_of(mechanisms_of(bd.blocklist), watched, [], widths)
     u0 = [(name, float(v)) for i in moved for name, v in zip(labels(i.signal), i.value, strict=True)]
     y = [name for s in watched for name in labels(s)]
     values = [] if tuned is None else list(zip(tuned.names, tuned.get().tolist(), strict=True))

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["ClosedParameterSensitivity", "closed_parameter_sensitivity"]
+__all__ = ["ClosedParameterSensitivity", "closed_parameter_sensitivity", "constraint_rates"]
 
 
 class ClosedParameterSensitivity(LoopLoads, ParameterSensitivity):
@@ -112,7 +112,7 @@ def closed_parameter_sensitivity(
     qdd = np.where(active, given, y)
     response = np.where(active, np.eye(mech.n), -Y)
     P = torque_rates(mech.tree, parts, x, rates, qdd, wrench, base, threads, response)
-    dA, dc = _of_constraints(mech, found, parts, x, rates)
+    dA, dc = constraint_rates(mech, found, parts, x, rates)
     on = active[:, None]
     force = np.einsum("smnk,sm->snk", dA, lam)
     b = P + Y @ np.where(on, 0.0, force) - np.where(on, force, 0.0)
@@ -157,7 +157,7 @@ def _unfelt(
     return np.asarray(N @ z + change - A @ (whole @ change))
 
 
-def _of_constraints(mech: Linkage, found: Closure, parts: Sequence[Component], q: Array, qd: Array) -> tuple[Any, Any]:
+def constraint_rates(mech: Linkage, found: Closure, parts: Sequence[Component], q: Array, qd: Array) -> tuple[Any, Any]:
     """Return dA (N, m, n, k) and dc (N, m, k) of each component."""
     dA, dc = np.zeros((len(q), found.m, mech.n, len(parts))), np.zeros((len(q), found.m, len(parts)))
     shifts = [(k, part) for k, part in enumerate(parts) if isinstance(part, Shift)]

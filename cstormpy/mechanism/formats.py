@@ -165,7 +165,9 @@ class Formats:
         Raises
         ------
         InvalidValue
-            Naming the joint that a URDF cannot tell of: a screw, a spring, a rotor, limits that are not symmetric.
+            Naming the joint that a URDF cannot tell of: a screw or a ball, a spring, a rotor, limits that are not
+            symmetric; of a `Free` or `Planar` joint limits of any kind, and a damping or friction that is not the same
+            for all its coordinates.
 
         Examples
         --------

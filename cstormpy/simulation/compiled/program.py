@@ -40,6 +40,8 @@ GIVEN, FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
 _ORDER = ("t", *GIVEN, *FILLED)
 #: And of that which computes its change, behind these.
 _CHANGES = ("dt", "dx", "dz", "dp", "dw", "dout", "dxd")
+#: With more numbers of all signals and rates, registers are chosen quickly (see `graph.machine`).
+_WIDE = 1500
 #: So many machines are kept ready.
 _MACHINES = 64
 
@@ -127,6 +129,12 @@ class Program:
     def __post_init__(self) -> None:
         routines = [self.routine] if self.closing is None else [self.routine, self.closing]
         self.key = digest_of(*routines) or hashlib.sha256(self.text.encode()).hexdigest()
+        self.key += " quick" if self.is_wide else ""
+
+    @property
+    def is_wide(self) -> bool:
+        """True where it fills so many numbers that choosing registers well takes seconds."""
+        return self.width + self.nstates > _WIDE
 
     @cached_property
     def text(self) -> str:
@@ -208,7 +216,8 @@ class Program:
             link.connect(self.n, in_python)
         if self._change is None:
             text = text_for_one(_change_of(self.routine))
-            machine = self._machine("diagram_change", hashlib.sha256(text.encode()).hexdigest(), lambda: text)
+            digest = hashlib.sha256(text.encode()).hexdigest() + (" quick" if self.is_wide else "")
+            machine = self._machine("diagram_change", digest, lambda: text)
             self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *_CHANGES))
         return self._change
 
@@ -217,7 +226,7 @@ class Program:
         if digest not in cls._machines:
             while len(cls._machines) >= _MACHINES:
                 cls._machines.pop(next(iter(cls._machines)))
-            cls._machines[digest] = machine_for(name, digest.encode(), text)
+            cls._machines[digest] = machine_for(name, digest.encode(), text, digest.endswith("quick"))
         return cls._machines[digest]
 
 

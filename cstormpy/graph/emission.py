@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,7 +48,7 @@ class Emitter:
         self.lines: list[str] = []
         self.library_used: dict[str, int] = {} if like is None else like.library_used
         self.intrinsics_used: set[tuple[str, int, int]] = set() if like is None else like.intrinsics_used
-        self.with_sincos: set[int] = set() if like is None else like.with_sincos
+        self.with_sincos: Counter[int] = Counter() if like is None else like.with_sincos
         self.declared: set[str] = set() if like is None else like.declared
         self.functions: dict[str, str] = {} if like is None else like.functions
         #: The node whose instructions are written now.
@@ -134,7 +135,7 @@ class Emitter:
         """Append sine and cosine, which are found together."""
         found = self._sincos.get(a)
         if found is None:
-            self.with_sincos.add(self.lanes)
+            self.with_sincos[self.lanes] += 1
             pair = f"{{ {self.number}, {self.number} }}"
             both = self.new(f"call {pair} @sincos.{self.suffix}({self.number} {a})")
             found = self._sincos[a] = (
@@ -214,8 +215,13 @@ _COSINE = (
 )
 
 
-def _sincos_function(lanes: int, like: Emitter) -> str:
-    """Return sine and cosine of a number, to about one unit in the last place of 1.
+#: More sines are called, each of which would otherwise be two branches among all that is on the way: LLVM's time grows
+#: with the square of their number (measured: 500 in a vector took half a minute).
+_MANY_SINES = 64
+
+
+def _sincos_function(lanes: int, like: Emitter, count: int = 1) -> str:
+    """Return sine and cosine of a number, to about one unit in the last place of 1, as a function called so many times.
 
     The nearest multiple of pi/2 is taken off, the rest goes into two polynomials, and the quadrant decides which of
     them is which. Where an angle is large or not finite the library is asked, out of line.
@@ -228,7 +234,8 @@ def _sincos_function(lanes: int, like: Emitter) -> str:
     pair = f"{{ {e.number}, {e.number} }}"
     far = f"  %both = call {pair} @sincos_far.{e.suffix}({e.number} %x)\n  ret {pair} %both"
     body = "\n".join([*parts, far])
-    near = f"define internal {pair} @sincos.{e.suffix}({e.number} %x) alwaysinline {{\n{body}\n}}\n"
+    way = "noinline" if count > _MANY_SINES else "alwaysinline"
+    near = f"define internal {pair} @sincos.{e.suffix}({e.number} %x) {way} {{\n{body}\n}}\n"
 
     e = Emitter(lanes, like, prefix="s")
     _return_pair(e, e.library("sin", "%x"), e.library("cos", "%x"))
@@ -314,7 +321,9 @@ def _sincos_of_one(e: Emitter) -> list[str]:
 
 def supplements(e: Emitter) -> str:
     """Return the functions that a module must hold beside those whose emitters share `e`."""
-    return "".join(_sincos_function(lanes, e) for lanes in sorted(e.with_sincos)) + "".join(e.functions.values())
+    return "".join(_sincos_function(lanes, e, count) for lanes, count in sorted(e.with_sincos.items())) + "".join(
+        e.functions.values()
+    )
 
 
 def declarations(e: Emitter) -> str:

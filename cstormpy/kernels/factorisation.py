@@ -333,9 +333,11 @@ def solve_torques(N, W, place, pitch, like):
     """Do the same as `solve_by_factors` with columns of which each has its own joint's row only."""
     factorise(N, W, like)
     n, end, t = N[N_COUNT], pitch * width(like), tile_width()
+    factors, length, rows = factor_place(N, like), row_length(N, like), place - pitch
     for j in range(1, n + 1):
         k, _ = node(j)
-        inward_column(N, W, j, j, place, pitch, N[k + N_COORDINATE], like)
+        if not N[k + N_ACTIVE]:
+            inward_given(N, W, j, j + 1, factors, length, rows + N[k + N_COORDINATE], pitch, like)
     c = 0
     while c + 4 * t <= end:
         outward_four(N, W, place, pitch, c, like)

@@ -56,13 +56,13 @@ def count(value: object, what: str, most: int = 100_000) -> int:
     return whole_number(value, what, 1, most)
 
 
-def array(value: ArrayLike, shape: tuple[int, ...], what: str) -> NDArray[np.float64]:
-    """Return a read-only float64 copy of the given shape with finite entries.
+def array(value: ArrayLike, shape: tuple[int, ...], what: str, hint: str = "") -> NDArray[np.float64]:
+    """Return a read-only float64 copy of the given shape with finite entries; a hint ends what is said of another one.
 
     >>> array([1, 2, 3], (3,), "com")
     array([1., 2., 3.])
     """
-    return frozen(real_array(value, what, shape))
+    return frozen(real_array(value, what, shape, hint=hint))
 
 
 def unit_vector(value: ArrayLike, what: str) -> NDArray[np.float64]:

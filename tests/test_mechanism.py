@@ -225,6 +225,11 @@ class TestLink:
         with pytest.raises(InvalidValue, match="not symmetric"):
             Link("a", inertia=np.triu(np.ones((3, 3))), allow_impossible=True)
 
+    def test_three_numbers_are_the_diagonal_of_an_inertia(self):
+        assert Link("a", inertia=[1.0, 2.0, 3.0]) == Link("a", inertia=np.diag([1.0, 2.0, 3.0]))
+        with pytest.raises(InvalidValue, match="triangle"):
+            Link("a", inertia=[1.0, 1.0, 3.0])
+
     def test_rotor_without_mass_and_point_mass(self):
         Link("rotor", inertia=np.eye(3))
         Link("point", mass=1.0, com=(1, 2, 3))

@@ -133,6 +133,7 @@ def test_slips_are_told_by_name(acrobot):
     for name, kind, text in [
         ("forearm.mas", UnknownName, "'forearm.mass'"),
         ("plant.forearm.comm", UnknownName, "'forearm.com'"),
+        ("plant.forarm.com", UnknownName, "'forearm.com'"),
         ("plant.forearm.wrench", InvalidValue, "port"),
         ("nothing.mass", UnknownName, "nothing"),
     ]:

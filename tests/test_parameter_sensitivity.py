@@ -215,3 +215,33 @@ def test_inertial_numbers_in_any_order_are_the_regressor_times_weights_and_respo
         weights[10 * part.link : 10 * part.link + 10, k] = part.weights
     response = np.where(mech.active_mask, np.eye(mech.n), -s.dy_du)
     assert_close(d.dy_dp, response @ (mech.regressor(q, qd, s.qdd) @ weights), 1e-12)
+
+
+def test_all_inertial_numbers_of_links_in_turn_under_loads_on_a_moving_base():
+    """Ten numbers of each link side by side, those of one that stands on the base too, which nothing depends on."""
+    rng = np.random.default_rng(3)
+    mech = random_mechanism(rng, 6, ("revolute", "prismatic", "screw"))
+    foot = Link("foot", None, Fixed(), mass=2.0, com=(0.1, 0.2, 0.3), inertia=np.eye(3))
+    mech = Mechanism([foot, *mech.links], gravity=mech.gravity, active=mech.names[1:3])
+    q, qd, u = random_state(rng, mech, 9)
+    loads = random_loads(rng, mech, 9)
+    names = [f"{link.name}.{field}" for link in mech.links for field in ("mass", "com", "inertia")]
+    d, s = mech.parameter_sensitivity(q, qd, u, names, **loads), mech.hybrid_sensitivity(q, qd, u, **loads)
+    weights = np.zeros((10 * len(mech.links), 10 * len(mech.links)))
+    for k, part in enumerate(part for name in names for part in components(mech)[name]):
+        weights[10 * part.link : 10 * part.link + 10, k] = part.weights
+    response = np.where(mech.active_mask, np.eye(mech.n), -s.dy_du)
+    assert_close(d.dy_dp, response @ (mech.regressor(q, qd, s.qdd, loads["base"]) @ weights), 1e-11)
+    assert_close(d.y, s.y, tolerance(mech, q))
+    assert not d["foot.inertia"].any()
+    assert d.components == tuple(part.name for name in names for part in components(mech)[name])
+
+
+def test_a_row_of_a_batch_whose_derivatives_overflow_is_named():
+    mech = library.arm7()
+    q, qd, u = np.zeros((3, 12, mech.n))
+    qd[9, 2] = 1e160
+    with pytest.raises(cs.NonFinite, match="in row 9"):
+        mech.parameter_sensitivity(q, qd, u, [f"{mech.links[-1].name}.com"])
+    with pytest.raises(cs.NonFinite, match="in row 9"):
+        mech.regressor(q, qd, u)

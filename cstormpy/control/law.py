@@ -123,7 +123,9 @@ class Law:
             return symbols(value).reshape(self._torques)
         if is_single(value) and value is not None:
             value = [value]
-        return checks.array(value, self._torques, f"{type(self).__name__}.torque() (for {', '.join(self.motors)})")  # type: ignore[arg-type]
+        what = f"{type(self).__name__}.torque() (for {', '.join(self.motors)})"
+        hint = 'one torque for each joint with a motor, mech.with_drive(actuated=["..."]) says which have one'
+        return checks.array(value, self._torques, what, hint)  # type: ignore[arg-type]
 
     # ---------------------------------------------------------------- phases
 

@@ -49,10 +49,11 @@ _RATES_KEPT = 256
 
 
 def workspace(numbers: int) -> Array:
-    """Return scratch memory of this thread, kept for the next call."""
+    """Return scratch memory of this thread, kept for the next call; it begins where a line of the cache does."""
     held: Array | None = getattr(_local, "workspace", None)
     if held is None or held.size < numbers:
-        held = _local.workspace = np.zeros(numbers)
+        room = np.zeros(numbers + layout.LANES)
+        held = _local.workspace = room[-(room.ctypes.data // room.itemsize) % layout.LANES :]
     return held
 
 
@@ -77,18 +78,27 @@ def run_batch(
     numbers: int,
     threads: int | None,
 ) -> tuple[int, int]:
-    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
+    """Run a batch kernel, or its straight line, over all samples.
+
+    Returns the first bad row of a group (or -1) and its status.
+    """
     if any(is_symbolic(a) for a in arguments):
         from cstormpy.dynamics.tracing import run_on_symbols
 
         run_on_symbols(entry, tables, arguments)
+        return _GOOD
+    from cstormpy.dynamics.kernel_lines import part_by_line
+
+    key = (entry.name, tables.T.size, tables.N.size)
+    by_line = part_by_line(entry, tables, arguments, count)
+    if by_line is not None and run_parts(by_line, key, count, threads)[1] == 0:
         return _GOOD
     kernel = entry.load()
 
     def part(start: int, stop: int) -> tuple[int, int]:
         return kernel(tables.T, tables.N, workspace(numbers), *arguments, start, stop) or _GOOD
 
-    return run_parts(part, (entry.name, tables.T.size, tables.N.size), count, threads)
+    return run_parts(part, key, count, threads)
 
 
 def run_parts(part: Part, key: tuple[str, int, int], count: int, threads: int | None) -> tuple[int, int]:

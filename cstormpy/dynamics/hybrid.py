@@ -20,7 +20,7 @@ from cstormpy.dynamics.checked_arguments import (
     refuse_non_finite_samples,
 )
 from cstormpy.dynamics.lines import filled, prepared, ready, rows_filled
-from cstormpy.dynamics.tracing import Question, answer_symbols
+from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_VALUES = Question()
+_VALUES = Signature()
 
 __all__ = ["HybridDynamics", "gravity_load", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator", "moving_evaluator"]
 
@@ -162,11 +162,11 @@ def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any
 def _run(mech: Linkage, samples: Samples, threads: int | None, drive: str) -> Array:
     out = samples.room(mech.n)
     thread_count(threads)
-    question = Question.of_samples(mech, samples)
+    signature = Signature.of_samples(mech, samples)
     if samples.symbolic:
-        answer_symbols(tables_of(mech, drive), question, samples, (out,))
+        answer_symbols(tables_of(mech, drive), signature, samples, (out,))
         return out
-    if samples.count == 0 or filled(mech, drive, question, samples, (out,), threads):
+    if samples.count == 0 or filled(mech, drive, signature, samples, (out,), threads):
         return out
     refuse_non_finite_samples(mech, samples)
     from cstormpy.kernels import entries_hybrid as entries
@@ -190,10 +190,10 @@ def hybrid_evaluator(
     `Mechanism.hybrid_evaluator` says more.
     """
     loads = read_loads(mech, wrench)
-    questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
+    signatures = Signature.of_loads(mech, loads), Signature.of_loads(mech, loads, answers="whole")
     ways = [carefully, carefully]
     if not mech.symbolic:
-        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in questions]
+        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in signatures]
     y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
@@ -224,8 +224,8 @@ def moving_evaluator(
     call: Callable[..., int] = carefully
     loads = read_loads(mech, wrench)
     if not mech.symbolic and not mech.loops:
-        question = Question.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
-        call = prepared(mech, "own", question, eager=True) or carefully
+        signature = Signature.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
+        call = prepared(mech, "own", signature, eager=True) or carefully
     n, empty, before = mech.n, np.empty, (loads,) if loads.size else ()
 
     def evaluate(q: Array, qd: Array, u: Array, base: Any, out: Array | None = None) -> Any:
@@ -249,7 +249,7 @@ def carefully(*_: Array) -> int:
 
 
 def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
-    """Return what fills y, see `tracing.Question`, by the kernel with loops; not 0 where it does not."""
+    """Return what fills y, see `tracing.Signature`, by the kernel with loops; not 0 where it does not."""
     from cstormpy.kernels import entries_hybrid as entries
 
     kernel = entries.hybrid_one.load() if not loads.size else with_loads(entries.loaded_hybrid_one, loads)

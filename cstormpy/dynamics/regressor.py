@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.batches import run_batch, scratch_size
+from cstormpy.dynamics.batches import run_batch, run_checked, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
-from cstormpy.dynamics.kinematics import coordinates_to
 from cstormpy.kernels import layout
+from cstormpy.kernels.inertial_numbers import sample_length
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-__all__ = ["INERTIAL", "inertial_numbers", "inertial_rates", "regressor"]
+__all__ = ["INERTIAL", "Columns", "inertial_numbers", "inertial_rates", "inertial_sensitivity", "regressor"]
 
 #: The inertial numbers of a link, in their order: mass, first moments, inertia about the origin of the link's frame.
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -38,71 +40,91 @@ def regressor(
 
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
     out = samples.zeros(mech.n, len(INERTIAL) * len(mech.links))
-    arguments = (*samples.rows.values(), samples.base, out)
+    arguments = (*samples.rows.values(), samples.base, out.reshape(-1))
     tables = tables_of(mech, INVERSE)
-    run_batch(entries.regressor_lanes, tables, arguments, samples.count, scratch_size(mech, False), threads)
+    if run_batch(entries.regressor_lanes, tables, arguments, samples.count, scratch_size(mech, False), threads)[1]:
+        refuse_overflow(samples, out)
     _pull_back(mech, samples.rows["q"], out)
-    refuse_overflow(samples, out)
     return samples.shaped(out)
 
 
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns for inertial numbers of links, as the kernels take them; see `kernels.inertial_numbers.put_columns`."""
+
+    count: int
+    runs: Integers  #: (runs, 3)
+    starts: Integers  #: (count + 1,)
+    entries: Integers
+    values: Array
+
+    @classmethod
+    def of(cls, links: Sequence[int], weights: Array) -> Columns:
+        """Return those of numbers of links that change their inertial numbers by weights (count, 10)."""
+        owners = np.asarray(links, dtype=np.int64)
+        begins = np.flatnonzero(np.diff(owners, prepend=-1))
+        runs = np.stack([owners[begins], begins, np.append(begins[1:], len(owners))], axis=-1)
+        rows, entries = np.nonzero(weights)
+        starts = np.searchsorted(rows, np.arange(len(owners) + 1))
+        runs, starts, entries = (np.ascontiguousarray(a, dtype=np.int64) for a in (runs, starts, entries))
+        return cls(len(owners), runs, starts, entries, weights[rows, entries])
+
+    def arguments(self, mech: Linkage) -> tuple[Any, ...]:
+        """Return what kernels take of it: the plan, and where their scratch memory of single samples begins."""
+        return self.runs, self.starts, self.entries, self.values, self.count, layout.LANES * self._side_by_side(mech)
+
+    def scratch(self, mech: Linkage) -> int:
+        """Return how many float64 of scratch memory these kernels need."""
+        responses = layout.LANES * (mech.n + 1) * mech.n
+        return layout.LANES * (self._side_by_side(mech) + sample_length(mech.n, self.count)) + responses
+
+    def _side_by_side(self, mech: Linkage) -> int:
+        longest = int(np.max(self.runs[:, 2] - self.runs[:, 1], initial=0))
+        return scratch_size(mech, True) // layout.LANES + 6 * (len(INERTIAL) + longest) + 1
+
+
 def inertial_rates(
-    mech: Linkage,
-    samples: Samples,
-    links: Sequence[int],
-    weights: Array,
-    response: Array | None,
-    threads: int | None,
+    mech: Linkage, samples: Samples, columns: Columns, response: Array | None, threads: int | None
 ) -> Array:
-    """Return what torques, or answers to them, change by per number of some links, (N, n, k).
+    """Return what torques, or answers to them, change by per inertial number, (N, n, k).
 
     Parameters
     ----------
     mech : Linkage
+        Without ball joints if there is a response.
     samples : Samples
         Of q, qd and qdd.
-    links : sequence of int
-        The link that each number is of.
-    weights : ndarray, (k, 10)
-        What each number does to the inertial numbers of its link.
+    columns : Columns
     response : ndarray, (N, n, n), optional
-        By what the torques that the numbers ask for are multiplied; of a mechanism without ball joints.
+        What answers change by per torque that the joints ask for.
     threads : int, optional
     """
     from cstormpy.kernels import entries_regressor as entries
     from cstormpy.linkage.tables import INVERSE, tables_of
 
-    n, (asks, ways) = mech.n, _ways(mech)
-    out = np.zeros((samples.count, n, len(links)))
-    moving = np.flatnonzero(np.diff(asks)[np.asarray(links)])  # those of links on the base ask for nothing
-    chosen = moving[np.argsort(np.asarray(links)[moving], kind="stable")]
-    begins = np.searchsorted(np.asarray(links)[chosen], np.arange(len(mech.links) + 1)).astype(np.int64)
-    rows, columns = np.nonzero(weights[chosen])
-    starts = np.searchsorted(rows, np.arange(len(chosen) + 1)).astype(np.int64)
-    room, size = layout.forms_numbers(n, len(mech.links)), int(np.diff(asks) @ np.diff(begins))
-    in_turn = len(chosen) == len(links) and bool((np.diff(chosen) > 0).all())
-    filled = out if in_turn else np.zeros((samples.count, n, len(chosen)))
-    given = np.zeros((0, n, n)) if response is None else np.ascontiguousarray(response)
-    arguments = (
-        *samples.rows.values(), samples.base, given, begins, asks, ways, starts,
-        columns.astype(np.int64), weights[chosen][rows, columns], room, size,
-        filled.reshape(-1),
-    )  # fmt: skip
-    numbers = layout.LANES * (room + len(INERTIAL) + size + 3) + size
-    run_batch(entries.inertial_rates_lanes, tables_of(mech, INVERSE), arguments, samples.count, numbers, threads)
-    if not in_turn:
-        out[..., chosen] = filled
+    n, count = mech.n, samples.count
+    out = np.zeros((count, n, columns.count)) if response is None else np.empty((count, n, columns.count))
+    given = np.zeros((0, n * n)) if response is None else np.ascontiguousarray(response).reshape(count, n * n)
+    arguments = (*samples.rows.values(), samples.base, given, *columns.arguments(mech), out.reshape(-1))
+    tables = tables_of(mech, INVERSE)
+    if run_batch(entries.inertial_rates_lanes, tables, arguments, count, columns.scratch(mech), threads)[1]:
+        refuse_overflow(samples, out)
     return out
 
 
-def _ways(mech: Linkage) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where the coordinates on the way to each link begin, and these, from the link inwards, kept."""
-    if "ways" not in mech.memo:
-        each = [coordinates_to(mech, i)[::-1] for i in range(len(mech.links))]
-        asks = np.concatenate([[0], np.cumsum([len(way) for way in each])])
-        mech.memo["ways"] = asks.astype(np.int64), np.array([k for way in each for k in way], dtype=np.int64)
-    made: tuple[NDArray[np.int64], NDArray[np.int64]] = mech.memo["ways"]
-    return made
+def inertial_sensitivity(mech: Linkage, samples: Samples, columns: Columns, threads: int | None) -> tuple[Array, Array]:
+    """Return the answers of the hybrid dynamics, (N, n), and what they change by per inertial number, (N, n, k).
+
+    For mechanisms without ball joints whose matrices of several samples the processor's caches can hold.
+    """
+    from cstormpy.kernels import entries_regressor as entries
+    from cstormpy.linkage.tables import tables_of
+
+    y, out = samples.room(mech.n), samples.room(mech.n, columns.count)
+    arguments = (*samples.rows.values(), samples.wrench, samples.base, y, *columns.arguments(mech), out.reshape(-1))
+    kernel = entries.inertial_sensitivity_lanes
+    run_checked(mech, kernel, tables_of(mech), arguments, samples, columns.scratch(mech), threads)
+    return y, out
 
 
 def _pull_back(mech: Linkage, q: Array, out: Array) -> None:

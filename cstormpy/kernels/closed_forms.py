@@ -147,7 +147,7 @@ def screws(T, N, W, i, like):
     store3(W, c + C_V + 3, v)
     store3(W, c + C_A, alpha)
     store3(W, c + C_A + 3, a)
-    return x, omega, v, alpha, a
+    return omega, v, alpha, a
 
 
 @step
@@ -161,22 +161,30 @@ def moment_matrix(inertia, c, omega, p):
 
 
 @step
-def body_forms(T, N, W, i, x, omega, v, alpha, a, like):
-    """Write inertia, momentum, its moment matrix and the force of body i."""
+def body_inertia(T, N, W, i, like):
+    """Write the inertia of body i; return its mass, centre of mass and inertia about that."""
     _, t = node(i)
     row = row_of(N, i)
     m = T[t + T_MASS]
     axes = load_columns(W, i * ROW + R, like)
-    c = add(x, rotate(axes, T, t + T_COM))
+    c = add(load3(W, row + C_POS, like), rotate(axes, T, t + T_COM))
     inertia = rotated_inertia(axes, T, t + T_INERTIA)
     h = scale(m, c)
+    store(W, row + C_I, like + m)
+    store3(W, row + C_I + 1, h)
+    store6(W, row + C_I + 4, about_origin(inertia, h, c))
+    return m, c, inertia
+
+
+@step
+def body_forms(T, N, W, i, omega, v, alpha, a, like):
+    """Write inertia, momentum, its moment matrix and the force of body i."""
+    row = row_of(N, i)
+    m, c, inertia = body_inertia(T, N, W, i, like)
     velocity = add(v, cross(omega, c))
     p = scale(m, velocity)
     force = scale(m, add(a, add(cross(alpha, c), cross(omega, velocity))))
     moment = add(symmetric_times(inertia, alpha), cross(omega, symmetric_times(inertia, omega)))
-    store(W, row + C_I, like + m)
-    store3(W, row + C_I + 1, h)
-    store6(W, row + C_I + 4, about_origin(inertia, h, c))
     store3(W, row + C_K, p)
     k0, k1, k2 = moment_matrix(inertia, c, omega, p)
     store3(W, row + C_K + 3, k0)
@@ -278,8 +286,8 @@ def closed_forms(T, N, W, loaded, like):
     """Fill the rows of all nodes; the base's row, the loads and the hybrid dynamics stand in W already."""
     n = N[N_COUNT]
     for i in range(1, n + 1):
-        x, omega, v, alpha, a = screws(T, N, W, i, like)
-        body_forms(T, N, W, i, x, omega, v, alpha, a, like)
+        omega, v, alpha, a = screws(T, N, W, i, like)
+        body_forms(T, N, W, i, omega, v, alpha, a, like)
     if loaded != UNLOADED:
         loads_into_forms(T, N, W, loaded, like)
     for i in range(n, 0, -1):

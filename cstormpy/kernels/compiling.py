@@ -61,8 +61,7 @@ _OPTIONS = {"fastmath": {"contract"}, "error_model": "numpy", "boundscheck": Fal
 #: Nothing that changes the rounding: for steps that are to be those of the interpreted engine.
 _EXACT = {"error_model": "numpy", "boundscheck": False}
 
-#: References to arrays are counted: otherwise numba lets no step return an array.
-_PIECE_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": True}
+_PIECE_OPTIONS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def machine_form(function):
@@ -76,7 +75,9 @@ def machine_form(function):
         options, compiler = {"fused": (_OPTIONS, _StepCompiler), "exact": (_EXACT, _ExactStepCompiler)}[function._step]
         inlined = {"forceinline": True} if function._step == "fused" else {}
         plain = getattr(function, "_numeric", function)
-        made = numba.njit(**options, **_PIECE_OPTIONS, **inlined, pipeline_class=compiler)(_among_compiled(plain))
+        counted = {"_nrt": getattr(plain, "_returns_arrays", True)}
+        piece = numba.njit(**options, **_PIECE_OPTIONS, **counted, **inlined, pipeline_class=compiler)
+        made = piece(_among_compiled(plain))
         function._compiled = made
     return made
 

@@ -16,10 +16,12 @@ and a joint on the way to it, whose twist (s, l) stands at the link's origin in 
 from __future__ import annotations
 
 from cstormpy.kernels.charts import enter_charts
+from cstormpy.kernels.closed_forms import screws
 from cstormpy.kernels.entries import entry
-from cstormpy.kernels.hybrid import move, place
+from cstormpy.kernels.hybrid import NOT_FINITE, hybrid, move, place
+from cstormpy.kernels.inertial_numbers import INERTIAL, find_responses, put_columns
 from cstormpy.kernels.kinematics import carrier
-from cstormpy.kernels.lanes import lane, load, load_tile, store, store_tile, tile_width, width, zero_lanes
+from cstormpy.kernels.lanes import all_greater, load, noted, put_tile, vanishing, width, zero_lanes
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -40,11 +42,9 @@ from cstormpy.kernels.layout import (
     R,
 )
 from cstormpy.kernels.nodes import node
-from cstormpy.kernels.samples import bring_base, bring_in
+from cstormpy.kernels.samples import bring_base, bring_form_base, bring_in, bring_loads, take_out
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, column_times, cross, dot, load3, load_columns, rotate, scale
-
-INERTIAL = 10  # numbers of a link: m, h (3), I (xx xy xz yy yz zz)
 
 
 @step
@@ -53,11 +53,13 @@ def into_axes(axes, a):
 
 
 @step
-def put_ten(out, first, last, row, column, values):
-    """Write the lanes of ten numbers side by side."""
-    for s in range(min(width(values[0]), last + 1 - first)):
-        for k in range(INERTIAL):
-            out[first + s, row, column + k] = lane(values[k], s)
+def put_ten(out, to, stride, samples, x):
+    """Write the lanes of ten numbers side by side; return 0 if they are finite, else NaN."""
+    put_tile(out, to, stride, samples, (x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]))
+    put_tile(out, to + 2, stride, samples, (x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9]))
+    first = (vanishing(x[0]) + vanishing(x[1])) + (vanishing(x[2]) + vanishing(x[3]))
+    last = (vanishing(x[6]) + vanishing(x[7])) + (vanishing(x[8]) + vanishing(x[9]))
+    return first + (vanishing(x[4]) + vanishing(x[5])) + last
 
 
 @step
@@ -128,132 +130,94 @@ def joint_twist(T, N, W, i, axes, r, like):
 
 @step
 def put_link(T, N, W, link, out, first, last, like):
-    """Write the ten columns of a link into the rows of all joints on the way to it."""
+    """Write the ten columns of a link into the rows of all joints on the way to it; return 0 if finite, else NaN."""
     i = carrier(N, link)
     axes, r, omega, alpha, acc = link_motion(T, N, W, link, like)
+    n, pitch, total = N[N_COUNT], INERTIAL * N[N_LINKS], like
     while i > 0:
         k, _ = node(i)
         s, l = joint_twist(T, N, W, i, axes, r, like)
         values = ten_coefficients(s, l, omega, alpha, acc)
-        put_ten(out, first, last, N[k + N_COORDINATE], INERTIAL * link, values)
+        to = (first * n + N[k + N_COORDINATE]) * pitch + INERTIAL * link
+        total = total + put_ten(out, to, n * pitch, min(width(like), last + 1 - first), values)
         r = add(r, load3(W, i * ROW + D, like))
         i = N[k + N_PARENT]
-
-
-@step
-def weigh_link(T, N, W, link, starts, columns, values, begin, end, room, at, like):
-    """Write what the torques of the joints on the way to a link change by per number, from `at`; `room` is for ten.
-
-    The numbers `begin` to `end` change the ten of the link by sparse rows: of row c the entries `starts[c]` to
-    `starts[c + 1]` of columns and values.
-    """
-    i = carrier(N, link)
-    axes, r, omega, alpha, acc = link_motion(T, N, W, link, like)
-    while i > 0:
-        s, l = joint_twist(T, N, W, i, axes, r, like)
-        ten = ten_coefficients(s, l, omega, alpha, acc)
-        for k in range(INERTIAL):
-            store(W, room + k, ten[k])
-        for c in range(begin, end):
-            total = like
-            for e in range(starts[c], starts[c + 1]):
-                total = total + values[e] * load(W, room + columns[e], like)
-            store(W, at, total)
-            at += 1
-        r = add(r, load3(W, i * ROW + D, like))
-        i = N[node(i)[0] + N_PARENT]
-
-
-@step
-def put_weighed(W, ways, asks, begins, links, out, n, room, first, last, like):
-    """Write the columns of all links' numbers: the rows of the joints on the way to each."""
-    lanes, pitch = width(like), begins[links]
-    for s in range(min(lanes, last + 1 - first)):
-        at = room + INERTIAL
-        for link in range(links):
-            for w in range(asks[link], asks[link + 1]):
-                to = ((first + s) * n + ways[w]) * pitch
-                for c in range(begins[link], begins[link + 1]):
-                    out[to + c] = W[at * lanes + s]
-                    at += 1
-
-
-@step
-def put_response(W, ways, asks, begins, links, response, out, n, room, size, first, last, like):
-    """Write the columns of all links' numbers: the responses to the torques that they ask of the joints on the way.
-
-    Row by row of each sample, whose neighbouring columns stand side by side in a vector: the torques of the joints on
-    the way to a link, in all columns of the link, times the responses of the row to them.
-    """
-    lanes, pitch, tile = width(like), begins[links], tile_width()
-    asked = lanes * (room + INERTIAL)
-    own = asked + lanes * size
-    last_tile = own + size + tile  # what a vector holds beyond the columns of a link is not written
-    for s in range(min(lanes, last + 1 - first)):
-        for k in range(size):
-            W[own + k] = W[asked + k * lanes + s]
-        for row in range(n):
-            to, here = ((first + s) * n + row) * pitch, own
-            for link in range(links):
-                w, end, most = asks[link], asks[link + 1], begins[link + 1] - begins[link]
-                for c in range(0, most, tile):
-                    at = max(0, min(c, most - tile))  # the last one overlaps the one before
-                    total = response[first + s, row, ways[w]] * load_tile(W, here + at)
-                    for p in range(1, end - w):
-                        total = total + response[first + s, row, ways[w + p]] * load_tile(W, here + p * most + at)
-                    if most >= tile:
-                        store_tile(out, to + begins[link] + at, total)
-                    else:
-                        store_tile(W, last_tile, total)
-                        for k in range(most):
-                            out[to + begins[link] + k] = W[last_tile + k]
-                here += (end - w) * most
+    return total
 
 
 _MATRIX = "f8[:,::1]"
 
 
-@entry(f"void(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[:,:,::1], i8, i8)", nogil=True)
+@entry(f"Tuple((i8, i8))(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[::1], i8, i8)", nogil=True)
 def regressor_lanes(T, N, W, q, qd, qdd, base, out, start, stop):
-    """Fill out (samples, n, 10 links) but for what is zero, the rows of joints not on the way to a link.
+    """Fill out (samples, n, 10 links), flat, but for what is zero, the rows of joints not on the way to a link.
 
-    N has all joints active.
+    N has all joints active. The rows of a ball joint are those of its moments about the axes of its link. Return
+    `start`, and 0 if all is finite.
+    """
+    like, status = zero_lanes(), 0
+    for first in range(start, stop, width(like)):
+        last = stop - 1
+        bring_motion(T, N, W, q, qd, qdd, base, first, last, like)
+        total = like
+        for link in range(N[N_LINKS]):
+            total = total + put_link(T, N, W, link, out, first, last, like)
+        status = noted(status, all_greater(1.0, total), NOT_FINITE)
+    return start, status
 
-    The rows of a ball joint are those of its moments about the axes of its link.
+
+_PLAN = "i8[:,::1], i8[::1], i8[::1], f8[::1], i8, i8, f8[::1]"
+
+
+@entry(f"Tuple((i8, i8))(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 5)}, {_PLAN}, i8, i8)", nogil=True)
+def inertial_rates_lanes(
+    T, N, W, q, qd, qdd, base, response, runs, starts, columns, values, pitch, own, out, start, stop
+):
+    """Fill out (samples, n, pitch), flat: what torques, or answers to them, change by per inertial number.
+
+    The plan, `runs` to `pitch`, and `own` are those of `inertial_numbers.put_columns`. Without a response (samples,
+    n n) only what is not zero is written. N has all joints active. Return `start`, and 0 if all is finite.
+    """
+    like, status = zero_lanes(), 0
+    for first in range(start, stop, width(like)):
+        last = stop - 1
+        bring_in(N, W, q, qd, qdd, first, last, like)
+        bring_base(T, W, base, first, last, like)
+        if N[N_BALLS]:
+            enter_charts(N, W, like)
+        bring_form_base(T, N, W, base, first, last, like)
+        for i in range(1, N[N_COUNT] + 1):
+            place(T, N, W, i, like)
+            screws(T, N, W, i, like)
+        plan = runs, starts, columns, values, pitch
+        total = put_columns(T, N, W, response.shape[0] > 0, response, plan, own, out, first, last, like)
+        status = noted(status, all_greater(1.0, total), NOT_FINITE)
+    return start, status
+
+
+@entry(f"Tuple((i8, i8))(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 6)}, {_PLAN}, i8, i8)", nogil=True)
+def inertial_sensitivity_lanes(
+    T, N, W, q, qd, u, wrench, base, y, runs, starts, columns, values, pitch, own, out, start, stop
+):
+    """Fill rows of y and of out (samples, n, pitch), flat: the answers of the hybrid dynamics by inertial number.
+
+    Return the first row of the first group that holds a bad one (or -1), and its status.
     """
     like = zero_lanes()
     for first in range(start, stop, width(like)):
         last = stop - 1
-        bring_motion(T, N, W, q, qd, qdd, base, first, last, like)
-        for link in range(N[N_LINKS]):
-            put_link(T, N, W, link, out, first, last, like)
-
-
-_RATES = f"void(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[:,:,::1], {', '.join(['i8[::1]'] * 5)}"
-
-
-@entry(f"{_RATES}, f8[::1], i8, i8, f8[::1], i8, i8)", nogil=True)
-def inertial_rates_lanes(
-    T, N, W, q, qd, qdd, base, response, begins, asks, ways, starts, columns, values, room, size, out, start, stop
-):
-    """Fill out (samples, n, k), flat: what torques, or answers to them, change by per number of the links in turn.
-
-    `begins` says where the numbers of each link begin, none of a link on the base; `asks` where the coordinates on the
-    way to it begin in `ways`; `starts`, columns and values what each number does to the ten of its link, see
-    `weigh_link`. Without a response the columns are those of the torques, of which only what is not zero is written.
-    N has all joints active, and its scratch memory has `room` numbers before what is needed here, of which `size` are
-    the torques that all numbers ask for.
-    """
-    like, links = zero_lanes(), N[N_LINKS]
-    for first in range(start, stop, width(like)):
-        last = stop - 1
-        bring_motion(T, N, W, q, qd, qdd, base, first, last, like)
-        at = room + INERTIAL
-        for link in range(links):
-            if begins[link] < begins[link + 1]:
-                weigh_link(T, N, W, link, starts, columns, values, begins[link], begins[link + 1], room, at, like)
-                at += (asks[link + 1] - asks[link]) * (begins[link + 1] - begins[link])
-        if response.shape[0] == 0:
-            put_weighed(W, ways, asks, begins, links, out, N[N_COUNT], room, first, last, like)
-        else:
-            put_response(W, ways, asks, begins, links, response, out, N[N_COUNT], room, size, first, last, like)
+        bring_in(N, W, q, qd, u, first, last, like)
+        bring_base(T, W, base, first, last, like)
+        status = hybrid(T, N, W, bring_loads(N, W, wrench, first, last, like), False, like)
+        take_out(N, W, y, first, last, like)
+        if status == 0:
+            bring_form_base(T, N, W, base, first, last, like)
+            for i in range(1, N[N_COUNT] + 1):
+                screws(T, N, W, i, like)
+            find_responses(T, N, W, like)
+            plan = runs, starts, columns, values, pitch
+            total = put_columns(T, N, W, True, base[:0], plan, own, out, first, last, like)
+            status = noted(status, all_greater(1.0, total), NOT_FINITE)
+        if status != 0:
+            return first, status
+    return -1, 0

@@ -329,6 +329,25 @@ def add_to_active(N, W, i, place, pitch, count, like):
 
 
 @step
+def solve_torques(N, W, place, pitch, like):
+    """Do the same as `solve_by_factors` with columns of which each has its own joint's row only."""
+    factorise(N, W, like)
+    n, end, t = N[N_COUNT], pitch * width(like), tile_width()
+    for j in range(1, n + 1):
+        k, _ = node(j)
+        inward_column(N, W, j, j, place, pitch, N[k + N_COORDINATE], like)
+    c = 0
+    while c + 4 * t <= end:
+        outward_four(N, W, place, pitch, c, like)
+        c += 4 * t
+    while c < end:
+        outward_tile(N, W, place, pitch, c, like)
+        c += t
+    for i in range(1, n + 1):
+        add_to_active(N, W, i, place, pitch, pitch, like)
+
+
+@step
 def solve_by_factors(N, W, place, pitch, of_base, like):
     """Replace the passive rows of X by M_pp⁻¹ times them, and add M_ap times them to the active rows."""
     factorise(N, W, like)

@@ -60,6 +60,21 @@ def transpose_tiles(W, position, out, to, pitch):
     out[to] = W[position]
 
 
+#: Neighbours in memory that `put_tile` writes.
+TILE = 8
+
+
+def put_tile(out, position, pitch, count, numbers):
+    """Write a tuple of `TILE` numbers side by side: the first `count` lanes, each `pitch` behind the one before."""
+    for k, x in enumerate(numbers):
+        out[position + k] = x
+
+
+def lane_by_lane(numbers):
+    """Return, of as many numbers as there are lanes, the first lanes of all, the second ones, and so on."""
+    return numbers
+
+
 def lane(x, k):
     """Return the float of lane k."""
     return x

@@ -7,12 +7,13 @@ import operator
 
 from llvmlite import ir
 from numba import carray, types
+from numba.core import cgutils
 from numba.core.imputils import lower_builtin
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import models, overload, register_model
 
 from cstormpy.kernels import lanes as plain
-from cstormpy.kernels.lanes import lane, with_lane
+from cstormpy.kernels.lanes import TILE, lane, lane_by_lane, store_tile, with_lane
 from cstormpy.kernels.layout import LANES as WIDTH
 
 _CONTRACT = ("contract",)
@@ -204,6 +205,55 @@ def _lane(context, builder, sig, args):
 @_primitive(plain.with_lane, lambda x, k, value: signature(_as_number(x), _as_number(x), types.int64, types.float64))
 def _with_lane(context, builder, sig, args):
     return builder.insert_element(args[0], args[2], args[1]) if _is_lanes(sig.args[0]) else args[2]
+
+
+@_primitive(plain.lane_by_lane, lambda numbers: signature(numbers, numbers))
+def _lane_by_lane(context, builder, sig, args):
+    rows = cgutils.unpack_tuple(builder, args[0], WIDTH)
+    step = 1
+    while step < WIDTH:
+        rows = [_interleaved(builder, rows, k, step) for k in range(WIDTH)]
+        step *= 2
+    return context.make_tuple(builder, sig.return_type, rows)
+
+
+def _interleaved(builder, rows, k, step):
+    """Return row k after blocks of `step` rows and lanes off the diagonal were exchanged."""
+    a, b = rows[k & ~step], rows[k | step]
+    upper = k & step
+    lanes = [(j & ~step) + upper + (WIDTH if j & step else 0) for j in range(WIDTH)]
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_INT32, WIDTH), lanes))
+
+
+@overload(plain.put_tile)
+def _put_tile(out, position, pitch, count, numbers):
+    if not _is_lanes(numbers[0]):
+
+        def floats(out, position, pitch, count, numbers):
+            for k in range(TILE):
+                out[position + k] = numbers[k]
+
+        return floats
+
+    def lanes(out, position, pitch, count, numbers):
+        a, b, c, d, e, f, g, h = lane_by_lane(numbers)
+        store_tile(out, position, a)
+        if count > 1:
+            store_tile(out, position + pitch, b)
+        if count > 2:
+            store_tile(out, position + 2 * pitch, c)
+        if count > 3:
+            store_tile(out, position + 3 * pitch, d)
+        if count > 4:
+            store_tile(out, position + 4 * pitch, e)
+        if count > 5:
+            store_tile(out, position + 5 * pitch, f)
+        if count > 6:
+            store_tile(out, position + 6 * pitch, g)
+        if count > 7:
+            store_tile(out, position + 7 * pitch, h)
+
+    return lanes
 
 
 # Arrays behind one argument: each array argument costs a call from Python 0.05 us ------------------------

@@ -29,7 +29,7 @@ from cstormpy.kernels.vector import add, cross
 WRONG_SIZE = -2
 
 
-@step
+@step(arrays=True)
 def arrays_behind(handle):
     """Return T, N and W of a `cstormpy.dynamics.batches.Handle`."""
     T = memory_floats(handle[0], handle[1])

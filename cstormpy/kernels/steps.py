@@ -12,14 +12,19 @@ from typing import Any
 __all__ = ["exact_step", "step"]
 
 
-def step(function: Callable[..., Any] | None = None, *, symbolic: Callable[..., Any] | None = None) -> Any:
+def step(
+    function: Callable[..., Any] | None = None, *, symbolic: Callable[..., Any] | None = None, arrays: bool = False
+) -> Any:
     """Declare a piece of a kernel: always inlined into the entry that uses it, multiply and add fused.
 
-    `symbolic` takes its place where the first argument is not a float but a symbol; compiled code never sees it.
+    `symbolic` takes its place where the first argument is not a float but a symbol; compiled code never sees it. One
+    that returns `arrays` says so: numba allows that only where references to arrays are counted, which costs an atomic
+    addition for each argument of each call, and all vectors that stand in registers then.
     """
     if function is None:
-        return lambda function: step(function, symbolic=symbolic)
+        return lambda function: step(function, symbolic=symbolic, arrays=arrays)
     function._step = "fused"  # type: ignore[attr-defined]
+    function._returns_arrays = arrays  # type: ignore[attr-defined]
     if symbolic is None:
         return function
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite
 from cstormpy.linkage.joints import Fixed, Joint
 from cstormpy.linkage.shapes import Shape, check_shapes
@@ -36,9 +37,9 @@ class Link(Value):
         Mass [kg], >= 0.
     com : array_like, (3,)
         Centre of mass in the link's frame [m].
-    inertia : array_like, (3, 3)
-        Inertia about the centre of mass, in the axes of the link's frame [kg m^2]. An inertia without a mass is an
-        idealised rotor, a mass without an inertia a point mass.
+    inertia : array_like, (3, 3) or (3,)
+        Inertia about the centre of mass, in the axes of the link's frame [kg m^2]; three numbers are its diagonal. An
+        inertia without a mass is an idealised rotor, a mass without an inertia a point mass.
     allow_impossible : bool
         Keep an inertia that no body can have, as measured ones often are: it need only be finite and symmetric.
     shapes : iterable of Shape
@@ -137,7 +138,8 @@ class Link(Value):
 
 def _inertia(value: ArrayLike, what: str, allow_impossible: bool) -> NDArray[np.float64]:
     """Return a symmetric inertia that a body can have."""
-    inertia = checks.array(value, (3, 3), what)
+    given = real_array(value, what, (3, 3), (3,))
+    inertia = frozen(np.diag(given) if given.ndim == 1 else given)
     scale = float(np.abs(inertia).max())
     if scale == 0.0:
         return inertia

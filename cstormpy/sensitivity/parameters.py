@@ -15,6 +15,7 @@ that one's rate and acceleration, and lets a part of its force act there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import mapping
 from cstormpy.arrays import real_array
-from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
+from cstormpy.dynamics.batches import MANY_COORDINATES
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, gravity_load, hybrid_answer, put_together
 from cstormpy.dynamics.kinematics import jacobian
-from cstormpy.dynamics.regressor import INERTIAL, inertial_rates, regressor
+from cstormpy.dynamics.regressor import INERTIAL, Columns, inertial_rates, inertial_sensitivity, regressor
 from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.kernels import layout
 from cstormpy.linkage.components import (
     Component,
     Gravity,
@@ -36,6 +39,7 @@ from cstormpy.linkage.components import (
     Wrench,
     find,
 )
+from cstormpy.linkage.tables import tables_of
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -54,6 +58,10 @@ __all__ = [
 ]
 
 
+#: Lists of names that a mechanism remembers.
+_LISTS_KEPT = 16
+
+
 class ParameterSensitivity(HybridDynamics):
     """The answer of the hybrid dynamics with its derivatives to parameters.
 
@@ -67,25 +75,36 @@ class ParameterSensitivity(HybridDynamics):
         Names of the columns, as "forearm.com[0]".
     """
 
-    __slots__ = ("_places", "components", "dy_dp")
+    __slots__ = ("_found", "_places", "dy_dp")
 
     def __init__(
         self, parts: Together | Array, dy_dp: Array, found: Sequence[tuple[str, tuple[Component, ...]]]
     ) -> None:
         super().__init__(parts)
         self.dy_dp = dy_dp
-        self.components = tuple(part.name for _, parts in found for part in parts)
-        self._places = {name: slice(k, k + 1) for k, name in enumerate(self.components)}
-        first = 0
-        for name, own in found:
-            self._places[name] = slice(first, first + len(own))
-            first += len(own)
+        self._found = found
+        self._places: dict[str, slice] | None = None
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the columns, as "forearm.com[0]"."""
+        return tuple(part.name for _, parts in self._found for part in parts)
+
+    def _by_name(self) -> dict[str, slice]:
+        if self._places is None:
+            self._places = {name: slice(k, k + 1) for k, name in enumerate(self.components)}
+            first = 0
+            for name, own in self._found:
+                self._places[name] = slice(first, first + len(own))
+                first += len(own)
+        return self._places
 
     def __getitem__(self, name: str) -> Array:
         """Return the derivative to one parameter or component: (n,) or (N, n) of a number, else with a last axis."""
-        if name not in self._places:
-            raise unknown_name("parameter", name, self._places)
-        at = self._places[name]
+        places = self._by_name()
+        if name not in places:
+            raise unknown_name("parameter", name, places)
+        at = places[name]
         columns = self.dy_dp[..., at]
         return columns[..., 0] if at.stop - at.start == 1 else columns
 
@@ -101,16 +120,56 @@ def parameter_sensitivity(
     threads: int | None = 1,
 ) -> ParameterSensitivity:
     """Return y and its derivatives to parameters; `Mechanism.parameter_sensitivity` says what is what."""
-    found = find(mech, parameters)
-    samples, answer, response = _answered(mech, q, qd, u, wrench, base, threads)
+    asked = Asked.of(mech, parameters)
+    found = asked.found
+    samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, wrench, base)
+    refuse_symbols(samples.rows["q"])
+    if asked.columns is not None and _goes_side_by_side(mech, samples.count):
+        y, dy_dp = inertial_sensitivity(mech, samples, asked.columns, threads)
+        parts = put_together(samples.shaped(y), samples.shaped(samples.rows["u"]), mech.active_mask)
+        return ParameterSensitivity(parts, samples.shaped(dy_dp), found)
+    answer, response = _answered(mech, samples, wrench, base, threads)
     motion = samples.rows["q"], samples.rows["qd"], answer.qdd
-    dy_dp = torque_rates(mech, _parts(found), *motion, wrench, base, threads, response)
+    dy_dp = torque_rates(mech, asked.parts, *motion, wrench, base, threads, response)
     parts_of_answer = put_together(samples.shaped(answer.y), samples.shaped(samples.rows["u"]), mech.active_mask)
     return ParameterSensitivity(parts_of_answer, samples.shaped(dy_dp), found)
 
 
-def _parts(found: Sequence[tuple[str, tuple[Component, ...]]]) -> list[Component]:
-    return [part for _, own in found for part in own]
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Parameters of a mechanism by name, with their components."""
+
+    found: list[tuple[str, tuple[Component, ...]]]
+    parts: list[Component]
+    columns: Columns | None
+    """Those of the kernels, if all are inertial numbers."""
+
+    @classmethod
+    def of(cls, mech: Linkage, parameters: Sequence[str] | str) -> Asked:
+        """Return them; the last few lists of names are remembered."""
+        kept: dict[tuple[str, ...], Asked] = mech.memo.setdefault("parameters asked", {})
+        names = tuple(parameters) if isinstance(parameters, (list, tuple)) else None
+        if names is not None and all(type(name) is str for name in names) and names in kept:
+            return kept[names]
+        found = find(mech, parameters)
+        parts = [part for _, own in found for part in own]
+        inertial = bool(parts) and not mech.ball_starts and all(isinstance(part, Inertia) for part in parts)
+        made = cls(found, parts, _columns(parts) if inertial else None)
+        if names is not None:
+            while len(kept) >= _LISTS_KEPT:
+                kept.pop(next(iter(kept)), None)
+            kept[names] = made
+        return made
+
+
+def _columns(parts: Sequence[Any]) -> Columns:
+    return Columns.of([part.link for part in parts], np.array([part.weights for part in parts]))
+
+
+def _goes_side_by_side(mech: Linkage, count: int) -> bool:
+    """Tell whether samples and their matrices are best computed side by side."""
+    deep = tables_of(mech).N[layout.N_DEEP]
+    return count > 1 and mech.n <= MANY_COORDINATES and not deep and not mech.active_mask.all()
 
 
 def sensitivity_with_parameters(
@@ -128,7 +187,7 @@ def sensitivity_with_parameters(
     refuse_symbols(d.y)
     rows = np.reshape(q, (1, -1)), np.reshape(qd, (1, -1)), d.qdd[None]
     response = _response(mech, d.dy_du[None])
-    return d, torque_rates(mech, _parts(find(mech, parameters)), *rows, wrench, base, 1, response)[0]
+    return d, torque_rates(mech, Asked.of(mech, parameters).parts, *rows, wrench, base, 1, response)[0]
 
 
 def parameter_jvp(
@@ -169,17 +228,14 @@ def parameter_vjp(
 
 
 def _answered(
-    mech: Linkage, q: Any, qd: Any, u: Any, wrench: WrenchLike, base: BaseLike, threads: int | None
-) -> tuple[Samples, HybridDynamics, Array | None]:
-    """Return samples, the answers to them, and what y changes by per torque that the joints ask for: −1 if none."""
-    samples = read_samples(mech, {"q": q, "qd": qd, "u": u}, wrench, base)
-    refuse_symbols(samples.rows["q"])
-    x, xd, given = samples.rows.values()
-    active = mech.active_mask
-    if active.all():
-        return samples, hybrid_answer(mech, x, xd, given, wrench, base, threads), None
-    d = hybrid_sensitivity(mech, x, xd, given, wrench, base, threads)
-    return samples, d, _response(mech, d.dy_du)
+    mech: Linkage, samples: Samples, wrench: WrenchLike, base: BaseLike, threads: int | None
+) -> tuple[HybridDynamics, Array | None]:
+    """Return the answers to samples, and what y changes by per torque that the joints ask for, None if that alone."""
+    q, qd, u = samples.rows.values()
+    if mech.active_mask.all():
+        return hybrid_answer(mech, q, qd, u, wrench, base, threads), None
+    d = hybrid_sensitivity(mech, q, qd, u, wrench, base, threads)
+    return d, _response(mech, d.dy_du)
 
 
 def refuse_symbols(x: Array) -> None:
@@ -228,10 +284,7 @@ def _to_inertia_lanes(
     mech: Linkage, parts: Sequence[Any], q: Array, qd: Array, qdd: Array, base: Any, threads: int | None, response: Any
 ) -> Array:
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
-    links, weights = [part.link for part in parts], np.array([part.weights for part in parts])
-    r = inertial_rates(mech, samples, links, weights, response, threads)
-    refuse_overflow(samples, r)
-    return r
+    return inertial_rates(mech, samples, _columns(parts), response, threads)
 
 
 def _to_inertia(
@@ -263,12 +316,15 @@ def _to_terms(
 
 
 def _ball_rates(joint: Any, axis: int, field: str, q: Array, qd: Array, qdd: Array) -> Any:
-    """Return the derivatives (N, 3) of Jᵀ (a dω/dt + ω × a ω + d ω + f tanh(ω / v)) to a number of one axis."""
+    """Return the derivatives (N, 3) of Jᵀ (a ω̇ + ω × a ω + d ω + f tanh(ω / v) + spring) to a number of one axis."""
     J, rate = joint.subspace(q)[:, :3], joint.subspace_rate(q, qd)[:, :3]
     w, alpha = np.einsum("sij,sj->si", J, qd), np.einsum("sij,sj->si", J, qdd) + np.einsum("sij,sj->si", rate, qd)
     at = joint.dof - 3 + axis
     along = np.eye(3)[axis]
-    moment = _term_rate(joint.freedoms[at], field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
+    if field in ("stiffness", "rest"):
+        moment = joint.spring_rates(q, axis)[field]
+    else:
+        moment = _term_rate(joint.freedoms[at], field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
     if field == "armature":
         moment = moment + w[:, axis, None] * np.cross(w, along)
     return np.einsum("sij,si->sj", J[..., -3:], moment)

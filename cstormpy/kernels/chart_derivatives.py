@@ -35,6 +35,8 @@ from cstormpy.kernels.layout import (
     CH_DQ,
     CH_DQD,
     CH_H,
+    CH_J,
+    CH_JI,
     CH_P,
     CH_Q,
     CH_QD,
@@ -117,11 +119,11 @@ def write_rate_change(N, W, i, like):
 
 @step
 def write_changes(N, W, i, like):
-    """Write P, Q and H of the ball whose first node is i; the dynamics stand in W."""
+    """Write P, Q, H, J and J⁻¹ of the ball whose first node is i; the dynamics stand in W."""
     write_rate_change(N, W, i, like)
     k, _ = node(i)
     c = chart_of(N, i)
-    p, c2, c3, _ = phi_of(W, i, c, like)
+    p, c2, c3, gamma = phi_of(W, i, c, like)
     dc2, dc3 = first_rates(W, c, like)
     ddc2, ddc3 = second_rates(W, c, like)
     rate, w = load3(W, c + CH_QD, like), of_rows(W, i, QD, like)
@@ -130,6 +132,8 @@ def write_changes(N, W, i, like):
         acceleration, alpha, torque = load3(W, c + CH_U, like), of_rows(W, i, U, like), of_rows(W, i, Y, like)
     for j in range(3):
         e = unit(j, like)
+        store_each(W, c + CH_J + j, 3, jacobian_times(p, c2, c3, e))
+        store_each(W, c + CH_JI + j, 3, inverse_times(p, gamma, e))
         dw = load_each(W, c + CH_P + j, 3, like)
         motion, hinged = (rate, acceleration), (w, alpha)
         change = acceleration_change(p, (c2, c3), (dc2, dc3), (ddc2, ddc3), motion, hinged, e, dw)
@@ -148,15 +152,14 @@ def pulled_back(N, W, i, to_q, to_qd, to_u, like):
     """Return derivatives to φ, φ̇ and u of a ball from those to what its hinges do."""
     k, _ = node(i)
     c = chart_of(N, i)
-    p, c2, c3, gamma = phi_of(W, i, c, like)
-    by_q = add(jacobian_transposed(p, c2, c3, to_q), transposed_times(W, c + CH_P, to_qd, like))
-    by_qd = jacobian_transposed(p, c2, c3, to_qd)
+    by_q = add(transposed_times(W, c + CH_J, to_q, like), transposed_times(W, c + CH_P, to_qd, like))
+    by_qd = transposed_times(W, c + CH_J, to_qd, like)
     if N[k + N_ACTIVE]:
-        by_u = jacobian_transposed(p, c2, c3, to_u)
+        by_u = transposed_times(W, c + CH_J, to_u, like)
         by_q = add(by_q, transposed_times(W, c + CH_Q, to_u, like))
         by_qd = add_scaled(by_qd, 2.0, transposed_times(W, c + CH_P, to_u, like))
     else:
-        by_u = inverse_times(p, gamma, to_u)
+        by_u = matrix_times(W, c + CH_JI, to_u, like)
         by_q = sub(by_q, transposed_times(W, c + CH_H, by_u, like))
     return by_q, by_qd, by_u
 
@@ -194,11 +197,10 @@ def pull_back_answers(N, W, i, place, pitch, of_base, like):
     """Turn the rows of a ball's hinges into those of its y."""
     k, _ = node(i)
     n, c, row, a = N[N_COUNT], chart_of(N, i), place + (i - 1) * pitch, N[k + N_COORDINATE]
-    p, c2, c3, gamma = phi_of(W, i, c, like)
     for j in range(3 * n + 12 if of_base else 3 * n):
         x = load_each(W, row + j, pitch, like)
         if N[k + N_ACTIVE]:
-            x = jacobian_transposed(p, c2, c3, x)
+            x = transposed_times(W, c + CH_J, x, like)
             if a <= j and j < a + 3:
                 x = add(x, load_each(W, c + CH_H + j - a, 3, like))
         else:
@@ -206,7 +208,7 @@ def pull_back_answers(N, W, i, place, pitch, of_base, like):
                 x = sub(x, load_each(W, c + CH_Q + j - a, 3, like))
             if n + a <= j and j < n + a + 3:
                 x = add_scaled(x, -2.0, load_each(W, c + CH_P + j - n - a, 3, like))
-            x = inverse_times(p, gamma, x)
+            x = matrix_times(W, c + CH_JI, x, like)
         store_each(W, row + j, pitch, x)
 
 

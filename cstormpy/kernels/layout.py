@@ -81,7 +81,8 @@ CH_C = 9  # 6, Stumpff functions c2 to c7 of |φ|²
 CH_P, CH_Q, CH_H = 15, 24, 33  # 9 each, row by row: derivatives to φ of rate, acceleration and torque
 CH_DQ, CH_DQD = 42, 45  # 3 each: a direction, or a gradient
 CH_K, CH_KD = 48, 57  # 9 each, row by row: of the ball's own torque to θ and θ̇ (see `joint_torques`)
-CHART = 66
+CH_J, CH_JI = 66, 75  # 9 each, row by row: J and its inverse
+CHART = 84
 
 # W: scratch of the closed forms, numbers of a node; spatial vectors at the origin of the base --------
 C_POS = 0  # 3

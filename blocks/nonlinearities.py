@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import real_number
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Bending, Switching
+from cstormpy.blocks._switching import Kinked, Switching
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import (
     beside,
@@ -24,7 +24,7 @@ from cstormpy.signals.limits import (
 )
 
 
-class Saturation(Bending, FunctionBlock):
+class Saturation(Kinked, FunctionBlock):
     r"""A signal within limits.
 
     :blockname:`SATURATION`
@@ -94,7 +94,7 @@ class Saturation(Bending, FunctionBlock):
         return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
 
-class DeadZone(Bending, FunctionBlock):
+class DeadZone(Kinked, FunctionBlock):
     r"""A dead zone: the part of a signal beyond a zone about zero.
 
     :blockname:`DEADZONE`

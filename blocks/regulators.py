@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import positive, whole_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Bending
+from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
@@ -44,7 +44,7 @@ class _Controller:
         return r, y
 
 
-class PIDController(_Controller, Bending, ContinuousBlock):
+class PIDController(_Controller, Kinked, ContinuousBlock):
     r"""A PID controller with a filtered derivative, limits, and no windup.
 
     :blockname:`PIDCONTROLLER`

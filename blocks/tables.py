@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import one_of
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Bending
+from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.tables import beside_points, bilinear, on_lines
 from cstormpy.trajectory.checks import finite_array
@@ -20,7 +20,7 @@ Array = NDArray[np.float64]
 _OUTSIDE = ("hold", "extrapolate")
 
 
-class Lookup1D(Bending, FunctionBlock):
+class Lookup1D(Kinked, FunctionBlock):
     r"""A function by a table: lines between points.
 
     :blockname:`LOOKUP1D`
@@ -101,7 +101,7 @@ class Lookup1D(Bending, FunctionBlock):
         return beside_points(ports.vector(self, 0, u[0], 1)[0], self.points)
 
 
-class Lookup2D(Bending, FunctionBlock):
+class Lookup2D(Kinked, FunctionBlock):
     r"""A function of two numbers by a table, linear between its entries along both axes.
 
     :blockname:`LOOKUP2D`

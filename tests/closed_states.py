@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from closeness import assert_close, central_difference
 
 import cstormpy as cs
 from cstormpy import lie
@@ -35,6 +36,14 @@ def state(name, seed=0):
     mech = cs.library.get(name)
     q0 = np.array(STARTS[name])
     return mech, *mech.project(q0 + 0.1 * rng.normal(size=mech.n), rng.normal(size=mech.n))
+
+
+def assert_rates_of_closure(mech, q, qd):
+    """Hold the Jacobian of the closure, and its rate, against differences in a state that closes the loops."""
+    assert np.abs(mech.closure(q)).max() < 1e-11
+    assert_close(mech.closure_jacobian(q), central_difference(mech.closure, q, 1e-3), 1e-10)
+    along = central_difference(lambda s: mech.closure_jacobian(q + s[0] * qd), np.zeros(1), 1e-3)[..., 0]
+    assert_close(mech.closure_jacobian_rate(q, qd), along, 1e-10)
 
 
 ALL = [*STARTS, "spatial"]

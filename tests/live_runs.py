@@ -99,3 +99,14 @@ def at(bd, when, act, **options):
     """Return the same run, in which something is done at a time."""
     sim = cs.Simulation(graphics=False, hold=False, progress=False)
     return sim.run(bd, at={when: act}, live=False, **{"T": T, **options})
+
+
+def wait_for(what, seconds=20.0):
+    """Wait until something is so, and return it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.03)
+    raise AssertionError("waited in vain")

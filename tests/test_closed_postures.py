@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from closed_states import ALL, STARTS, state
-from closeness import assert_close, central_difference
+from closed_states import ALL, STARTS, assert_rates_of_closure, state
+from closeness import assert_close
 
 import cstormpy as cs
 from cstormpy.formulations import kim
@@ -15,11 +15,7 @@ from cstormpy.loops.assembly import independent_rows
 # ---------------------------------------------------------------- closure
 @pytest.mark.parametrize("name", ALL)
 def test_the_jacobian_is_the_derivative_of_the_closure_and_its_rate_that_of_the_jacobian(name):
-    mech, q, qd = state(name)
-    assert np.abs(mech.closure(q)).max() < 1e-11
-    assert_close(mech.closure_jacobian(q), central_difference(mech.closure, q, 1e-3), 1e-10)
-    along = central_difference(lambda s: mech.closure_jacobian(q + s[0] * qd), np.zeros(1), 1e-3)[..., 0]
-    assert_close(mech.closure_jacobian_rate(q, qd), along, 1e-10)
+    assert_rates_of_closure(*state(name))
 
 
 def test_a_batch_is_answered_as_its_samples_are():

@@ -77,7 +77,7 @@ def test_primitives_compute_in_machine_code_what_they_compute_on_floats():
 
 
 def test_one_angle_has_the_sine_and_cosine_that_it_has_among_others():
-    """A single angle branches where lanes select: in all quadrants, on their borders, and where the library is asked."""
+    """A single angle branches where lanes select: in all quadrants, on their borders, where the library is asked."""
     quarters = np.arange(-9, 10)[:, None] * math.pi / 4.0
     around = np.array([0.0, 1e-17, 1e-9, 0.3, 1.1])
     far = [1e5, 9.999e5, 1.001e6, 1e9, math.inf, math.nan]

@@ -14,7 +14,7 @@ import cstormpy as cs
 from cstormpy.dynamics import lines
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.lines import filled, line_for
-from cstormpy.dynamics.tracing import Question, hybrid_routine
+from cstormpy.dynamics.tracing import Signature, hybrid_routine
 from cstormpy.errors import NonFinite, SingularInertia
 from cstormpy.graph.machine import Machine
 from cstormpy.kernels.entries import Entry
@@ -66,15 +66,15 @@ def test_lines_are_the_kernels_on_floats(seed, links, loaded, based):
     n = mech.n
     with patch.context() as always:
         always.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
-        question = Question.of_samples(mech, samples, sensitivities=True, to_base=True)
+        signature = Signature.of_samples(mech, samples, sensitivities=True, to_base=True)
         y, columns, of_base = np.empty((SAMPLES, n)), np.empty((SAMPLES, 3, n, n)), np.empty((SAMPLES, n, 12))
-        assert filled(mech, "own", question, samples, (y, columns, of_base), 1)
+        assert filled(mech, "own", signature, samples, (y, columns, of_base), 1)
         near(y, expected.y)
         for k, block in enumerate((expected.dy_dq, expected.dy_dqd, expected.dy_du)):
             near(columns[:, k], block)
         near(of_base, expected.dy_dbase)
-        question = Question.of_samples(mech, samples)
-        assert filled(mech, "own", question, samples, (y,), 2)
+        signature = Signature.of_samples(mech, samples)
+        assert filled(mech, "own", signature, samples, (y,), 2)
         near(y, values.y)
 
 
@@ -127,6 +127,25 @@ def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
     assert mech.hybrid_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).y.shape == (2,)
 
 
+def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
+    """Whoever had a function prepared kept the loops for ever, however often he called it."""
+    monkeypatch.setattr(lines, "_lines", {})
+    monkeypatch.setattr(lines, "_LOOK", 3)
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: self._asked[kind] > 4)
+    mech, asked = library.acrobot().with_drive(active=()), []
+    q, qd, tau = random_state(np.random.default_rng(0), mech)
+    call = lines.ready(mech, Signature(), np.zeros(0), lambda: lambda *arrays: asked.append(arrays) or 0)
+    y = np.full(2, np.nan)
+    for _ in range(6):
+        assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    assert np.isnan(y).all()
+    assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+    near(mech.inverse_dynamics(q, qd, y), tau)
+
+
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     """A tree of some twenty joints, whose line is cut."""
     from cstormpy.graph import routine as graph_routine
@@ -135,7 +154,7 @@ def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     monkeypatch.setattr(graph_routine, "LONG", 4000)
     mech = random_mechanism(np.random.default_rng(5), 28, branching=0.6)
     tables = tables_of(mech)
-    routine = hybrid_routine(tables.T, tables.N, Question())
+    routine = hybrid_routine(tables.T, tables.N, Signature())
     assert routine.operations > 4000 and "_section2(" in text_for_rows(routine)
     q, qd, u = random_state(np.random.default_rng(6), mech, SAMPLES)
     expected = loops(monkeypatch, lambda: mech.hybrid_dynamics(q, qd, u))
@@ -155,7 +174,7 @@ def test_what_can_wait_is_computed_when_it_is_needed():
         return (begins.cumsum() - ends.cumsum()).max()
 
     tables = tables_of(library.tree(4))
-    routine = hybrid_routine(tables.T, tables.N, Question())
+    routine = hybrid_routine(tables.T, tables.N, Signature())
     late = in_late_order(routine.nodes, routine.late)
     assert sorted(node.index for node in late) == [node.index for node in routine.nodes]
     place = {node.index: k for k, node in enumerate(late)}
@@ -171,9 +190,9 @@ def test_numbers_of_a_mechanism_are_no_part_of_its_line(always):
     link = mech.links[0].name
     heavier = mech.with_parameters({f"{link}.mass": 1.234})
     lighter = mech.with_parameters({f"{link}.mass": 0.777})
-    line = line_for(tables_of(heavier), Question())
-    assert line_for(tables_of(lighter), Question()) is line
-    assert line_for(tables, Question()).machine("one", 1) is line_for(tables, Question()).machine("one", 1)
+    line = line_for(tables_of(heavier), Signature())
+    assert line_for(tables_of(lighter), Signature()) is line
+    assert line_for(tables, Signature()).machine("one", 1) is line_for(tables, Signature()).machine("one", 1)
     x = np.array([0.3, -0.2]), np.array([1.0, 2.0]), np.array([0.0, 1.0])
     assert abs(heavier.hybrid_dynamics(*x).y - lighter.hybrid_dynamics(*x).y).max() > 1e-3
 
@@ -233,7 +252,7 @@ def test_a_mechanism_that_has_answered_is_pickled(always):
 def test_planar_mechanisms_fold():
     """An acrobot needs no more than 160 operations, where its three-dimensional kernel has some 700."""
     tables = tables_of(library.acrobot())
-    assert hybrid_routine(tables.T, tables.N, Question()).operations <= 160
+    assert hybrid_routine(tables.T, tables.N, Signature()).operations <= 160
 
 
 def test_lines_are_kept_and_damaged_ones_made_anew(tmp_path, monkeypatch):

@@ -223,10 +223,10 @@ def test_the_window_says_that_it_is_starting(app):
 def test_the_first_window_waits_for_nothing_slow():
     """It was mapped after 1.7 s of imports, of which it needs no more than Qt; then what draws is imported."""
     code = (
-        "import sys\nimport PySide6.QtGui\nfrom cstormpy.live.window import application, channel, starting\n"
-        "app = application.QApplication([])\nwindow = starting.StartingWindow('run')\nwindow.show()\n"
+        "import sys\nimport PySide6.QtGui\nfrom cstormpy.live.window import application, channel, starting_window\n"
+        "app = application.QApplication([])\nwindow = starting_window.StartingWindow('run')\nwindow.show()\n"
         "app.processEvents()\nprint(window.isVisible(), *(m in sys.modules for m in ('numpy', 'pyqtgraph')))\n"
-        "for _ in starting.import_slowly(app): pass\n"
+        "for _ in starting_window.import_slowly(app): pass\n"
         "before = set(sys.modules)\nfrom cstormpy.live.window import main_window, search_window\n"
         "print(*(m in before for m in ('numpy', 'pyqtgraph')), 'cstormpy.live.window.main_window' in before)"
     )

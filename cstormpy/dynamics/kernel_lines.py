@@ -1,7 +1,7 @@
 """Straight lines of the kernels of rows that ask for poses, Jacobians, inertia and energy.
 
 As for the hybrid dynamics (`dynamics.lines`), a small mechanism is answered by the machine code of its own structure,
-traced from the very kernel and kept on disk: a first question then waits neither for numba nor for its compiler.
+traced from the very kernel and kept on disk: a first signature then waits neither for numba nor for its compiler.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.lines import Line, key_of
-from cstormpy.dynamics.tracing import Question, kernel_routine
+from cstormpy.dynamics.tracing import Signature, kernel_routine
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout
@@ -41,7 +41,7 @@ class KernelLine(Line):
     """
 
     def __init__(self, tables: Tables, entry: Entry, form: _Form) -> None:
-        super().__init__(tables, Question())
+        super().__init__(tables, Signature())
         self._entry, self._form = entry, form
         self.name = entry.name
         self._key = key_of(tables, repr((entry.kept_as, form)).encode())

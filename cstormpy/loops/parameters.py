@@ -39,7 +39,7 @@ from cstormpy.loops.assembly import refuse_open
 from cstormpy.loops.chains import cross
 from cstormpy.loops.closure import Closure, closure_of, held_closure_of
 from cstormpy.loops.dynamics import (
-    ClosedDynamics,
+    LoopLoads,
     columns,
     inverse_of,
     multipliers_of,
@@ -60,7 +60,7 @@ Array = NDArray[np.float64]
 __all__ = ["ClosedParameterSensitivity", "closed_parameter_sensitivity"]
 
 
-class ClosedParameterSensitivity(ParameterSensitivity):
+class ClosedParameterSensitivity(LoopLoads, ParameterSensitivity):
     """The answer of the hybrid dynamics of a closed mechanism with its derivatives to parameters.
 
     Attributes
@@ -81,9 +81,6 @@ class ClosedParameterSensitivity(ParameterSensitivity):
     ) -> None:
         super().__init__(parts, dy_dp, found)
         self._mech, self.multipliers, self.dmultipliers_dp, self._rank = mech, lam, dlam, rank
-
-    loop_wrenches = ClosedDynamics.loop_wrenches
-    rank = ClosedDynamics.rank
 
 
 def closed_parameter_sensitivity(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterator, ValuesView
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = ["Deferred", "DeferredValues"]
@@ -58,12 +58,12 @@ class DeferredValues(dict[str, Any]):
         for key in self:
             self[key]
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> Any:
         """Return all pairs of key and value."""
         self._made()
         return super().items()
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> Any:
         """Return all values."""
         self._made()
         return super().values()
@@ -77,7 +77,7 @@ class DeferredValues(dict[str, Any]):
         self._made()
         return super().__eq__(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __repr__(self) -> str:
         """Return it as a dict."""

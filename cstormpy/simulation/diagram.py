@@ -7,6 +7,7 @@ gathered once. The blocks cannot tell the difference: they get the same inputs, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -88,7 +89,7 @@ class Diagram:
         self.slots = [slot for _, _, _, outs, _, _ in self.order for slot in outs]
         self.views = [(views[b], part) for b, part in self.continuous]
         self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
-        self.sinks = [b for b in bd.blocklist if isinstance(b, SinkBlock)]
+        self.sinks = [b for b in bd.blocklist if _is_of(b.__class__, SinkBlock)]
         self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
         self.earliest, self.latest = -math.inf, math.inf
         self.count = 0
@@ -314,10 +315,16 @@ class Diagram:
         return None
 
 
+@functools.cache
+def _is_of(kind: type, base: type) -> bool:
+    """Tell whether a class is one of another's; bdsim's have an instance check of their own, which takes long."""
+    return issubclass(kind, base)
+
+
 def _output_of(b: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block; a user's function may write into what it is given."""
     output = output_of(b)
-    if not isinstance(b, Function):
+    if not _is_of(b.__class__, Function):
         return output
     return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)
 

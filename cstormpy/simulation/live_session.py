@@ -20,7 +20,7 @@ from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
-__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "wants_window"]
+__all__ = ["FRAMES", "LiveSession", "check_pace", "controls_of", "wants_window"]
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def _knobs(block: str, name: str, value: Any, low: float | None, high: float | N
             yield Knob(block, name, float(number), low, high, index=k)
 
 
-class Showing:
+class LiveSession:
     """One run in a live window.
 
     Parameters

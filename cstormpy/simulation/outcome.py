@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def result_of(bd: Any, run: Run) -> Result:
         out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
     out[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
     out[".paths"] = Deferred(lambda: paths(blocks))
-    widths = [0 if np.ndim(values) == 1 else int(np.prod(np.shape(values)[1:])) for values in signals]
+    widths = [0 if np.ndim(values) == 1 else math.prod(np.shape(values)[1:]) for values in signals]
     mechanisms = mechanisms_of(blocks)
     out[".units"] = Deferred(lambda: units_of(mechanisms, recording.signals, recording.panes, widths))
     by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}

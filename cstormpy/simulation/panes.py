@@ -79,7 +79,8 @@ class Pane:
     @property
     def options(self) -> dict[str, Any]:
         """Other options that the block was given."""
-        return dict(_own(self.block, "options") or _options_of(self.block))
+        own = self.block.__dict__.get("options")
+        return dict(own if own is not None else _own(self.block, "options") or _options_of(self.block))
 
     def serves(self) -> bool:
         """Tell whether its block is wired, named and told to show things as when this was made."""
@@ -199,10 +200,10 @@ def find_panes(bd: Any) -> list[Pane]:
 
 def _own(block: Any, name: str) -> Any:
     """Return an attribute of a block, None if it has none: not a port, which takes long to look for."""
-    found = block.__dict__.get(name, block)
-    if found is not block:
-        return found
-    found = getattr(type(block), name, None)
+    own = block.__dict__.get(name, block)
+    if own is not block:
+        return own
+    found: Any = getattr(type(block), name, None)
     return found.__get__(block) if hasattr(found, "__get__") else found
 
 

@@ -25,19 +25,19 @@ from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
-from cstormpy.simulation.live_session import Showing, check_pace, wants_window
+from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
+from cstormpy.simulation.run_start import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.translations import Translations
-from cstormpy.simulation.unread import UnreadResult, write_figures
+from cstormpy.simulation.unread_results import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ def _check_options(on_error: Any, pace: Any, observer: Any, debug: Any) -> None:
 
 def _go(bd: Any, run: Run, feed: LiveFeed | None, pace: float | str | None, progress: bool) -> None:
     """Run to the end, shown in the live window, at a pace, beside a line that tells how far it is."""
-    show = Showing(feed, bd, run, run.recording.panes, pace)
+    show = LiveSession(feed, bd, run, run.recording.panes, pace)
     if feed is not None or show.pace is not None:
         run.watchers.append(show.sample)
     with Progress("t", run.t, run.end, "s", progress, lambda: show.idle) as line:

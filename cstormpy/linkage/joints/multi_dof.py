@@ -61,16 +61,6 @@ class MultiDofJoint(Joint):
         """The hinges and slides that make the motion, in the order of the coordinates."""
         return self._chain
 
-    @property
-    def start(self) -> NDArray[np.float64]:
-        """The point of the joint."""
-        return self.point
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """The point of the joint."""
-        return self.point
-
     def _geometry(self, digits: int) -> dict[str, str]:
         """Return the fields of its geometry that differ from the defaults, as text."""
         return {"point": numbers_text(self.point, digits)} if self.point.any() else {}

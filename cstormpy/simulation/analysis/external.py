@@ -14,6 +14,7 @@ from cstormpy.errors import BlockError, DiagramError
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
+from cstormpy.simulation.analysis.analysis_start import started, state_vector
 from cstormpy.simulation.analysis.model import (
     AssemblyWithInputs,
     inputs_of,
@@ -22,7 +23,6 @@ from cstormpy.simulation.analysis.model import (
     places_of,
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
-from cstormpy.simulation.analysis.starting import started, state_vector
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals

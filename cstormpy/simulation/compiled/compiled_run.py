@@ -16,7 +16,6 @@ from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
 from cstormpy.simulation.compiled.untranslated import NotTranslated
-from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
@@ -52,7 +51,7 @@ class CompiledRun(Run):
     #: Where each signal stands, in its slot and in `out`, and what makes the one of the other; None: not for all.
     _published: WaysBack = None
     #: Time and state at which signals and rates stand in the compiled function's arrays, None if they stand nowhere.
-    _probed: tuple[float, Array] | None = None
+    _probed: tuple[float, bytes] | None = None
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -75,8 +74,16 @@ class CompiledRun(Run):
 
     def _translate(self) -> None:
         """Have the diagram as compiled function from where the run stands on."""
+        self._prepare()
+        self._begin_compiled()
+
+    def _prepare(self) -> None:
+        """Have what is kept of the diagram, with the numbers of now."""
         self.diagram.at(self.t, self.x)
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
+
+    def _begin_compiled(self) -> None:
+        """Go on by the function of what has been prepared."""
         self._compiled = self._prepared.ready()
         self._compiled.sample(self.diagram)
         self._prepared.compare(self.diagram, self.t, self.x)
@@ -143,15 +150,16 @@ class CompiledRun(Run):
 
         Where they stand there already nothing is computed. Returns 0, or the number of the block that failed.
         """
-        d, probed = self.diagram, self._probed
+        d = self.diagram
         t = min(max(t, d.earliest), d.latest)
-        if probed is not None and probed[0] == t and np.array_equal(probed[1], x):
+        wanted = t, x.tobytes()
+        if self._probed == wanted:
             return 0
         d.count += 1
         self._probed = None
         failed = self._compiled.rate(t, x)
         if not failed:
-            self._probed = t, x.copy()
+            self._probed = wanted
         return failed
 
     def _sample(self) -> None:

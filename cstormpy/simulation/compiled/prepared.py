@@ -136,6 +136,8 @@ class Prepared:
 
     def at_hand(self) -> bool:
         """Tell whether the function is there without compiling: in this process, or on disk."""
+        if self.compiled is not None and self.compiled.program is self.program:
+            return True
         from cstormpy.kernels.stepping_code import steps_are_kept
 
         return self.program.is_kept() and steps_are_kept()

@@ -19,7 +19,8 @@ def silent_sink(*classes: str, when: Callable[[Any], bool] = lambda block: True)
 
 def is_silent(block: Any) -> bool:
     """Tell whether nothing happens in the `step` of a sink."""
-    return bool(_rule_of(type(block))(block))
+    kind: Any = type(block)
+    return bool(_rule_of(kind)(block))
 
 
 @functools.cache

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from cstormpy.arguments import positive
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.graph.printing import unwritten_in_c
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.external import refuse_more_than_states
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
-from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals

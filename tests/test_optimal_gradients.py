@@ -457,3 +457,12 @@ def test_steps_and_their_sums_are_of_fourth_order():
     errors = np.abs(np.array(costs[:3]) - costs[3])
     assert math.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.2)
     assert math.log2(errors[1] / errors[2]) == pytest.approx(4.0, abs=0.2)
+
+
+def test_the_duration_of_a_motion_that_takes_a_given_time_has_no_gradient():
+    """Rounding in the differences of a constant was taken for a derivative: `Time()` was called wrong."""
+    problem = Problem(
+        library.planar_2r(), duration=1.1, start=[0, 0], end=[1, 0], objective=Time() + Effort(), points=7, samples=3
+    )
+    checked = problem.check_gradients()
+    assert checked.errors["Time()"] == 0.0 and checked.ok, str(checked)

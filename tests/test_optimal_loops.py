@@ -270,3 +270,13 @@ def test_what_cannot_be_solved_through_a_loop_is_said():
         Problem(mech, cuts=Cut("pin", play=[0.0, 0.0, 0.0]), **ask)
     with pytest.raises(cs.InvalidType, match="cuts: expected names of loops or"):
         Problem(mech, cuts=3, **ask)
+
+
+@pytest.mark.slow
+def test_a_millimetre_of_play_is_used_up():
+    """SLSQP did not converge there: with a tenth of the play its steps shrank."""
+    tight, loose = (five_bar(4, play=play).solve(solver="gauss-newton", progress=False) for play in (0.0, 0.001))
+    assert loose.converged and loose.kkt < 1e-6
+    assert loose.cost < 0.9999 * tight.cost
+    gap = np.abs(loose.problem.mech.closure(loose.at(np.linspace(0.0, 0.8, 100)).q)).max()
+    assert 0.0009 < gap < 0.0021

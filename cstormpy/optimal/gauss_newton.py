@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cstormpy.optimal.gauss_newton_step import Preconditioner, newton_step
+from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.row_blocks import RowBlocks, Rows
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import Scaled
@@ -29,7 +30,7 @@ STATIONARY = 1e-8
 """How far from the conditions of a minimum an answer may be, relative to the gradient of the cost."""
 
 ACCEPTABLE = 1e-6
-"""The same where rounding lets the search come no nearer."""
+"""The same, with any multipliers of the right sign, where rounding lets the search come no nearer."""
 
 DIFFERENCE = 1e-5
 """Length of the differences of gradients, in multiples of the sizes of the variables."""
@@ -37,7 +38,7 @@ DIFFERENCE = 1e-5
 MOST_PRODUCTS = 40
 """Products for one step."""
 
-FIRST_BARRIER, LAST_BARRIER = 0.1, 1e-11
+FIRST_BARRIER, SMALL_BARRIER, LAST_BARRIER = 0.1, 1e-7, 1e-11
 SHRINK, POWER, ENOUGH = 0.1, 1.2, 10.0  # κ_μ, θ_μ, κ_ε
 PUSH = 1e-2  # κ_1, κ_2
 TO_BOUNDARY = 0.99
@@ -215,6 +216,11 @@ class _Search:
         off = max(self.of_x.off(here.x, mu), self.of_s.off(self.s, mu)) / size
         return max(stationary, float(np.abs(self.residual(here.c, self.s)).max(initial=0.0)), off)
 
+    def stands(self, tolerance: float) -> bool:
+        """Tell whether it is a minimum, whatever the multipliers of the barrier are."""
+        x = self.here.x
+        return self.programme.violation(x) <= tolerance and kkt_residual(self.programme, x) <= ACCEPTABLE
+
     # ---------------------------------------------------------------- the step
 
     def system(self) -> tuple[Array, Preconditioner]:
@@ -349,8 +355,12 @@ def solve_gauss_newton(
         search.sharpen()
         if search.mu <= search.last and search.error(search.mu) <= STATIONARY:
             return search.here.x, True, "converged", k
+        before = search.here.cost
         if not search.advance():
-            good = search.error(0.0) <= ACCEPTABLE
+            good = search.error(0.0) <= ACCEPTABLE or search.stands(tolerance)
             return search.here.x, good, "converged" if good else "no descent along the search direction", k
         after_iteration(search.here.x)
+        still = abs(search.here.cost - before) <= tolerance * max(1.0, abs(before))
+        if still and 0.0 < search.mu <= SMALL_BARRIER and search.stands(tolerance):
+            return search.here.x, True, "converged", k + 1
     return search.here.x, False, "the most iterations were made", iterations

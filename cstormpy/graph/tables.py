@@ -173,7 +173,7 @@ def _multiplied(table: Table, other: Any, of_rows: bool) -> Any:
 def _is_sparse(other: Any, each: int) -> bool:
     """Tell whether so many numbers are known, and 0, that what is left of a product is short."""
     known = not any(isinstance(x, Node) for x in np.asarray(other).flat)
-    return known and np.count_nonzero(other) * each <= LARGE
+    return known and bool(np.count_nonzero(other) * each <= LARGE)
 
 
 def _numbers(row: Any) -> list[Any]:

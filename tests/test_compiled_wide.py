@@ -179,3 +179,51 @@ def test_long_vectors_compile_in_bounds(monkeypatch):
     (name, _, text, quick), *_ = made
     assert name == "diagram" and quick
     assert "@sincos.f64(double %x) noinline" in text()
+
+
+def explained(wire):
+    """Return what a user is told of a diagram, which both engines run alike."""
+    (plain, _, _), (fast, sim, bd) = run("interpreted", wire), run("compiled", wire)
+    for name in plain.ynames:
+        np.testing.assert_allclose(fast.signal(name), plain.signal(name), rtol=0, atol=1e-9)
+    return str(sim.explain(bd))
+
+
+def test_a_table_of_thousands_of_points_is_looked_up_by_machine_code():
+    """INTERPOLATE with more than 256 points was asked in Python, and the reason named a line that is not the user's."""
+
+    def wire(bd):
+        at = np.linspace(-3.0, 3.0, 5000)
+        wave = bd.WAVEFORM("sine", freq=1.0, amplitude=2.0, name="wave")
+        bd.connect(wave, bd.INTERPOLATE(x=at, y=np.sin(at), name="table"))
+        return ["table"]
+
+    assert "table  output: traced" in explained(wire)
+
+
+def test_a_function_is_not_blamed_for_the_jumps_of_what_it_is_given():
+    """A FUNCTION behind a square wave was compiled by numba for seconds, as if it jumped itself."""
+
+    def wire(bd):
+        wave = bd.WAVEFORM("square", freq=3.0, amplitude=2.0, name="wave")
+        bd.connect(wave, bd.FUNCTION(lambda x: np.tanh(x) + x**2, name="curve"))
+        return ["curve"]
+
+    assert "curve  output: traced" in explained(wire)
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (lambda x: np.std(x) + np.var(x), "traced"),
+        (lambda x: np.where(x[0] > 0.0, x[0], 0.0), "it may jump, by a comparison"),
+    ],
+)
+def test_what_is_said_of_functions(function, told):
+    """What keeps a function from being traced is said in the user's terms; deviations are traced."""
+
+    def wire(bd):
+        bd.connect(bd.CONSTANT([0.3, 0.7]), bd.FUNCTION(function, name="curve"))
+        return ["curve"]
+
+    assert told in explained(wire)

@@ -27,7 +27,7 @@ from cstormpy.graph.emission import Emitter, hexadecimal
 from cstormpy.graph.nodes import INPUT, Node
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, Primitive, Symbol, apply
 
-__all__ = ["LOOKUP", "SEARCH", "count_not_above", "entry"]
+__all__ = ["LOOKUP", "SEARCH", "SEARCH_BELOW", "count_not_above", "entry"]
 
 Number = Any  # a node or a float
 #: Up to so many entries going through them is not slower than bisection.
@@ -133,9 +133,19 @@ SEARCH = Primitive(
     3,
     lambda table, x, count: float(sum(x >= number for number in table)),
     "searched({}, {})",
-    lambda e, table, x, count: _searched(e, table, x, e.node.args[2]),
+    lambda e, table, x, count: _searched(e, table, x, e.node.args[2], "oge"),
     lambda r, *args: (None, None, None),
     in_c="counted({1}, {0}, {2}, 0)",
+)
+#: How many of them are less than x.
+SEARCH_BELOW = Primitive(
+    "search below",
+    3,
+    lambda table, x, count: float(sum(x > number for number in table)),
+    "searched_below({}, {})",
+    lambda e, table, x, count: _searched(e, table, x, e.node.args[2], "ogt"),
+    lambda r, *args: (None, None, None),
+    in_c="counted({1}, {0}, {2}, 1)",
 )
 
 
@@ -164,14 +174,15 @@ def _loaded(e: Emitter, table: str, place: str, last: str) -> str:
     return _in_each_lane(e, near, load)
 
 
-def _searched(e: Emitter, table: str, x: str, size: float) -> str:
+def _searched(e: Emitter, table: str, x: str, size: float, kind: str) -> str:
     """Append the search of a table, however long: a call, beside which the arithmetic is compiled as without it."""
-    e.functions["searched"] = _SEARCHED
+    name = f"searched_{kind}"
+    e.functions[name] = _SEARCHED.replace("@searched", f"@{name}").replace("fcmp oge", f"fcmp {kind}")
     count = hexadecimal(size)
-    return _in_each_lane(e, x, lambda one: e.new(f"call double @searched(ptr {table}, double {count}, double {one})"))
+    return _in_each_lane(e, x, lambda one: e.new(f"call double @{name}(ptr {table}, double {count}, double {one})"))
 
 
-#: How many entries of a table are at most x, by bisection.
+#: How many entries of a table are at most x, or less, by bisection.
 _SEARCHED = """
 define internal double @searched(ptr %table, double %count, double %x) {
 begin:

@@ -10,11 +10,15 @@ from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
-__all__ = ["Graph", "Node", "SymbolicBranch", "require_zero", "where"]
+__all__ = ["AskedForNumber", "Graph", "Node", "SymbolicBranch", "require_zero", "where"]
 
 
 class SymbolicBranch(InvalidType):
     """A symbol was asked for its number: by an ``if``, by ``float()``, by a function of `math`."""
+
+
+class AskedForNumber(SymbolicBranch):
+    """It was, by the user's code; what cannot be written down for another reason says which."""
 
 
 class Graph:
@@ -228,6 +232,10 @@ class Node(Symbol):
         """Return this number as NumPy's numbers do: without what stands behind the point where it is to be whole."""
         return apply(p.TRUNC, self.number()) if dtype in (int, "int", "int64", "intp") else self
 
+    def conjugate(self) -> Node:
+        """Return this number, which is real."""
+        return self
+
     def square(self) -> Any:
         """Return x²."""
         return self * self
@@ -241,7 +249,7 @@ class Node(Symbol):
         return self.primitive is INPUT and self.data[2] and not isinstance(value, Symbol) and value in (0, 1, -1)
 
     def _refuse(self, *_: Any) -> Any:
-        raise SymbolicBranch(
+        raise AskedForNumber(
             f"the number {short(self)} is not known while the expression is written down: no `if`, float(), text or "
             "function of `math` can look at it; choose by where(), compute by NumPy"
         )

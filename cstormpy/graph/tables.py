@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph.arrays import Symbols, symbols
-from cstormpy.graph.look_ups import LOOKUP, SEARCH
+from cstormpy.graph.look_ups import LOOKUP, SEARCH, SEARCH_BELOW
 from cstormpy.graph.nodes import INPUT, TABLE, Node, SymbolicBranch
 from cstormpy.graph.primitives import apply
 from cstormpy.graph.products import LARGE, product
@@ -102,9 +102,12 @@ class Table:
 
     def searchsorted(self, x: Any, side: str = "left") -> Any:
         """Return how many numbers are less than x or, from the right, at most as large."""
-        if side != "right" or self.ndim != 1:
-            raise SymbolicBranch("a table is searched from the right, side='right', and in one row only")
-        return apply(SEARCH, self.node, x.item() if isinstance(x, np.ndarray) else x, float(self.size))
+        if side not in ("left", "right") or self.ndim != 1:
+            raise SymbolicBranch("a table is searched in one row only")
+        if np.ndim(x):
+            return symbols([self.searchsorted(one, side) for one in np.ravel(symbols(x))]).reshape(np.shape(x))
+        x = x.item() if isinstance(x, np.ndarray) else x
+        return apply(SEARCH if side == "right" else SEARCH_BELOW, self.node, x, float(self.size))
 
     def __array__(self, *args: Any, **options: Any) -> Any:
         return np.asarray(self._whole())
@@ -157,7 +160,7 @@ def _multiplied(table: Table, other: Any, of_rows: bool) -> Any:
     if len(shape) != 2 or len(given) not in (1, 2) or given[-1 if of_rows else 0] != shape[0 if of_rows else 1]:
         whole: Any = table._whole()
         return np.matmul(other, whole) if of_rows else np.matmul(whole, other)
-    if table.size <= LARGE:
+    if table.size <= LARGE or _is_sparse(other, shape[1 if of_rows else 0]):
         whole = np.asarray(table._whole())
         return symbols(np.matmul(np.asarray(other), whole) if of_rows else np.matmul(whole, np.asarray(other)))
     many = np.atleast_2d(other if of_rows else np.transpose(np.asarray(symbols(other))))
@@ -165,6 +168,12 @@ def _multiplied(table: Table, other: Any, of_rows: bool) -> Any:
     if len(given) == 1:
         return symbols(rows[0])
     return symbols(rows) if of_rows else symbols(rows).T
+
+
+def _is_sparse(other: Any, each: int) -> bool:
+    """Tell whether so many numbers are known, and 0, that what is left of a product is short."""
+    known = not any(isinstance(x, Node) for x in np.asarray(other).flat)
+    return known and bool(np.count_nonzero(other) * each <= LARGE)
 
 
 def _numbers(row: Any) -> list[Any]:

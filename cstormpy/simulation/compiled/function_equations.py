@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from cstormpy.graph import Node
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.equations import guard, next_state, output
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.untranslated import Untraceable
@@ -23,8 +23,8 @@ def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     if b.userdata is not None:
         raise Untraceable("it keeps data between its calls (persistent=True)")
     if not callable(b.func):
-        return [_smooth(_called(b, each, u)) for each in b.func]
-    found = _smooth(_called(b, b.func, u))
+        return [_smooth(_called(b, each, u), u) for each in b.func]
+    found = _smooth(_called(b, b.func, u), u)
     parts = list(found) if isinstance(found, (list, tuple)) else [found]
     if len(parts) != b.nout:
         raise Untraceable(f"it returns {len(parts)} values for {b.nout} outputs")
@@ -35,13 +35,24 @@ def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
 _JUMPING = frozenset({"floor", "ceil", "trunc", "round", "sign", "mod", "fmod"})
 
 
-def _smooth(found: Any) -> Any:
-    """Return what a function has given, unless it may jump."""
+def _smooth(found: Any, given: Signals) -> Any:
+    """Return what a function has given, unless it may jump by itself; what it is given may."""
     parts = found if isinstance(found, (list, tuple)) else [found]
-    for node in alive([x for part in parts for x in np.asarray(symbols(part)).flat]):
+    seen = {node.index for node in _nodes_of(given)}
+    stack = _nodes_of(parts)
+    while stack:
+        node = stack.pop()
+        if node.index in seen:
+            continue
+        seen.add(node.index)
         if node.primitive.truth or node.primitive.name in _JUMPING:
             raise Untraceable(f"it may jump, by a {_word(node)}")
+        stack += [a for a in node.args if isinstance(a, Node)]
     return found
+
+
+def _nodes_of(signals: Iterable[Any]) -> list[Node]:
+    return [x for each in signals for x in np.asarray(symbols(each)).flat if isinstance(x, Node)]
 
 
 def _word(node: Node) -> str:

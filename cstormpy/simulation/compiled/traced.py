@@ -10,12 +10,14 @@ from __future__ import annotations
 import linecache
 import math
 import os
+import re
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from cstormpy.graph import Graph, SymbolicBranch
 from cstormpy.graph.arrays import symbols
+from cstormpy.graph.nodes import AskedForNumber
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.signals import compared
@@ -73,8 +75,12 @@ def _run(ask: Callable[[], Any]) -> Any:
     except Untraceable:
         raise
     except SymbolicBranch as error:
-        raise Untraceable(f"it asks a number that is known only while it runs{_where(error)}") from error
+        asks = "it asks a number that is known only while it runs"
+        raise Untraceable(f"{asks if isinstance(error, AskedForNumber) else error}{_where(error)}") from error
     except Exception as error:
+        lacking = re.search(r"which has no callable (\w+) method", str(error))  # NumPy's words
+        if lacking:
+            raise Untraceable(f"NumPy's {lacking[1]}() cannot be written down with symbols{_where(error)}") from error
         raise Untraceable(f"{type(error).__name__}: {error}{_where(error)}") from error
 
 
@@ -89,4 +95,4 @@ def _where(error: BaseException) -> str:
 
 def _is_library(path: str) -> bool:
     here = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
-    return path.startswith(os.path.join(here, "graph")) or path == __file__ or "site-packages" in path
+    return path.startswith(here + os.sep) or "site-packages" in path

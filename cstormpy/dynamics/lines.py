@@ -290,7 +290,8 @@ def ready(
     loops = by_loops()
     if mech.n > LARGEST["one", signature.sensitivities]:
         return loops
-    line, asked = None, 0
+    line: Callable[..., int] | None = None
+    asked = 0
 
     def call(*arrays: Array) -> int:
         nonlocal line, asked

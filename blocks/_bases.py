@@ -14,7 +14,7 @@ from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism import Mechanism, as_mechanism
 
-__all__ = ["Mechanical", "Ported", "Signals"]
+__all__ = ["Mechanical", "Ported"]
 
 
 class UnknownPort(UnknownAttribute):
@@ -33,6 +33,21 @@ class Ported:
 
     It stands before bdsim's base class in the list of bases, which stays a direct one.
     """
+
+    nin: int
+    nout: int
+    #: Of the input and the output ports, where they are not open.
+    _widths: tuple[tuple[Width, ...], tuple[Width, ...]] | None = None
+
+    @property
+    def inwidths(self) -> tuple[Width, ...]:
+        """Widths of vectors and shapes of matrices at the input ports; None where that is left open."""
+        return (None,) * self.nin if self._widths is None else self._widths[0]
+
+    @property
+    def outwidths(self) -> tuple[Width, ...]:
+        """Widths of vectors and shapes of matrices at the output ports; None where that is left open."""
+        return (None,) * self.nout if self._widths is None else self._widths[1]
 
     def _port_names(self) -> tuple[list[str], list[str]]:
         """Return the names of inputs and outputs, none while the block is being made."""
@@ -68,28 +83,10 @@ class Ported:
         parameters[name](self, name, newvalue)
 
 
-class Signals:
-    """Base of blocks that take signals of any width."""
-
-    nin: int
-    nout: int
-
-    @property
-    def inwidths(self) -> tuple[Width, ...]:
-        """Widths of the input ports: any."""
-        return (None,) * self.nin
-
-    @property
-    def outwidths(self) -> tuple[Width, ...]:
-        """Widths of the output ports: any."""
-        return (None,) * self.nout
-
-
 class Mechanical(Ported):
     """Base of all blocks around a mechanism: the mechanism as a tunable, widths, and errors that name the port."""
 
     _mech: Mechanism
-    _widths: tuple[tuple[Width, ...], tuple[Width, ...]]
     _parts: tuple[Sequence[str], ...]
     _stops: Stops | None = None
 
@@ -124,16 +121,6 @@ class Mechanical(Ported):
     @gravity.setter
     def gravity(self, value: Any) -> None:
         self._prepare(self._mech.with_gravity(value))
-
-    @property
-    def inwidths(self) -> tuple[Width, ...]:
-        """Widths of vectors and shapes of matrices at the input ports; None where that is left open."""
-        return self._widths[0]
-
-    @property
-    def outwidths(self) -> tuple[Width, ...]:
-        """Widths of vectors and shapes of matrices at the output ports."""
-        return self._widths[1]
 
     def _hybrid(
         self, q: Any, qd: Any, u: Any, wrench: Any, base: Any = None, mech: Mechanism | None = None

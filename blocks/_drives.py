@@ -15,10 +15,9 @@ from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._switching import Switching
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.choices import choose
-from cstormpy.graph.differences import MOVED
 from cstormpy.linkage.components import find
+from cstormpy.loops.locking_derivatives import locked_tangents
 from cstormpy.mechanism import Mechanism
-from cstormpy.sensitivity.locking import locked_tangents
 from cstormpy.signals.limits import nearest_level, room_in_level
 
 __all__ = ["LOCKINGS", "Changing", "DriveSet", "Driven"]
@@ -242,10 +241,15 @@ class Changing(Driven):
 
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
-        self._first = self.next_first_drive
-        self._mode, self._wanted = float(self._first), self._first
-        self._waiting = 1.0 if self._drives.locked[self._first].any() else 0.0  # what moves stops at the start
-        self._changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
+        first = self.next_first_drive
+        vars(self).update(  # at once: none of these is a port, for which setting an attribute looks
+            _first=first,
+            _mode=float(first),
+            _wanted=first,
+            _waiting=1.0 if self._drives.locked[first].any() else 0.0,  # what moves stops at the start
+            last_entered=(-np.inf, None),
+            _changes=len(self._drives) > 1 and can_locate(self, simstate),  # type: ignore[arg-type]
+        )
         if self._changes:
             Crossing(
                 self, simstate, self._drive_margin, self._change, signals=self._by_signal, decided=True,
@@ -273,19 +277,8 @@ class Changing(Driven):
         self.last_entered = t, before
 
     def _entered_tangents(self, t: float, x: Array, tangents: Array) -> Array:
-        """Return derivatives of the state with which the present drive is entered; with loops they are differenced."""
-        if not self._mech.loops:
-            return self._drives.entered_tangents(self._mech, self._wanted, x, tangents)
-        found = np.array(tangents, dtype=float)
-        for column in found.T:
-            along = float(np.abs(column).max(initial=0.0))
-            if along:
-                h = MOVED * max(1.0, float(np.abs(x).max())) / along
-                sides = [x + h * column, x - h * column]
-                for side in sides:
-                    self._enter(t, side)
-                column[:] = (sides[0] - sides[1]) / (2.0 * h)
-        return found
+        """Return derivatives of the state with which the present drive is entered."""
+        return self._drives.entered_tangents(self._mech, self._wanted, x, tangents)
 
 
 def _checked(given: Any) -> Mapping[str, Any]:

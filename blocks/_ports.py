@@ -307,8 +307,8 @@ _OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos", "bd", "type")
 def options(
     cls: type[Block],
     blockargs: dict[str, Any],
-    inputs: Sequence[str] = (),
-    outputs: Sequence[str] = (),
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
     states: int = 0,
 ) -> dict[str, Any]:
     """Return the arguments for bdsim's own constructor, with the ports, checked before the block enters a diagram.
@@ -319,8 +319,8 @@ def options(
         Class of the block.
     blockargs : dict
         What the block's own constructor did not take.
-    inputs, outputs : sequence of str
-        Names of the ports, unless blockargs renames them.
+    inputs, outputs : sequence of str, optional
+        Names of the ports, unless blockargs renames them; the labels of the class unless given.
     states : int
         Number of states that `snames` must name.
 
@@ -334,6 +334,8 @@ def options(
         if key not in _OPTIONS:
             raise unknown_name(f"argument of {cls.__name__.upper()}", key, [*_parameters(cls), *_OPTIONS])
     _check_place(blockargs)
+    inputs = cls.inlabels or () if inputs is None else inputs
+    outputs = cls.outlabels or () if outputs is None else outputs
     made = {**blockargs}
     ports = {"inames": inputs, "onames": outputs}
     for key, names in ports.items():

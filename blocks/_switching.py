@@ -12,10 +12,10 @@ from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
 
-__all__ = ["Bending", "Switching"]
+__all__ = ["Kinked", "Switching"]
 
 
-class Bending(Ported):
+class Kinked(Ported):
     """A block whose output has a kink where its input passes a border: a step of an integration ends there."""
 
     _locate = True

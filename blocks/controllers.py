@@ -144,7 +144,7 @@ class Controller(LawSelection, FunctionBlock):
         named = LawSet(laws_by_name(laws, mechanism), law, blend, limit)
         by_signal, follows = ports.flag(select, "select"), ports.flag(reference, "reference")
         names = ["q", "qd", *["select"] * by_signal, *["q_ref", "qd_ref", "qdd_ref"] * follows]
-        super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs, names))
         self._mech, self._commanded = mechanism, commanded
         self._choose_among(named, by_signal)
         self._targets = range(2 + by_signal, 5 + by_signal) if follows else None

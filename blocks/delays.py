@@ -112,20 +112,11 @@ class Delay(bases.Ported, SampledBlock):
                     f"time: {delay:g} s are {steps:.0f} periods of the clock, more than {_MOST_SAMPLES}; sample slower"
                 )
             start = np.concatenate([[0.0, 0.0], np.tile(flat, count)])
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=start.size)
+        made = ports.options(type(self), blockargs, states=start.size)
         super().__init__(ticks, x0=start, **made)
         self._single, self._width, self._count = not np.ndim(first), width, count
         self._delay, self._order, self._steps, self._first = delay, power, steps, flat
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Width of the input."""
-        return (self._width,)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self._width,)
+        self._widths = (width,), (width,)
 
     def start(self, simstate: Any) -> None:
         """Tell a run when the signal first arrives."""
@@ -211,20 +202,11 @@ class Backlash(bases.Ported, SampledBlock):
         """
         ticks, gap, first = ports.clock(clock), positive(width, "width"), ports.numbers(x0, "x0")
         flat = np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=flat.size)
+        made = ports.options(type(self), blockargs, states=flat.size)
         super().__init__(ticks, x0=flat, feedthrough=True, **made)
         self._single, self.width = not np.ndim(first), gap
         self.add_param("width")
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Width of the input."""
-        return (self.ndstates,)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self.ndstates,)
+        self._widths = (flat.size,), (flat.size,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the position of the part that is driven."""
@@ -304,21 +286,12 @@ class RateLimiter(bases.Ported, SampledBlock):
         if down >= 0.0:
             raise InvalidValue(f"falling: expected a negative rate, got {ports.brief(falling)}")
         flat = np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=flat.size)
+        made = ports.options(type(self), blockargs, states=flat.size)
         super().__init__(ticks, x0=flat, feedthrough=True, **made)
         self._single, self.rising, self.falling = not np.ndim(first), up, down
         self.add_param("rising")
         self.add_param("falling")
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Width of the input."""
-        return (self.ndstates,)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self.ndstates,)
+        self._widths = (flat.size,), (flat.size,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return what follows the signal."""

@@ -138,19 +138,10 @@ class Kalman(_Estimator, SampledBlock):
         noise, error = _covariance(Q, n, "Q"), _covariance(R, len(c), "R", definite=True)
         first = np.zeros(n) if x0 is None else finite_array(np.atleast_1d(x0), "x0", (n,))
         spread = _steady(a, c, noise, error) if P0 is None else _covariance(P0, n, "P0")
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=n + n * n)
+        made = ports.options(type(self), blockargs, states=n + n * n)
         super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (int(self.B.shape[1]), len(self.C))
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self._size,)
+        self._widths = (b.shape[1], len(c)), (n,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the estimate."""
@@ -264,21 +255,12 @@ class EKF(_Estimator, SampledBlock):
         first = np.zeros(2 * n) if x0 is None else finite_array(x0, "x0", (2 * n,), "positions, then rates")
         spread, count = _covariance(P0, 2 * n, "P0"), whole_number(substeps, "substeps", 1, 100)
         size = 2 * n + 4 * n * n
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=size)
+        made = ports.options(type(self), blockargs, states=size)
         super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)
         self._mech, self._size, self._substeps = mechanism, 2 * n, count
         self._driven = np.flatnonzero(mechanism.actuated_mask)
         self.C, self.Q, self.R = c, noise, error
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (len(self._driven), len(self.C))
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self._size,)
+        self._widths = (len(self._driven), len(c)), (2 * n,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the estimate."""

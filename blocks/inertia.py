@@ -68,7 +68,7 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         n = self._n = mechanism.n
         self._widths, self._parts = ((n,), ((n, n),)), (mechanism.names,)
         self._prepare(mechanism)
@@ -134,7 +134,7 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         n = self._n = mechanism.n
         self._widths, self._parts = ((n,), (n,)), (mechanism.names,)
         self._prepare(mechanism)
@@ -214,7 +214,7 @@ class Energy(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         n = self._n = mechanism.n
         self._widths, self._parts = ((n, n), (1, 1, 1)), (mechanism.names, mechanism.names)
         self._prepare(mechanism)

@@ -108,19 +108,10 @@ class AngleWrap(bases.Ported, FunctionBlock):
         if width is not None and chosen is not None and max(chosen) >= width:
             raise InvalidValue(f"joints: expected indices below {width}, got {max(chosen)}")
         look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self._mech, self._chosen, self._centre, self._width, self._look = mechanism, chosen, middle, width, look
         self._names = () if mechanism is None else mechanism.names
-
-    @property
-    def inwidths(self) -> tuple[int | None]:
-        """Width of the input, None where any will do."""
-        return (self._width,)
-
-    @property
-    def outwidths(self) -> tuple[int | None]:
-        """Width of the output: that of the input."""
-        return (self._width,)
+        self._widths = (width,), (width,)
 
     def start(self, simstate: Any) -> None:
         """Begin a run: let it look for the places where the output jumps."""
@@ -253,7 +244,7 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         every = ports.flag(all, "all")
         driven = np.flatnonzero(mechanism.actuated_mask & ~mechanism.active_mask)
         stops = Stops(mechanism, stiffness, damping, joints, depth, None if every else driven)
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self._stops, self._rows = stops, np.arange(mechanism.n) if every else driven
         n = mechanism.n
         self._widths, self._parts = ((n, n), (len(self._rows),)), (mechanism.names, mechanism.names)

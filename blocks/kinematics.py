@@ -244,7 +244,7 @@ class IKine(bases.Mechanical, FunctionBlock):
         :type mask: str or list
         :param tool: a point, or the pose of a frame, in the link's frame; the link's own unless given
         :type tool: array_like, optional
-        :param limits: whether the position limits of the joints bind, defaults to True
+        :param limits: whether the position limits of the joints and the largest angles of balls bind, defaults to True
         :type limits: bool
         :param follow: whether a search begins at the answer before it, defaults to True
         :type follow: bool
@@ -265,7 +265,7 @@ class IKine(bases.Mechanical, FunctionBlock):
         }
         self._starts = checks.count(starts, "starts")
         mechanism.inverse_kinematics(self._link, np.eye(4), self._q0, starts=1, iterations=1, **self._search)  # refuses
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self._n = mechanism.n
         self._widths, self._parts = (((4, 4),), (self._n, 1)), ((),)
         self._found: deque[tuple[float, Array]] = deque(maxlen=REMEMBERED)

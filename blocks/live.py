@@ -75,9 +75,10 @@ class LiveScope(bases.Ported, SinkBlock):
 
         :param nin: number of input ports, defaults to 1
         :type nin: int
-        :param labels: a name for each input port, or for each trace; what is wired to it unless given
+        :param labels: a name for each input port, or for each trace; unless given what is wired to it, a mechanism's
+            coordinates by their joints, as plant.elbow.q
         :type labels: list of str, optional
-        :param units: unit of the traces, defaults to ''
+        :param units: unit of the traces; unless given that of the joints, where all have one
         :type units: str
         :param title: what stands above the plot; the name of the block unless given
         :type title: str, optional
@@ -100,16 +101,6 @@ class LiveScope(bases.Ported, SinkBlock):
 
     def step(self, t: float, u: list[Any]) -> None:
         """Do nothing: what is to be seen is read at the input ports."""
-
-    @property
-    def inwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the input ports, which are open."""
-        return (None,) * self.nin
-
-    @property
-    def outwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the output ports, of which there are none."""
-        return ()
 
 
 class LiveXY(bases.Ported, SinkBlock):
@@ -150,6 +141,7 @@ class LiveXY(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("horizontal", "vertical")
     pane_kind: ClassVar[str] = "xy"
+    _widths = (1, 1), ()
     kernel: ClassVar[str] = "live.description.LivePane"
 
     def __init__(
@@ -167,7 +159,7 @@ class LiveXY(bases.Ported, SinkBlock):
 
         :param labels: names of the two signals; what is wired to them unless given
         :type labels: list of str, optional
-        :param units: unit of both signals, defaults to ''
+        :param units: unit of both signals; unless given that of the joints, where both have one
         :type units: str
         :param title: what stands above the plot; the name of the block unless given
         :type title: str, optional
@@ -191,20 +183,10 @@ class LiveXY(bases.Ported, SinkBlock):
             self.options["scale"] = [*_limits(xlim, "xlim"), *_limits(ylim, "ylim")]
         if ports.flag(equal, "equal"):
             self.options["equal"] = True
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels))
+        super().__init__(**ports.options(type(self), blockargs))
 
     def step(self, t: float, u: list[Any]) -> None:
         """Do nothing: what is to be seen is read at the input ports."""
-
-    @property
-    def inwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the input ports."""
-        return (1, 1)
-
-    @property
-    def outwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the output ports, of which there are none."""
-        return ()
 
 
 class MechanismView(bases.Ported, SinkBlock):
@@ -279,20 +261,11 @@ class MechanismView(bases.Ported, SinkBlock):
             "trail": _trail(trail),
             "frames": ports.flag(frames, "frames"),
         }
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels))
+        super().__init__(**ports.options(type(self), blockargs))
+        self._widths = (self.mechanism.n,), ()
 
     def step(self, t: float, u: list[Any]) -> None:
         """Do nothing: what is to be seen is read at the input ports."""
-
-    @property
-    def inwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the input ports."""
-        return (self.mechanism.n,)
-
-    @property
-    def outwidths(self) -> tuple[ports.Width, ...]:
-        """Widths at the output ports, of which there are none."""
-        return ()
 
 
 def _text(value: Any, name: str) -> str:

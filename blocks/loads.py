@@ -123,7 +123,7 @@ class Wrench(bases.Mechanical, FunctionBlock):
         names = {"wrench": ["load"], "force": ["force"], "force and moment": ["force", "moment"]}[kind]
         loads = len(names)
         names = [*names, *["q"] * in_base]
-        super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs, names))
         self._link, self._point, self._kind = index, where, kind
         self._q_port = loads if in_base else None
         width, n = (6 if kind == "wrench" else 3), mechanism.n
@@ -232,7 +232,7 @@ class Push(bases.Mechanical, FunctionBlock):
         in_base = one_of(frame, "frame", FRAMES) == "base"
         where = finite_array(point, "point", (3,))
         smooth = one_of(shape, "shape", SHAPES) == "smooth"
-        super().__init__(**ports.options(type(self), blockargs, ["q"] * in_base, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs, ["q"] * in_base))
         self._link, self._point, self._pulses, self._smooth = index, where, pulses, smooth
         self._q_port = 0 if in_base else None
         self._held = np.zeros(6)

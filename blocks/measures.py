@@ -72,7 +72,7 @@ class Effort(bases.Ported, ContinuousBlock):
         from cstormpy import checks
 
         w, begin = weights(weight), checks.real(start, "start")
-        super().__init__(nstates=1, **ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=1))
+        super().__init__(nstates=1, **ports.options(type(self), blockargs, states=1))
         self._x0, self._weight = np.array([begin]), w
         self.add_param("weight")
         if self._state_names is None:

@@ -116,23 +116,13 @@ class Noise(bases.Ported, SampledBlock):
         keeps = None if bandwidth is None else _kept(bandwidth, ticks.T)
         own = None if seed is None else float(whole_number(seed, "seed", 0, MOST_SEED - 1))
         size = 1 + (count or 1)
-        made = ports.options(type(self), blockargs, (), self.outlabels, states=size)
-        del made["nin"]
-        super().__init__(ticks, x0=np.zeros(size), nin=0, **made)
+        made = ports.options(type(self), blockargs, states=size)
+        super().__init__(ticks, x0=np.zeros(size), **made)
         self.std, self.mean, self._kind, self._count, self._keeps = spread, centre, which, count, keeps
         self.seed = own
         for name in ("std", "mean", "seed"):
             self.add_param(name)
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports: none."""
-        return ()
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self._count or 1,)
+        self._widths = (), (count or 1,)
 
     @property
     def number(self) -> float:

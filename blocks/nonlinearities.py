@@ -10,9 +10,8 @@ from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import real_number
-from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Bending, Switching
+from cstormpy.blocks._switching import Kinked, Switching
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import (
     beside,
@@ -25,7 +24,7 @@ from cstormpy.signals.limits import (
 )
 
 
-class Saturation(bases.Signals, Bending, FunctionBlock):
+class Saturation(Kinked, FunctionBlock):
     r"""A signal within limits.
 
     :blockname:`SATURATION`
@@ -82,7 +81,7 @@ class Saturation(bases.Signals, Bending, FunctionBlock):
         """
         least, most = _zone(low, high, finite=False)
         look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.low, self.high, self._locate = least, most, look
         self.add_param("low")
         self.add_param("high")
@@ -95,7 +94,7 @@ class Saturation(bases.Signals, Bending, FunctionBlock):
         return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
 
-class DeadZone(bases.Signals, Bending, FunctionBlock):
+class DeadZone(Kinked, FunctionBlock):
     r"""A dead zone: the part of a signal beyond a zone about zero.
 
     :blockname:`DEADZONE`
@@ -151,7 +150,7 @@ class DeadZone(bases.Signals, Bending, FunctionBlock):
         """
         least, most = _zone(low, high)
         look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.low, self.high, self._locate = least, most, look
         self.add_param("low")
         self.add_param("high")
@@ -164,7 +163,7 @@ class DeadZone(bases.Signals, Bending, FunctionBlock):
         return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
 
-class Quantizer(bases.Signals, Switching, FunctionBlock):
+class Quantizer(Switching, FunctionBlock):
     r"""A signal rounded to multiples of an interval.
 
     :blockname:`QUANTIZER`
@@ -222,7 +221,7 @@ class Quantizer(bases.Signals, Switching, FunctionBlock):
         if np.any(np.asarray(step) <= 0.0):
             raise InvalidValue(f"interval: must be positive, got {np.min(step):g}")
         look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.interval, self._locate = step, look
         self.add_param("interval")
 
@@ -237,7 +236,7 @@ class Quantizer(bases.Signals, Switching, FunctionBlock):
         return np.min(room_in_level(ports.signal(self, 0, u[0]), self.interval, self._mode))
 
 
-class Relay(bases.Signals, Switching, FunctionBlock):
+class Relay(Switching, FunctionBlock):
     r"""A relay with hysteresis.
 
     :blockname:`RELAY`
@@ -311,7 +310,7 @@ class Relay(bases.Signals, Switching, FunctionBlock):
             raise InvalidValue(f"switch_off: must not be above switch_on, {upper:g}, got {lower:g}")
         values = real_number(on, "on"), real_number(off, "off")
         first = float(ports.flag(closed, "closed"))
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.switch_on, self.switch_off, (self.on, self.off), self._first = upper, lower, values, first
         for name in ("switch_on", "switch_off", "on", "off"):
             self.add_param(name)

@@ -146,20 +146,10 @@ class MPC(bases.Ported, SampledBlock):
         asked = {"horizon": horizon, "Q": Q, "R": R, "P": P, "C": C, "penalty": penalty, **limits}
         plan = _controller(model, ticks.T, goal, asked)
         inlabels = (*self.inlabels, *(["reference"] if follows else []))
-        made = ports.options(type(self), blockargs, inlabels, self.outlabels, states=plan.m)
-        made["nin"] = len(inlabels)
+        made = ports.options(type(self), blockargs, inlabels, states=plan.m)
         super().__init__(ticks, x0=plan.u.copy(), feedthrough=True, **made)
         self._plan, self._follows = plan, follows
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (self._plan.n,) * (2 if self._follows else 1)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self._plan.m,)
+        self._widths = (plan.n,) * len(inlabels), (plan.m,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the inputs of the plan's first period."""

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import positive, whole_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Bending
+from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
@@ -28,18 +28,9 @@ class _Controller:
     _single: bool
     _n: int
 
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (self._n, self._n)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self._n,)
-
     def _keep(self, gains: dict[str, Any], n: int | None) -> None:
         self._single, self._n = n is None, n or 1
+        self._widths = (self._n, self._n), (self._n,)
         for name in _TUNED:
             setattr(self, name, gains[name])
             self.add_param(name)  # type: ignore[attr-defined]
@@ -53,7 +44,7 @@ class _Controller:
         return r, y
 
 
-class PIDController(_Controller, Bending, ContinuousBlock):
+class PIDController(_Controller, Kinked, ContinuousBlock):
     r"""A PID controller with a filtered derivative, limits, and no windup.
 
     :blockname:`PIDCONTROLLER`
@@ -151,7 +142,7 @@ class PIDController(_Controller, Bending, ContinuousBlock):
         count = None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
         size = 2 * (count or 1)
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=size)
+        made = ports.options(type(self), blockargs, states=size)
         super().__init__(x0=np.zeros(size), feedthrough=True, **made)
         self._keep(gains, count)
 
@@ -274,7 +265,7 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
         gains["tracking"] = np.maximum(gains["tracking"], ticks.T)
         size = 3 * (count or 1)
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=size)
+        made = ports.options(type(self), blockargs, states=size)
         super().__init__(ticks, x0=np.zeros(size), feedthrough=True, **made)
         self._keep(gains, count)
 

@@ -296,9 +296,10 @@ class Variation(_Derivatives, ContinuousBlock):
     takes a run of our own ``Simulation``.
 
     Beside a plant with ``drives`` it takes the same of these, with positions and rates from the plant itself. Where a
-    drive locks joints that move, the derivatives jump with the rates: the momenta of the others stay. That takes a run
-    of our own ``Simulation``, and a mechanism without loops; when it happens is taken as given, as a time at which
-    ``plant.select`` is called. Where it follows the state, ``sim.gradient`` has the whole derivative.
+    drive locks joints that move, the derivatives jump with the rates: the momenta of the others stay, and loops stay
+    closed. So they do where a run begins in such a drive, whose plant stops at once what moves at the start. That takes
+    a run of our own ``Simulation``; when it happens is taken as given, as a time at which ``plant.select`` is called.
+    Where it follows the state, ``sim.gradient`` has the whole derivative.
 
     Tunable are ``gravity`` and ``mech``; give them the plant's values.
 
@@ -350,10 +351,6 @@ class Variation(_Derivatives, ContinuousBlock):
         """
         mechanism = as_mechanism(mech).with_drive(active=active, actuated=actuated)
         among, drive = self._take(mechanism, drives, ports.flag(wrench, "wrench"))
-        if mechanism.loops and any(locked.any() for locked in among.locked):
-            raise InvalidValue(
-                "drives: one locks joints of a closed mechanism, which this block does not follow; take sim.gradient"
-            )
         n, k = mechanism.n, len(drive.signals)
         own, columns = ((), ()) if _is_number(parameters) else _columns(parameters, mechanism)
         closed, p = ports.flag(feedback, "feedback"), len(columns) if own else _count(parameters)
@@ -390,6 +387,11 @@ class Variation(_Derivatives, ContinuousBlock):
         self._names_own_states = self._state_names is None
         self._name_states()
 
+    #: Which drive a run begins in is seen when rates are asked for, not outputs.
+    decides_in_rates = True
+    #: 1 until the derivatives have followed the plant into the drive that locks joints as the run begins.
+    _entering = 0.0
+
     def _name_states(self) -> None:
         if self._names_own_states:
             of = ports.label(self)
@@ -408,7 +410,7 @@ class Variation(_Derivatives, ContinuousBlock):
         """Begin a run; let it carry the derivatives along where the plant exchanges a rotation vector."""
         super().start(simstate)
         if any(locked.any() for locked in self._drives.locked):
-            self._refuse_locks(simstate)
+            self._follow_locks(simstate)
         if self._mech.ball_starts:
             if not hasattr(simstate, "diagram"):
                 joint = self._mech.links[self._mech.joint_links[self._mech.ball_starts[0]]].joint_name
@@ -469,8 +471,8 @@ class Variation(_Derivatives, ContinuousBlock):
         X = x.reshape(2 * self._n, -1)
         X[:] = self._drives.entered_tangents(self._mech, k, state, X, self._numbers)
 
-    def _refuse_locks(self, simstate: Any) -> None:
-        """Refuse a run in which a lock cannot be followed: of a foreign runner, or one that begins with it."""
+    def _follow_locks(self, simstate: Any) -> None:
+        """Let the derivatives jump where a run begins in a drive that locks joints; refuse what knows of no rates."""
         if not self._located:
             raise InvalidValue(
                 f"{ports.label(self)}: its drives lock joints, which a variation follows in a run of "
@@ -482,13 +484,23 @@ class Variation(_Derivatives, ContinuousBlock):
                 f"{ports.port_label(self, 0)}: the drives lock joints, so that the plant itself has to be wired here, "
                 f"which knows the rates before; got block {plant.name!r}"
             )
-        first = plant.next_first_drive
-        if self._drives.locked[first].any():
-            raise InvalidValue(
-                f"{ports.label(self)}: the run begins in drive {self._drives.names[first]!r}, which locks joints, so "
-                "that their start cannot be varied; begin in another and let plant.select enter it, or make it an "
-                "active joint"
+        self._entering = 1.0 if self._drives.locked[plant.next_first_drive].any() else 0.0
+        if self._entering:
+            Crossing(
+                self, simstate, self._beginning, self._begun, signals=False, decided=True, reset=self._reset, first=True
             )
+
+    def _beginning(self, t: float, u: Sequence[Any]) -> Any:
+        """Stand below zero until the run has begun."""
+        return 1.0 - 2.0 * self._entering
+
+    def _begun(self, t: float) -> None:
+        self._entering = 0.0
+
+    def recall(self, memory: Mapping[str, Any]) -> None:
+        """Go on from what ``memory`` returned: the drive has been entered."""
+        super().recall(memory)
+        self._entering = 0.0
 
     def _plant(self) -> Any:
         """Return the block that the position comes from."""

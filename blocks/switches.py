@@ -20,7 +20,7 @@ from cstormpy.signals.logic import COMPARISONS, OPERATIONS, combined, compared, 
 _MOST_INPUTS = 26
 
 
-class Switch(bases.Signals, Switching, FunctionBlock):
+class Switch(Switching, FunctionBlock):
     r"""One of two signals, by a third.
 
     :blockname:`SWITCH`
@@ -72,6 +72,7 @@ class Switch(bases.Signals, Switching, FunctionBlock):
     nout = 1
     inlabels = ("on", "control", "off")
     outlabels = ("y",)
+    _widths = (None, 1, None), (None,)
     kernel: ClassVar[str] = "signals.limits.either"
 
     def __init__(self, threshold: float = 0.0, locate: bool = True, **blockargs: Any) -> None:
@@ -85,14 +86,9 @@ class Switch(bases.Signals, Switching, FunctionBlock):
         :type blockargs: dict
         """
         border, look = real_number(threshold, "threshold"), ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.threshold, self._locate = border, look
         self.add_param("threshold")
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (None, 1, None)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal that passes."""
@@ -106,7 +102,7 @@ class Switch(bases.Signals, Switching, FunctionBlock):
         return (2.0 * self._mode - 1.0) * (ports.vector(self, 1, u[1], 1)[0] - self.threshold)
 
 
-class MultiSwitch(bases.Signals, Switching, FunctionBlock):
+class MultiSwitch(Switching, FunctionBlock):
     r"""One of several signals, by a number.
 
     :blockname:`MULTISWITCH`
@@ -166,13 +162,9 @@ class MultiSwitch(bases.Signals, Switching, FunctionBlock):
         """
         count, look = whole_number(n, "n", 2, _MOST_INPUTS), ports.flag(locate, "locate")
         names = ["select", *(f"u{k}" for k in range(count))]
-        super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs, names))
         self._count, self._locate = count, look
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (1, *(None,) * self._count)
+        self._widths = (1, *(None,) * count), (None,)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal that passes."""
@@ -185,7 +177,7 @@ class MultiSwitch(bases.Signals, Switching, FunctionBlock):
         return room_in_level(ports.vector(self, 0, u[0], 1)[0], 1.0, self._mode)
 
 
-class Compare(bases.Signals, Switching, FunctionBlock):
+class Compare(Switching, FunctionBlock):
     r"""A comparison of a signal with another, or with a constant.
 
     :blockname:`COMPARE`
@@ -249,7 +241,7 @@ class Compare(bases.Signals, Switching, FunctionBlock):
         border = None if threshold is None else real_number(threshold, "threshold")
         look = ports.flag(locate, "locate")
         names = ["u"] if border is not None else ["u", "v"]
-        super().__init__(**ports.options(type(self), blockargs, names, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs, names))
         self._how, self.threshold, self._locate = how, border, look and how not in ("==", "!=")
         if border is not None:
             self.add_param("threshold")
@@ -270,7 +262,7 @@ class Compare(bases.Signals, Switching, FunctionBlock):
         return np.min((2.0 * self._mode - 1.0) * holds)
 
 
-class Logic(bases.Ported, bases.Signals, FunctionBlock):
+class Logic(bases.Ported, FunctionBlock):
     r"""A logical operation on signals, in which a number other than zero is true.
 
     :blockname:`LOGIC`

@@ -26,23 +26,14 @@ class _Linear(bases.Ported):
     C: Array
     D: Array | None
 
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Width of the input."""
-        return (int(self.B.shape[1]),)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (len(self.C),)
-
     def _make(self, matrices: Matrices, x0: Any, blockargs: dict[str, Any], *clock: Any) -> None:
         """Make the block of its matrices, which are attributes of it."""
         first = _first(x0, len(matrices[0]))
-        made = ports.options(type(self), blockargs, ("u",), ("y",), states=first.size)
+        made = ports.options(type(self), blockargs, states=first.size)
         super().__init__(*clock, x0=first, feedthrough=bool(matrices[3].any()), **made)
         self.A, self.B, self.C, D = matrices
         self.D = D if D.any() else None
+        self._widths = (self.B.shape[1],), (len(self.C),)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the outputs."""

@@ -10,9 +10,8 @@ from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import one_of
-from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Bending
+from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.tables import beside_points, bilinear, on_lines
 from cstormpy.trajectory.checks import finite_array
@@ -21,7 +20,7 @@ Array = NDArray[np.float64]
 _OUTSIDE = ("hold", "extrapolate")
 
 
-class Lookup1D(bases.Signals, Bending, FunctionBlock):
+class Lookup1D(Kinked, FunctionBlock):
     r"""A function by a table: lines between points.
 
     :blockname:`LOOKUP1D`
@@ -62,6 +61,7 @@ class Lookup1D(bases.Signals, Bending, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
+    _widths = (1,), (None,)
     kernel: ClassVar[str] = "signals.tables.on_lines"
 
     def __init__(
@@ -89,14 +89,9 @@ class Lookup1D(bases.Signals, Bending, FunctionBlock):
         y = finite_array(values, "values", (x.size, None) if _is_nested(values) else (x.size,), "one for each point")
         beyond = one_of(outside, "outside", _OUTSIDE) == "extrapolate"
         look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.points, self.values, self._beyond, self._locate = x, y, beyond, look
         self.add_param("values")
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Width of the input."""
-        return (1,)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return what is found."""
@@ -106,7 +101,7 @@ class Lookup1D(bases.Signals, Bending, FunctionBlock):
         return beside_points(ports.vector(self, 0, u[0], 1)[0], self.points)
 
 
-class Lookup2D(bases.Signals, Bending, FunctionBlock):
+class Lookup2D(Kinked, FunctionBlock):
     r"""A function of two numbers by a table, linear between its entries along both axes.
 
     :blockname:`LOOKUP2D`
@@ -152,6 +147,7 @@ class Lookup2D(bases.Signals, Bending, FunctionBlock):
     nout = 1
     inlabels = ("u", "v")
     outlabels = ("y",)
+    _widths = (1, 1), (None,)
     kernel: ClassVar[str] = "signals.tables.bilinear"
 
     def __init__(
@@ -184,15 +180,10 @@ class Lookup2D(bases.Signals, Bending, FunctionBlock):
         )
         beyond = one_of(outside, "outside", _OUTSIDE) == "extrapolate"
         look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.rows, self.columns, self.values, self._beyond = xs, ys, table, beyond
         self._locate = look
         self.add_param("values")
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (1, 1)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return what is found."""

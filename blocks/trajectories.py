@@ -118,10 +118,11 @@ class SplineTrajectory(bases.Ported, SourceBlock):
         begin = made.t0 if start is None else real_number(start, "start")
         pace, outside = positive(speed, "speed"), one_of(ends, "ends", playback.ENDS)
         _check_span(begin, made.duration / pace)
-        super().__init__(**ports.options(type(self), blockargs, (), self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self._curve, self._from, self._ends = made.replace(outside="hold"), begin, outside
         self._speed = self._pace = pace
         self.add_param("speed")
+        self._widths = (), (made.n,) * 3
 
     @property
     def curve(self) -> BSpline:
@@ -138,16 +139,6 @@ class SplineTrajectory(bases.Ported, SourceBlock):
         pace = positive(value, "speed")
         _check_span(self._from, self._curve.duration / pace)
         self._speed = pace
-
-    @property
-    def inwidths(self) -> tuple[()]:
-        """It has no inputs."""
-        return ()
-
-    @property
-    def outwidths(self) -> tuple[int, int, int]:
-        """Widths of the output ports."""
-        return self._curve.n, self._curve.n, self._curve.n
 
     def start(self, simstate: Any) -> None:
         """Begin a run: tell it when this source jumps."""
@@ -243,20 +234,11 @@ class FromData(bases.Ported, SourceBlock):
         if outside == "repeat":
             _check_span(float(times[0]), float(times[-1] - times[0]))
         pieces = playback.cubics(times, values) if between == "cubic" else []
-        super().__init__(**ports.options(type(self), blockargs, (), self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self._times, self._values, self._pieces = times, values, pieces
         self._between, self._ends = between, outside
         self._begins = np.array([piece.t0 for piece in pieces])
-
-    @property
-    def inwidths(self) -> tuple[()]:
-        """It has no inputs."""
-        return ()
-
-    @property
-    def outwidths(self) -> tuple[int]:
-        """Width of the signal."""
-        return (1 if self._values.ndim == 1 else int(self._values.shape[1]),)
+        self._widths = (), (1 if values.ndim == 1 else int(values.shape[1]),)
 
     def start(self, simstate: Any) -> None:
         """Begin a run: tell it when this source jumps."""

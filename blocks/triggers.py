@@ -81,21 +81,12 @@ class SampleHold(Switching, ContinuousBlock):
         """
         border, first = real_number(threshold, "threshold"), ports.numbers(x0, "x0")
         size, flat = int(np.size(first)), np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=size)
+        made = ports.options(type(self), blockargs, states=size)
         super().__init__(nstates=size, x0=flat, **made)
         self._single, self.threshold = not np.ndim(first), border
         self._reset = self._sample
         self.add_param("threshold")
-
-    @property
-    def inwidths(self) -> tuple[int | None, ...]:
-        """Widths of the input ports."""
-        return (self.nstates, 1)
-
-    @property
-    def outwidths(self) -> tuple[int | None, ...]:
-        """Width of the output."""
-        return (self.nstates,)
+        self._widths = (size, 1), (size,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the sample."""
@@ -117,7 +108,7 @@ class SampleHold(Switching, ContinuousBlock):
         return (2.0 * self._mode - 1.0) * (ports.vector(self, 1, u[1], 1)[0] - self.threshold)
 
 
-class Counter(bases.Signals, Switching, FunctionBlock):
+class Counter(Switching, FunctionBlock):
     r"""A counter of how often a signal has become true.
 
     :blockname:`COUNTER`
@@ -184,7 +175,7 @@ class Counter(bases.Signals, Switching, FunctionBlock):
         border, which = real_number(threshold, "threshold"), one_of(direction, "direction", _DIRECTIONS)
         begin = whole_number(first, "first", 0, 10**9)
         period = None if modulo is None else whole_number(modulo, "modulo", 2, 10**9)
-        super().__init__(**ports.options(type(self), blockargs, self.inlabels, self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.threshold, self._direction, self._first, self._period = border, which, begin, period
         self._count = float(begin)
         self.add_param("threshold")
@@ -223,7 +214,7 @@ class Counter(bases.Signals, Switching, FunctionBlock):
         self._count = float(memory["count"])
 
 
-class Edge(bases.Ported, bases.Signals, SampledBlock):
+class Edge(bases.Ported, SampledBlock):
     r"""A detector of edges: true if a signal has become true since the tick before.
 
     :blockname:`EDGE`
@@ -289,7 +280,7 @@ class Edge(bases.Ported, bases.Signals, SampledBlock):
         ticks = ports.clock(clock)
         which, border = one_of(direction, "direction", _DIRECTIONS), real_number(threshold, "threshold")
         first = -1.0 if before is None else float(ports.flag(before, "before"))
-        made = ports.options(type(self), blockargs, self.inlabels, self.outlabels, states=1)
+        made = ports.options(type(self), blockargs, states=1)
         super().__init__(ticks, x0=[first], feedthrough=True, **made)
         self._direction, self.threshold = which, border
         self.add_param("threshold")

@@ -17,7 +17,7 @@ from cstormpy.signals.waves import chirp, multisine, pulse_train, schroeder_phas
 from cstormpy.trajectory.checks import finite_array
 
 
-class Pulse(bases.Ported, bases.Signals, SourceBlock):
+class Pulse(bases.Ported, SourceBlock):
     r"""Rectangular pulses.
 
     :blockname:`PULSE`
@@ -85,7 +85,7 @@ class Pulse(bases.Ported, bases.Signals, SourceBlock):
         late, level = real_number(delay, "delay"), real_number(offset, "offset")
         if late < 0.0:
             raise InvalidValue(f"delay: must not be negative, got {late:g} s")
-        super().__init__(**ports.options(type(self), blockargs, (), self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.amplitude, self.period, self.width = given
         self.delay, self.offset = late, level
         for name in ("amplitude", "period", "width", "delay", "offset"):
@@ -107,7 +107,7 @@ class Pulse(bases.Ported, bases.Signals, SourceBlock):
         return [self.offset + self.amplitude * pulse_train(t, self.period, self.width, self.delay)]
 
 
-class Chirp(bases.Ported, bases.Signals, SourceBlock):
+class Chirp(bases.Ported, SourceBlock):
     r"""A sine whose frequency grows or falls.
 
     :blockname:`CHIRP`
@@ -174,7 +174,7 @@ class Chirp(bases.Ported, bases.Signals, SourceBlock):
         logarithmic = one_of(sweep, "sweep", ("linear", "logarithmic")) == "logarithmic"
         if logarithmic and first == last:
             raise InvalidValue(f"f1: a logarithmic sweep wants another frequency than f0, got {first:g} Hz for both")
-        super().__init__(**ports.options(type(self), blockargs, (), self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.f0, self.f1, self.duration, self.amplitude, self._logarithmic = first, last, span, size, logarithmic
         for name in ("f0", "f1", "duration", "amplitude"):
             self.add_param(name)
@@ -184,7 +184,7 @@ class Chirp(bases.Ported, bases.Signals, SourceBlock):
         return [self.amplitude * chirp(t, self.f0, self.f1, self.duration, self._logarithmic)]
 
 
-class MultiSine(bases.Ported, bases.Signals, SourceBlock):
+class MultiSine(bases.Ported, SourceBlock):
     r"""A sum of sines.
 
     :blockname:`MULTISINE`
@@ -249,7 +249,7 @@ class MultiSine(bases.Ported, bases.Signals, SourceBlock):
                 f"amplitudes: expected one number or {f.size}, as there are frequencies, got {sizes.size}"
             )
         angles = schroeder_phases(f.size) if phases is None else finite_array(phases, "phases", (f.size,))
-        super().__init__(**ports.options(type(self), blockargs, (), self.outlabels))
+        super().__init__(**ports.options(type(self), blockargs))
         self.frequencies, self.amplitudes, self.phases = f, np.resize(sizes, f.size), angles
         for name in ("amplitudes", "phases"):
             self.add_param(name)

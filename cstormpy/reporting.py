@@ -7,7 +7,7 @@ import functools
 import logging
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 
 __all__ = ["Progress", "notice", "notice_once"]
@@ -90,20 +90,22 @@ class Progress:
         rate = (value - where) / spent if spent > 0.0 else 0.0
         left = (self.end - value) / rate if rate > 0.0 else float("inf")
         part = (value - self.begin) / (self.end - self.begin)
-        self._say(
-            f"{self.name} = {value:.4g} of {self.end:.4g} {self.unit}  {100 * part:3.0f} %  "
-            f"{rate:.3g} {self.unit}/s  {_duration(left)} left",
-            now,
+        parts = (
+            f"{self.name} = {value:.4g} of {self.end:.4g} {self.unit}",
+            f"{100 * part:3.0f} %",
+            f"{rate:.3g} {self.unit}/s",
+            f"{_duration(left)} left",
         )
+        self._say(parts, now)
 
-    def _say(self, text: str, now: float) -> None:
-        """Say a line, and when the next is due."""
+    def _say(self, parts: Sequence[str], now: float) -> None:
+        """Say a line of some parts, in columns or, without a terminal, with commas; and when the next is due."""
         if self._terminal:
             self._next = now + self.EVERY
-            self._write(text)
+            self._write("  ".join(parts))
         else:
             self._next = now + max(self.LINE_EVERY, self.LINE_PART * (now - self._started))
-            notice(" ".join(text.split()))
+            notice(", ".join(" ".join(part.split()) for part in parts))
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError, ValueError):

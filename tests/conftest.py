@@ -41,3 +41,88 @@ def eager_threads(monkeypatch):
 
     monkeypatch.setattr(batches, "HAND_OVER", 1e-9)
     monkeypatch.setattr(batches, "LONG_ENOUGH", 1e-9)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return an empty folder in which this test's kernels are kept."""
+    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """Return the list of what is said of kernels from now on."""
+    from cstormpy import cache_folder
+    from cstormpy.kernels import compiling
+
+    lines = []
+    for module in (compiling, cache_folder):
+        monkeypatch.setattr(module, "notice_once", lines.append)
+    return lines
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """Return the folder of the kernels of a module `tiny` that processes can import."""
+    from kernel_processes import TINY
+
+    (tmp_path / "tiny.py").write_text(TINY)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def somewhere_else(monkeypatch, tmp_path):
+    """Work in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def cstorm(capsys):
+    """Return what runs a command: it gives the exit status and all lines, of standard output and error."""
+    from cstormpy import cli
+
+    def run(*arguments):
+        try:
+            status = cli.main(list(map(str, arguments)))
+        except SystemExit as leave:
+            status = leave.code
+        said = capsys.readouterr()
+        return status, said.out.splitlines(), said.err.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Return what runs a diagram in a window that follows a script: it gives the result and the window."""
+    from live_runs import FakeFeed, T
+
+    import cstormpy as cs
+    from cstormpy.simulation import simulation
+
+    def run(bd, script=(), sim=None, alive=True, feed=None, **options):
+        feed = feed or FakeFeed(script, alive)
+        monkeypatch.setattr(simulation, "LiveFeed", lambda title: feed)
+        options = {"T": T, "pace": None, **options}
+        sim = sim or cs.Simulation(graphics=False, hold=False, progress=False)
+        return sim.run(bd, live=True, **options), feed
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def app():
+    """Return the application of the live window."""
+    from live_windows import application
+
+    return application()
+
+
+@pytest.fixture
+def opened(app):
+    """Return a live window that shows the first four seconds of a run, and the simulation."""
+    from live_windows import shown_window
+
+    with shown_window() as window:
+        yield window

@@ -75,10 +75,6 @@ def random_options(rng, terms, size=None):
     return options
 
 
-def without_spring(options):
-    return {key: value for key, value in options.items() if key not in ("stiffness", "rest")}
-
-
 def random_joint(rng, kind, terms=True):
     if kind == "fixed":
         return Fixed()
@@ -89,9 +85,9 @@ def random_joint(rng, kind, terms=True):
     if kind == "translational":
         return Translational(random_rotation(rng) + 0.2 * rng.normal(size=(3, 3)), **random_options(rng, terms, 3))
     if kind == "spherical":
-        return Spherical(**without_spring(random_options(rng, terms, 3)))
+        return Spherical(**random_options(rng, terms, 3))
     if kind == "free":
-        return Free(**without_spring(random_options(rng, terms, 6)))
+        return Free(**random_options(rng, terms, 6))
     if kind == "composite":
         kinds = rng.choice(("revolute", "prismatic", "screw"), size=rng.integers(1, 4))
         return Composite([random_joint(rng, str(one), terms) for one in kinds])

@@ -13,9 +13,9 @@ from random_diagrams import KINDS, build
 import cstormpy as cs
 from cstormpy import control
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.linear import LinearModel
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
-from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled import NotTranslated
 from cstormpy.simulation.recording import find_signals
 

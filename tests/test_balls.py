@@ -386,6 +386,53 @@ def test_inverse_kinematics_through_balls():
         np.testing.assert_allclose(mech.forward_kinematics(found.q)[:, -1], targets, atol=1e-8)
 
 
+def limited_arm(largest=(0.8, 1.1)):
+    """Return an arm of two balls whose angles are limited, with a hinge between them."""
+    joints = [cs.Spherical(max_angle=largest[0]), cs.Revolute((0, 0, 1), limits=(-1, 1.5)),
+              cs.Spherical(max_angle=largest[1])]  # fmt: skip
+    return tower(np.random.default_rng(3), joints=joints)
+
+
+def angles_of(mech, q):
+    return np.stack([np.linalg.norm(q[..., k : k + 3], axis=-1) for k, _ in mech.largest_angles], axis=-1)
+
+
+def test_inverse_kinematics_keeps_balls_within_their_largest_angles():
+    """Poses that can be taken within them are found; once answers lay outside, as if there were no such limit."""
+    mech, rng = limited_arm(), np.random.default_rng(1)
+    within = rng.normal(size=(60, mech.n))
+    for first, largest in mech.largest_angles:
+        own = within[:, first : first + 3]
+        own *= largest * rng.random((60, 1)) / np.linalg.norm(own, axis=1, keepdims=True)
+    within[:, 3] = rng.uniform(-1, 1.5, 60)
+    targets = mech.forward_kinematics(within)[:, -1]
+    found = mech.inverse_kinematics("link2", targets, q0=rng.normal(size=7))
+    assert found.reached.mean() >= 0.98
+    assert (angles_of(mech, found.q) <= np.array([0.8, 1.1]) * (1 + 1e-12)).all()
+    free = mech.inverse_kinematics("link2", targets, q0=rng.normal(size=7), limits=False)
+    assert (angles_of(mech, free.q) > np.array([0.8, 1.1])).any()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_nearest_pose_of_a_limited_ball_is_at_its_largest_angle(engine):
+    """A target that is turned by 1.5 rad, where 0.6 can be done: the same axis, 0.9 rad away. IKINE finds it too."""
+    mech, axis = limited_pendulum(), np.array([1.0, -2.0, 0.5]) / np.sqrt(5.25)
+    target = lie.make_pose(lie.exp_so3(1.5 * axis), np.zeros(3))
+    found = mech.inverse_kinematics("leg", target, q0=[0.0, 0.3, 0.1], mask="orientation")
+    assert not found.reached
+    np.testing.assert_allclose(found.q, 0.6 * axis, atol=1e-6)
+    np.testing.assert_allclose(found.error, [0.9, 0.0], atol=1e-9)
+    assert found.at_limit == ("hip",)
+    assert "at a limit: hip" in found.message
+    sim = quiet(engine)
+    bd = sim.blockdiagram()
+    block = bd.IKINE(mech, "leg", mask="orientation", name="back")
+    bd.connect(bd.CONSTANT(target), block)
+    out = sim.run(bd, T=0.1, dt=0.1, watch=["back"])
+    assert out.signal("back.reached")[-1] == 0.0
+    np.testing.assert_allclose(out.signal("back.q")[-1], 0.6 * axis, atol=1e-6)
+
+
 FLYING = """<robot name="drone"><link name="hull"><inertial><origin xyz="0.1 0 0"/><mass value="2"/>
 <inertia ixx="0.2" iyy="0.3" izz="0.4" ixy="0.01" ixz="0" iyz="0"/></inertial></link>
 <link name="arm"><inertial><origin xyz="0 0 0.3"/><mass value="0.5"/>
@@ -415,8 +462,7 @@ def test_a_robot_on_a_free_base_is_pinocchios():
 def test_floating_joints_inside_a_tree():
     mech = cs.Mechanism.from_urdf(FLYING.format(kind="floating"))
     assert mech.joint("shoulder") == cs.Free(name="shoulder")
-    with pytest.raises(cs.InvalidValue, match="joint 'shoulder': is a free joint"):
-        mech.to_urdf()
+    assert cs.Mechanism.from_urdf(mech.to_urdf()).joint("shoulder") == mech.joint("shoulder")
 
 
 def test_loads_and_a_moving_base_act_through_balls():
@@ -439,7 +485,7 @@ def test_loads_and_a_moving_base_act_through_balls():
 
 
 def worn_joint(rng, kind=cs.Spherical, **options):
-    """Return a ball, or a free joint, with damping, friction and rotors of its own along and about each axis."""
+    """Return a ball, or a free joint, with damping, friction, rotors and springs along and about each axis."""
     size = 3 if kind is cs.Spherical else 6
     return kind(
         point=rng.normal(size=3) * 0.2,
@@ -447,6 +493,8 @@ def worn_joint(rng, kind=cs.Spherical, **options):
         friction=rng.uniform(0.1, 0.5, size),
         friction_velocity=rng.uniform(0.2, 1.0, size),
         armature=rng.uniform(0.1, 0.3, size),
+        stiffness=rng.uniform(0.5, 2.0, size),
+        rest=rng.normal(size=size) * 0.7,
         **options,
     )
 
@@ -521,7 +569,7 @@ def test_numbers_of_a_ball_are_parameters_by_name():
     rng = np.random.default_rng(6)
     mech = tower(rng, ("link2",), [worn_joint(rng, cs.Free), cs.Revolute((1, 2, 3)), worn_joint(rng), worn_joint(rng)])
     q, qd, u = random_state(rng, mech)
-    fields = ("armature", "damping", "friction", "friction_velocity", "point")
+    fields = ("armature", "damping", "friction", "friction_velocity", "stiffness", "rest", "point")
     d = mech.parameter_sensitivity(q, qd, u, [f"{joint}.{field}" for joint in ("link0", "link2") for field in fields])
     assert d["link2.damping"].shape == (13, 3)
     for k, name in enumerate(d.components):
@@ -531,6 +579,7 @@ def test_numbers_of_a_ball_are_parameters_by_name():
         np.testing.assert_allclose(d.dy_dp[:, k], difference, atol=1e-8 * max(1.0, np.abs(difference).max()))
     same = mech.with_parameters({"link2.damping": 0.7, "link3.armature": (0.1, 0.2, 0.3)})
     assert [freedom.damping for freedom in same.freedoms[7:10]] == [0.7] * 3
+    np.testing.assert_array_equal(same.joint("link2").rest, mech.joint("link2").rest)
     assert cs.Mechanism.from_dict(same.to_dict()) == same
 
 
@@ -539,6 +588,7 @@ def test_numbers_of_a_ball_are_parameters_by_name():
     [
         (lambda: cs.Spherical(damping=-1.0, name="hip"), r"joint 'hip\[0\]': damping: must not be negative"),
         (lambda: cs.Free(armature=(1, 2, 3), name="trunk"), r"joint 'trunk': armature: expected shape \(6,\)"),
+        (lambda: cs.Spherical(rest=(0, 5, 5), name="hip"), r"joint 'hip': rest: its rotation vector is 7.071 rad long"),
         (lambda: cs.Spherical(max_angle=3.2, name="hip"), r"joint 'hip': max_angle: must be at most half a turn"),
         (lambda: cs.Spherical(max_angle=0.0, name="hip"), r"joint 'hip': max_angle: expected a positive number, got 0"),
     ],
@@ -546,6 +596,93 @@ def test_numbers_of_a_ball_are_parameters_by_name():
 def test_numbers_that_no_ball_has_are_refused_by_name(make, words):
     with pytest.raises(cs.CstormError, match=words):
         make()
+
+
+# Its spring -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("angle", [0.0, 2e-5, 1.0, 3.0, 5.0])
+def test_a_spring_pulls_along_the_shortest_turn_from_rest(angle):
+    """With one constant its moment is k ψ in the axes of the link: R = R_rest exp(ψ), at ψ = 0 too."""
+    rng = np.random.default_rng(2)
+    rest, axis = np.array([0.3, -1.2, 0.8]), rng.normal(size=3)
+    psi = axis * (angle if angle < np.pi else angle - 2 * np.pi) / np.linalg.norm(axis)
+    joint = cs.Spherical(stiffness=3.0, rest=rest, name="hip")
+    mech = cs.Mechanism([cs.Link("leg", None, joint, mass=1.0, inertia=np.diag([0.1, 0.2, 0.3]))], gravity=(0, 0, 0))
+    phi = lie.log_so3(lie.exp_so3(rest) @ lie.exp_so3(psi))
+    np.testing.assert_allclose(joint.stretch(phi), psi, atol=1e-14)
+    back = phi - 2 * np.pi * phi / np.linalg.norm(phi)  # the same rotation
+    for q in (phi, back):
+        tau = np.linalg.solve(joint.subspace(q)[:3].T, mech.inverse_dynamics(q, np.zeros(3), np.zeros(3)))
+        np.testing.assert_allclose(tau, 3.0 * psi, atol=1e-13)
+        np.testing.assert_allclose(mech.energy(q, np.zeros(3)), [0.0, 1.5 * psi @ psi], atol=1e-14)
+
+
+def springy(rng, active=()):
+    """Return a worn free body that carries a hinge and two worn balls, the last without wear."""
+    last = cs.Spherical(stiffness=4.0, name="link3")
+    joints = [worn_joint(rng, cs.Free), cs.Revolute((1, 2, 3), stiffness=0.4), worn_joint(rng), last]
+    return tower(rng, active, joints)
+
+
+@pytest.mark.parametrize("active", [("link2",), pytest.param((), marks=pytest.mark.slow)], ids=["link2", "none"])
+@pytest.mark.parametrize("angle", [0.0, 1e-4, 3.0, 5.0])
+def test_springs_have_their_share_in_all_derivatives(angle, active):
+    rng = np.random.default_rng(7)
+    mech = springy(rng, active)
+    q, qd, u = random_state(rng, mech)
+    q = turned(q, mech, angle, rng)
+    assert_close(mech.hybrid_dynamics(q, qd, u).y, kim_joints.hybrid_dynamics(mech, q, qd, u), 1e-10)
+    d = mech.hybrid_sensitivity(q, qd, u)
+    difference = central_difference(lambda x: mech.hybrid_dynamics(x, qd, u).y, q, 1e-3)
+    np.testing.assert_allclose(d.dy_dq, difference, rtol=0, atol=1e-7 * np.abs(d.dy_dq).max())
+    if angle > 1e-3:
+        assert_close(d.dy_dq, complex_step(lambda x: kim_joints.hybrid_dynamics(mech, x, qd, u), q), 1e-9)
+    gradient, direction = rng.normal(size=(2, mech.n))
+    assert_close(mech.hybrid_vjp(q, qd, u, gradient)[1], gradient @ d.dy_dq, 1e-10)
+    assert_close(mech.hybrid_jvp(q, qd, u, direction, 0 * qd, 0 * u)[1], d.dy_dq @ direction, 1e-10)
+    samples = [np.tile(x, (9, 1)) for x in (q, qd, u)]
+    assert_close(mech.hybrid_dynamics(*samples).y[4], mech.hybrid_dynamics(q, qd, u).y, 1e-11)
+    assert_close(mech.hybrid_sensitivity(*samples).dy_dq[4], d.dy_dq, 1e-10)
+    potential = central_difference(lambda x: mech.energy(x, qd)[1], q, 1e-3)
+    assert_close(mech.inertial(q).potential_by_q, potential, 1e-8)
+    assert_close(mech.inertial(samples[0]).potential_by_q[4], mech.inertial(q).potential_by_q, 1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_body_that_swings_on_springs_keeps_its_energy(engine):
+    """Kinetic and potential energy together, through turns beyond π of φ, where the spring is half a turn from rest."""
+    joint = cs.Spherical(stiffness=(1.0, 1.5, 2.0), rest=(0.0, 0.0, 2.5), name="ball")
+    body = cs.Link("body", None, joint, mass=1.0, com=(0.1, -0.2, 0.05), inertia=np.diag([0.3, 0.2, 0.4]))
+    mech, sim = cs.Mechanism([body], actuated=[]), quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.2, 2.0], qd0=[0.2, 0.1, 3.0], name="plant")
+    energy = bd.ENERGY(mech, name="energy")
+    bd.connect(plant[0:2], energy[0:2])
+    out = sim.run(bd, T=5.0, watch=["energy"], solver="DOP853", rtol=1e-10, atol=1e-11)
+    total = out.signal("energy.total").ravel()
+    assert out.events
+    assert np.ptp(out.signal("energy.potential")) > 1.0
+    np.testing.assert_allclose(total, total[0], atol=1e-7)
+    np.testing.assert_allclose(np.sum(mech.energy(out.x[:, :3], out.x[:, 3:]), axis=0), total, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", LONG)
+def test_the_end_of_a_run_follows_the_numbers_of_a_spring(engine):
+    joint = cs.Spherical(stiffness=3.0, rest=(0.3, 0.0, -0.4), name="ball")
+    body = cs.Link("body", None, joint, mass=1.0, com=(0.1, -0.2, 0.05), inertia=np.diag([0.3, 0.2, 0.4]))
+    mech, sim = cs.Mechanism([body], actuated=[]), quiet(engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.1, 0.2, 0.3], name="plant")
+    names = ["plant.ball.stiffness", "plant.ball.rest"]
+    found = sim.gradient(bd, lambda out: out.x[-1], names, T=1.0, solver="DOP853", rtol=1e-10, atol=1e-10)
+
+    def end(numbers):
+        plant.mech = mech.with_parameters({"ball.stiffness": numbers[:3], "ball.rest": numbers[3:]})
+        return quiet().run(bd, T=1.0, solver="DOP853", rtol=1e-12, atol=1e-12).x[-1]
+
+    expected = central_difference(end, np.array([3.0, 3.0, 3.0, 0.3, 0.0, -0.4]), 1e-3)
+    np.testing.assert_allclose(found.gradient, expected, atol=1e-7 * np.abs(expected).max())
 
 
 # Its largest angle ----------------------------------------------------------------------------------------

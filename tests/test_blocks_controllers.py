@@ -9,6 +9,7 @@ import threading
 import bdsim
 import numpy as np
 import pytest
+from simulations import ours, plain
 
 import cstormpy as cs
 from cstormpy.blocks.controllers import Controller
@@ -313,17 +314,6 @@ def test_wrong_signals_name_the_port():
 
 
 # ---------------------------------------------------------------- in diagrams
-
-
-def plain():
-    with contextlib.redirect_stdout(io.StringIO()):
-        sim = bdsim.BDSim(sysargs=False, graphics=False, quiet=True, progress=False, banner=False)
-    return sim, sim.blockdiagram()
-
-
-def ours():
-    sim = cs.Simulation()
-    return sim, sim.blockdiagram()
 
 
 def wired(bd, controller_arguments, q0=HANGING, signal=None):

@@ -12,6 +12,7 @@ import bdsim
 import bdsim.block
 import numpy as np
 import pytest
+from simulations import ours, plain
 
 import cstormpy as cs
 from cstormpy.blocks.dynamics import HybridDynamics
@@ -31,17 +32,6 @@ def crane(**drive):
     hook = Revolute((0, 0, 1), name="hinge", limits=Limits(position=(None, 0.5)))
     load = Link("load", "cart", hook, mass=1.0, com=(0, -1, 0))
     return Mechanism([cart, load], **drive)
-
-
-def plain():
-    with contextlib.redirect_stdout(io.StringIO()):
-        sim = bdsim.BDSim(sysargs=False, graphics=False, quiet=True, progress=False, banner=False)
-    return sim, sim.blockdiagram()
-
-
-def ours():
-    sim = cs.Simulation()
-    return sim, sim.blockdiagram()
 
 
 def run(sim, bd, T, **options):

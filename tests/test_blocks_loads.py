@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 
-import bdsim
 import numpy as np
 import pytest
 from bdsim.run_sim import BDSimState
+from simulations import ours, plain
 
 import cstormpy as cs
 from cstormpy import lie
@@ -21,17 +21,6 @@ MECH = library.acrobot()
 ARM = library.puma560()
 LOAD = np.array([0.3, -0.2, 0.5, 4.0, -1.0, 2.0])
 POINT = np.array([0.2, -0.1, 0.4])
-
-
-def plain():
-    with contextlib.redirect_stdout(io.StringIO()):
-        sim = bdsim.BDSim(sysargs=False, graphics=False, quiet=True, progress=False, banner=False)
-    return sim, sim.blockdiagram()
-
-
-def ours():
-    sim = cs.Simulation()
-    return sim, sim.blockdiagram()
 
 
 def run(sim, bd, T):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 
-import bdsim
 import numpy as np
 import pytest
 from bdsim.run_sim import BDSimState
+from simulations import ours, plain
 
-import cstormpy as cs
 from cstormpy.blocks.trajectories import FromData, SplineTrajectory
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.trajectory import BSpline
@@ -25,17 +24,6 @@ def declared(block, T=10.0, t=0.0):
     simstate.tf, simstate.t = T, t
     block.start(simstate)
     return sorted({when for when, _, _ in simstate.eventq._heap})
-
-
-def plain():
-    with contextlib.redirect_stdout(io.StringIO()):
-        sim = bdsim.BDSim(sysargs=False, graphics=False, quiet=True, progress=False, banner=False)
-    return sim, sim.blockdiagram()
-
-
-def ours():
-    sim = cs.Simulation()
-    return sim, sim.blockdiagram()
 
 
 def integrated(make, source, T, port=0):

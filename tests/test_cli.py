@@ -1,71 +1,22 @@
 """The command line: what it runs, what it writes and says, and how it ends; also when something is wrong."""
 
 import argparse
-import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 
 import pytest
+from command_lines import BUILD, ROOT, script
 
 import cstormpy
-from cstormpy import cli, control, diagrams, doctor, live
+from cstormpy import cli, control, diagrams, live
 from cstormpy.diagrams import _bd_files, _listing
 from cstormpy.simulation import simulation
 
-ROOT = Path(cstormpy.__file__).resolve().parent.parent
-posix = pytest.mark.skipif(os.name == "nt", reason="needs signals and permissions")
-
-
-@pytest.fixture(autouse=True)
-def _somewhere_else(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def cstorm(capsys):
-    """Return what runs a command: it gives the exit status and all lines, of standard output and error."""
-
-    def run(*arguments):
-        try:
-            status = cli.main(list(map(str, arguments)))
-        except SystemExit as leave:
-            status = leave.code
-        said = capsys.readouterr()
-        return status, said.out.splitlines(), said.err.splitlines()
-
-    return run
-
-
-def start(*arguments, **options):
-    """Start the command as a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **options.pop("env", {})}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    command = [sys.executable, "-m", "cstormpy", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, text=True, **{**pipes, **options})
-
-
-def script(text, name="mine.py"):
-    Path(name).write_text(text, encoding="utf-8")
-    return name
-
-
-BUILD = """
-def build(sim, gain=1.0, kind="GAIN"):
-    bd = sim.blockdiagram("mine")
-    state, factor = bd.INTEGRATOR(x0=1.0, name="state"), getattr(bd, kind)(-gain, name="factor")
-    bd.connect(state, factor, bd.LIVESCOPE(labels=["x"], name="scope"))
-    bd.connect(factor, state)
-    return bd
-"""
-
-
-# ---------------------------------------------------------------- demo
+pytestmark = pytest.mark.usefixtures("somewhere_else")
 
 
 def test_a_demo_runs_and_writes_its_report(cstorm):
@@ -160,9 +111,6 @@ def test_a_pace_is_kept_without_a_window(cstorm):
     assert time.perf_counter() - begin > 0.498
 
 
-# ---------------------------------------------------------------- live windows
-
-
 def test_what_the_run_is_told_of_live_windows(cstorm, monkeypatch):
     """Where one can be shown it is; where none can, a line says why and the report is all."""
     told, said = [], []
@@ -218,9 +166,6 @@ def test_a_diagram_without_live_blocks_asks_for_no_window(cstorm, monkeypatch):
     assert cstorm("run", script(f"def build(sim): {wired}"), "-T", 0.1)[0] == 0
 
 
-# ---------------------------------------------------------------- scripts and .bd files
-
-
 def test_a_script_is_run(cstorm):
     status, said, errors = cstorm("run", script(BUILD), "-T", 1, "--set", "gain=2.5")
     assert (status, said, errors) == (0, ["mine: reached the end; the report is mine.html"], [])
@@ -247,7 +192,6 @@ def test_an_example_is_run(cstorm):
 
 #: What Python raises at a null byte; before 3.11.4 another error than for what else is no code.
 NULL_BYTE = "SyntaxError" if sys.version_info >= (3, 11, 4) else "ValueError"
-
 BAD_SCRIPTS = [
     ("x = 1", "mine.py: has no function build(sim) that returns a diagram"),
     ("def build(sim):\n    return 3", "mine.py: build(sim) returned int; it is to return the diagram"),
@@ -259,10 +203,7 @@ BAD_SCRIPTS = [
     ("from no_such_module import build", "mine.py, line 1: ModuleNotFoundError: No module named 'no_such_module'"),
     (BUILD.replace('kind="GAIN"', 'kind="GIAN"'), "mine.py, line 4: block 'GIAN' does not exist; did you mean 'GAIN'?"),
     (BUILD.replace("x0=1.0, name", "x0=1.0, nam"), "mine.py, line 4: "),
-    (
-        "def build(sim):\n    return sim.blockdiagram().HYBRIDDYNAMICS('acrobat')",
-        "mine.py, line 2: ",
-    ),
+    ("def build(sim):\n    return sim.blockdiagram().HYBRIDDYNAMICS('acrobat')", "mine.py, line 2: "),
     ("build = 3", "mine.py: has no function build(sim)"),
 ]
 
@@ -309,215 +250,6 @@ def test_bash_offers_what_begins_so(cstorm, words, expected):
     assert done.stdout.split() == [expected]
 
 
-def test_a_file_of_another_kind_is_refused(cstorm):
-    Path("notes.txt").touch()
-    assert "expected a Python script (.py) or a diagram of bdedit (.bd)" in cstorm("run", "notes.txt")[2][0]
-
-
-def test_a_bd_file_is_run(cstorm):
-    status, said, errors = cstorm("run", _bd_files.path("pendulum"), "-T", 0.5)
-    assert (status, said, errors) == (0, ["pendulum: reached the end; the report is pendulum.html"], [])
-    status, _, errors = cstorm("run", _bd_files.path("pendulum"), "--set", "rods=2")
-    assert status == 1 and "a .bd file has no options" in errors[0]
-
-
-def test_a_bd_file_says_how_long_it_runs(cstorm, monkeypatch):
-    model = json.loads(Path(_bd_files.path("pendulum")).read_text(encoding="utf-8"))
-    ends = []
-    report = simulation.Simulation.report
-    monkeypatch.setattr(
-        simulation.Simulation, "report", lambda self, path: ends.append(self._last[1].t[-1]) or report(self, path)
-    )
-    for simulation_time, want in ((0.25, 0.25), (None, cli.DURATION)):
-        Path("it.bd").write_text(json.dumps({**model, "simulation_time": simulation_time}), encoding="utf-8")
-        assert cstorm("run", "it.bd")[0] == 0
-        assert ends.pop() == want
-
-
-def test_expressions_in_a_bd_file_are_refused_unless_trusted(cstorm):
-    text = Path(_bd_files.path("pendulum")).read_text(encoding="utf-8")
-    Path("it.bd").write_text(text.replace('"pendulum"', "\"='pendu' + 'lum'\"", 1), encoding="utf-8")
-    status, _, errors = cstorm("run", "it.bd", "-T", 0.1)
-    assert status == 1 and len(errors) == 1 and "is an expression, which could run any code; give --trust" in errors[0]
-    assert cstorm("run", "it.bd", "-T", 0.1, "--trust")[0] == 0
-
-
-def test_a_bd_file_that_is_none(cstorm):
-    Path("it.bd").write_text("{", encoding="utf-8")
-    status, _, errors = cstorm("run", "it.bd")
-    assert status == 1 and len(errors) == 1 and "is not a diagram of bdedit" in errors[0]
-
-
-SOCKET = {"id": 1, "index": 0}
-BLOCK = {"block_type": "CONSTANT", "title": "one", "inputs": [], "outputs": [SOCKET], "parameters": {}}
-CONNECTOR = {"block_type": "CONNECTOR", "inputs": [{"id": 2}], "outputs": [{"id": 3}]}
-
-
-def _without(part, name):
-    return {key: value for key, value in part.items() if key != name}
-
-
-FOREIGN = [
-    ([], "the file, which is to hold 'blocks' and 'wires': expected an object in braces, got []"),
-    ({"wires": []}, "the file has no 'blocks'"),
-    ({"blocks": []}, "the file has no 'wires'"),
-    ({"blocks": {}, "wires": []}, "the file: 'blocks': expected a list, got {}"),
-    ([{}], "block 1 of 1 has no 'block_type'"),
-    ([BLOCK, 3], "block 2 of 2: expected an object in braces, got 3"),
-    ([{**BLOCK, "block_type": None}], "block 1 of 1: 'block_type': expected a text, got None"),
-    ([_without(BLOCK, "title")], "block 1 of 1 has no 'title'"),
-    ([_without(BLOCK, "inputs")], "block 'one' has no 'inputs'"),
-    ([{**BLOCK, "outputs": [{"id": 1}]}], "block 'one', outputs has no 'index'"),
-    ([{**BLOCK, "inputs": [{"index": 0}]}], "block 'one', inputs has no 'id'"),
-    ([{**BLOCK, "inputs": [{"index": 0, "id": []}]}], "block 'one', inputs: 'id': expected a whole number or a text"),
-    (
-        [{**BLOCK, "parameters": "value"}],
-        "block 'one': 'parameters': expected pairs of a name and a value, got 'value'",
-    ),
-    ([{**BLOCK, "parameters": [["value"]]}], "block 'one': 'parameters': expected pairs of a name and a value"),
-    ([{**BLOCK, "parameters": {"blockargs": "pos"}}], "block 'one': 'blockargs': expected pairs of a name and a value"),
-    ([{**CONNECTOR, "inputs": []}], "block 1 of 1: 'inputs' holds no socket; a connector has one"),
-    ({"blocks": [BLOCK], "wires": [{"start_socket": 1}]}, "wire 1 of 1 has no 'end_socket'"),
-    (
-        {
-            "blocks": [CONNECTOR, {**BLOCK, "block_type": "NULL", "inputs": [{"id": 4, "index": 0}], "outputs": []}],
-            "wires": [{"start_socket": 3, "end_socket": 2}, {"start_socket": 3, "end_socket": 4}],
-        },
-        "the connectors with socket 3 feed each other",
-    ),
-]
-
-
-@pytest.mark.parametrize(("model", "message"), FOREIGN)
-def test_what_a_foreign_bd_file_lacks_is_named(cstorm, model, message):
-    """It was said as "KeyError: 'block_type'"."""
-    model = {"blocks": model, "wires": []} if model and isinstance(model, list) else model
-    Path("it.bd").write_text(json.dumps(model), encoding="utf-8")
-    status, said, errors = cstorm("run", "it.bd", "-T", 0.1)
-    assert (status, said, len(errors)) == (1, [], 1)
-    assert errors[0].startswith("cstorm: it.bd: ") and message in errors[0]
-    assert "Error" not in errors[0] and "--debug" not in errors[0]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("nan", "nan"), ("inf", "inf"), ("-inf", "-inf"), ("+Inf", "inf"), ("'nan'", "'nan'"), ("info", "'info'")],
-)
-def test_numbers_without_a_literal_reach_the_diagram_as_numbers(cstorm, text, value):
-    """They came as texts, of which some block complained later."""
-    name = script("def build(sim, k):\n    raise ValueError(f'k is {k!r}')")
-    assert f"ValueError: k is {value} " in cstorm("run", name, "--set", f"k={text}")[2][0]
-
-
-# ---------------------------------------------------------------- runs that fail or are ended
-
-
-DIVIDES = "bd.FUNCTION(lambda x: 1 / max(x - 0.5, 0.0), name='one over')"
-FAILING = BUILD.replace("    return bd", f"    bd.connect(state, {DIVIDES})\n    return bd")
-
-
-def test_a_run_that_fails_leaves_its_report(cstorm):
-    status, said, errors = cstorm("run", script(FAILING), "-T", 2)
-    assert (status, said) == (1, [])
-    assert errors[0] == "cstorm: the report on what was simulated until it failed is mine.html"
-    assert len(errors) == 2 and "one over" in errors[1] and "ZeroDivisionError" in errors[1]
-    assert errors[1].endswith("(--debug shows where)")
-    assert "failed" in Path("mine.html").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("arguments", [["--debug", "run", "mine.py"], ["run", "mine.py", "--debug"]])
-def test_debug_shows_the_traceback(cstorm, arguments):
-    script(FAILING)
-    with pytest.raises(cstormpy.BlockError) as found:
-        cli.main([*arguments, "-T", "2"])
-    assert isinstance(found.value.__cause__, ZeroDivisionError)
-
-
-def test_debug_in_a_process_of_its_own():
-    done = start("run", script("def build(sim):\n    return 1 / 0"), "--debug")
-    error = done.communicate(timeout=60)[1]
-    assert done.returncode == 1 and "Traceback" in error and 'mine.py", line 2' in error
-    done = start("run", "mine.py")
-    error = done.communicate(timeout=60)[1]
-    assert done.returncode == 1 and "Traceback" not in error and len(error.splitlines()) == 1
-
-
-def test_a_diagram_that_can_not_be_compiled(cstorm):
-    name = script("def build(sim):\n    bd = sim.blockdiagram()\n    bd.GAIN(2, name='lonely')\n    return bd")
-    status, _, errors = cstorm("run", name)
-    assert status == 1 and len(errors) == 1 and "lonely" in errors[0]
-
-
-def test_a_report_that_can_not_be_written_is_one_line(cstorm, monkeypatch):
-    """As where the disk is full: found out at the end."""
-
-    def full(self, *arguments, **options):
-        raise cstormpy.FileFormatError("pendulum.html: the report cannot be written: No space") from OSError(28, "")
-
-    monkeypatch.setattr(simulation.Simulation, "report", full)
-    status, said, errors = cstorm("demo", "pendulum", "-T", 0.1)
-    assert (status, said) == (1, [])
-    assert errors == ["cstorm: pendulum.html: the report cannot be written: No space"]
-
-
-@posix
-@pytest.mark.skipif(os.name != "nt" and os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_can_not_be_written_is_said_before_the_run(cstorm, tmp_path):
-    (tmp_path / "closed").mkdir(mode=0o555)
-    status, _, errors = cstorm("demo", "pendulum", "--report", "closed/a.html")
-    assert status == 1 and "no permission in" in errors[0]
-
-
-@posix
-def test_ctrl_c_ends_the_run_and_leaves_its_report():
-    """As in a terminal, while the run keeps its pace: exit status 130, and what was simulated is in the report."""
-    touch = "bd.FUNCTION(lambda x: pathlib.Path('running').touch() or x, name='touch')"
-    script("import pathlib\n" + BUILD.replace("    return bd", f"    bd.connect(state, {touch})\n    return bd"))
-    process = start("run", "mine.py", "-T", 1000, "--pace", 1)
-    wait_for("running", process)
-    time.sleep(0.4)  # blocks are asked once while the diagram is compiled
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=60)
-    assert process.returncode == 130, error
-    assert out.startswith("mine: interrupted at t = 0.") and out.rstrip().endswith("the report is mine.html")
-    assert "Traceback" not in error
-    assert "interrupted at t" in Path("mine.html").read_text(encoding="utf-8")
-
-
-@posix
-def test_ctrl_c_before_the_run_is_one_line():
-    process = start("run", script("import time\nopen('running', 'w').close()\ntime.sleep(60)\ndef build(sim): ..."))
-    wait_for("running", process)
-    process.send_signal(signal.SIGINT)
-    out, error = process.communicate(timeout=60)
-    assert (process.returncode, out, error) == (130, "", "cstorm: interrupted\n")
-
-
-def wait_for(name, process):
-    end = time.monotonic() + 60.0
-    while not Path(name).exists() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-
-
-@posix
-def test_a_reader_that_is_gone_is_no_error():
-    done = start("list")
-    done.stdout.close()
-    error = done.stderr.read()
-    assert done.wait(60) in (0, 1) and error == ""
-
-
-def test_an_error_of_ours_has_no_hint_that_debug_would_show_more(cstorm, monkeypatch):
-    def broken(*_):
-        raise RuntimeError("a bug,\n  of two lines")
-
-    monkeypatch.setattr(diagrams, "load", broken)
-    assert cstorm("demo")[2] == ["cstorm: RuntimeError: a bug, of two lines (--debug shows where)"]
-
-
-# ---------------------------------------------------------------- list
-
-
 def test_the_list_names_diagrams_options_and_laws(cstorm):
     status, said, _ = cstorm("list")
     assert status == 0 and max(map(len, said)) <= 120
@@ -551,9 +283,6 @@ def test_each_option_is_explained(cstorm, name):
         assert lawless in (set(), {"prescribed"})
 
 
-# ---------------------------------------------------------------- edit
-
-
 def test_edit_says_what_is_missing(cstorm, monkeypatch):
     import importlib.util
 
@@ -584,96 +313,6 @@ def test_edit_opens_bdedit_with_our_blocks(cstorm, monkeypatch):
     assert cstorm("edit") == (1, [], ["cstorm: bdedit ended with signal 6"])
     status, _, errors = cstorm("edit", "missing.bd")
     assert status == 1 and "missing.bd: there is no such file" in errors[0] and len(called) == 3
-
-
-# ---------------------------------------------------------------- doctor, warmup
-
-
-def test_the_doctor_finds_this_machine_well(cstorm):
-    status, said, errors = cstorm("doctor")
-    assert (status, errors) == (0, [])
-    assert [line for line in said if line.startswith("!!")] == []
-    found = " ".join(said)
-    assert all(name in found for name in ("Python", "numba", "bdsim", "kernels", "Qt", "live windows"))
-
-
-def test_the_doctor_asks_for_what_the_package_asks_for():
-    from packaging.requirements import Requirement
-
-    if not (ROOT / "pyproject.toml").exists():
-        wanted = [Requirement(text) for text in metadata.requires("cstormpy")]
-    else:
-        from test_package import SETTINGS
-
-        project = SETTINGS["project"]
-        wanted = [Requirement(text) for text in project["dependencies"] + project["optional-dependencies"]["live"]]
-    needed = {w.name: str(w.specifier) for w in wanted if not w.marker}
-    assert {name: f">={lowest}" for name, lowest in doctor.NEEDED.items()}.items() <= needed.items()
-    live_wants = {w.name: w.specifier for w in wanted}
-    assert all(live_wants[r.name] == r.specifier for r in map(Requirement, doctor.LIVE))
-    assert {r.name for r in map(Requirement, doctor.LIVE)}.isdisjoint(doctor.NEEDED)
-
-
-def test_the_doctor_says_what_mends_what_is_missing(monkeypatch):
-    version = metadata.version
-
-    def old(name):
-        if name == "bdsim" or name.startswith("PySide6"):
-            raise metadata.PackageNotFoundError(name)
-        return "1.9.1" if name == "numpy" else version(name)
-
-    monkeypatch.setattr(metadata, "version", old)
-    monkeypatch.setattr(sys, "executable", "/opt/my python/bin/python")
-    found = {finding.what: finding for finding in doctor.look()}
-    assert str(found["bdsim"]) == (
-        "!! bdsim               is not installed\n"
-        "                       '/opt/my python/bin/python' -m pip install --upgrade 'bdsim>=1.4'"
-    )
-    assert found["numpy"].state == "1.9.1 is too old" and found["numpy"].mend.endswith("'numpy>=2.0'")
-    assert found["Qt"].optional and found["Qt"].mend.endswith(
-        "-m pip install 'PySide6-Essentials>=6.8,!=6.12.0' 'pyqtgraph>=0.13.7'"
-    )
-    assert found["scipy"].well and str(found["scipy"]).startswith("ok scipy")
-
-
-@pytest.mark.parametrize(
-    ("reason", "state", "mend"),
-    [
-        ("there is no display (DISPLAY is not set); log in with a desktop", "no: there is no display", "log in with"),
-        ("Qt needs libEGL.so.1; apt install libegl1", "no: Qt needs libEGL.so.1", "apt install libegl1"),
-        ("PySide6 is not installed; pip install 'cstormpy[live]'", "no: PySide6 is not", "PySide6-Essentials>=6.8"),
-        ("pyqtgraph is not installed; pip install 'cstormpy[live]'", "no: pyqtgraph is not", "'pyqtgraph>=0.13.7'"),
-    ],
-)
-def test_the_doctor_on_live_windows(monkeypatch, reason, state, mend):
-    monkeypatch.setattr(live, "available", lambda: reason)
-    finding = doctor.look()[-1]
-    assert finding.what == "live windows" and not finding.well and finding.optional
-    assert finding.state.startswith(state) and mend in finding.mend
-    monkeypatch.setattr(live, "available", lambda: None)
-    assert doctor.look()[-1].well
-
-
-def test_the_doctor_never_fails(cstorm, monkeypatch):
-    """Whatever breaks is a finding, and the exit status says that there is one."""
-
-    def broken(*_, **__):
-        raise OSError("everything\nis broken")
-
-    monkeypatch.setattr(metadata, "version", broken)
-    monkeypatch.setattr(live, "available", broken)
-    monkeypatch.setattr(cstormpy.library, "pendulum", broken)
-    status, said, errors = cstorm("doctor")
-    assert (status, errors) == (1, [])
-    assert sum("fails: OSError: everything is broken" in line for line in said) == len(doctor.NEEDED) + 3
-
-
-@posix
-def test_the_doctor_on_kernels_that_can_not_be_kept(monkeypatch, tmp_path):
-    (tmp_path / "a file").touch()
-    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "a file"))
-    finding = doctor._kept()
-    assert not finding.well and finding.optional and "CSTORMPY_CACHE_DIR" in finding.mend
 
 
 def test_warmup_says_what_it_did(cstorm, monkeypatch):

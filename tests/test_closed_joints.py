@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from closed_states import assert_rates_of_closure
 from closeness import assert_close, central_difference, tolerance
 
 import cstormpy as cs
@@ -45,11 +46,7 @@ def closed(name, angle=1.0):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_the_jacobian_is_the_derivative_of_the_closure_and_its_rate_that_of_the_jacobian(name):
-    mech, q, qd = closed(name)
-    assert np.abs(mech.closure(q)).max() < 1e-11
-    assert_close(mech.closure_jacobian(q), central_difference(mech.closure, q, 1e-3), 1e-10)
-    along = central_difference(lambda s: mech.closure_jacobian(q + s[0] * qd), np.zeros(1), 1e-3)[..., 0]
-    assert_close(mech.closure_jacobian_rate(q, qd), along, 1e-10)
+    assert_rates_of_closure(*closed(name))
 
 
 @pytest.mark.parametrize("name", KINDS)

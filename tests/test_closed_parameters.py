@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from closed_states import ALL, state
 from closeness import assert_close
-from test_closed_mechanisms import ALL, state
 
 import cstormpy as cs
 from cstormpy.formulations import kim_constrained

@@ -1,7 +1,7 @@
 """Kernels that other processes compile, while this one goes on."""
 
 import pytest
-from test_compiling import compiled_only, posix_only, start
+from kernel_processes import compiled_only, posix_only, start
 
 from cstormpy.kernels import compile_processes, compiling
 

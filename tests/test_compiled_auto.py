@@ -87,3 +87,16 @@ def test_what_can_not_be_translated_is_said_once(monkeypatch, caplog):
     sim.run(bd, T=2.0)
     assert out.status == "finished"
     assert [("branches on a dict" in text) for text in caplog.messages].count(True) == 1
+
+
+def test_a_further_run_looks_at_its_numbers_once_and_at_no_file(monkeypatch):
+    """It was prepared twice, and looked on disk for the code that it had: as long as all else of a short run."""
+    sim = simulation("auto")
+    bd = oscillator(sim)
+    compiled = simulation("compiled").run(bd, T=1.0)
+    read, refresh = [], Program.refresh
+    monkeypatch.setattr(Program, "refresh", lambda self: (read.append(self), refresh(self))[1])
+    monkeypatch.setattr(Program, "is_kept", lambda self: pytest.fail("the code is looked for"))
+    out = sim.run(bd, T=1.0)
+    assert len(read) == 1
+    np.testing.assert_array_equal(out.x, compiled.x)

@@ -7,7 +7,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot
-from cstormpy.simulation.compiled import structures
+from cstormpy.simulation.compiled import assembly, structures
 
 
 def test_a_run_like_the_one_before_describes_nothing(monkeypatch):
@@ -151,3 +151,32 @@ def test_a_change_of_a_class_between_runs_is_seen(change):
         ends.append(sim.run(bd, T=0.3).x[-1])
     assert np.abs(before - ends[1]).max() > 1e-3
     np.testing.assert_allclose(*ends, atol=1e-8)
+
+
+class Unsteady(cs.control.Law):
+    """A law of a user's, which may look at anything, and so is asked again."""
+
+    def torque(self, t, q, qd, reference=None):
+        return -qd[1:]
+
+
+@pytest.mark.parametrize(("make", "times"), [(lambda mech: cs.control.PD(mech, 3.0, 1.0), 1), (Unsteady, 2)])
+def test_only_what_others_wrote_is_asked_twice_while_it_is_written_down(monkeypatch, make, times):
+    """Half of the time from disk to the first step went into asking our own laws again, which give the same."""
+    counts, asked_twice = [], assembly.asked_twice
+
+    def counted(graph, twins, ask, ours=False):
+        asked = []
+        result = asked_twice(graph, twins, lambda: asked.append(0) or ask(), ours)
+        counts.append(len(asked))
+        return result
+
+    monkeypatch.setattr(assembly, "asked_twice", counted)
+    mech = cs.library.acrobot()
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, controller = bd.HYBRIDDYNAMICS(mech, name="plant"), bd.CONTROLLER(mech, make(mech), name="law")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller[0], plant.tau)
+    sim.run(bd, T=0.01)
+    assert max(counts) == times

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from random_mechanisms import random_mechanism, random_pose, random_rotation
-from test_literature import xiang_sensitivity, xiang_torque
+from xiang_arm import xiang_sensitivity, xiang_torque
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.lie import exp_se3

@@ -198,8 +198,6 @@ def cart(sim, *more):
 @pytest.mark.parametrize(
     ("make", "options", "message"),
     [
-        (lambda bd: bd.ZOH(bd.clock(0.1), name="hold"), {}, "block 'hold' is sampled"),
-        (lambda bd: bd.DELAY(bd.clock(0.05), samples=2, name="late"), {}, "block 'late' is sampled"),
         (lambda bd: bd.RELAY(name="relay"), {}, "block 'relay' locates events"),
         (lambda bd: bd.FUNCTION(lambda x: float(hash(str(x)) % 7), name="odd"), {}, "block 'odd' cannot be written"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "RK44"}, "did you mean 'RK4'"),
@@ -245,6 +243,75 @@ def test_a_parameter_of_which_the_equations_hold_the_cube_is_refused(tmp_path):
     bd = cart(sim, lambda bd: Cubic(bd=bd, name="cubic"))
     with pytest.raises(cs.InvalidValue, match=r"cubic\.k: .* do not follow in proportion"):
         sim.to_fmu(bd, tmp_path / "it.fmu", ["rate"], ["x"], ["cubic.k"], binary=False)
+
+
+def delayed(sim):
+    """A mass whose forces come late: by a transport delay, by samples, and by a hold on a clock of its own."""
+    bd = sim.blockdiagram(name="late")
+    place, speed = bd.INTEGRATOR(x0=1.0, name="place"), bd.INTEGRATOR(x0=0.0, name="speed")
+    push, force = bd.CONSTANT(0.2, name="push"), bd.SUM("+---", name="force")
+    late = bd.DELAY(bd.clock(0.05), time=0.12, x0=0.3, name="late")
+    before = bd.DELAY(bd.clock(0.03), samples=2, name="before")
+    held = bd.ZOH(bd.clock(0.05, offset=0.01), name="held")
+    bd.connect(speed, place, before)
+    bd.connect(place, late, held)
+    bd.connect(push, force[0])
+    for port, (block, gain) in enumerate(((late, 4.0), (before, 0.5), (held, 0.3)), 1):
+        scaled = bd.GAIN(gain)
+        bd.connect(block, scaled)
+        bd.connect(scaled, force[port])
+    bd.connect(force, speed)
+    return bd
+
+
+@needs_compiler
+@pytest.mark.parametrize(("version", "solver"), [(2, "RK4"), (3, "RK45")])
+def test_delays_and_sampled_blocks_are_exported(tmp_path, version, solver):
+    """Their samples are part of the unit's state; they were refused. Between ticks it is where our own run is."""
+    sim, names = simulation(), ["place", "speed", "late", "before", "held"]
+    options = {"step": 0.005} if solver == "RK4" else {"rtol": 1e-9, "atol": 1e-11}
+    unit = sim.to_fmu(delayed(sim), tmp_path / "late.fmu", ["push"], names, version=version, solver=solver, **options)
+    assert validate_fmu(str(unit)) == []
+    found = fmpy.simulate_fmu(str(unit), stop_time=1.0, output_interval=0.025, start_values={"push[0]": -0.1})
+    bd = delayed(sim)
+    bd["push"].value = -0.1
+    out = sim.run(bd, T=1.0, dt=0.0025, watch=names, solver="DOP853", rtol=1e-11, atol=1e-12)
+    between = [k for k, t in enumerate(found["time"]) if k % 2 and abs(t / 0.03 - round(t / 0.03)) > 0.01]
+    at = np.searchsorted(out.t, found["time"][between] - 1e-6)
+    assert len(between) > 10
+    for name, column in zip(names, found.dtype.names[1:], strict=True):
+        assert column.startswith(name)
+        np.testing.assert_allclose(found[column][between], np.ravel(out.signal(name))[at], atol=1e-7)
+        assert np.ptp(found[column]) > 0.3
+
+
+@needs_compiler
+def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
+    """What is on its way through the delays goes along with the state."""
+    from fmpy.fmi2 import FMU2Slave
+
+    sim = simulation()
+    unit = sim.to_fmu(delayed(sim), tmp_path / "late.fmu", ["push"], ["place", "late"])
+    told = fmpy.read_model_description(str(unit))
+    asked = [v.valueReference for v in told.modelVariables if v.causality == "output"]
+    slave = FMU2Slave(
+        guid=told.guid, unzipDirectory=fmpy.extract(str(unit), str(tmp_path / "out")),
+        modelIdentifier=told.coSimulation.modelIdentifier, instanceName="one",
+    )  # fmt: skip
+    slave.instantiate()
+    slave.setupExperiment(startTime=0.0)
+    slave.enterInitializationMode()
+    slave.exitInitializationMode()
+    slave.doStep(0.0, 0.33)
+    kept = slave.getFMUstate()
+    slave.doStep(0.33, 0.4)
+    first = slave.getReal(asked)
+    slave.setFMUstate(kept)
+    slave.doStep(0.33, 0.4)
+    assert slave.getReal(asked) == first
+    slave.freeFMUstate(kept)
+    slave.terminate()
+    slave.freeInstance()
 
 
 def test_a_name_that_is_no_unit_is_refused(tmp_path):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_mechanisms import changed_links, in_a_row, random_loads, random_mechanism, random_state
 from scipy.linalg import expm
+from xiang_arm import xiang_sensitivity, xiang_torque
 
 from cstormpy import formulations as sb
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia
@@ -312,54 +313,6 @@ def test_results_do_not_depend_on_the_order_of_the_links():
 
 
 # ---------------------------------------------------------------- Xiang, Arora and Abdel-Malek (2008), (69)-(82)
-def xiang_torque(t1, t2, w1, w2, a1, a2, f):
-    L1, L2, l1, l2, m1, m2, I1, I2, g = 0.4, 0.4, 0.2, 0.2, 0.5, 0.5, 0.1, 0.1, 9.8062
-    s2, c1, c2, c12 = np.sin(t2), np.cos(t1), np.cos(t2), np.cos(t1 + t2)
-    tau1 = (
-        (I1 + I2 + m1 * l1**2 + m2 * (L1**2 + l2**2 + 2 * L1 * l2 * c2)) * a1
-        + (I2 + m2 * l2**2 + m2 * L1 * l2 * c2) * a2
-        - 2 * m2 * L1 * l2 * w1 * w2 * s2
-        - m2 * L1 * l2 * w2**2 * s2
-        + m2 * g * l2 * c12
-        + m1 * g * l1 * c1
-        + m2 * g * L1 * c1
-        + f * L2 * c12
-        + f * L1 * c1
-    )  # (69)
-    tau2 = (
-        (I2 + m2 * l2**2) * a2
-        + (I2 + m2 * l2**2 + m2 * L1 * l2 * c2) * a1
-        + m2 * L1 * l2 * w1**2 * s2
-        + m2 * g * l2 * c12
-        + f * L2 * c12
-    )  # (70)
-    return [tau1, tau2]
-
-
-def xiang_sensitivity(t1, t2, w1, w2, a1, a2, f):
-    """Return ∂τ/∂θ with the load fixed in space, ∂τ/∂θ̇, ∂τ/∂θ̈."""
-    L1, L2, l1, l2, m1, m2, I1, I2, g = 0.4, 0.4, 0.2, 0.2, 0.5, 0.5, 0.1, 0.1, 9.8062
-    s1, s2, c2, s12, k = np.sin(t1), np.sin(t2), np.cos(t2), np.sin(t1 + t2), m2 * L1 * l2
-    tip = -m2 * g * l2 * s12 - f * L2 * s12
-    dq = [
-        [
-            tip - m1 * g * l1 * s1 - m2 * g * L1 * s1 - f * L1 * s1,  # (71)
-            -2 * k * s2 * a1 - k * s2 * a2 - 2 * k * w1 * w2 * c2 - k * w2**2 * c2 + tip,  # (72)
-        ],
-        [tip, -k * s2 * a1 + k * w1**2 * c2 + tip],  # (77), (78)
-    ]
-    dqd = [
-        [-2 * k * w2 * s2, -2 * k * w1 * s2 - 2 * k * w2 * s2],  # (73), (74)
-        [2 * k * w1 * s2, 0.0],  # (79), (80)
-    ]
-    coupling = I2 + m2 * l2**2 + k * c2
-    dqdd = [
-        [I1 + I2 + m1 * l1**2 + m2 * (L1**2 + l2**2 + 2 * L1 * l2 * c2), coupling],  # (75), (76)
-        [coupling, I2 + m2 * l2**2],  # (81), (82)
-    ]
-    return np.array(dq), np.array(dqd), np.array(dqdd)
-
-
 def load_at_tip(mech, q, f):
     """Return the wrenches of a force f downwards at the tip, and their derivative to each angle."""
     link = mech.links[1]

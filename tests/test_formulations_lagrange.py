@@ -23,10 +23,10 @@ from cstormpy.formulations import (
     xiang,
     xiang_regular,
 )
+from cstormpy.formulations.arguments import bodies, read_tree, turned
 from cstormpy.formulations.counting import counted
 from cstormpy.formulations.dual import Dual
 from cstormpy.formulations.homogeneous import frames
-from cstormpy.formulations.reading import bodies, read_tree, turned
 from cstormpy.mechanism import Fixed, Link, Mechanism, library
 
 FORMULATIONS = [lagrange, uicker_kahn, hollerbach, hollerbach_3x3, silver, silver_energy, xiang, xiang_regular]

@@ -19,8 +19,8 @@ from cstormpy.formulations import (
     orin,
     stepanenko,
 )
+from cstormpy.formulations.arguments import cross
 from cstormpy.formulations.counting import Count, Tally, counted
-from cstormpy.formulations.reading import cross
 from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute, Screw
 from cstormpy.mechanism.library import chain, xiang_two_link
 

@@ -11,8 +11,8 @@ from closeness import assert_close, complex_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_mechanisms import in_a_row, random_loads, random_mechanism, random_state
-from test_literature import xiang_sensitivity as printed_sensitivity
-from test_literature import xiang_torque as printed_torque
+from xiang_arm import xiang_sensitivity as printed_sensitivity
+from xiang_arm import xiang_torque as printed_torque
 
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, UnknownName
 from cstormpy.formulations import (

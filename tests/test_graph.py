@@ -14,6 +14,7 @@ from cstormpy.graph import routine as graph_routine
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import UNFIT, batch_caller, caller
 from cstormpy.graph.derivatives import gradient, jacobian, tangents
+from cstormpy.graph.digest import digest_of
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
@@ -74,6 +75,25 @@ def test_primitives_compute_in_machine_code_what_they_compute_on_floats():
             with np.errstate(invalid="ignore"):
                 bad &= ~(abs(found[0][:, k] - expected) <= slack * np.maximum(1.0, abs(expected)))
             assert not bad.any(), (primitive.name, samples[bad][:3], found[0][bad, k][:3], expected[bad][:3])
+
+
+def test_one_angle_has_the_sine_and_cosine_that_it_has_among_others():
+    """A single angle branches where lanes select: in all quadrants, on their borders, where the library is asked."""
+    quarters = np.arange(-9, 10)[:, None] * math.pi / 4.0
+    around = np.array([0.0, 1e-17, 1e-9, 0.3, 1.1])
+    far = [1e5, 9.999e5, 1.001e6, 1e9, math.inf, math.nan]
+    x = np.concatenate([quarters + around, quarters - around, [np.nextafter(math.pi / 4.0, [0.0, 2.0])]], axis=None)
+    samples = np.concatenate([x, far, np.negative(far), [-0.0]])[:, None]
+    angle = Graph().inputs("x", 1)[0]
+    rows, one = machine_values(
+        Routine("angles", {}, {"x": 1}, {"y": [p.apply(p.SIN, angle), p.apply(p.COS, angle)]}), samples
+    )
+    near = abs(samples[:, 0]) < 9e5  # lanes beside a large angle ask the library too
+    with np.errstate(invalid="ignore"):
+        expected = np.hstack([np.sin(samples), np.cos(samples)])
+    for found in (*rows, *one):
+        np.testing.assert_allclose(found, expected, rtol=0.0, atol=3e-16)
+    np.testing.assert_allclose(one[0][near], rows[0][near], rtol=0.0, atol=2.3e-16)
 
 
 def test_logic_and_choices():
@@ -427,3 +447,39 @@ def test_a_call_keeps_what_it_needs_and_no_more():
     del square
     gc.collect()
     assert mine not in calls._kept_alive
+
+
+def test_zeros_of_two_signs_and_addresses_are_told_apart():
+    """Nodes are looked up by addresses and numbers: none is taken for the other, nor 0 for -0."""
+    graph = Graph()
+    x, y = graph.inputs("x", 2)
+    assert p.apply(p.POW, x, y) is p.apply(p.POW, x, y) is not p.apply(p.POW, x, float(id(y)))
+    plus, minus = (p.apply(p.ATAN2, x, zero) for zero in (0.0, -0.0))
+    assert plus is not minus
+    assert p.apply(p.ATAN2, x, math.nan) is p.apply(p.ATAN2, x, math.nan)
+
+
+def test_a_digest_tells_routines_apart():
+    """Code on disk is found by it: what differs in any number, place, name or order has another one."""
+
+    def routine(make, name="f", **more):
+        graph = Graph()
+        x = symbols(graph.inputs("x", 3))
+        return Routine(name, {"x": 3}, {}, {"y": make(x)}, **more)
+
+    same = [routine(lambda x: [x[0] * x[1], x[2]]), routine(lambda x: [x[1] * x[0], x[2] + 0.0])]
+    assert digest_of(same[0]) == digest_of(same[1])
+    others = [
+        routine(lambda x: [x[0] * x[1]]),
+        routine(lambda x: [x[2], x[0] * x[1]]),
+        routine(lambda x: [x[0] * x[2], x[2]]),
+        routine(lambda x: [x[0] - x[1], x[2]]),
+        routine(lambda x: [x[1] - x[0], x[2]]),
+        routine(lambda x: [np.arctan2(x[0], 0.0), x[2]]),
+        routine(lambda x: [np.arctan2(x[0], -0.0), x[2]]),
+        routine(lambda x: [x[0] * x[1], x[2]], name="g"),
+        routine(lambda x: [x[0] * x[1], x[2]], order=("y", "x")),
+        routine(lambda x: [x[0] * x[1], x[2]], watchful=True),
+    ]
+    assert len({digest_of(each) for each in [same[0], *others]}) == len(others) + 1
+    assert digest_of(same[0], others[0]) != digest_of(same[0])

@@ -203,6 +203,20 @@ def test_tiles_begin_anywhere():
 
 
 @compiled_only
+def test_a_square_of_tiles_is_copied_with_rows_for_columns():
+    @kernel
+    def copy(W, start, out, to, pitch):
+        lanes.transpose_tiles(W, start, out, to, pitch)
+
+    W = np.random.default_rng(0).normal(size=LANES * LANES + 3)
+    out = np.zeros((LANES + 1, LANES + 2))
+    copy(W, 3, out.reshape(-1), 1, LANES + 2)
+    np.testing.assert_array_equal(out[:LANES, 1:-1], W[3:].reshape(LANES, LANES).T)
+    np.testing.assert_array_equal(out[:, [0, -1]], 0.0)
+    np.testing.assert_array_equal(out[-1], 0.0)
+
+
+@compiled_only
 def test_single_lanes_are_read_and_written():
     @kernel
     def swap(W, k, value, x):
@@ -403,7 +417,8 @@ def test_python_answers_for_one_float():
     W = np.arange(4.0)
     lanes.store(W, 1, 8.0)
     lanes.store_tile(W, 2, 9.0)
-    assert (lanes.load(W, 1, 0.0), lanes.load_tile(W, 2)) == (8.0, 9.0)
+    lanes.transpose_tiles(W, 2, W, 3, 1)
+    assert (lanes.load(W, 1, 0.0), lanes.load_tile(W, 2), W[3]) == (8.0, 9.0, 9.0)
     assert (lanes.lane(3.0, 0), lanes.with_lane(3.0, 0, 4.0)) == (3.0, 4.0)
     assert lanes.exact_sincos(math.inf)[0] != lanes.exact_sincos(math.inf)[0]
     assert lanes.tanh(0.5) == math.tanh(0.5)

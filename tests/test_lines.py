@@ -14,9 +14,10 @@ import cstormpy as cs
 from cstormpy.dynamics import lines
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.lines import filled, line_for
-from cstormpy.dynamics.tracing import Question, hybrid_routine
+from cstormpy.dynamics.tracing import Signature, hybrid_routine
 from cstormpy.errors import NonFinite, SingularInertia
 from cstormpy.graph.machine import Machine
+from cstormpy.kernels.entries import Entry
 from cstormpy.linkage.tables import tables_of
 from cstormpy.mechanism import library
 from cstormpy.reporting import notice_once
@@ -65,15 +66,15 @@ def test_lines_are_the_kernels_on_floats(seed, links, loaded, based):
     n = mech.n
     with patch.context() as always:
         always.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
-        question = Question.of_samples(mech, samples, sensitivities=True, to_base=True)
+        signature = Signature.of_samples(mech, samples, sensitivities=True, to_base=True)
         y, columns, of_base = np.empty((SAMPLES, n)), np.empty((SAMPLES, 3, n, n)), np.empty((SAMPLES, n, 12))
-        assert filled(mech, "own", question, samples, (y, columns, of_base), 1)
+        assert filled(mech, "own", signature, samples, (y, columns, of_base), 1)
         near(y, expected.y)
         for k, block in enumerate((expected.dy_dq, expected.dy_dqd, expected.dy_du)):
             near(columns[:, k], block)
         near(of_base, expected.dy_dbase)
-        question = Question.of_samples(mech, samples)
-        assert filled(mech, "own", question, samples, (y,), 2)
+        signature = Signature.of_samples(mech, samples)
+        assert filled(mech, "own", signature, samples, (y,), 2)
         near(y, values.y)
 
 
@@ -98,7 +99,6 @@ def test_a_sample_is_a_row(always, name):
 def test_no_loops_are_compiled_where_a_line_is_built_in_less(monkeypatch, rows, sensitivities):
     """Where numba was loaded, the first question about a small mechanism had kernels compiled for twenty seconds."""
     import cstormpy.kernels.compiling  # noqa: F401
-    from cstormpy.kernels.entries import Entry
 
     made = []
     monkeypatch.setattr(Entry, "is_ready", lambda self: False)
@@ -118,7 +118,6 @@ def test_no_loops_are_compiled_where_a_line_is_built_in_less(monkeypatch, rows, 
 def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
     """Building a line for one sample takes longer than asking them, once numba is loaded."""
     import cstormpy.kernels.compiling  # noqa: F401
-    from cstormpy.kernels.entries import Entry
 
     monkeypatch.setattr(Entry, "is_ready", lambda self: True)
     monkeypatch.setattr(lines, "is_kept", lambda name, key: False)
@@ -126,6 +125,25 @@ def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
     monkeypatch.setattr(lines, "_lines", {})
     mech = cs.library.pendulum(2)
     assert mech.hybrid_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).y.shape == (2,)
+
+
+def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
+    """Whoever had a function prepared kept the loops for ever, however often he called it."""
+    monkeypatch.setattr(lines, "_lines", {})
+    monkeypatch.setattr(lines, "_LOOK", 3)
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: self._asked[kind] > 4)
+    mech, asked = library.acrobot().with_drive(active=()), []
+    q, qd, tau = random_state(np.random.default_rng(0), mech)
+    call = lines.ready(mech, Signature(), np.zeros(0), lambda: lambda *arrays: asked.append(arrays) or 0)
+    y = np.full(2, np.nan)
+    for _ in range(6):
+        assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    assert np.isnan(y).all()
+    assert call(q, qd, tau, y) == 0
+    assert len(asked) == 6
+    monkeypatch.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+    near(mech.inverse_dynamics(q, qd, y), tau)
 
 
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
@@ -136,7 +154,7 @@ def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     monkeypatch.setattr(graph_routine, "LONG", 4000)
     mech = random_mechanism(np.random.default_rng(5), 28, branching=0.6)
     tables = tables_of(mech)
-    routine = hybrid_routine(tables.T, tables.N, Question())
+    routine = hybrid_routine(tables.T, tables.N, Signature())
     assert routine.operations > 4000 and "_section2(" in text_for_rows(routine)
     q, qd, u = random_state(np.random.default_rng(6), mech, SAMPLES)
     expected = loops(monkeypatch, lambda: mech.hybrid_dynamics(q, qd, u))
@@ -156,7 +174,7 @@ def test_what_can_wait_is_computed_when_it_is_needed():
         return (begins.cumsum() - ends.cumsum()).max()
 
     tables = tables_of(library.tree(4))
-    routine = hybrid_routine(tables.T, tables.N, Question())
+    routine = hybrid_routine(tables.T, tables.N, Signature())
     late = in_late_order(routine.nodes, routine.late)
     assert sorted(node.index for node in late) == [node.index for node in routine.nodes]
     place = {node.index: k for k, node in enumerate(late)}
@@ -172,9 +190,9 @@ def test_numbers_of_a_mechanism_are_no_part_of_its_line(always):
     link = mech.links[0].name
     heavier = mech.with_parameters({f"{link}.mass": 1.234})
     lighter = mech.with_parameters({f"{link}.mass": 0.777})
-    line = line_for(tables_of(heavier), Question())
-    assert line_for(tables_of(lighter), Question()) is line
-    assert line_for(tables, Question()).machine("one", 1) is line_for(tables, Question()).machine("one", 1)
+    line = line_for(tables_of(heavier), Signature())
+    assert line_for(tables_of(lighter), Signature()) is line
+    assert line_for(tables, Signature()).machine("one", 1) is line_for(tables, Signature()).machine("one", 1)
     x = np.array([0.3, -0.2]), np.array([1.0, 2.0]), np.array([0.0, 1.0])
     assert abs(heavier.hybrid_dynamics(*x).y - lighter.hybrid_dynamics(*x).y).max() > 1e-3
 
@@ -234,7 +252,7 @@ def test_a_mechanism_that_has_answered_is_pickled(always):
 def test_planar_mechanisms_fold():
     """An acrobot needs no more than 160 operations, where its three-dimensional kernel has some 700."""
     tables = tables_of(library.acrobot())
-    assert hybrid_routine(tables.T, tables.N, Question()).operations <= 160
+    assert hybrid_routine(tables.T, tables.N, Signature()).operations <= 160
 
 
 def test_lines_are_kept_and_damaged_ones_made_anew(tmp_path, monkeypatch):
@@ -330,3 +348,39 @@ def test_symbols_of_a_wrong_shape_are_refused():
 
     with pytest.raises(ShapeError, match=r"q: expected one sample, shape \(2,\), got \(3,\) symbols"):
         library.acrobot().mass_matrix(symbols(Graph().inputs("x", 3)))
+
+
+@settings(max_examples=3)
+@given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, 4), based=st.booleans())
+def test_kinematics_and_inertia_have_lines_too(seed, links, based):
+    """Poses, Jacobians with their rates, inertia and energy: the kernels' numbers, one sample, some, and many rows."""
+    rng = np.random.default_rng(seed)
+    mech = random_mechanism(rng, links)
+    if mech.n == 0:
+        return
+    link = mech.links[-1].name
+    for count in (1, 3, SAMPLES):
+        q, qd, _ = random_state(rng, mech, count)
+        base = random_loads(rng, mech, count, wrench=False, base=based).get("base")
+
+        def answers(q=q, qd=qd, base=base):
+            found = mech.inertial(q, qd, base)
+            parts = [getattr(found, name) for name in found.__dataclass_fields__]
+            return [mech.forward_kinematics(q), mech.jacobian(q, link), mech.jacobian_rate(q, qd, link), *parts]
+
+        expected = loops(pytest.MonkeyPatch(), answers)
+        with pytest.MonkeyPatch().context() as always:
+            always.setattr(lines.Line, "_pays", lambda self, kind, eager: True)
+            always.setattr(Entry, "load", lambda self: pytest.fail(f"{self.kept_as} is asked"))
+            for found, wanted in zip(answers(), expected, strict=True):
+                near(found, wanted)
+
+
+def test_a_goal_is_found_without_the_loops(monkeypatch):
+    """`CONTROLLER(acrobot, "energy")` had kernels compiled for half a minute, and loaded numba in every script."""
+    monkeypatch.setattr(Entry, "load", lambda self: pytest.fail(f"{self.kept_as} is asked"))
+    monkeypatch.setattr(lines, "_lines", {})
+    monkeypatch.setattr(lines._Spent, "seconds", 0.0)
+    monkeypatch.setattr(Entry, "is_ready", lambda self: False)
+    law = cs.control.law("energy", cs.library.acrobot())
+    assert np.isfinite(law(0.0, np.array([-1.2, 0.3]), np.zeros(2))).all()

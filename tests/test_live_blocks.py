@@ -40,6 +40,23 @@ def test_in_a_plain_bdsim_they_are_silent(capsys):
     assert len(out.t) > 1 and capsys.readouterr().out == ""
 
 
+def test_a_scope_calls_coordinates_by_their_joints_and_knows_their_unit():
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("cart_pole", name="plant")
+    scopes = [bd.LIVESCOPE(name="rates"), bd.LIVESCOPE(name="q"), bd.LIVESCOPE(name="pole"), bd.LIVESCOPE(labels=["x"])]
+    rod = bd.HYBRIDDYNAMICS("acrobot", name="rod")
+    bd.connect(bd.CONSTANT([0.0]), plant[0], rod[0])
+    bd.connect(rod[1], scopes[0])
+    bd.connect(plant[0], scopes[1], scopes[3])
+    bd.connect(rod[0], scopes[2])
+    shown = {pane.name: pane for pane in sim.run(bd, T=0.05).panes}
+    assert shown["rates"].labels == ["rod.shoulder.qd", "rod.elbow.qd"] and shown["rates"].unit == "rad/s"
+    assert shown["pole"].labels == ["rod.shoulder.q", "rod.elbow.q"] and shown["pole"].unit == "rad"
+    assert shown["q"].labels == ["plant.cart.q", "plant.pole.q"] and shown["q"].unit == "", "a metre and a radian"
+    assert shown["livescope.0"].labels == ["x[0]", "x[1]"], "as they are told"
+
+
 def test_they_are_panes_with_labels_options_and_a_mechanism():
     bd = wired(cs.Simulation(progress=False, graphics=False))
     compile_diagram(bd)
@@ -50,7 +67,7 @@ def test_they_are_panes_with_labels_options_and_a_mechanism():
         "phase": "xy",
         "view": "mechanism",
     }
-    assert panes["both"].unit == "rad" and panes["both"].options == {"scale": [-3.0, 3.0]}
+    assert panes["both"].told_unit == "rad" and panes["both"].options == {"scale": [-3.0, 3.0]}
     assert panes["plain"].options == {"stairs": True} and panes["plain"].title == "plain"
     assert panes["phase"].title == "Path" and panes["phase"].options == {"trail": 0.5, "equal": True}
     assert panes["view"].mechanism == cs.library.acrobot()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live_runs import wait_for
 
 from cstormpy import library, live
 from cstormpy.errors import InvalidType, InvalidValue
@@ -77,17 +78,6 @@ def drive(feed, act, **message):
 
 def look(feed):
     return drive(feed, "look")
-
-
-def wait_for(what, seconds=20.0):
-    """Wait until something is so, and return it."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.03)
-    raise AssertionError("waited in vain")
 
 
 def asked(feed):

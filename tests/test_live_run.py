@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live_runs import wait_for
 from matplotlib.image import imread
 
 import cstormpy as cs
@@ -88,16 +89,6 @@ class Shown:
         if self.error is not None:
             raise self.error
         return self.out
-
-
-def wait_for(what, seconds=20.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError("waited in vain")
 
 
 @pytest.fixture

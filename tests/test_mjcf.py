@@ -57,16 +57,21 @@ class TestMuJoCo:
         compare(HUMANOID, np.random.default_rng(2))
 
     def test_worn_balls(self):
-        """Armature and damping of a ball and of a free body; a range of a ball is its largest angle, in degrees."""
-        text = model("""<body name="trunk"> <joint name="root" type="free" damping=".3" armature=".2"/>
-            <geom size=".2 .1 .3" type="box"/>
+        """Armature, damping and springs of a ball and a free body; a range of a ball is its largest angle, in degrees.
+
+        A spring pulls by the rotation vector from where the model stands at the start, whatever its "springref".
+        """
+        text = model("""<body name="trunk" pos="1 2 3" euler="30 10 20"> <joint name="root" type="free" damping=".3"
+            armature=".2" stiffness="4"/> <geom size=".2 .1 .3" type="box"/>
             <body name="thigh" pos=".1 .2 0" euler="10 20 30"> <joint name="hip" type="ball" pos="0 .1 0" damping=".5"
-            armature=".1" frictionloss=".4" range="0 60"/> <geom type="capsule" fromto="0 0 0 .1 0 -.5" size=".05"/>
+            armature=".1" frictionloss=".4" range="0 60" stiffness="7" springref="30"/>
+            <geom type="capsule" fromto="0 0 0 .1 0 -.5" size=".05"/>
             </body></body>""")
         mech = Mechanism.from_mjcf(text)
         root, hip = mech.joint("root"), mech.joint("hip")
         assert (root.damping.tolist(), root.armature.tolist()) == ([0.3] * 6, [0.2] * 6)
         assert (hip.friction.tolist(), hip.max_angle) == ([0.4] * 3, np.pi / 3)
+        assert (root.stiffness.tolist(), hip.stiffness.tolist(), hip.rest.any()) == ([4.0] * 6, [7.0] * 3, False)
         compare(text.replace('frictionloss=".4"', ""), np.random.default_rng(3))
 
     @pytest.mark.parametrize("seed", range(4))
@@ -237,8 +242,8 @@ class TestWarnings:
             (arm(after="<contact/><sensor/><sensor/><tendon/>"),
              "elements that are not read are skipped: 1 <contact>, 2 <sensor>, 1 <tendon>"),
             (arm(geom='<geom type="mesh" mesh="m"/>'), "geoms of type mesh are skipped and have no mass here: line 5"),
-            (arm('<joint name="j" type="ball" stiffness="1"/>'),
-             "stiffness of joints with a rotation vector is left out: 'j' (line 4)"),
+            (arm('<joint name="j" type="ball" stiffness="1 2"/>'),
+             "of stiffness the first number is taken: 'j' (line 4)"),
             (model('<body name="a">\n<joint name="j" type="free" range="0 1"/>\n<geom size=".1"/></body>'),
              "ranges of free joints are left out: 'j' (line 4)"),
             (arm(after='<actuator><position name="p" joint="j"/></actuator>'),

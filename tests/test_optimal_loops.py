@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from closed_states import spatial as closed_tree
 from closeness import assert_close, central_difference
 from scipy.optimize import minimize
-from test_closed_mechanisms import spatial as closed_tree
 
 import cstormpy as cs
 from cstormpy.formulations import xiang

@@ -17,7 +17,7 @@ import cstormpy as cs
 from cstormpy import file_writer, report
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue
 from cstormpy.report.data import kept_samples, pack
-from cstormpy.report.drawing import diagram_svg
+from cstormpy.report.drawing import diagram_views
 from cstormpy.report.figures import _figure
 from cstormpy.report.graph import Edge, Graph, Node, parts, read_graph
 from cstormpy.report.layout import arrange
@@ -180,7 +180,7 @@ def test_subsystems_are_framed_and_their_ports_left_out(sim):
     graph = read_graph(bd)
     assert {node.kind for node in graph.nodes} & {"inport", "outport"} == set()
     assert len(parts(graph)) == 1
-    svg = diagram_svg(bd)
+    svg = diagram_views(bd)[0]
     assert ">pid</text>" in svg
     assert 'class="group"' in svg
 
@@ -207,7 +207,7 @@ def test_a_slash_in_a_name_makes_no_subsystem(sim):
         found = [(node.group, node.name) for node in read_graph(bd).nodes]
         assert found[:3] == [("", "q/qd"), ("", "N/m"), ("", "</script>")]
         assert [pair for pair in found if pair[0]] == [("in/ner", "m/s")]
-    svg = ElementTree.fromstring(diagram_svg(bd))
+    svg = ElementTree.fromstring(diagram_views(bd)[0])
     assert len([r for r in svg.iter("rect") if r.get("class") == "group"]) == 1
     assert {"q/qd", "N/m", "in/ner", "m/s"} <= {t.text for t in svg.iter("text")}
 
@@ -217,9 +217,9 @@ def test_what_is_not_connected_is_drawn_below(sim):
     for k in range(3):
         bd.connect(bd.CONSTANT(k), bd.NULL(name=f"null{k}"))
     sim.run(bd, T=0.1)
-    svg = ElementTree.fromstring(diagram_svg(bd))
+    svg = ElementTree.fromstring(diagram_views(bd)[0])
     assert len([g for g in svg.iter("g") if g.get("class") == "block"]) == 6
-    assert diagram_svg(SimpleNamespace(blocklist=[], wirelist=[])).startswith("<svg")
+    assert diagram_views(SimpleNamespace(blocklist=[], wirelist=[]))[0].startswith("<svg")
 
 
 def test_all_of_our_blocks_and_many_of_bdsims_have_a_shape(sim):
@@ -234,7 +234,7 @@ def test_all_of_our_blocks_and_many_of_bdsims_have_a_shape(sim):
     bd.connect(mux, norm := bd.NORM())
     bd.connect(norm, bd.NULL())
     sim.run(bd, T=0.1)
-    svg = ElementTree.fromstring(diagram_svg(bd))
+    svg = ElementTree.fromstring(diagram_views(bd)[0])
     texts = {t.text for t in svg.iter("text")}
     assert {"1", "s", "10.5", "Σ", "stop", "f(u)", "uⁿ", "‖u‖", "4 vector", "x", "y"} <= texts
 

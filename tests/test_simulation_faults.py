@@ -19,6 +19,7 @@ from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock, SinkB
 
 import cstormpy as cs
 from cstormpy import reporting
+from cstormpy.optimal import progress as search_line
 
 ROOT = Path(cs.__file__).resolve().parent.parent
 
@@ -445,7 +446,7 @@ class Clock:
 
 
 def test_without_a_terminal_progress_is_a_line_every_some_seconds(monkeypatch, caplog):
-    """Nothing was said for minutes where standard error was a pipe or a log file."""
+    """Nothing was said for minutes where standard error was a pipe or a log file; then numbers without separators."""
     caplog.set_level("INFO", "cstormpy")
     clock = Clock()
     monkeypatch.setattr(reporting, "time", clock)
@@ -453,8 +454,8 @@ def test_without_a_terminal_progress_is_a_line_every_some_seconds(monkeypatch, c
         for second in range(401):
             clock.now = 100.0 + second
             progress.update(2.0 * second)
-    assert caplog.messages[0] == "t = 20 of 1000 s 2 % 2 s/s 0:08:10 h left"
-    assert caplog.messages[1] == "t = 40 of 1000 s 4 % 2 s/s 0:08:00 h left"
+    assert caplog.messages[0] == "t = 20 of 1000 s, 2 %, 2 s/s, 0:08:10 h left"
+    assert caplog.messages[1] == "t = 40 of 1000 s, 4 %, 2 s/s, 0:08:00 h left"
     assert 12 < len(caplog.messages) < 40, "of what takes long there are fewer"
     caplog.clear()
     with reporting.Progress("t", 0.0, 1000.0, "s", enabled=False) as progress:
@@ -462,6 +463,19 @@ def test_without_a_terminal_progress_is_a_line_every_some_seconds(monkeypatch, c
         clock.now += 100.0
         progress.update(1.0)
     assert not caplog.messages
+
+
+def test_without_a_terminal_the_parts_of_a_search_are_told_apart(monkeypatch, caplog):
+    """The line read "iteration 7 cost 2.5 violation 1.0e-08 best 2.5 12.0 s"."""
+    caplog.set_level("INFO", "cstormpy")
+    clock = Clock()
+    monkeypatch.setattr(reporting, "time", clock)
+    monkeypatch.setattr(search_line, "time", clock)
+    line = search_line.SearchLine("coarse", 3)
+    clock.now += 12.0
+    line.show(1, 7, 2.5, 1e-8)
+    (said,) = caplog.messages
+    assert said == "coarse: start 2 of 3, iteration 7, cost 2.5, violation 1.0e-08, best 2.5, 12.0 s"
 
 
 def test_progress_does_not_count_the_wait_for_a_window(monkeypatch, caplog):
@@ -477,7 +491,7 @@ def test_progress_does_not_count_the_wait_for_a_window(monkeypatch, caplog):
     progress.update(1.0)
     clock.now, idle[0] = clock.now + 50.0, idle[0] + 40.0  # a pause
     progress.update(2.0)
-    assert caplog.messages == ["t = 1 of 3 s 33 % 0.1 s/s 20 s left", "t = 2 of 3 s 67 % 0.1 s/s 10 s left"]
+    assert caplog.messages == ["t = 1 of 3 s, 33 %, 0.1 s/s, 20 s left", "t = 2 of 3 s, 67 %, 0.1 s/s, 10 s left"]
 
 
 def test_a_short_run_shows_no_line_of_progress(sim, capsys):

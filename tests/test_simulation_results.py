@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import pickle
 import threading
 import tracemalloc
 
@@ -533,3 +534,19 @@ def test_a_run_goes_on_from_a_file(sim, tmp_path):
     sim.run(bd, 0.5).state.save(tmp_path / "state.json")
     out = sim.run(bd, 0.5, start=tmp_path / "state.json")
     assert (out.t[0], out.t[-1]) == (0.5, 1.0) and abs(out.x[-1, 0] - 1.0) < 1e-12
+
+
+def test_a_result_shows_what_the_run_was_told_however_late_somebody_looks():
+    """What few look at is made when it is read: not of labels, options and signals of a run that came after it."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    source = bd.STEP(T=0.5, name="source")
+    scope = bd.LIVESCOPE(labels=["first"], name="scope")
+    bd.connect(source, scope)
+    before = sim.run(bd, T=1.0, dt=0.25, live=False)
+    scope.labels[0], scope.options["stairs"], scope.title = "second", True, "another"
+    after = sim.run(bd, T=2.0, dt=0.5, live=False)
+    shown = [(pane.labels, pane.options, pane.title, len(pane.t)) for pane in (*before.panes, *after.panes)]
+    assert shown == [(["first"], {}, "scope", 5), (["second"], {"stairs": True}, "another", 5)]
+    copied = pickle.loads(pickle.dumps(before))
+    assert copied.outputs == ["source[0]"] and copied.panes[0].labels == ["first"]

@@ -8,9 +8,20 @@ from pathlib import Path
 import pytest
 
 import cstormpy as cs
-from cstormpy.simulation.simulink_names import NAMES, as_markdown, here
+from cstormpy.simulation.simulink_names import NAMES, here
 
 PAGE = Path(cs.__file__).resolve().parent.parent / "docs" / "simulink.md"
+
+
+def as_markdown() -> str:
+    """Return the table as a page."""
+    rows = [f"| {name} | {NAMES[name]} |" for name in sorted(NAMES, key=str.lower)]
+    head = (
+        "# Blocks by their names in Simulink\n\n"
+        "`bd.TRANSPORT_DELAY` and the like say the same. Arguments and ports are shown by `help(bd.DELAY)`.\n\n"
+        "| in Simulink | here |\n|---|---|\n"
+    )
+    return head + "\n".join(rows) + "\n"
 
 
 @pytest.fixture(scope="module")

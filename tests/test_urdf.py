@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_mechanisms import random_mechanism
+from random_mechanisms import random_mechanism, random_pose, random_rotation
 from urdf_texts import random_urdf
 
 from cstormpy import Simulation, cli
@@ -20,12 +20,15 @@ from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType, InvalidValue, NonFinite
 from cstormpy.mechanism import (
     Fixed,
+    Free,
     Limits,
     Link,
     Mechanism,
+    Planar,
     Prismatic,
     Revolute,
     Screw,
+    Spherical,
     as_mechanism,
     library,
     urdf,
@@ -441,6 +444,36 @@ class TestWriting:
         again = Mechanism.from_urdf(back.to_urdf(), gravity=back.gravity, actuated=back.actuated, active=back.active)
         assert [link.name for link in again.links] == [link.name for link in back.links]
 
+    @pytest.mark.parametrize("seed", range(3))
+    def test_floating_and_planar_joints_come_back_with_their_motion(self, seed):
+        """About points off the links' frames, in planes of any direction, worn alike along and about all axes.
+
+        They were refused, though `from_urdf` reads both.
+        """
+        rng = np.random.default_rng(seed)
+
+        def worn():
+            return {"point": rng.normal(size=3), "damping": rng.uniform(), "friction": rng.uniform()}
+
+        joints = [Free(**worn()), Planar(random_rotation(rng)[:2], **worn()), Free(), Planar.across((1, 2, 3)), Fixed()]
+        joints += [Revolute((1, 0, 2), point=(0.1, 0.2, 0))]
+        links = [
+            Link(f"a{k}", f"a{k // 2}" if k else None, joint, random_pose(rng), 1.0 + k, rng.normal(size=3), np.eye(3))
+            for k, joint in enumerate(rng.permutation(joints))
+        ]
+        mech = Mechanism(links)
+        back = Mechanism.from_urdf(mech.to_urdf(), gravity=mech.gravity)
+        assert sorted(back.names) == sorted(mech.names)
+        order = [mech.joint_index(name) for name in back.names]
+        q, qd, u = rng.uniform(-1, 1, (3, mech.n))
+        for link in mech.links:
+            twist = back.jacobian(q[order], link.name) @ qd[order]
+            close(twist, mech.jacobian(q, link.name) @ qd, 1e-12)
+        tau = mech.inverse_dynamics(q, qd, u)
+        close(back.inverse_dynamics(q[order], qd[order], u[order]), tau[order], 1e-12)
+        condition = np.linalg.cond(mech.mass_matrix(q))
+        close(back.forward_dynamics(q[order], qd[order], tau[order]), u[order], 1e-14 * condition)
+
     def test_pinocchio_reads_what_is_written(self):
         pin = pytest.importorskip("pinocchio")
         mech = library.puma560().with_parameters({f"joint{k}.armature": 0 for k in range(1, 7)})
@@ -455,6 +488,18 @@ class TestWriting:
                 Screw((0, 0, 1), 0.1, name="j"),
                 "joint 'j': is a screw joint; a URDF has revolute",
             ),
+            (
+                Spherical(name="j"),
+                "joint 'j': is a spherical joint; a URDF has revolute, prismatic, fixed, floating, planar",
+            ),
+            (
+                Free(damping=(1, 1, 1, 2, 2, 2), name="j"),
+                "joint 'j': damping: a URDF has one number for all coordinates",
+            ),
+            (Free(max_angle=2, name="j"), "joint 'j': has limits, which a URDF has no place for on a free joint"),
+            (Free(stiffness=2, name="j"), "joint 'j': has stiffness 2"),
+            (Planar(limits=[(0, 1), None, None], name="j"), "joint 'j': has limits"),
+            (Planar([(1, 0, 0), (1e-8, 1, 0)], name="j"), "joint 'j': axes: must be perpendicular in a URDF"),
             (Revolute((0, 0, 1), armature=0.1, name="j"), "joint 'j': has armature 0.1, which a URDF has no place for"),
             (Revolute((0, 0, 1), stiffness=2, name="j"), "joint 'j': has stiffness 2"),
             (Revolute((0, 0, 1), friction=2, friction_velocity=1, name="j"), "joint 'j': friction_velocity"),

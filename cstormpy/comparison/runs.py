@@ -23,7 +23,7 @@ from cstormpy.simulation import Simulation
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.steppers import check_solver
-from cstormpy.simulation.sweep.naming import accepted
+from cstormpy.simulation.sweep.axis_names import accepted
 
 __all__ = ["compare"]
 

@@ -6,7 +6,6 @@ from cstormpy.control.goal import upright
 from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
 from cstormpy.control.named import law, names
-from cstormpy.control.own import OwnLaw
 from cstormpy.control.predictive import PredictiveController
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
@@ -14,6 +13,7 @@ from cstormpy.control.swing_up import SwingUp
 from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
+from cstormpy.control.user_laws import OwnLaw
 
 __all__ = [
     "LQR",

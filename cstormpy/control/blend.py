@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
-from cstormpy.control.own import OwnLaw, is_own_law
+from cstormpy.control.user_laws import OwnLaw, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node

@@ -1,6 +1,6 @@
-"""Questions that laws ask a mechanism at every evaluation, prepared: an answer costs little more than its kernel.
+"""Prepared dynamics of a mechanism, which laws call at every evaluation: a call costs little more than its kernel.
 
-Asked with symbols of an expression graph, each asks the mechanism itself, which then writes its answer down.
+Called with symbols of an expression graph, each calls the mechanism's method, which then writes the graph down.
 """
 
 from __future__ import annotations

@@ -78,18 +78,27 @@ def run_batch(
     numbers: int,
     threads: int | None,
 ) -> tuple[int, int]:
-    """Run a batch kernel over all samples; return the first bad row of a group (or -1) and its status."""
+    """Run a batch kernel, or its straight line, over all samples.
+
+    Returns the first bad row of a group (or -1) and its status.
+    """
     if any(is_symbolic(a) for a in arguments):
         from cstormpy.dynamics.tracing import run_on_symbols
 
         run_on_symbols(entry, tables, arguments)
+        return _GOOD
+    from cstormpy.dynamics.kernel_lines import part_by_line
+
+    key = (entry.name, tables.T.size, tables.N.size)
+    by_line = part_by_line(entry, tables, arguments, count)
+    if by_line is not None and run_parts(by_line, key, count, threads)[1] == 0:
         return _GOOD
     kernel = entry.load()
 
     def part(start: int, stop: int) -> tuple[int, int]:
         return kernel(tables.T, tables.N, workspace(numbers), *arguments, start, stop) or _GOOD
 
-    return run_parts(part, (entry.name, tables.T.size, tables.N.size), count, threads)
+    return run_parts(part, key, count, threads)
 
 
 def run_parts(part: Part, key: tuple[str, int, int], count: int, threads: int | None) -> tuple[int, int]:

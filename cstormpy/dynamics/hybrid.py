@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from cstormpy.dynamics.checked_arguments import (
     read_samples,
     refuse_non_finite_samples,
 )
-from cstormpy.dynamics.lines import filled, prepared, rows_filled
-from cstormpy.dynamics.tracing import Question, answer_symbols
+from cstormpy.dynamics.lines import filled, prepared, ready, rows_filled
+from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_VALUES = Question()
+_VALUES = Signature()
 
 __all__ = ["HybridDynamics", "gravity_load", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator", "moving_evaluator"]
 
@@ -162,11 +162,11 @@ def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any
 def _run(mech: Linkage, samples: Samples, threads: int | None, drive: str) -> Array:
     out = samples.room(mech.n)
     thread_count(threads)
-    question = Question.of_samples(mech, samples)
+    signature = Signature.of_samples(mech, samples)
     if samples.symbolic:
-        answer_symbols(tables_of(mech, drive), question, samples, (out,))
+        answer_symbols(tables_of(mech, drive), signature, samples, (out,))
         return out
-    if samples.count == 0 or filled(mech, drive, question, samples, (out,), threads):
+    if samples.count == 0 or filled(mech, drive, signature, samples, (out,), threads):
         return out
     refuse_non_finite_samples(mech, samples)
     from cstormpy.kernels import entries_hybrid as entries
@@ -190,10 +190,10 @@ def hybrid_evaluator(
     `Mechanism.hybrid_evaluator` says more.
     """
     loads = read_loads(mech, wrench)
-    questions = Question.of_loads(mech, loads), Question.of_loads(mech, loads, answers="whole")
+    signatures = Signature.of_loads(mech, loads), Signature.of_loads(mech, loads, answers="whole")
     ways = [carefully, carefully]
     if not mech.symbolic:
-        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in signatures]
     y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
@@ -221,18 +221,18 @@ def moving_evaluator(
 
     `answer` is the careful way: that of the mechanism's method, with all its checks.
     """
-    ready: Callable[..., int] = carefully
+    call: Callable[..., int] = carefully
     loads = read_loads(mech, wrench)
     if not mech.symbolic and not mech.loops:
-        question = Question.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
-        ready = prepared(mech, "own", question, eager=True) or carefully
+        signature = Signature.of_loads(mech, loads, moving_base=True, sensitivities=sensitivities)
+        call = prepared(mech, "own", signature, eager=True) or carefully
     n, empty, before = mech.n, np.empty, (loads,) if loads.size else ()
 
     def evaluate(q: Array, qd: Array, u: Array, base: Any, out: Array | None = None) -> Any:
         y = empty(n) if out is None else out
         if type(base) is np.ndarray and base.shape == (12,):
             filled = (y, empty((3, n, n))) if sensitivities else (y,)
-            if ready(q, qd, u, *before, base, *filled) == 0:
+            if call(q, qd, u, *before, base, *filled) == 0:
                 return filled if sensitivities else y
             base = base[:6], base[6:]
         found = answer(q, qd, u, wrench=wrench, base=base)
@@ -249,7 +249,7 @@ def carefully(*_: Array) -> int:
 
 
 def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
-    """Return what fills y, see `tracing.Question`, by the kernel with loops; not 0 where it does not."""
+    """Return what fills y, see `tracing.Signature`, by the kernel with loops; not 0 where it does not."""
     from cstormpy.kernels import entries_hybrid as entries
 
     kernel = entries.hybrid_one.load() if not loads.size else with_loads(entries.loaded_hybrid_one, loads)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks, lie
 from cstormpy.arrays import as_floats, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
+from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
 
@@ -50,7 +51,8 @@ class InverseKinematics:
     starts : int, or ndarray (N,)
         How many starts were tried.
     at_limit : tuple of str, or a tuple of N such
-        The joints that stand at a limit of theirs, of those that move the link.
+        The joints that stand at a limit of theirs, of those that move the link; a ball by its name if it stands at its
+        largest angle.
     message : str, or a tuple of N
         Why it ended there.
     """
@@ -105,7 +107,10 @@ def _tip(
     winds = np.array([joint.winds for joint in joints], dtype=bool)
     scale = np.array([1.0 if joint.turns else size for joint in joints])
     carried = None if frame is None else (frame, lie.Ad(lie.inverse(frame)))
-    return Tip(mech, index, carried, moving, low, high, winds, scale, _asked(mask), size, _tolerance(tolerance))
+    places = {int(k): place for place, k in enumerate(moving)}
+    angles = LargestAngles(tuple((places[k], angle) for k, angle in mech.largest_angles if limits and k in places))
+    within = _tolerance(tolerance)
+    return Tip(mech, index, carried, moving, low, high, winds, scale, _asked(mask), size, within, angles)
 
 
 def _range(joint: OneDofJoint) -> tuple[float, float]:
@@ -200,6 +205,8 @@ def _answer(tip: Tip, found: Found, single: bool) -> InverseKinematics:
     q = found.q[:, tip.moving]
     held = (q <= tip.low) | (q >= tip.high)
     names = [tip.mech.names[k] for k in tip.moving]
+    held = np.concatenate([held, tip.angles.at_limit(q)], axis=1)
+    names += [tip.mech.links[tip.mech.joint_links[tip.moving[k]]].joint_name for k, _ in tip.angles.places]
     at_limit = tuple(tuple(name for name, stands in zip(names, row, strict=True) if stands) for row in held)
     message = tuple(_message(found, k, error[k], at_limit[k]) for k in range(len(error)))
     whole = InverseKinematics(found.q, found.reached, error, found.steps, found.starts, at_limit, message)

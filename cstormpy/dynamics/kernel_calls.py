@@ -23,7 +23,7 @@ from cstormpy.kernels import layout as at
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
-    from cstormpy.dynamics.tracing import Question
+    from cstormpy.dynamics.tracing import Signature
     from cstormpy.linkage.tables import Tables
 
 __all__ = ["answer", "run"]
@@ -31,16 +31,16 @@ __all__ = ["answer", "run"]
 Number = Any  # a node or a float
 
 
-def answer(tables: Tables, question: Question, samples: Samples, outputs: tuple[Any, ...]) -> bool:
+def answer(tables: Tables, signature: Signature, samples: Samples, outputs: tuple[Any, ...]) -> bool:
     """Fill outputs with what one sample of symbols gives; False where no kernel can be called for that."""
     given = [x for row in samples.rows.values() for x in row[0]]
     given += list(samples.wrench[0]) if len(samples.wrench) else []
     call = _Call.of(tables, given)
-    if call is None or question.moving_base or question.to_base or question.answers != "found":
+    if call is None or signature.moving_base or signature.to_base or signature.answers != "found":
         return False
     n = int(tables.N[at.N_COUNT])
-    call.loads = question.loads
-    if question.sensitivities:
+    call.loads = signature.loads
+    if signature.sensitivities:
         found = call.differenced("sensitivity_called", given, n + 3 * n * n, "the sensitivities of a large mechanism")
         outputs[1][0] = np.array(found[n:], dtype=object).reshape(3, n, n)
     else:

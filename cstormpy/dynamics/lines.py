@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.batches import run_parts
-from cstormpy.dynamics.tracing import LARGEST, Question, hybrid_routine
+from cstormpy.dynamics.tracing import LARGEST, Signature, hybrid_routine
 from cstormpy.graph.calls import batch_caller, caller
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.kept import is_kept, machine_for
@@ -37,32 +37,34 @@ Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 
-__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "rows_filled"]
+__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "ready", "rows_filled"]
 
 #: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
 #: joints: rough, as they only decide when to begin.
 _BUILDING = 6e-5
 _OPERATIONS = {False: (400, 8), True: (500, 130)}
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).
-_GAIN = {("one", False): 3e-11, ("one", True): 3e-11, ("rows", False): 1e-10, ("rows", True): 1.6e-10}
+_GAIN = {("one", False): 3e-11, ("one", True): 1.5e-10, ("rows", False): 1e-10, ("rows", True): 1.2e-10}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
 _SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
 _BATCH = 256
+#: Whoever has a function prepared is asked after so many samples whether the line pays by now.
+_LOOK = 4096
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
-#: Seconds that loading the loops and their compiler takes, and compiling those of one question.
+#: Seconds that loading the loops and their compiler takes, and compiling those of one signature.
 _LOADING, _COMPILING = 1.2, 20.0
 
 
 class Line:
-    """The straight line of one structure and one question: how often it was asked for, and its code once built."""
+    """The straight line of one structure and one signature: how often it was asked for, and its code once built."""
 
-    def __init__(self, tables: Tables, question: Question) -> None:
-        self._T, self._N, self._question = tables.T, tables.N, question
+    def __init__(self, tables: Tables, signature: Signature) -> None:
+        self._T, self._N, self._question = tables.T, tables.N, signature
         self._n = int(tables.N[layout.N_COUNT])
-        self.name = question.name
-        self._key = key_of(tables, question.name.encode())
+        self.name = signature.name
+        self._key = key_of(tables, signature.name.encode())
         self._machines: dict[str, Machine] = {}
         self._asked = {"one": 0, "rows": 0}
         self._looked = {"one": 0, "rows": 0}
@@ -148,9 +150,12 @@ class Line:
             given["of_base"] = (n, 12)
         return given
 
-    def caller(self, T: Array, eager: bool) -> Callable[..., int] | None:
-        """Return the built-in function that answers for one sample of a mechanism with these numbers."""
-        machine = self.machine("one", 1, eager)
+    def caller(self, T: Array, eager: bool, samples: int = 1) -> Callable[..., int] | None:
+        """Return the built-in function that answers for one sample of a mechanism with these numbers.
+
+        It is asked for by so many samples more.
+        """
+        machine = self.machine("one", samples, eager)
         return None if machine is None else caller(machine, self.name, [T], list(self.shapes.values()))
 
     def batch_caller(self, T: Array, count: int) -> Callable[..., int] | None:
@@ -170,25 +175,25 @@ class _Spent:
     seconds = 0.0
 
 
-_lines: dict[tuple[bytes, bytes, Question], Line] = {}
+_lines: dict[tuple[bytes, bytes, Signature], Line] = {}
 _LINES_KEPT = 256
 
 
-def line_for(tables: Tables, question: Question) -> Line:
-    """Return the straight line of a structure and a question, shared by all mechanisms that have it."""
-    key = tables.N.tobytes(), folded(tables.T).tobytes(), question
+def line_for(tables: Tables, signature: Signature) -> Line:
+    """Return the straight line of a structure and a signature, shared by all mechanisms that have it."""
+    key = tables.N.tobytes(), folded(tables.T).tobytes(), signature
     found = _lines.get(key)
     if found is None:
         while len(_lines) >= _LINES_KEPT:
             _lines.pop(next(iter(_lines)))
-        found = _lines[key] = Line(tables, question)
+        found = _lines[key] = Line(tables, signature)
     return found
 
 
 def filled(
     mech: Linkage,
     drive: str,
-    question: Question,
+    signature: Signature,
     samples: Samples,
     outputs: tuple[Array, ...],
     threads: int | None,
@@ -200,21 +205,21 @@ def filled(
     given = [*samples.rows.values()]
     given += [np.broadcast_to(a, (samples.count, a.shape[1])) for a in (samples.wrench, samples.base) if len(a)]
     if samples.count == 1:
-        call = prepared(mech, drive, question)
+        call = prepared(mech, drive, signature)
         return call is not None and call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
-    if not _has_rows(mech, drive, question, samples.count):
+    if not _has_rows(mech, drive, signature, samples.count):
         return False
     if samples.count < LANES:
-        return _few(mech, drive, question, given, outputs)
-    return rows_filled(mech, drive, question, (*map(np.ascontiguousarray, given), *outputs), threads)
+        return _few(mech, drive, signature, given, outputs)
+    return rows_filled(mech, drive, signature, (*map(np.ascontiguousarray, given), *outputs), threads)
 
 
-def _has_rows(mech: Linkage, drive: str, question: Question, count: int) -> bool:
+def _has_rows(mech: Linkage, drive: str, signature: Signature, count: int) -> bool:
     """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
-    key = "rows", drive, question
+    key = "rows", drive, signature
     if key not in mech.memo:
         tables = tables_of(mech, drive)
-        call = line_for(tables, question).batch_caller(tables.T, count)
+        call = line_for(tables, signature).batch_caller(tables.T, count)
         if call is None:
             return False
         mech.memo[key] = call
@@ -222,13 +227,13 @@ def _has_rows(mech: Linkage, drive: str, question: Question, count: int) -> bool
 
 
 def rows_filled(
-    mech: Linkage, drive: str, question: Question, arrays: tuple[Array, ...], threads: int | None = 1
+    mech: Linkage, drive: str, signature: Signature, arrays: tuple[Array, ...], threads: int | None = 1
 ) -> bool:
     """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
 
     They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
     """
-    call: Callable[..., int] | None = mech.memo.get(("rows", drive, question))
+    call: Callable[..., int] | None = mech.memo.get(("rows", drive, signature))
     if call is None:
         return False
     count = len(arrays[0])
@@ -239,14 +244,14 @@ def rows_filled(
         bad = fill(*arrays, start, stop)
         return bad, int(bad != -1)
 
-    return run_parts(part, (question.name, mech.n, len(mech.links)), count, threads)[1] == 0
+    return run_parts(part, (signature.name, mech.n, len(mech.links)), count, threads)[1] == 0
 
 
-def _few(mech: Linkage, drive: str, question: Question, given: list[Array], outputs: tuple[Array, ...]) -> bool:
+def _few(mech: Linkage, drive: str, signature: Signature, given: list[Array], outputs: tuple[Array, ...]) -> bool:
     """Do so with fewer samples than lanes, the last of which is repeated."""
     rows = np.minimum(np.arange(LANES), len(outputs[0]) - 1)
     room = [np.empty((LANES, *a.shape[1:])) for a in outputs]
-    if not rows_filled(mech, drive, question, (*(a[rows] for a in given), *room)):
+    if not rows_filled(mech, drive, signature, (*(a[rows] for a in given), *room)):
         return False
     for a, found in zip(outputs, room, strict=True):
         a[:] = found[: len(a)]
@@ -254,17 +259,18 @@ def _few(mech: Linkage, drive: str, question: Question, given: list[Array], outp
 
 
 def prepared(
-    mech: Linkage, drive: str, question: Question, loads: Array = _NONE, eager: bool = False
+    mech: Linkage, drive: str, signature: Signature, loads: Array = _NONE, eager: bool = False, samples: int = 1
 ) -> Callable[..., int] | None:
     """Return the built-in function that answers for one sample, or None where the loops are the way.
 
-    With `loads` it takes all but these; with `eager` it is for many samples.
+    With `loads` it takes all but these; with `eager` it is for many samples. So many have asked since it was last
+    looked for.
     """
-    key = "line", drive, question
+    key = "line", drive, signature
     found: Callable[..., int] | None = mech.memo.get(key)
     if found is None:
         tables = tables_of(mech, drive)
-        found = line_for(tables, question).caller(tables.T, eager)
+        found = line_for(tables, signature).caller(tables.T, eager, samples)
         if found is None:
             return None
         mech.memo[key] = found
@@ -274,16 +280,40 @@ def prepared(
     return lambda q, qd, u, *filled: call(q, qd, u, loads, *filled)
 
 
-def address_of(mech: Linkage, drive: str, question: Question) -> int:
+def ready(
+    mech: Linkage, signature: Signature, loads: Array, by_loops: Callable[[], Callable[..., int]]
+) -> Callable[..., int]:
+    """Return what answers for one sample at a time: the line, or else what `by_loops` gives, until the line pays."""
+    found = prepared(mech, "own", signature, loads, eager=True)
+    if found is not None:
+        return found
+    loops = by_loops()
+    if mech.n > LARGEST["one", signature.sensitivities]:
+        return loops
+    line, asked = None, 0
+
+    def call(*arrays: Array) -> int:
+        nonlocal line, asked
+        if line is not None:
+            return line(*arrays)
+        asked += 1
+        if asked == _LOOK:
+            asked, line = 0, prepared(mech, "own", signature, loads, samples=_LOOK)
+        return loops(*arrays)
+
+    return call
+
+
+def address_of(mech: Linkage, drive: str, signature: Signature) -> int:
     """Return where the straight line for one sample begins, or 0 for a mechanism that is too large for one.
 
     The code stays as long as the mechanism does.
     """
-    key = "address", drive, question
+    key = "address", drive, signature
     found: tuple[int, Line] | None = mech.memo.get(key)
     if found is None:
-        line = line_for(tables_of(mech, drive), question)
+        line = line_for(tables_of(mech, drive), signature)
         machine = line.machine("one", _MANY)
-        address = 0 if machine is None else machine.address(f"{question.name}_one")
+        address = 0 if machine is None else machine.address(f"{signature.name}_one")
         found = mech.memo[key] = address, line
     return found[0]

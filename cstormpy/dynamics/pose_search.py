@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from cstormpy import lie
 from cstormpy.dynamics.batches import scratch_size, workspace
+from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.errors import NonFinite
 from cstormpy.lie.exponential import _log_so3
 
@@ -82,6 +83,7 @@ class Tip:
     asked: Ints  # (m,) which of the six directions, rotations first
     length: float  # metres that count as much as a radian
     tolerance: tuple[float, float]  # rotation [rad], translation [m]
+    angles: LargestAngles  # of rotation vectors among the k joints
 
     @cached_property
     def rotations(self) -> int:
@@ -146,7 +148,9 @@ class Tip:
         Rotation vectors that come near to a whole turn are exchanged for the shorter ones of the same rotations.
         """
         q = q.copy()
-        q[..., self.moving] = np.clip(q[..., self.moving], self.low, self.high)
+        held = np.clip(q[..., self.moving], self.low, self.high)
+        self.angles.within(held)
+        q[..., self.moving] = held
         for first in self.mech.ball_starts:
             phi = q[..., first : first + 3]
             angle = np.sqrt((phi * phi).sum(axis=-1, keepdims=True))
@@ -178,7 +182,9 @@ class Tip:
         bounded = np.isfinite(self.low) & np.isfinite(self.high)
         reach = np.where(bounded, np.inf, np.where(self.scale == 1.0, np.pi, self.length))
         low, high = np.maximum(self.low, center - reach), np.minimum(self.high, center + reach)
-        q[..., self.moving] = low + (high - low) * rng.random(center.shape)
+        drawn = low + (high - low) * rng.random(center.shape)
+        self.angles.draw(rng, drawn)
+        q[..., self.moving] = drawn
         return self.clipped(q)
 
 
@@ -226,6 +232,10 @@ def _step(tip: Tip, rows: _Rows) -> Array:
     low, high = (tip.low - q) / tip.scale, (tip.high - q) / tip.scale
     damping = np.maximum(rows.mu * rows.cost, DAMPING_FLOOR * (A * A).sum(axis=(1, 2)) + np.finfo(float).tiny)
     t = _damped(A, e, damping)
+    touched = tip.angles.touched(q, t, low, high)
+    if touched is not None:
+        axes, low, high = touched
+        A, t = A @ axes, (t[:, None] @ axes)[:, 0]
     held = (t < low) | (t > high)
     for _ in range(CLAMPINGS):
         if not held.any():
@@ -238,6 +248,8 @@ def _step(tip: Tip, rows: _Rows) -> Array:
             break
         held |= outside
     t = np.clip(t, low, high)
+    if touched is not None:
+        t = (axes @ t[..., None])[..., 0]
     longest = np.abs(t).max(axis=1, initial=LONGEST_STEP)
     return np.asarray(t * (LONGEST_STEP / longest)[:, None])
 

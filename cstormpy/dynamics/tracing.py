@@ -6,6 +6,7 @@ stay inputs, so that another mass or length needs no new code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGEST",
-    "Question",
+    "Signature",
     "TooLarge",
     "answer_symbols",
     "hybrid_routine",
     "hybrid_values",
+    "kernel_routine",
     "of_any_size",
     "run_on_symbols",
 ]
@@ -87,8 +89,8 @@ class TooLarge(InvalidValue):
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question to the hybrid dynamics: on which inputs it depends and which derivatives are wanted beside y."""
+class Signature:
+    """Signature of an evaluation of the hybrid dynamics: the inputs that it takes, the derivatives that it gives."""
 
     loads: int = 0
     """Number of numbers of loads for each link, see `kernels.loads`: none, a wrench, or a dead load too."""
@@ -100,12 +102,12 @@ class Question:
     these, the "motion"."""
 
     @classmethod
-    def of_loads(cls, mech: Linkage, loads: NDArray[np.float64], **asked: Any) -> Question:
+    def of_loads(cls, mech: Linkage, loads: NDArray[np.float64], **asked: Any) -> Signature:
         """Return what is asked with loads that `border.read_loads` has read."""
         return cls(loads=loads.size // len(mech.links) if loads.size else 0, **asked)
 
     @classmethod
-    def of_samples(cls, mech: Linkage, samples: Samples, **asked: Any) -> Question:
+    def of_samples(cls, mech: Linkage, samples: Samples, **asked: Any) -> Signature:
         """Return what is asked with some samples."""
         loads = samples.wrench.shape[1] // len(mech.links) if len(samples.wrench) else 0
         return cls(loads=loads, moving_base=len(samples.base) > 0, **asked)
@@ -142,32 +144,30 @@ class _Scratch(dict[int, Any]):
         return 0.0
 
 
-def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], question: Question) -> Routine:
-    """Return the routine that answers a question of a mechanism with these tables (`linkage.tables.Tables`).
+def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], signature: Signature) -> Routine:
+    """Return the routine that evaluates a signature for a mechanism with these tables (`linkage.tables.Tables`).
 
     Its arguments are T, q, qd, u, with ``wrench`` (`loads` a link) and ``base`` (V0, dV0) where they are asked for, and
     what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
     """
     graph, n, links = Graph(), int(N[at.N_COUNT]), int(N[at.N_LINKS])
-    numbers = [
-        graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in enumerate(folded(T))
-    ]
+    numbers = _folded_inputs(graph, T)
     sizes = {"q": n, "qd": n, "u": n}
-    if question.loads:
-        sizes["wrench"] = question.loads * links
-    if question.moving_base:
+    if signature.loads:
+        sizes["wrench"] = signature.loads * links
+    if signature.moving_base:
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
     W = _Scratch()
-    outputs, status = hybrid_values(numbers, N, question, **given, W=W)
-    late = 0 if question.sensitivities else W.outward
-    return Routine(question.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True, late=late)
+    outputs, status = hybrid_values(numbers, N, signature, **given, W=W)
+    late = 0 if signature.sensitivities else W.outward
+    return Routine(signature.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True, late=late)
 
 
 def hybrid_values(
     T: list[Any],
     N: NDArray[np.int64],
-    question: Question,
+    signature: Signature,
     q: Any,
     qd: Any,
     u: Any,
@@ -175,7 +175,7 @@ def hybrid_values(
     base: Any = None,
     W: _Scratch | None = None,
 ) -> tuple[dict[str, list[Any]], Any]:
-    """Return what answers a question, by the names of the arrays that hold it, and the status; all may be symbols."""
+    """Return the answer for a signature, by the names of the arrays that hold it, and the status; symbols too."""
     structure = [int(k) for k in N]
     structure[at.N_DEEP] = 0  # all columns side by side
     W = _Scratch() if W is None else W
@@ -192,16 +192,16 @@ def hybrid_values(
         acc = add(a, cross(omega, v))
     place_base(T, W, omega, alpha, acc, 0.0)
     status = hybrid(T, structure, W, loaded, False, 0.0)
-    outputs: dict[str, list[Any]] = {"y": _answers(structure, W, coordinates, question.answers)}
-    if question.sensitivities:
+    outputs: dict[str, list[Any]] = {"y": _answers(structure, W, coordinates, signature.answers)}
+    if signature.sensitivities:
         form_base(T, structure, W, omega, v, alpha, a, 0.0)
         closed_forms(T, structure, W, loaded, 0.0)
-        fill_columns(T, structure, W, loaded, question.to_base, 0.0)
-        outputs |= _columns(structure, W, coordinates, question.to_base)
+        fill_columns(T, structure, W, loaded, signature.to_base, 0.0)
+        outputs |= _columns(structure, W, coordinates, signature.to_base)
     return outputs, status
 
 
-def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs: tuple[Any, ...]) -> None:
+def answer_symbols(tables: Tables, signature: Signature, samples: Samples, outputs: tuple[Any, ...]) -> None:
     """Fill outputs with what one sample of symbols gives; so may the numbers of the mechanism be.
 
     Where the kernels would report a failure, what is written down does, see `graph.require_zero`. Of a large mechanism
@@ -212,9 +212,9 @@ def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs
     TooLarge
         Where they cannot be called.
     """
-    refused = TooLarge.of(tables, question.sensitivities)
+    refused = TooLarge.of(tables, signature.sensitivities)
     if refused is not None:
-        if not kernel_calls.answer(tables, question, samples, outputs):
+        if not kernel_calls.answer(tables, signature, samples, outputs):
             raise refused
         return
     given = {name: row[0] for name, row in zip(("q", "qd", "u"), samples.rows.values(), strict=True)}
@@ -222,7 +222,7 @@ def answer_symbols(tables: Tables, question: Question, samples: Samples, outputs
         given["wrench"] = samples.wrench[0]
     if len(samples.base):
         given["base"] = samples.base[0]
-    found, status = hybrid_values(_numbers(tables), tables.N, question, **given)
+    found, status = hybrid_values(_numbers(tables), tables.N, signature, **given)
     require_zero(status)
     for out, values in zip(outputs, found.values(), strict=True):
         out[0] = np.array(values, dtype=object).reshape(out.shape[1:])
@@ -244,13 +244,44 @@ def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> 
     entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
 
 
+def kernel_routine(T: NDArray[np.float64], N: NDArray[np.int64], entry: Entry, form: tuple[Any, ...]) -> Routine:
+    """Return the routine of a kernel of rows for mechanisms with these tables.
+
+    Of each argument behind T, N and the scratch memory `form` has the shape of a sample's array, with a zero where none
+    is given, or the argument itself, an integer. The arrays are called ``a0``, ``a1`` and so on, as they are counted.
+    """
+    graph = Graph()
+    sizes, outputs, arguments = dict[str, int](), dict[str, Any](), list[Any]()
+    for k, shape in enumerate(form):
+        if not isinstance(shape, tuple):
+            arguments.append(shape)
+            continue
+        size = math.prod(shape)
+        if k < entry.given:
+            array = symbols(graph.inputs(f"a{k}", size)).reshape(1, *shape) if size else np.zeros((0, 0))
+            sizes |= {f"a{k}": size} if size else {}
+        else:
+            array = outputs[f"a{k}"] = symbols([0.0] * size).reshape(1, *shape)
+        arguments.append(array)
+    numbers = _folded_inputs(graph, T)
+    entry.function(numbers, [int(k) for k in N], _Scratch(), *arguments, 0, 1)
+    filled = {name: array.ravel().tolist() for name, array in outputs.items()}
+    return Routine(entry.name, {"T": len(numbers)}, sizes, filled)
+
+
+def _folded_inputs(graph: Graph, T: NDArray[np.float64]) -> list[Any]:
+    """Return the numbers of a mechanism as inputs, but for those that fold."""
+    known = enumerate(folded(T))
+    return [graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in known]
+
+
 def _numbers(tables: Tables) -> list[Any]:
     """Return the numbers of a mechanism, each a float or a symbol."""
     return tables.T.tolist()
 
 
 def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], answers: str) -> list[Any]:
-    """Return y, see `Question`."""
+    """Return y, see `Signature`."""
     nodes = sorted(coordinates, key=coordinates.__getitem__)
     found, given = [W[answer_at(structure, i)] for i in nodes], [W[given_at(structure, i)] for i in nodes]
     if answers == "found":

@@ -16,7 +16,7 @@ johnson_su, johnson_su_coefficients        recursive Newton-Euler, composite bod
 kim, kim_derivative, kim_constrained       hybrid dynamics, derivatives to any scalar, constraints
 xiang, xiang_sensitivity, xiang_regular    recursive and regular Lagrangian with their sensitivities
 counting, registry                         numbers that count operations; the formulations to be compared
-reading, homogeneous, dual                 what they share: arguments, 4 x 4 matrices, dual numbers
+arguments, homogeneous, dual               what they share: arguments, 4 x 4 matrices, dual numbers
 =========================================  =================================================================
 """
 

@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,
@@ -115,25 +115,7 @@ def forward_dynamics(
 ) -> Array:
     """Return the accelerations under given motor torques.
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of revolute, prismatic and fixed joints; which are active plays no part.
-    q, qd, tau : (n,) array_like
-        Position, velocity and motor torque of the joints.
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Acceleration of the joints (rad/s² or m/s²).
-
-    Raises
-    ------
-    CstormError
-        If a joint is a screw; if an argument has another shape, is not of numbers, or is not finite; SingularInertia
-        if a joint moves no inertia at all.
+    Parameters, result and errors are those of `johnson_su.articulated_body`, but that screws are refused.
 
     Examples
     --------

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.reading import Array
+from cstormpy.formulations.arguments import Array
 
 __all__ = ["Count", "Tally", "counted"]
 

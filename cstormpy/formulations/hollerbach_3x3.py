@@ -57,8 +57,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree, wrenches
 from cstormpy.formulations.homogeneous import Frames, frames, hat, trace
-from cstormpy.formulations.reading import Array, Tree, admit, by_link, joint_torque, read_tree, wrenches
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

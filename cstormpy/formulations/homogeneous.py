@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.reading import Array, Tree, wrenches
+from cstormpy.formulations.arguments import Array, Tree, wrenches
 
 __all__ = ["Frames", "Legs", "carried", "frames", "hat", "inertia_matrix", "load_matrices", "path", "trace"]
 

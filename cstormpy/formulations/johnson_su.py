@@ -49,7 +49,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Tree,
     by_link,
@@ -137,24 +137,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by the recursive Newton-Euler algorithm.
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of fixed joints and joints of one coordinate; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
-
-    Raises
-    ------
-    CstormError
-        If an argument has another shape, is not of numbers, or is not finite.
+    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
 
     Examples
     --------

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.formulations.arguments import Array, Tree, by_link, read_tree
 from cstormpy.formulations.johnson_su import composite_inertias, place, times, times_dual
-from cstormpy.formulations.reading import Array, Tree, by_link, read_tree
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

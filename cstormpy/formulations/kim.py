@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.reading import Array, Tree, by_link, divisor, joint_torque, read_tree, wrenches, zeros
+from cstormpy.formulations.arguments import Array, Tree, by_link, divisor, joint_torque, read_tree, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -152,24 +152,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by Table 2.
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of fixed joints and joints of one coordinate; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
-
-    Raises
-    ------
-    CstormError
-        If an argument has another shape, is not of numbers, or is not finite.
+    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
 
     Examples
     --------
@@ -269,27 +252,7 @@ def hybrid_dynamics(
 ) -> Array:
     """Return the hybrid dynamics, by Table 4.
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of fixed joints and joints of one coordinate; its active joints are those of u.
-    q, qd : (n,) array_like
-        Position and velocity of the joints (rad or m).
-    u : (n,) array_like
-        Acceleration of each active joint, motor torque of each passive joint.
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Motor torque of each active joint, acceleration of each passive joint.
-
-    Raises
-    ------
-    CstormError
-        If an argument has another shape, is not of numbers, or is not finite; SingularInertia if a passive joint
-        moves no inertia at all.
+    Parameters, result and errors are those of `sohl_bobrow.hybrid_dynamics`; the base is at rest.
 
     Examples
     --------

@@ -41,8 +41,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidValue
+from cstormpy.formulations.arguments import by_link, read_tree, vector
 from cstormpy.formulations.kim import hybrid_dynamics, inverse_dynamics
-from cstormpy.formulations.reading import by_link, read_tree, vector
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

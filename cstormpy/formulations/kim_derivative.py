@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.formulations.arguments import TERMS, WRENCH_HINT, Array, Tree, by_link, cross, vector, wrenches, zeros
 from cstormpy.formulations.kim import (
     Hybrid,
     System,
@@ -38,7 +39,6 @@ from cstormpy.formulations.kim import (
     read_system,
     table_4,
 )
-from cstormpy.formulations.reading import TERMS, WRENCH_HINT, Array, Tree, by_link, cross, vector, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

@@ -13,8 +13,9 @@ Psi               Ψ_i                 (S'ÎS)^-1, (n_i, n_i)
 
 Departures from the print: the motor's other torques are added to τ (u) or subtracted from it (v), the armatures A_i
 add to S'ÎS of v, and S'ÎS is solved, not inverted. A weld has n_i = 0 and is one of u. The torque that a joint takes
-itself is that of each coordinate, but of the rotation vector of a ball J' (a ω̇ + ω × a ω + d ω + f tanh(ω / v_s)), with
-the angular velocity ω = J q̇ of the body relative to its parent in the body's axes, J the first three rows of S.
+itself is that of each coordinate, but of the rotation vector of a ball J' (a ω̇ + ω × a ω + d ω + f tanh(ω / v_s) + m),
+with the angular velocity ω = J q̇ of the body relative to its parent in the body's axes, J the first three rows of S,
+and the moment m of the potential k ψ²/2, ψ the logarithm of the rotation from rest to where the body is.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
+from cstormpy.formulations.arguments import WRENCH_HINT, Array, depth_first, vector
 from cstormpy.formulations.kim import Ad_inverse, ad, bracket, generalised_inertia
-from cstormpy.formulations.reading import WRENCH_HINT, Array, depth_first, vector
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -99,11 +100,25 @@ def _own_torque(freedoms: tuple[Any, ...], joint: Any, S: Array, q: Array, qd: A
         w = J @ qd[ball]
         spent[ball] = rotor[np.ix_(ball, ball)] @ (joint.subspace_rate(q, qd)[:3, ball] @ qd[ball])
         spent[ball] += bracket(w) @ rotor[np.ix_(ball, ball)] @ w
+        spent[ball] += spring_moment(joint, [freedoms[k] for k in ball], q)
     for k, (freedom, rate) in enumerate(zip(freedoms, rates @ qd, strict=True)):
         spent[k] += freedom.damping * rate + freedom.friction * np.tanh(rate / freedom.friction_velocity)
         if k not in ball:
             spent[k] += freedom.stiffness * (q[k] - freedom.rest)
     return rates.T @ rotor @ rates, rates.T @ spent
+
+
+def spring_moment(joint: Any, axes: list[Any], q: Array) -> Array:
+    """Return the moment of a ball's spring in the body's axes: of the trace and the skew part of the turn from rest."""
+    k, rest = np.array([f.stiffness for f in axes]), np.zeros(joint.dof)
+    rest[-3:] = [f.rest for f in axes]
+    turn = joint.motion(rest)[:3, :3].T @ joint.motion(q)[:3, :3]
+    skew = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
+    sine, cosine = np.sqrt(skew @ skew), (np.trace(turn) - 1) / 2
+    psi = skew * (2 * np.arctan(sine / (1 + cosine)) / sine if abs(sine) > 1e-9 else 1.0)
+    shift = np.zeros(joint.dof, psi.dtype)
+    shift[-3:] = psi
+    return np.linalg.solve(joint.subspace(shift)[:3, -3:].T, k * psi)  # δψ = J(ψ)⁻¹ δ for a turn δ
 
 
 def coordinates(mech: Mechanism, name: str, value: ArrayLike) -> Array:

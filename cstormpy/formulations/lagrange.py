@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
 from cstormpy.formulations.dual import Dual
 from cstormpy.formulations.homogeneous import Frames, frames, load_matrices
-from cstormpy.formulations.reading import Array, Tree, admit, by_link, joint_torque, read_tree
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -101,24 +101,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by (1.1).
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of fixed joints and joints of one coordinate; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
-
-    Raises
-    ------
-    CstormError
-        If an argument has another shape, is not of numbers, or is not finite.
+    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
 
     Examples
     --------

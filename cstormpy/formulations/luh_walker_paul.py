@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,
@@ -91,24 +91,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion.
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of revolute, prismatic and fixed joints; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
-
-    Raises
-    ------
-    CstormError
-        If a joint is a screw; if an argument has another shape, is not of numbers, or is not finite.
+    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`, but that screws are refused.
 
     Examples
     --------

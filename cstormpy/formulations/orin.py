@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.formulations import luh_walker_paul
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     admit,
     bodies,

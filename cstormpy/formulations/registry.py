@@ -26,8 +26,8 @@ from cstormpy.formulations import (
     xiang_regular,
     xiang_sensitivity,
 )
+from cstormpy.formulations.arguments import bodies, by_link, read_tree, turned
 from cstormpy.formulations.homogeneous import frames
-from cstormpy.formulations.reading import bodies, by_link, read_tree, turned
 
 __all__ = ["METHODS", "PROBLEMS", "Method"]
 

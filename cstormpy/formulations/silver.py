@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,
@@ -73,24 +73,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by the recursions at the end of section 3.2.
 
-    Parameters
-    ----------
-    mech : Mechanism
-        Any tree of fixed, revolute and prismatic joints; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
-
-    Raises
-    ------
-    CstormError
-        If a joint is of another kind, or an argument has another shape, is not of numbers, or is not finite.
+    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`, but that screws are refused.
 
     Examples
     --------

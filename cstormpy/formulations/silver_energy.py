@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.homogeneous import hat, path
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Tree,
     admit,
@@ -46,6 +45,7 @@ from cstormpy.formulations.reading import (
     read_tree,
     turned,
 )
+from cstormpy.formulations.homogeneous import hat, path
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.formulations.reading import Array
+from cstormpy.formulations.arguments import Array
 
 __all__ = [
     "P",

@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue, SingularInertia, shown
-from cstormpy.formulations.reading import TERMS, Array, by_link, depth_first, only_freedom, vector, wrenches, zeros
+from cstormpy.formulations.arguments import TERMS, Array, by_link, depth_first, only_freedom, vector, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

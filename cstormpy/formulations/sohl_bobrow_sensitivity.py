@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.reading import WRENCH_HINT, Array, by_link, vector, zeros
+from cstormpy.formulations.arguments import WRENCH_HINT, Array, by_link, vector, zeros
 from cstormpy.formulations.sohl_bobrow import (
     Ad,
     Base,

@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,

@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
 from cstormpy.formulations.homogeneous import Frames, Legs, carried, frames, load_matrices, trace
-from cstormpy.formulations.reading import Array, Tree, admit, by_link, joint_torque, read_tree
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

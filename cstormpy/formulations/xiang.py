@@ -41,8 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.formulations.homogeneous import Frames, frames, trace
-from cstormpy.formulations.reading import (
+from cstormpy.formulations.arguments import (
     TERMS,
     Array,
     Tree,
@@ -54,6 +53,7 @@ from cstormpy.formulations.reading import (
     vector,
     wrenches,
 )
+from cstormpy.formulations.homogeneous import Frames, frames, trace
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -98,22 +98,13 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    mech : Mechanism
-        Any tree of fixed, revolute and prismatic joints; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
+    mech, q, qd, qdd, wrench
+        As for `uicker_kahn.inverse_dynamics`, without screws.
     base : (V0, dV0), optional
         Velocity (ω, v) of the base and the rate of its components, each (6,), in the base frame: virtual joints of no
         mass carry it, as the paper says after (36).
     loads : sequence of Load, optional
         Forces and moments that are fixed in space.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
 
     Raises
     ------

@@ -39,8 +39,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
+from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
 from cstormpy.formulations.homogeneous import Legs, frames, load_matrices, trace
-from cstormpy.formulations.reading import Array, Tree, admit, by_link, joint_torque, read_tree
 from cstormpy.formulations.xiang import Load, joint_slopes, space_load
 
 if TYPE_CHECKING:
@@ -64,19 +64,10 @@ def inverse_dynamics(
 
     Parameters
     ----------
-    mech : Mechanism
-        A chain without branches of fixed, revolute and prismatic joints; which are active plays no part.
-    q, qd, qdd : (n,) array_like
-        Position, velocity and acceleration of the joints (rad or m).
-    wrench : (n_links, 6) array_like, optional
-        (moment, force) that acts on each link from outside, in the link's frame.
+    mech, q, qd, qdd, wrench
+        As for `uicker_kahn.inverse_dynamics`, without screws and branches.
     loads : sequence of Load, optional
         Forces at points of the links, fixed in space.
-
-    Returns
-    -------
-    (n,) ndarray
-        Torque or force of each motor (N m or N).
 
     Raises
     ------

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.formulations.arguments import Array, Tree
 from cstormpy.formulations.homogeneous import path, trace
-from cstormpy.formulations.reading import Array, Tree
 from cstormpy.formulations.xiang import (
     Base,
     Dynamics,

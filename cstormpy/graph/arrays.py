@@ -18,6 +18,7 @@ from cstormpy.graph import primitives as p
 from cstormpy.graph.look_ups import count_not_above, entry
 from cstormpy.graph.nodes import Node, SymbolicBranch
 from cstormpy.graph.primitives import Symbol, apply
+from cstormpy.graph.products import LARGE, constants, product
 
 __all__ = ["Symbols", "as_numbers", "elementwise", "is_symbolic", "symbols", "zeros"]
 
@@ -35,6 +36,8 @@ class Symbols(np.ndarray[Any, Any]):
         if options.get("out") is not None:
             options["out"] = tuple(np.asarray(o) if isinstance(o, Symbols) else o for o in options["out"])
         primitive = _UFUNCS.get(ufunc.__name__)
+        if ufunc is np.matmul and method == "__call__" and not options and any(map(_is_large, given)):
+            return _multiplied(*given)
         if primitive is None:
             result = getattr(ufunc, method)(*given, **options)
         elif method == "__call__":
@@ -242,6 +245,32 @@ def _extreme(primitive: p.Primitive) -> Callable[..., Any]:
     return lambda a, axis=None, keepdims=False: _reduce(primitive, a, axis=axis, keepdims=keepdims)
 
 
+def _is_large(a: Any) -> bool:
+    """Tell whether something is a matrix of floats that is not written out."""
+    return type(a) is np.ndarray and a.ndim == 2 and a.dtype.kind in "biuf" and a.size > LARGE
+
+
+def _multiplied(a: Any, b: Any) -> Any:
+    """Return the product of a large matrix of floats and a vector or matrix of symbols, or the other way round."""
+    of_rows = _is_large(b)
+    matrix, other = (b, np.asarray(a)) if of_rows else (a, np.asarray(b))
+    some = next((x for x in other.flat if isinstance(x, Node)), None) if other.dtype == object else None
+    if some is None or other.ndim > 2 or other.shape[-1 if of_rows else 0] != matrix.shape[0 if of_rows else 1]:
+        return _wrapped(np.matmul(a, b))
+    node = constants(matrix, some)
+    rows = np.atleast_2d(other if of_rows else other.T)
+    found = [
+        product(node, matrix.shape, [x.number() if isinstance(x, Node) else float(x) for x in row], of_rows)
+        for row in rows
+    ]
+    made = symbols(found[0] if other.ndim == 1 else found)
+    return made if of_rows or other.ndim == 1 else made.T
+
+
+def _dot(a: Any, b: Any) -> Any:
+    return np.matmul(a, b) if np.ndim(a) in (1, 2) and np.ndim(b) in (1, 2) else np.asarray(a).dot(np.asarray(b))
+
+
 def _take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
     """Return the parts of an array at places that are symbols, from the end where they are negative."""
     if out is not None or mode != "raise":
@@ -286,6 +315,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.where: _where,
+    np.dot: _dot,
     np.searchsorted: _searchsorted,
     np.clip: _clip,
     np.max: _extreme(p.MAXIMUM),

@@ -44,8 +44,8 @@ def _cost(node: Node) -> int:
 
 
 def _is_call(node: Node) -> bool:
-    """Tell whether what a node gives is the place of numbers that a function has found (`external`)."""
-    return node.primitive.name.startswith("call ")
+    """Tell whether what a node gives is the place of numbers that a function has found (`external`, `products`)."""
+    return node.primitive.name.startswith(("call ", "product "))
 
 
 def literals(nodes: Sequence[Node], wanted: Iterable[Any]) -> dict[int, Literals]:

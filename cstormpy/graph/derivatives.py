@@ -12,6 +12,7 @@ from typing import Any
 from cstormpy.graph.look_ups import LOOKUP
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, apply
+from cstormpy.graph.products import rate_of_table
 
 __all__ = ["gradient", "jacobian", "tangents"]
 
@@ -40,7 +41,9 @@ def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> li
             rate[node.index] = apply(SELECT, condition, _rate(a, rate), _rate(b, rate))
             continue
         if node.primitive.along is not None:
-            rate[node.index] = node.primitive.along(node, lambda a: _rate(a, rate))
+            rate[node.index] = node.primitive.along(
+                node, lambda a: rate_of_table(a, directions) if _is_table(a) else _rate(a, rate)
+            )
             continue
         moving = [(k, _rate(a, rate)) for k, a in enumerate(node.args) if isinstance(a, Node)]
         if all(_is_zero(da) for _, da in moving):
@@ -134,6 +137,10 @@ def _is_at(node: Node, place: int) -> Node:
     _, index, last = node.args
     found: Node = apply(EQUAL, apply(MINIMUM, apply(MAXIMUM, index, 0.0), last), float(place))
     return found
+
+
+def _is_table(x: Number) -> bool:
+    return isinstance(x, Node) and x.primitive is TABLE
 
 
 def _rate(x: Number, rate: Mapping[int, Number]) -> Number:

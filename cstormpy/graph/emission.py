@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,7 +48,7 @@ class Emitter:
         self.lines: list[str] = []
         self.library_used: dict[str, int] = {} if like is None else like.library_used
         self.intrinsics_used: set[tuple[str, int, int]] = set() if like is None else like.intrinsics_used
-        self.with_sincos: set[int] = set() if like is None else like.with_sincos
+        self.with_sincos: Counter[int] = Counter() if like is None else like.with_sincos
         self.declared: set[str] = set() if like is None else like.declared
         self.functions: dict[str, str] = {} if like is None else like.functions
         #: The node whose instructions are written now.
@@ -134,7 +135,7 @@ class Emitter:
         """Append sine and cosine, which are found together."""
         found = self._sincos.get(a)
         if found is None:
-            self.with_sincos.add(self.lanes)
+            self.with_sincos[self.lanes] += 1
             pair = f"{{ {self.number}, {self.number} }}"
             both = self.new(f"call {pair} @sincos.{self.suffix}({self.number} {a})")
             found = self._sincos[a] = (
@@ -214,14 +215,52 @@ _COSINE = (
 )
 
 
-def _sincos_function(lanes: int, like: Emitter) -> str:
-    """Return sine and cosine of a number, to about one unit in the last place of 1.
+#: More sines are called, each of which would otherwise be two branches among all that is on the way: LLVM's time grows
+#: with the square of their number (measured: 500 in a vector took half a minute).
+_MANY_SINES = 64
+
+
+def _sincos_function(lanes: int, like: Emitter, count: int = 1) -> str:
+    """Return sine and cosine of a number, to about one unit in the last place of 1, as a function called so many times.
 
     The nearest multiple of pi/2 is taken off, the rest goes into two polynomials, and the quadrant decides which of
     them is which. Where an angle is large or not finite the library is asked, out of line.
+
+    A single angle branches on its quadrant, which a motion seldom changes: the processor goes on with the quadrant of
+    before, and waits neither for the reduction of an angle near zero nor for what is done with the polynomials.
     """
     e = Emitter(lanes, like, prefix="s")
+    parts = [*(_sincos_of_one(e) if lanes == 1 else _sincos_of_lanes(e)), "far:"]
     pair = f"{{ {e.number}, {e.number} }}"
+    far = f"  %both = call {pair} @sincos_far.{e.suffix}({e.number} %x)\n  ret {pair} %both"
+    body = "\n".join([*parts, far])
+    way = "noinline" if count > _MANY_SINES else "alwaysinline"
+    near = f"define internal {pair} @sincos.{e.suffix}({e.number} %x) {way} {{\n{body}\n}}\n"
+
+    e = Emitter(lanes, like, prefix="s")
+    _return_pair(e, e.library("sin", "%x"), e.library("cos", "%x"))
+    head = f"define internal {pair} @sincos_far.{e.suffix}({e.number} %x) noinline cold {{\n"
+    return near + head + "\n".join(e.lines) + "\n}\n"
+
+
+def _return_pair(e: Emitter, sine: str, cosine: str) -> None:
+    pair = f"{{ {e.number}, {e.number} }}"
+    both = e.new(f"insertvalue {pair} poison, {e.number} {sine}, 0")
+    both = e.new(f"insertvalue {pair} {both}, {e.number} {cosine}, 1")
+    e.lines.append(f"  ret {pair} {both}")
+
+
+def _reduced(e: Emitter) -> tuple[str, str]:
+    """Append the multiple of pi/2 that is nearest to %x, and what is left."""
+    n = e.intrinsic("llvm.rint", e.operation("fmul", "%x", e.constant(_TWO_OVER_PI)))
+    r = "%x"
+    for part in _PIO2:
+        r = e.operation("fsub", r, e.operation("fmul", n, e.constant(part)))
+    return n, r
+
+
+def _sincos_polynomials(e: Emitter, r: str) -> tuple[str, str]:
+    """Append sine and cosine of an angle up to pi/4."""
 
     def times(a: str, b: str) -> str:
         return e.operation("fmul", a, b)
@@ -235,49 +274,56 @@ def _sincos_function(lanes: int, like: Emitter) -> str:
             value = plus(times(z, value), e.constant(c))
         return value
 
-    small = e.comparison("olt", times("%x", "%x"), e.constant(_LARGE))
-    if lanes > 1:
-        bits = e.new(f"bitcast {e.truth} {small} to i{lanes}")
-        small = e.new(f"icmp eq i{lanes} {bits}, -1")
-    e.lines.append(f"  br i1 {small}, label %near, label %far, !prof !0")
-    e.lines.append("near:")
-    n = e.intrinsic("llvm.rint", times("%x", e.constant(_TWO_OVER_PI)))
-    r = "%x"
-    for part in _PIO2:
-        r = e.operation("fsub", r, times(n, e.constant(part)))
     z = times(r, r)
     s = plus(r, times(times(r, z), polynomial(z, _SINE)))
-    c = plus(
-        e.operation("fsub", e.constant(1.0), times(e.constant(0.5), z)), times(times(z, z), polynomial(z, _COSINE))
-    )
-    fours = e.intrinsic("llvm.floor", times(n, e.constant(0.25)))
-    quadrant = e.operation("fsub", n, times(fours, e.constant(4.0)))
+    half = e.operation("fsub", e.constant(1.0), times(e.constant(0.5), z))
+    return s, plus(half, times(times(z, z), polynomial(z, _COSINE)))
+
+
+def _is_near(e: Emitter) -> str:
+    return e.comparison("olt", e.operation("fmul", "%x", "%x"), e.constant(_LARGE))
+
+
+def _sincos_of_lanes(e: Emitter) -> list[str]:
+    bits = e.new(f"bitcast {e.truth} {_is_near(e)} to i{e.lanes}")
+    near = e.new(f"icmp eq i{e.lanes} {bits}, -1")
+    e.lines.extend([f"  br i1 {near}, label %near, label %far, !prof !0", "near:"])
+    n, r = _reduced(e)
+    s, c = _sincos_polynomials(e, r)
+    fours = e.intrinsic("llvm.floor", e.operation("fmul", n, e.constant(0.25)))
+    quadrant = e.operation("fsub", n, e.operation("fmul", fours, e.constant(4.0)))
     upper = e.comparison("ogt", quadrant, e.constant(1.5))
     rest = e.selection(upper, e.operation("fsub", quadrant, e.constant(2.0)), quadrant)
     odd = e.comparison("ogt", rest, e.constant(0.5))
     sign = e.selection(upper, e.constant(-1.0), e.constant(1.0))
-    sine = times(sign, e.selection(odd, c, s))
-    cosine = times(sign, e.selection(odd, e.negation(s), c))
-    both = e.new(f"insertvalue {pair} poison, {e.number} {sine}, 0")
-    both = e.new(f"insertvalue {pair} {both}, {e.number} {cosine}, 1")
-    e.lines.append(f"  ret {pair} {both}")
-    e.lines.append("far:")
-    far = e.new(f"call {pair} @sincos_far.{e.suffix}({e.number} %x)")
-    e.lines.append(f"  ret {pair} {far}")
-    near = f"define internal {pair} @sincos.{e.suffix}({e.number} %x) alwaysinline {{\n" + "\n".join(e.lines) + "\n}\n"
+    sine = e.operation("fmul", sign, e.selection(odd, c, s))
+    _return_pair(e, sine, e.operation("fmul", sign, e.selection(odd, e.negation(s), c)))
+    return e.lines
 
-    e = Emitter(lanes, like, prefix="s")
-    sine, cosine = e.library("sin", "%x"), e.library("cos", "%x")
-    both = e.new(f"insertvalue {pair} poison, {e.number} {sine}, 0")
-    both = e.new(f"insertvalue {pair} {both}, {e.number} {cosine}, 1")
-    e.lines.append(f"  ret {pair} {both}")
-    head = f"define internal {pair} @sincos_far.{e.suffix}({e.number} %x) noinline cold {{\n"
-    return near + head + "\n".join(e.lines) + "\n}\n"
+
+def _sincos_of_one(e: Emitter) -> list[str]:
+    small = e.comparison("olt", e.intrinsic("llvm.fabs", "%x"), e.constant(math.pi / 4.0))
+    e.lines.extend(["  br label %begin", "begin:", f"  br i1 {small}, label %reduced, label %reduce", "reduce:"])
+    e.lines.extend([f"  br i1 {_is_near(e)}, label %near, label %far, !prof !0", "near:"])
+    n, rest = _reduced(e)
+    quadrant = e.new(f"and i64 {e.new(f'fptosi double {n} to i64')}, 3")
+    e.lines.extend(["  br label %reduced", "reduced:"])
+    r = e.new(f"phi double [ %x, %begin ], [ {rest}, %near ]")
+    q = e.new(f"phi i64 [ 0, %begin ], [ {quadrant}, %near ]")
+    s, c = _sincos_polynomials(e, r)
+    e.lines.append(f"  switch i64 {q}, label %q0 [ i64 1, label %q1 i64 2, label %q2 i64 3, label %q3 ]")
+    for k in range(4):
+        e.lines.append(f"q{k}:")
+        sine, cosine = (s, c) if k % 2 == 0 else (c, s)
+        _return_pair(e, e.negation(sine) if k > 1 else sine, e.negation(cosine) if k in (1, 2) else cosine)
+    return e.lines
 
 
 def supplements(e: Emitter) -> str:
     """Return the functions that a module must hold beside those whose emitters share `e`."""
-    return "".join(_sincos_function(lanes, e) for lanes in sorted(e.with_sincos)) + "".join(e.functions.values())
+    return "".join(_sincos_function(lanes, e, count) for lanes, count in sorted(e.with_sincos.items())) + "".join(
+        e.functions.values()
+    )
 
 
 def declarations(e: Emitter) -> str:

@@ -123,7 +123,7 @@ def external(
 
     places = [x for x in before if not isinstance(x, Node)]
     name = f"call {place} {failure} {places}"
-    call = Primitive(name, len(tables) + len(given), _unknown, text, code, _unknown, along=changes)
+    call = Primitive(name, len(tables) + len(given), _unknown, text, code, _unknown, along=changes, named=False)
     node = graph.make(call, (*tables, *given))
     return [graph.make(_part(k), (node,)) for k in range(count)]
 
@@ -140,6 +140,6 @@ def _part(k: int) -> Primitive:
     if k not in _parts:
         _parts[k] = Primitive(
             f"part {k}", 1, _unknown, f"{{}}[{k}]", lambda e, a: e.load_same(a, k), _unknown,
-            along=lambda node, rate: rate(node.args[0])[k],
+            along=lambda node, rate: rate(node.args[0])[k], named=False,
         )  # fmt: skip
     return _parts[k]

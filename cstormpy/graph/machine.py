@@ -85,6 +85,9 @@ class Machine:
         The module's functions, to be compiled.
     code : bytes, optional
         The object code of a module compiled before, by a process with the same `fingerprint`; in place of the text.
+    quick : bool
+        Whether registers are chosen quickly and not well. Choosing them well takes time that grows with the square of
+        how many values wait for one another: in a diagram of long vectors, all (measured: 8 s for five of 700).
 
     Attributes
     ----------
@@ -92,7 +95,7 @@ class Machine:
         The object code: machine instructions and numbers, in the format of the system's own object files.
     """
 
-    def __init__(self, text: str = "", code: bytes = b"") -> None:
+    def __init__(self, text: str = "", code: bytes = b"", quick: bool = False) -> None:
         llvm = _llvm()
         with _lock:
             # the name tells one module from another where both are in memory
@@ -101,7 +104,7 @@ class Machine:
             made: list[bytes] = []
             if text:
                 self._optimise(module)
-            self._engine = llvm.create_mcjit_compiler(module, _own_machine())
+            self._engine = llvm.create_mcjit_compiler(module, _own_machine(0 if quick else _LEVEL))
             self._engine.set_object_cache(lambda _, buffer: made.append(bytes(buffer)), lambda _: code or None)
             self._engine.finalize_object()
         self.code = code or made[0]
@@ -121,9 +124,9 @@ class Machine:
         return place
 
 
-def _own_machine() -> Any:
+def _own_machine(level: int) -> Any:
     """Return a target machine for an engine, which takes it over."""
     llvm = _llvm()
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=_LEVEL, jit=True
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, jit=True
     )

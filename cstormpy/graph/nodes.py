@@ -47,17 +47,20 @@ class Graph:
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
         """Return the node of a primitive and its arguments, which is made unless it is there already."""
-        if primitive.commutes and isinstance(args[0], Symbol):
+        if primitive.commutes:
             a, b = args
-            if isinstance(b, Symbol) and b.index < a.index:  # type: ignore[attr-defined]
-                args = b, a
-        elif primitive.commutes:
-            args = args[1], args[0]  # a constant comes second
-        key: tuple[Any, ...] = (
-            primitive.name,
-            data,
-            *[id(a) if isinstance(a, Symbol) else float(a).hex() for a in args],
-        )
+            if not isinstance(a, Symbol) or (isinstance(b, Symbol) and b.index < a.index):  # type: ignore[attr-defined]
+                args = b, a  # a constant comes second
+        key: tuple[Any, ...]
+        if len(args) == 2 and isinstance(args[0], Symbol):  # most have two
+            b = args[1]
+            if isinstance(b, Symbol):
+                key = primitive.name, id(args[0]), id(b), data
+            else:  # longer, lest a number be taken for an address; 0 and -0, which are equal, are told apart
+                key = primitive.name, id(args[0]), None, b if b and b == b else float(b).hex(), data
+        else:
+            numbers = [id(a) if isinstance(a, Symbol) else float(a).hex() for a in args]
+            key = primitive.name, data, None, None, None, *numbers
         node = self._known.get(key)
         if node is None:
             for a in args:
@@ -111,17 +114,29 @@ CONSTANTS = Primitive(
 
 
 def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:
-    logical = primitive.name in ("and", "or")
+    simplify, logical = primitive.simplify, primitive.name in ("and", "or")
 
     def operate(self: Node, other: Any) -> Any:
-        other = _operand(other)
-        if other is None:
-            return NotImplemented
+        kind = type(other)
+        if kind is not Node and kind is not float:
+            other = _operand(other)
+            if other is None:
+                return NotImplemented
+        a: Any = self
         if logical:
-            a, b = self, bool(other) if isinstance(other, float) else other
+            other = bool(other) if isinstance(other, float) else other
         else:
-            a, b = self.number(), other.number() if isinstance(other, Node) else other
-        return apply(primitive, b, a) if swapped else apply(primitive, a, b)
+            if self.primitive.truth:
+                a = self.number()
+            if isinstance(other, Node) and other.primitive.truth:
+                other = other.number()
+        if swapped:
+            a, other = other, a
+        if simplify is not None:
+            found = simplify(a, other)
+            if found is not None:
+                return found
+        return self.graph.make(primitive, (a, other))
 
     return operate
 

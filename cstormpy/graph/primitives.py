@@ -12,6 +12,7 @@ comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
 ``code``       LLVM instructions, through an `emission.Emitter`, for one float64 or for lanes of them
 ``text``       how it is written in Python, and in C where ``in_c`` says nothing else
 ``of_table``   whether all arguments but the first are the numbers of a table, one argument of ``in_c``
+``named``      whether its name says all about its code, as long as the sources are the same
 =============  ============================================================================================
 """
 
@@ -56,6 +57,7 @@ class Primitive:
     along: Rule | None = None
     in_c: str = ""
     of_table: bool = False
+    named: bool = True
 
 
 #: Every primitive by its name.
@@ -93,35 +95,35 @@ def _is(x: Number, name: str) -> bool:
 
 
 def _simplify_add(a: Number, b: Number) -> Number | None:
-    if _known(a):
+    if not isinstance(a, Symbol):
         a, b = b, a
-    if _known(b):
+    if not isinstance(b, Symbol):
         return a if b == 0.0 else None
     if a is b:
-        return 2.0 * a
-    if _is(b, "neg"):
-        return a - b.args[0]
-    if _is(a, "neg"):
+        return 2.0 * a  # type: ignore[operator]
+    if b.primitive is NEG:  # type: ignore[attr-defined]
+        return a - b.args[0]  # type: ignore[attr-defined]
+    if a.primitive is NEG:
         return b - a.args[0]
     return None
 
 
 def _simplify_sub(a: Number, b: Number) -> Number | None:
-    if _known(b):
+    if not isinstance(b, Symbol):
         return a if b == 0.0 else None
-    if _known(a):
-        return -b if a == 0.0 else None
+    if not isinstance(a, Symbol):
+        return -b if a == 0.0 else None  # type: ignore[operator]
     if a is b:
         return 0.0
-    if _is(b, "neg"):
-        return a + b.args[0]
+    if b.primitive is NEG:  # type: ignore[attr-defined]
+        return a + b.args[0]  # type: ignore[attr-defined]
     return None
 
 
 def _simplify_mul(a: Number, b: Number) -> Number | None:
-    if _known(a):
+    if not isinstance(a, Symbol):
         a, b = b, a
-    if _known(b):
+    if not isinstance(b, Symbol):
         if b == 0.0:
             return 0.0
         if b == 1.0:
@@ -132,10 +134,10 @@ def _simplify_mul(a: Number, b: Number) -> Number | None:
         if _is(a, "mul") and _known(a.args[1]):
             return a.args[0] * (a.args[1] * b)
         return -(a.args[0] * b) if _is(a, "neg") else None
-    if _is(a, "neg"):
+    if a.primitive is NEG:
         return -(a.args[0] * b)
-    if _is(b, "neg"):
-        return -(a * b.args[0])
+    if b.primitive is NEG:  # type: ignore[attr-defined]
+        return -(a * b.args[0])  # type: ignore[attr-defined]
     return None
 
 
@@ -177,7 +179,7 @@ SUB = _define(
     lambda r, a, b: (1.0, -1.0),
     simplify=_simplify_sub,
 )
-MUL = _define(
+MUL: Primitive = _define(
     "mul",
     2,
     lambda a, b: a * b,
@@ -196,7 +198,7 @@ DIV = _define(
     lambda r, a, b: (1.0 / b, -r / b),
     simplify=_simplify_div,
 )
-NEG = _define(
+NEG: Primitive = _define(
     "neg",
     1,
     lambda a: -a,

@@ -18,6 +18,7 @@ from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.look_ups import LOOKUP, SEARCH
 from cstormpy.graph.nodes import INPUT, TABLE, Node, SymbolicBranch
 from cstormpy.graph.primitives import apply
+from cstormpy.graph.products import LARGE, product
 
 __all__ = ["Table", "rows_from"]
 
@@ -108,7 +109,16 @@ class Table:
     def __array__(self, *args: Any, **options: Any) -> Any:
         return np.asarray(self._whole())
 
+    def __matmul__(self, x: Any) -> Any:
+        return _multiplied(self, x, of_rows=False)
+
+    def __rmatmul__(self, x: Any) -> Any:
+        return _multiplied(self, x, of_rows=True)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc is np.matmul and method == "__call__" and not options:
+            a, b = inputs
+            return a @ b if isinstance(a, Table) else b.__rmatmul__(a)
         return getattr(ufunc, method)(*map(_as_symbols, inputs), **options)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -116,6 +126,8 @@ class Table:
             return args[0].searchsorted(*args[1:], **kwargs)
         if function is np.shape:
             return self.shape
+        if function is np.dot and len(args) == 2 and not kwargs:
+            return np.matmul(*args)
         return function(*map(_as_symbols, args), **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -131,11 +143,32 @@ def _operator(name: str) -> Any:
     return lambda self, *others: getattr(self._whole(), name)(*map(_as_symbols, others))
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul"):
+for _name in ("add", "sub", "mul", "truediv", "pow"):
     for _side in ("", "r"):
         setattr(Table, f"__{_side}{_name}__", _operator(f"__{_side}{_name}__"))
 for _name in ("__neg__", "__abs__"):
     setattr(Table, _name, _operator(_name))
+
+
+def _multiplied(table: Table, other: Any, of_rows: bool) -> Any:
+    """Return the product of a table and a vector, or a matrix, or the other way round."""
+    other = _as_symbols(other)
+    shape, given = table.shape, np.shape(other)
+    if len(shape) != 2 or len(given) not in (1, 2) or given[-1 if of_rows else 0] != shape[0 if of_rows else 1]:
+        whole: Any = table._whole()
+        return np.matmul(other, whole) if of_rows else np.matmul(whole, other)
+    if table.size <= LARGE:
+        whole = np.asarray(table._whole())
+        return symbols(np.matmul(np.asarray(other), whole) if of_rows else np.matmul(whole, np.asarray(other)))
+    many = np.atleast_2d(other if of_rows else np.transpose(np.asarray(symbols(other))))
+    rows = [_numbers(product(table.node, (shape[0], shape[1]), _numbers(row), of_rows)) for row in many]
+    if len(given) == 1:
+        return symbols(rows[0])
+    return symbols(rows) if of_rows else symbols(rows).T
+
+
+def _numbers(row: Any) -> list[Any]:
+    return [x.number() if isinstance(x, Node) else float(x) for x in row]
 
 
 def _as_symbols(x: Any) -> Any:

@@ -5,7 +5,7 @@
 ('acrobot', 'pendulum')
 """
 
-from cstormpy.gym.making import make, names
+from cstormpy.gym.factory import make, names
 from cstormpy.gym.task import Task
 
 __all__ = ["Task", "make", "names"]

@@ -11,17 +11,20 @@ __all__ = ["Entry", "EntryOfC", "all_entries", "entry", "entry_of_c"]
 _entries: list[Entry] = []
 
 
-def entry(signature: str, *, nogil: bool = False, exact: bool = False) -> Callable[[Callable[..., Any]], Entry]:
+def entry(
+    signature: str, *, nogil: bool = False, exact: bool = False, given: int = 0
+) -> Callable[[Callable[..., Any]], Entry]:
     """Make a function of one signature that is compiled at first use, or read from disk if it is there.
 
     ``nogil`` lets other threads run meanwhile; without it the scratch memory may be shared, because the
     interpreter lock is held throughout the call. ``exact`` is that of `steps.exact_step`. Arrays come from outside
     and none is returned: an entry does not count who refers to them, which would cost a call from Python 0.03 us for
-    each.
+    each. ``given``, of a kernel of rows, is how many of its arguments behind T, N and W it reads; it fills the others,
+    and small mechanisms have it as a straight line too (`dynamics.kernel_lines`).
     """
 
     def decorate(function: Callable[..., Any]) -> Entry:
-        made = Entry(function, signature, nogil, exact)
+        made = Entry(function, signature, nogil, exact, given)
         _entries.append(made)
         return made
 
@@ -55,16 +58,19 @@ class Entry:
         What is compiled, as plain Python.
     signature : str
     nogil, exact : bool
+    given : int
+        How many arguments it reads, see `entry`; 0 where that is not said.
     of_c : bool
         Whether machine code calls it, as a function of C.
     """
 
     of_c = False
 
-    def __init__(self, function: Callable[..., Any], signature: str, nogil: bool, exact: bool) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str, nogil: bool, exact: bool, given: int = 0) -> None:
         self.name = function.__name__
         self.kept_as = f"{function.__module__.rpartition('.')[2]}.{self.name}"
         self.function, self.signature, self.nogil, self.exact = function, signature, nogil, exact
+        self.given = given
         self._ready: Any = None
         self._compiling = threading.Lock()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.chart_derivatives import pull_back_screws
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
@@ -104,7 +105,7 @@ def put_jacobian(T, N, W, link, out, rate, first, last, like):
         j = N[k + N_PARENT]
 
 
-@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_CUBE}, i8, i8)", nogil=True)
+@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_CUBE}, i8, i8)", nogil=True, given=1)
 def pose_lanes(T, N, W, q, out, start, stop):
     """Fill out (samples, links, 16) with the poses of all links in the base's frame, row by row."""
     like = zero_lanes()
@@ -113,7 +114,7 @@ def pose_lanes(T, N, W, q, out, start, stop):
         put_poses(T, N, W, out, first, stop - 1, like)
 
 
-@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, i8, {_CUBE}, {_CUBE}, i8, i8)", nogil=True)
+@entry(f"void(f8[::1], i8[::1], f8[::1], {_MATRIX}, {_MATRIX}, i8, {_CUBE}, {_CUBE}, i8, i8)", nogil=True, given=3)
 def jacobian_lanes(T, N, W, q, qd, link, out, rate, start, stop):
     """Add the body Jacobian of a link and its rate to out and rate (samples, 6, n), which come as zeros."""
     like = zero_lanes()
@@ -178,7 +179,7 @@ def joint_energy(T, N, W, i, gradient, first, last, like):
     put(gradient, first, last, 1, column, momentum)
     to_q = -dot(table3(T, T_GRAVITY), load3(W, c + C_T + 3, like))
     spring = like
-    if N[k + N_LOSSES]:
+    if N[k + N_LOSSES] and not N[k + N_BALL]:
         stretch = q - T[t + T_REST]
         to_q = to_q + T[t + T_STIFFNESS] * stretch
         spring = 0.5 * T[t + T_STIFFNESS] * stretch * stretch
@@ -194,9 +195,9 @@ def put_more(out, first, last, a, b, value):
 
 
 @step
-def put_rotors(T, N, W, mass, gradient, first, last, like):
-    """Add the rotors of the balls to mass matrix and gradients; return their kinetic energy."""
-    kinetic = like
+def put_balls(T, N, W, mass, gradient, first, last, like):
+    """Add rotors and springs of the balls to mass matrix and gradients; return their kinetic and potential energy."""
+    kinetic, potential = like, like
     for i in range(1, N[N_COUNT] + 1):
         k, _ = node(i)
         if N[k + N_BALL] == 1:
@@ -208,7 +209,12 @@ def put_rotors(T, N, W, mass, gradient, first, last, like):
                 put_more(gradient, first, last, 1, at + r, by_rate[r])
                 for c in range(3):
                     put_more(mass, first, last, at + r, at + c, ball_mass(T, N, W, i, r, c, like))
-    return kinetic
+            if N[k + N_LOSSES] and has_spring(T, i):
+                energy, by_angle = spring_energy(T, N, W, i, like)
+                potential = potential + energy
+                for r in range(3):
+                    put_more(gradient, first, last, 2, at + r, by_angle[r])
+    return kinetic, potential
 
 
 _INERTIAL = (
@@ -247,12 +253,13 @@ def put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, last, li
             kinetic = kinetic + 0.5 * six_dot(h, p, W, b + C_V, like)
             potential = potential - dot(table3(T, T_GRAVITY), load3(W, c + C_I + 1, like))
     if N[N_BALLS]:
-        kinetic = kinetic + put_rotors(T, N, W, mass, gradient, first, last, like)
+        of_balls = put_balls(T, N, W, mass, gradient, first, last, like)
+        kinetic, potential = kinetic + of_balls[0], potential + of_balls[1]
     for s in range(min(width(like), last + 1 - first)):
         energy[first + s, 0], energy[first + s, 1] = lane(kinetic, s), lane(potential, s)
 
 
-@entry(_INERTIAL, nogil=True)
+@entry(_INERTIAL, nogil=True, given=3)
 def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
     """Fill, of each sample: mass (n, n), momenta (6, n) per rate, bulk (10), energy (T, V), gradient (3, n).
 
@@ -265,7 +272,7 @@ def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, 
         put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, stop - 1, like)
 
 
-@entry(_INERTIAL, nogil=True)
+@entry(_INERTIAL, nogil=True, given=3)
 def inertial_one(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
     """Do the same one sample after the other."""
     for first in range(start, stop):

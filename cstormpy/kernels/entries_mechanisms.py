@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place, place_base
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
+    N_BALL,
     N_COORDINATE,
     N_COUNT,
     N_PARENT,
@@ -67,5 +69,8 @@ def energies(T, N, W, g):
         spin = dot(omega, symmetric_times(rotated_inertia(axes, T, t + T_INERTIA), omega))
         kinetic += 0.5 * (T[t + T_MASS] * dot(velocity, velocity) + spin + T[t + T_ARMATURE] * qd * qd)
         potential -= T[t + T_MASS] * dot(gravity, add(x, c))
-        potential += 0.5 * T[t + T_STIFFNESS] * (q - T[t + T_REST]) ** 2
+        if not N[k + N_BALL]:
+            potential += 0.5 * T[t + T_STIFFNESS] * (q - T[t + T_REST]) ** 2
+        elif N[k + N_BALL] == 1 and has_spring(T, i):
+            potential += spring_energy(T, N, W, i, 0.0)[0]
     return kinetic, potential

@@ -7,7 +7,7 @@ from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.factorisation import column_count, columns_place, matrix_place
 from cstormpy.kernels.hybrid import hybrid, node, place_base
-from cstormpy.kernels.lanes import lane, load, width, zero_lanes
+from cstormpy.kernels.lanes import lane, load, load_tile, store_tile, tile_width, transpose_tiles, width, zero_lanes
 from cstormpy.kernels.layout import C_KEPT, CHART, KEPT, N_BALLS, N_COORDINATE, N_COUNT, N_DEEP, ROW, UNLOADED
 from cstormpy.kernels.samples import (
     WRONG_SIZE,
@@ -26,25 +26,37 @@ from cstormpy.kernels.steps import step
 
 
 @step
+def put_row(W, x, count, out, to, pitch, samples, like):
+    """Copy neighbouring numbers, those of sample s to ``out[to + s * pitch :]``: whole tiles, the last may overlap."""
+    w, t = width(like), tile_width()
+    if count < t or samples < w:
+        for j in range(count):
+            value = load(W, x + j, like)
+            for s in range(samples):
+                out[to + s * pitch + j] = lane(value, s)
+    else:
+        for c in range(0, count, t):
+            j = min(c, count - t)
+            if w == t:
+                transpose_tiles(W, (x + j) * w, out, to + j, pitch)
+            else:
+                store_tile(out, to + j, load_tile(W, x + j))
+
+
+@step
 def take_out_columns(N, W, out, of_base, first, last, like):
     """Copy the rows of X into out[sample, block, row, column]: blocks of n columns, and one of 12 for the base."""
     n = N[N_COUNT]
     place, pitch = columns_place(N, like), column_count(N, of_base.shape[0] > 0, like)
     samples = min(width(like), last + 1 - first)
+    columns, to_base = out.reshape(-1), of_base.reshape(-1)
     for i in range(1, n + 1):
         k, _ = node(i)
-        row = N[k + N_COORDINATE]
+        row, x = N[k + N_COORDINATE], place + (i - 1) * pitch
         for block in range(3):
-            x = place + (i - 1) * pitch + block * n
-            for j in range(n):
-                value = load(W, x + j, like)
-                for s in range(samples):
-                    out[first + s, block, row, j] = lane(value, s)
+            put_row(W, x + block * n, n, columns, ((3 * first + block) * n + row) * n, 3 * n * n, samples, like)
         if of_base.shape[0] > 0:
-            for j in range(12):
-                value = load(W, place + (i - 1) * pitch + 3 * n + j, like)
-                for s in range(samples):
-                    of_base[first + s, row, j] = lane(value, s)
+            put_row(W, x + 3 * n, 12, to_base, (first * n + row) * 12, 12 * n, samples, like)
 
 
 @entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1])")
@@ -84,12 +96,12 @@ def answer_one(T, N, W, loaded, y, D):
     fill_columns(T, N, W, loaded, False, 0.0)
     place, pitch = columns_place(N, 0.0), column_count(N, False, 0.0)
     take_out_one(N, W, y)
+    columns = D.reshape(-1)
     for i in range(1, n + 1):
         k, _ = node(i)
         row, x = N[k + N_COORDINATE], place + (i - 1) * pitch
         for block in range(3):
-            for j in range(n):
-                D[block, row, j] = W[x + block * n + j]
+            put_row(W, x + block * n, n, columns, (block * n + row) * n, 0, 1, 0.0)
     return 0
 
 

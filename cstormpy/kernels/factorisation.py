@@ -168,6 +168,29 @@ def outward_four(N, W, place, pitch, c, like):
 
 
 @step
+def outward_eight(N, W, place, pitch, c, like):
+    """Do the same with eight, for which each factor is fetched once."""
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    half = 4 * tile_width()
+    for i in range(1, N[N_COUNT] + 1):
+        ki, _ = node(i)
+        if not N[ki + N_ACTIVE]:
+            x = (place + (i - 1) * pitch) * w + c
+            inverse = load(W, factors + i * length + i, like)
+            a, b = load_four(W, x), load_four(W, x + half)
+            a = (inverse * a[0], inverse * a[1], inverse * a[2], inverse * a[3])
+            b = (inverse * b[0], inverse * b[1], inverse * b[2], inverse * b[3])
+            j = passive_parent(N, i)
+            while j > 0:
+                factor, above = load(W, factors + i * length + j, like), (place + (j - 1) * pitch) * w + c
+                a = minus_four(a, factor, load_four(W, above))
+                b = minus_four(b, factor, load_four(W, above + half))
+                j = passive_parent(N, j)
+            store_four(W, x, a)
+            store_four(W, x + half, b)
+
+
+@step
 def outward_tile(N, W, place, pitch, c, like):
     """Do the same with one tile."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
@@ -185,46 +208,105 @@ def outward_tile(N, W, place, pitch, c, like):
 
 
 @step
-def hand_inward(N, W, i, place, pitch, column, like):
-    """Take what node i has in a column off the passive nodes on its way to the base."""
-    factors = factor_place(N, like) + i * row_length(N, like)
-    y = load(W, place + (i - 1) * pitch + column, like)
-    j = passive_parent(N, i)
+def less_rows(N, W, first, last, factors, length, rows, pitch, x, like):
+    """Return x less L_ij times the number of row i, of all passive nodes i from first to before last.
+
+    `factors` is where L_0j stands, and `rows` where that number of the row of node 0 would.
+    """
+    for i in range(first, last):
+        k, _ = node(i)
+        if not N[k + N_ACTIVE]:
+            x = x - load(W, factors + i * length, like) * load(W, rows + i * pitch, like)
+    return x
+
+
+@step
+def less_two(N, W, first, last, factors, length, rows, pitch, apart, x, like):
+    """Do so in two columns that are so far apart."""
+    y, z = x
+    for i in range(first, last):
+        k, _ = node(i)
+        if not N[k + N_ACTIVE]:
+            factor, row = load(W, factors + i * length, like), rows + i * pitch
+            y = y - factor * load(W, row, like)
+            z = z - factor * load(W, row + apart, like)
+    return y, z
+
+
+@step
+def inward_two(N, W, joint, last, factors, length, rows, pitch, like):
+    """Solve with Lᵀ for the columns of the angle and of the rate of a joint, whose subtree ends before node `last`.
+
+    They are zero but in its subtree and on the way to the base.
+    """
+    n = N[N_COUNT]
+    for j in range(last - 1, joint - 1, -1):
+        k, _ = node(j)
+        if not N[k + N_ACTIVE]:
+            row = rows + j * pitch
+            x = (load(W, row, like), load(W, row + n, like))
+            y, z = less_two(N, W, j + 1, N[k + N_END], factors + j, length, rows, pitch, n, x, like)
+            store(W, row, y)
+            store(W, row + n, z)
+    j = passive_parent(N, joint)
     while j > 0:
-        x = place + (j - 1) * pitch + column
-        store(W, x, load(W, x, like) - load(W, factors + j, like) * y)
+        row = rows + j * pitch
+        x = (load(W, row, like), load(W, row + n, like))
+        y, z = less_two(N, W, joint, last, factors + j, length, rows, pitch, n, x, like)
+        i = passive_parent(N, joint)
+        while i > j:
+            factor = load(W, factors + i * length + j, like)
+            y = y - factor * load(W, rows + i * pitch, like)
+            z = z - factor * load(W, rows + i * pitch + n, like)
+            i = passive_parent(N, i)
+        store(W, row, y)
+        store(W, row + n, z)
         j = passive_parent(N, j)
 
 
 @step
-def inward_column(N, W, joint, last, place, pitch, column, like):
-    """Solve with Lᵀ for a column that is zero but from node `joint` to node `last` and on the way to the base."""
-    for i in range(last, joint - 1, -1):
-        k, _ = node(i)
-        if not N[k + N_ACTIVE]:
-            hand_inward(N, W, i, place, pitch, column, like)
-    i = passive_parent(N, joint)
-    while i > 0:
-        hand_inward(N, W, i, place, pitch, column, like)
-        i = passive_parent(N, i)
+def inward_given(N, W, joint, last, factors, length, rows, pitch, like):
+    """Solve with Lᵀ for the column of what is given of a joint: of a passive one it is zero below its node."""
+    k, _ = node(joint)
+    if N[k + N_ACTIVE]:
+        for j in range(last - 1, joint, -1):
+            kj, _ = node(j)
+            if not N[kj + N_ACTIVE]:
+                row = rows + j * pitch
+                x = less_rows(N, W, j + 1, N[kj + N_END], factors + j, length, rows, pitch, load(W, row, like), like)
+                store(W, row, x)
+    else:
+        last = joint + 1
+    j = passive_parent(N, joint)
+    while j > 0:
+        row = rows + j * pitch
+        x = less_rows(N, W, joint, last, factors + j, length, rows, pitch, load(W, row, like), like)
+        i = passive_parent(N, joint)
+        while i > j:
+            x = x - load(W, factors + i * length + j, like) * load(W, rows + i * pitch, like)
+            i = passive_parent(N, i)
+        store(W, row, x)
+        j = passive_parent(N, j)
 
 
 @step
 def inward_columns(N, W, place, pitch, of_base, like):
     """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero."""
     n = N[N_COUNT]
-    for j in range(1, n + 1):
-        k, _ = node(j)
-        column, last = N[k + N_COORDINATE], N[k + N_END] - 1
-        inward_column(N, W, j, last, place, pitch, column, like)
-        inward_column(N, W, j, last, place, pitch, n + column, like)
-        inward_column(N, W, j, last if N[k + N_ACTIVE] else j, place, pitch, 2 * n + column, like)
+    factors, length, rows = factor_place(N, like), row_length(N, like), place - pitch
+    for joint in range(1, n + 1):
+        k, _ = node(joint)
+        column, last = rows + N[k + N_COORDINATE], N[k + N_END]
+        inward_two(N, W, joint, last, factors, length, column, pitch, like)
+        inward_given(N, W, joint, last, factors, length, column + 2 * n, pitch, like)
     if of_base:
-        for column in range(3 * n, 3 * n + 12):
-            for i in range(n, 0, -1):
-                k, _ = node(i)
+        for column in range(rows + 3 * n, rows + 3 * n + 12):
+            for j in range(n, 0, -1):
+                k, _ = node(j)
                 if not N[k + N_ACTIVE]:
-                    hand_inward(N, W, i, place, pitch, column, like)
+                    x = load(W, column + j * pitch, like)
+                    x = less_rows(N, W, j + 1, N[k + N_END], factors + j, length, column, pitch, x, like)
+                    store(W, column + j * pitch, x)
 
 
 @step
@@ -274,6 +356,12 @@ def solve_by_factors(N, W, place, pitch, of_base, like):
     if not one_sample:
         inward_columns(N, W, place, pitch, of_base, like)
     c = 0
+    while c + 8 * t <= end:
+        if one_sample:
+            inward_four(N, W, place, pitch, c, like)
+            inward_four(N, W, place, pitch, c + 4 * t, like)
+        outward_eight(N, W, place, pitch, c, like)
+        c += 8 * t
     while c + 4 * t <= end:
         if one_sample:
             inward_four(N, W, place, pitch, c, like)

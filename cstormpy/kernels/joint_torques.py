@@ -3,10 +3,11 @@
 A hinge or slide takes d q̇ + f tanh(q̇ / v_s) + k (q − rest), and its rotor a q̈, which the recursions add to the inertia
 that they see. A ball takes the moment, in the axes x, y, z of its link,
 
-    m = a ω̇ + ω × a ω + d ω + f tanh(ω / v_s)
+    m = a ω̇ + ω × a ω + d ω + f tanh(ω / v_s) + m_s(R)
 
 of the angular velocity ω = J φ̇ relative to the parent, a, d, f and v_s for each axis: d and f are those of three
-bearings, a is a body that turns with the link and feels nothing but ω, of the energy ½ ωᵀ a ω. To the hinges of its
+bearings, a is a body that turns with the link and feels nothing but ω, of the energy ½ ωᵀ a ω; and the moment m_s of
+its spring, which depends on how far it is turned (see `ball_springs`). To the hinges of its
 chart (see `charts`), which are at θ = 0 with the rates w = ω and
 
     ω = w + E(θ, θ̇) + …,   ω̇ = θ̈ + E(w, w),   τ_θ = (1 + E(θ, ·) + …)ᵀ m
@@ -14,12 +15,13 @@ chart (see `charts`), which are at θ = 0 with the rates w = ω and
 this is what three hinges of these numbers take, and the torque β of the rotors beside:
 
     β = a E(w, w) + w × a w,   δτ_θ = a δθ̈ + (d + f′) δθ̇ + K δθ + K̇ δθ̇
-    K δ = a (E(δ, θ̈) + E₂(δ, w)) + E(δ, w) × a w + w × a E(δ, w) + (d + f′) E(δ, w) + E(δ, ·)ᵀ m
+    K δ = a (E(δ, θ̈) + E₂(δ, w)) + E(δ, w) × a w + w × a E(δ, w) + (d + f′) E(δ, w) + ∂m_s δ + E(δ, ·)ᵀ m
     K̇ δ = a (E(δ, w) + E(w, δ)) + δ × a w + w × a δ
 """
 
 from __future__ import annotations
 
+from cstormpy.kernels.ball_springs import has_spring, moment_change, spring_moment
 from cstormpy.kernels.chart_derivatives import swept_twice, velocity_change
 from cstormpy.kernels.charts import (
     chart_of,
@@ -66,21 +68,43 @@ def losses(T, N, W, i, like):
     loss = like
     if N[k + N_LOSSES]:
         q, qd = load(W, i * ROW + Q, like), load(W, i * ROW + QD, like)
-        loss = T[t + T_DAMPING] * qd + T[t + T_STIFFNESS] * (q - T[t + T_REST])
+        loss = T[t + T_DAMPING] * qd
+        if not N[k + N_BALL]:
+            loss = loss + T[t + T_STIFFNESS] * (q - T[t + T_REST])
         if T[t + T_FRICTION] != 0.0:
             loss = loss + T[t + T_FRICTION] * tanh(T[t + T_SMOOTH] * qd)
     if N[k + N_BALL]:
         loss = loss + rotor_bias(T, N, W, i, like)
+        if N[k + N_LOSSES]:
+            loss = loss + spring_share(T, N, W, i, like)
     return loss
 
 
 @step
+def spring_share(T, N, W, i, like):
+    """Return the moment of a ball's spring about the axis of its node i."""
+    k, _ = node(i)
+    place = N[k + N_BALL]
+    share = like
+    if has_spring(T, i - place + 1):
+        moment = spring_moment(T, W, i - place + 1, like)
+        if place == 1:
+            share = moment[0]
+        elif place == 2:
+            share = moment[1]
+        else:
+            share = moment[2]
+    return share
+
+
+@step
 def joint_rates(T, N, W, i, like):
-    """Return the derivatives of the joint's own torque (damping, friction, spring) to q and q̇."""
+    """Return the derivatives of the joint's own torque (damping, friction, spring) to q and q̇; no spring of balls."""
     k, t = node(i)
     to_q, to_qd = like, like
     if N[k + N_LOSSES]:
-        to_q = to_q + T[t + T_STIFFNESS]
+        if not N[k + N_BALL]:
+            to_q = to_q + T[t + T_STIFFNESS]
         to_qd = to_qd + T[t + T_DAMPING]
         if T[t + T_FRICTION] != 0.0:
             th = tanh(T[t + T_SMOOTH] * load(W, i * ROW + QD, like))
@@ -151,6 +175,8 @@ def write_own_change(T, N, W, i, like):
         moved = swept(e, w)
         change = add(each_times(a, add(swept(e, alpha), swept_twice(e, w))), each_times((x, y, z), moved))
         change = add(change, add(cross(moved, spin), cross(w, each_times(a, moved))))
+        if N[k + N_LOSSES] and has_spring(T, i):
+            change = add(change, moment_change(T, W, i, e, like))
         store_each(W, c + CH_K + j, 3, add(change, swept_transposed(e, moment)))
         change = each_times(a, add(moved, swept(w, e)))
         store_each(W, c + CH_KD + j, 3, add(change, add(cross(e, spin), cross(w, each_times(a, e)))))

@@ -55,6 +55,11 @@ def tile_width():
     return 1
 
 
+def transpose_tiles(W, position, out, to, pitch):
+    """Copy a square of neighbouring tiles: lane s of tile k, of `tile_width` tiles, to ``out[to + s * pitch + k]``."""
+    out[to] = W[position]
+
+
 #: Neighbours in memory that `put_tile` writes.
 TILE = 8
 

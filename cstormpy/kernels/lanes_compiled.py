@@ -172,6 +172,31 @@ def _tile_width(context, builder, sig, args):
     return _constant(WIDTH)
 
 
+@_primitive(
+    plain.transpose_tiles, lambda W, i, out, to, by: signature(types.none, W, types.int64, out, *[types.int64] * 2)
+)
+def _transpose_tiles(context, builder, sig, args):
+    W, position, out, to, pitch = args
+    load, store = signature(LANES, sig.args[0], types.int64), signature(types.none, sig.args[2], types.int64, LANES)
+    rows = [
+        _load_vector(context, builder, load, (W, builder.add(position, _constant(WIDTH * k)))) for k in range(WIDTH)
+    ]
+    block = 1
+    while block < WIDTH:  # squares side by side exchange their halves, quarters, and so on
+        upper = [k if not k & block else WIDTH + k - block for k in range(WIDTH)]
+        lower = [k + block if not k & block else WIDTH + k for k in range(WIDTH)]
+        upper, lower = (ir.Constant(ir.VectorType(_INT32, WIDTH), mask) for mask in (upper, lower))
+        for i in range(WIDTH):
+            if not i & block:
+                a, b = rows[i], rows[i | block]
+                rows[i], rows[i | block] = (builder.shuffle_vector(a, b, mask) for mask in (upper, lower))
+        block *= 2
+    for s, row in enumerate(rows):
+        place = builder.add(to, builder.mul(pitch, _constant(s)))
+        _store_vector(context, builder, store, (out, place, row))
+    return context.get_dummy_value()
+
+
 @_primitive(plain.lane, lambda x, k: signature(types.float64, _as_number(x), types.int64))
 def _lane(context, builder, sig, args):
     return builder.extract_element(*args) if _is_lanes(sig.args[0]) else args[0]

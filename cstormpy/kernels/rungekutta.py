@@ -26,12 +26,20 @@ from cstormpy.kernels.roots import ROOT
 from cstormpy.kernels.steps import exact_step
 
 # how: integers, behind STAGES and DENSE of `dense`
-ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, CLOSED, HOW = range(2, 16)
+ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, CLOSED = range(2, 15)
+#: Whether the last evaluation of a step that ends at a tick may be that of the tick too, in any step, and in this.
+MERGES, AT_TICK, HOW = 15, 16, 17
 # at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
 TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
-SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, SEARCH = range(10, 17)
+SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, NO_ERROR, SEARCH = range(10, 18)
 #: How many: room for a search of `roots` stands at the end.
 AT = SEARCH + ROOT
+
+
+# clocks: numbers of each, that of the next tick first; parts: where its states stand in z (and behind them the outputs
+# that its blocks hold), how many, in out the new, and where in z stands whether such outputs are computed now (or -1)
+NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
+Z_FIRST, Z_COUNT, OUT_FIRST, FLAG, HOLDS, PART = range(6)
 
 
 @exact_step
@@ -42,6 +50,23 @@ def clamped(t, at):
 @exact_step
 def attempt(f, table, how, at, h, x, z, p, n, w, out, K):
     """Fill the stages of a step of length h, its result and the derivative there; return 0 or what f returned."""
+    status = stages_and_result(f, table, how, at, h, x, z, p, n, w, out, K)
+    if status != 0:
+        return status
+    return at_end(f, how, at, h, z, p, n, w, out, K)
+
+
+@exact_step
+def at_end(f, how, at, h, z, p, n, w, out, K):
+    """Evaluate the diagram at the result of a step of length h; return what f returned."""
+    stages = how[STAGES]
+    how[COUNT] += 1
+    return evaluate(f, clamped(at[TIME] + h, at), K[stages + K_RESULT], z, p, n, w, out, K[stages])
+
+
+@exact_step
+def stages_and_result(f, table, how, at, h, x, z, p, n, w, out, K):
+    """Fill the stages of a step of length h and its result; return 0 or what f returned."""
     stages, t = how[STAGES], at[TIME]
     stage, result, total = K[stages + K_STAGE], K[stages + K_RESULT], K[stages + K_SCRATCH]
     for s in range(1, stages):
@@ -54,8 +79,8 @@ def attempt(f, table, how, at, h, x, z, p, n, w, out, K):
     weigh(K, stages, table[stages + T_RESULT], total)
     for i in range(x.size):
         result[i] = x[i] + h * total[i]
-    how[COUNT] += stages
-    return evaluate(f, clamped(t + h, at), result, z, p, n, w, out, K[stages])
+    how[COUNT] += stages - 1
+    return 0
 
 
 @exact_step
@@ -76,7 +101,7 @@ def scaled_error(table, how, at, h, x, K):
     """Return the estimated error as a share of what is tolerated."""
     weights = table[how[STAGES] + T_ERROR]
     if how[SECOND] == 0:
-        return math.sqrt(squares(weights, how, at, h, x, K)) / float(x.size) ** 0.5
+        return math.sqrt(squares(weights, how, at, h, x, K)) / math.sqrt(float(x.size))
     first = math.sqrt(squares(weights, how, at, 1.0, x, K))
     second = math.sqrt(squares(table[how[STAGES] + T_SECOND], how, at, 1.0, x, K))
     first, second = first * first, second * second
@@ -86,7 +111,38 @@ def scaled_error(table, how, at, h, x, K):
 
 
 @exact_step
-def adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K):
+def attempt_before_ticks(f, table, how, at, bound, t_new, x, z, p, n, w, out, K, clocks, parts):
+    """Fill the stages of a step to t_new as `attempt`; at the bound with what clocks that tick there make of it."""
+    status = stages_and_result(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K)
+    if status != 0:
+        return status
+    if how[AT_TICK] == 0 or t_new < bound:
+        return at_end(f, how, at, t_new - at[TIME], z, p, n, w, out, K)
+    raise_flags(bound, at, z, clocks, parts)
+    status = at_end(f, how, at, t_new - at[TIME], z, p, n, w, out, K)
+    lower_flags(z, parts)
+    return status
+
+
+@exact_step
+def raise_flags(t, at, z, clocks, parts):
+    """Have what is due at the ticks of clocks at a time computed."""
+    end = t + at[SAME_TIME] * max(1.0, abs(t))
+    for c in range(clocks.shape[0]):
+        if parts[c, FLAG] >= 0 and clocks[c, NEXT] < end:
+            z[parts[c, FLAG]] = 1.0
+
+
+@exact_step
+def lower_flags(z, parts):
+    """Have it computed no longer."""
+    for c in range(parts.shape[0]):
+        if parts[c, FLAG] >= 0:
+            z[parts[c, FLAG]] = 0.0
+
+
+@exact_step
+def adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts):
     """Try steps until one is good enough; return whether there is one, its end, and the length to go on with."""
     t = at[TIME]
     shortest = 10.0 * abs(np.nextafter(t, np.inf) - t)
@@ -99,12 +155,12 @@ def adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K):
             t_new = bound
         h = t_new - t
         length = abs(h)
-        if attempt(f, table, how, at, h, x, z, p, n, w, out, K) != 0:
+        if attempt_before_ticks(f, table, how, at, bound, t_new, x, z, p, n, w, out, K, clocks, parts) != 0:
             return False, t, at[LENGTH]
         error = scaled_error(table, how, at, h, x, K)
         if error < 1.0:
             factor = at[MAX_FACTOR]
-            if error > 0.0:
+            if error > at[NO_ERROR]:
                 factor = min(factor, at[SAFETY] * error ** at[EXPONENT])
             if rejected:
                 factor = min(1.0, factor)
@@ -121,13 +177,13 @@ def adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K):
 
 
 @exact_step
-def fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K):
+def fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts):
     """Take a step of the fixed length, no crumb of one before the bound; return as `adaptive_step`."""
     h = at[FIXED]
     t_new = at[TIME] + h
     if t_new > bound - 1e-9 * h:
         t_new = bound
-    good = attempt(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K) == 0
+    good = attempt_before_ticks(f, table, how, at, bound, t_new, x, z, p, n, w, out, K, clocks, parts) == 0
     for i in range(x.size):
         good = good and math.isfinite(K[how[STAGES] + K_RESULT, i])
     return good, t_new, at[LENGTH]

@@ -20,6 +20,7 @@ from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.event_location import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
 from cstormpy.kernels.rungekutta import (
     ADAPTIVE,
+    AT_TICK,
     BOUND,
     CHECKED,
     CLOSED,
@@ -28,28 +29,35 @@ from cstormpy.kernels.rungekutta import (
     EARLIEST,
     FINITE,
     GRID,
+    HOLDS,
+    INDEX,
     JUMP,
     JUMP_WIDTH,
     LAST,
     LATEST,
     LENGTH,
+    MERGES,
     MOST,
+    NEXT,
+    OFFSET,
+    OUT_FIRST,
+    PERIOD,
     POINT,
     SAME_TIME,
     STEPS,
     TICKED,
     TIME,
+    Z_COUNT,
+    Z_FIRST,
     adaptive_step,
     attempt,
     clamped,
     fixed_step,
+    lower_flags,
+    raise_flags,
 )
 from cstormpy.kernels.steps import exact_step
 
-# clocks: numbers of each, that of the next tick first; parts: where its states stand in z (and behind them the outputs
-# that its blocks hold), how many, in out the new, and where in z stands whether such outputs are computed now (or -1)
-NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
-Z_FIRST, Z_COUNT, OUT_FIRST, FLAG, PART = range(5)
 #: What `advance` returns: it went on, something is to be looked at in the next step, or guards have crossed zero.
 WENT, LOOK, CROSSED = range(3)
 
@@ -105,20 +113,39 @@ def next_due(how, at, clocks, jumps):
 
 
 @exact_step
-def tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
-    """Do what is due now, all from the signals of this time; return whether it is done or to be done by Python."""
+def seen_by_step(how, at, bound, jumped, ours, clocks, parts):
+    """Tell whether the last evaluation of a step to a bound may be that of the ticks there too.
+
+    That is so where their blocks hold no outputs, which would change the derivative at the end of the step, and where
+    time does not jump.
+    """
+    end = bound + at[SAME_TIME] * max(1.0, abs(bound))
+    if how[MERGES] == 0 or jumped or not ours:
+        return False
+    for c in range(clocks.shape[0]):
+        if clocks[c, NEXT] < end and parts[c, HOLDS] != 0:
+            return False
+    return True
+
+
+@exact_step
+def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
+    """Do what is due now, all from the signals of this time; return whether it is done or to be done by Python.
+
+    Where `ready` is true, the signals of this time and what the clocks make of them stand in out.
+    """
     stages, t = how[STAGES], at[TIME]
     before_earliest, before_latest, count = at[EARLIEST], at[LATEST], how[TICKED]
     at[EARLIEST] = t + at[JUMP_WIDTH] * (np.nextafter(t, np.inf) - t) if jumped else -np.inf
     at[LATEST] = np.inf
     tolerance = at[SAME_TIME] * max(1.0, abs(t))
+    good = True
+    if not ready:
+        raise_flags(t, at, z, clocks, parts)
+        how[COUNT] += 1
+        good = evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
+        lower_flags(z, parts)
     for c in range(clocks.shape[0]):
-        if parts[c, FLAG] >= 0 and clocks[c, NEXT] < t + tolerance:
-            z[parts[c, FLAG]] = 1.0
-    good = evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
-    for c in range(clocks.shape[0]):
-        if parts[c, FLAG] >= 0:
-            z[parts[c, FLAG]] = 0.0
         if good and clocks[c, NEXT] < t + tolerance:
             row = ticked[how[TICKED]]
             row[0], row[1] = t, float(c)
@@ -127,7 +154,7 @@ def tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts
                 row[2 + parts[c, Z_COUNT] + k] = z[parts[c, Z_FIRST] + k]
                 z[parts[c, Z_FIRST] + k] = row[2 + k]
             how[TICKED] += 1
-    how[COUNT] += 2
+    how[COUNT] += 1
     good = good and evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
     if good and finite(how, out) and not jumped_across(out, guards, sides):
         return True
@@ -281,19 +308,21 @@ def advance(
     room = times.size - 2
     while taken < room and how[STEPS] < how[MOST] and how[TICKED] + clocks.shape[0] <= ticked.shape[0]:
         bound, jumped, ours = next_due(how, at, clocks, jumps)
+        ready = False
         if at[TIME] >= bound and not ours:
             return WENT, taken
         if at[TIME] < bound:
             at[LATEST] = np.inf
             if jumped:
                 at[LATEST] = bound - at[JUMP_WIDTH] * (np.nextafter(bound, np.inf) - bound)
+            how[AT_TICK] = seen_by_step(how, at, bound, jumped, ours, clocks, parts)
             if how[ADAPTIVE] != 0:
-                good, t_new, length = adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K)
+                good, t_new, length = adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts)
             else:
-                good, t_new, length = fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K)
+                good, t_new, length = fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts)
             if not (good and finite(how, out)):
                 return LOOK, taken
-            evaluations = how[COUNT]
+            evaluations, ready = how[COUNT], how[AT_TICK] != 0
             crossings = bracketed(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
             if crossings > 0 and not at[GRID] > 0.0 and not (jumped and t_new >= bound):
                 if stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
@@ -307,6 +336,7 @@ def advance(
                 return WENT, taken
             if how[COUNT] != evaluations:  # the signals are those of another time
                 how[COUNT] += 1
+                ready = False
                 if evaluate(f, clamped(t_new, at), K[stages + K_RESULT], z, p, n, w, out, K[stages + K_RATE]) != 0:
                     return LOOK, taken
             before = taken
@@ -319,6 +349,7 @@ def advance(
             if how[CLOSED] != 0 and not close_loops(f, close, how, at, t_new, z, p, n, w, out, K):
                 how[POINT] -= taken - before
                 return LOOK, before
+            ready = ready and how[COUNT] == evaluations
             accept(how, at, t_new, length, x, K, guards, sides)
             jump_kept = jumped and ours and t_new >= bound and not at[GRID] > 0.0
             if (t_new < bound and (not at[GRID] > 0.0 or on_grid(how, at, t_new))) or jump_kept:
@@ -332,7 +363,7 @@ def advance(
                 continue
             if not ours:
                 return WENT, taken
-        if not tick(f, how, at, jumped, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
+        if not tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
             return LOOK, taken
         pass_on(how, at, clocks, jumps)
         for i in range(x.size):

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
+from cstormpy.lie.arguments import _apply, _guarded, _match, _read, _transpose
 from cstormpy.lie.groups import _inverse, _read_group
 from cstormpy.lie.matrices import _hat3, _hat6, _vee6
-from cstormpy.lie.reading import _apply, _guarded, _match, _read, _transpose
 
 __all__ = ["Ad", "Ad_star", "ad", "ad_star"]
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
+from cstormpy.lie.arguments import _apply, _biggest, _guarded, _match, _read, _refuse_any, _times, _transpose
 from cstormpy.lie.groups import check_rotation
 from cstormpy.lie.matrices import _hat3
-from cstormpy.lie.reading import _apply, _biggest, _guarded, _match, _read, _refuse_any, _times, _transpose
 
 __all__ = ["SYMMETRY_TOLERANCE", "kinetic_energy", "momentum", "spatial_inertia"]
 

@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, shown
+from cstormpy.lie.arguments import EPS, _guarded, _read, _refuse_any, _times
 from cstormpy.lie.exponential import _angle
 from cstormpy.lie.factors import _a, _a_slope, _b, _b_slope, _c, _c_slope, _polynomial
 from cstormpy.lie.matrices import _hat3, _read_twist
-from cstormpy.lie.reading import EPS, _guarded, _read, _refuse_any, _times
 
 __all__ = ["SINGULAR_TOLERANCE", "dexp_inv_se3", "dexp_inv_so3", "dexp_se3", "dexp_so3"]
 

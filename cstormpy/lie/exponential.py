@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
+from cstormpy.lie.arguments import EPS, _apply, _guarded, _read, _refuse_any, _transpose
 from cstormpy.lie.factors import _a, _b, _c, _polynomial, _sinc
 from cstormpy.lie.groups import _pose, check_pose, check_rotation
 from cstormpy.lie.matrices import _hat3, _read_twist
-from cstormpy.lie.reading import EPS, _apply, _guarded, _read, _refuse_any, _transpose
 
 __all__ = ["ANGLE_LIMIT", "exp_se3", "exp_so3", "log_se3", "log_so3"]
 

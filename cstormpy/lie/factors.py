@@ -12,7 +12,7 @@ from math import factorial
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.lie.reading import _times
+from cstormpy.lie.arguments import _times
 
 __all__: list[str] = []
 

@@ -6,10 +6,10 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.lie.adjoint import _Ad, _ad
+from cstormpy.lie.arguments import _apply, _guarded, _match, _read, _transpose
 from cstormpy.lie.bodies import _read_symmetric
 from cstormpy.lie.groups import _inverse, check_pose
 from cstormpy.lie.matrices import SKEW_TOLERANCE, _hat3, _vee6
-from cstormpy.lie.reading import _apply, _guarded, _match, _read, _transpose
 
 __all__ = [
     "body_velocity",

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue
-from cstormpy.lie.reading import EPS, _apply, _biggest, _guarded, _match, _read, _refuse_any, _transpose
+from cstormpy.lie.arguments import EPS, _apply, _biggest, _guarded, _match, _read, _refuse_any, _transpose
 
 __all__ = [
     "ROTATION_TOLERANCE",

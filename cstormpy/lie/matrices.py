@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
-from cstormpy.lie.reading import _biggest, _guarded, _match, _read, _refuse_any, _transpose
+from cstormpy.lie.arguments import _biggest, _guarded, _match, _read, _refuse_any, _transpose
 
 __all__ = ["SKEW_TOLERANCE", "bracket", "hat3", "hat6", "hat6_star", "vee3", "vee6", "vee6_star"]
 

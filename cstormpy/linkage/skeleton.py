@@ -19,7 +19,7 @@ from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Solid
-from cstormpy.linkage.viewing import view
+from cstormpy.linkage.view_direction import view
 
 __all__ = ["Drawing", "Skeleton", "skeleton"]
 

@@ -27,12 +27,13 @@ Array = NDArray[np.float64]
 class Tables:
     """The numbers `T` and the structure `N` of one mechanism with one drive, and what is fixed to its base.
 
-    The numbers may be symbols of an expression graph (`mechanism.symbolic`).
+    The numbers may be symbols of an expression graph (`mechanism.symbolic`). What is made of them is kept in `memo`.
     """
 
     T: Array
     N: NDArray[np.int64]
     base_inertia: Array  # (6, 6), at the base's origin
+    memo: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
 
 @dataclass
@@ -314,7 +315,8 @@ def _structure(mech: Linkage, nodes: list[_Node], node_of_link: list[int]) -> ND
         row[at.N_SLIDES] = joint.slide != 0.0
         row[at.N_ACTIVE] = active
         row[at.N_DEVIATES] = not active or (node.parent > 0 and rows[node.parent - 1, at.N_DEVIATES])
-        row[at.N_LOSSES] = bool(joint.damping or joint.friction or joint.stiffness)
+        turned = nodes[k + 1 - node.ball :][:3] if node.ball else [node]  # a ball's spring acts about all its axes
+        row[at.N_LOSSES] = bool(joint.damping or joint.friction or any(other.joint.stiffness for other in turned))
         row[at.N_END] = k + 2
         row[at.N_TILTED] = not np.array_equal(node.pose[:3, :3], np.eye(3))
         row[at.N_BALL] = node.ball

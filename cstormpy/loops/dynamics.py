@@ -41,6 +41,7 @@ Array = NDArray[np.float64]
 __all__ = [
     "ClosedAnswer",
     "ClosedDynamics",
+    "LoopLoads",
     "closed_evaluator",
     "closed_forward",
     "closed_hybrid",
@@ -60,7 +61,26 @@ BALANCE = 1e-9
 """A load that no actuator carries counts as none below this part of the largest load."""
 
 
-class ClosedDynamics(HybridDynamics):
+class LoopLoads:
+    """Base of the answers of closed mechanisms: what the loops carry, from the multipliers of the constraints."""
+
+    __slots__ = ()
+    _mech: Linkage
+    _rank: Any
+    multipliers: Any
+
+    @property
+    def loop_wrenches(self) -> Any:
+        """What each loop carries, (loops, 6) or (N, loops, 6)."""
+        return wrenches_of(self._mech, self.multipliers)
+
+    @property
+    def rank(self) -> Any:
+        """How many constraints determine the motion; where they are sound, those that are independent."""
+        return rank_of(self._mech, self.multipliers) if self._rank is None else self._rank
+
+
+class ClosedDynamics(LoopLoads, HybridDynamics):
     """The answer of the hybrid dynamics of a closed mechanism.
 
     Attributes
@@ -81,16 +101,6 @@ class ClosedDynamics(HybridDynamics):
     def __init__(self, mech: Linkage, parts: Together | Array, multipliers: Any, rank: Any = None) -> None:
         super().__init__(parts)
         self._mech, self.multipliers, self._rank = mech, multipliers, rank
-
-    @property
-    def loop_wrenches(self) -> Any:
-        """What each loop carries, (loops, 6) or (N, loops, 6)."""
-        return wrenches_of(self._mech, self.multipliers)
-
-    @property
-    def rank(self) -> Any:
-        """How many constraints determine the motion; where they are sound, those that are independent."""
-        return rank_of(self._mech, self.multipliers) if self._rank is None else self._rank
 
 
 class ClosedAnswer(np.ndarray[Any, np.dtype[np.float64]]):

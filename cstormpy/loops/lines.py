@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cstormpy.dynamics.batches import run_parts
 from cstormpy.dynamics.hybrid import carefully
 from cstormpy.dynamics.lines import Line, key_of
-from cstormpy.dynamics.tracing import LARGEST, Question
+from cstormpy.dynamics.tracing import LARGEST, Signature
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
@@ -48,7 +48,7 @@ class ClosedLine(Line):
     """The straight line of a closed mechanism's "dynamics", "sensitivity", or "shut" state."""
 
     def __init__(self, mech: Linkage, drive: str, what: str, answers: str) -> None:
-        super().__init__(tables_of(mech.tree, drive), Question(sensitivities=what == "sensitivity", answers=answers))
+        super().__init__(tables_of(mech.tree, drive), Signature(sensitivities=what == "sensitivity", answers=answers))
         self._mech, self._drive, self._what = mech, drive, what
         self._m = len(constraint_names(mech))
         self.name = f"closed_{what}_{answers}"

@@ -39,7 +39,7 @@ from cstormpy.loops.assembly import refuse_open
 from cstormpy.loops.chains import cross
 from cstormpy.loops.closure import Closure, closure_of, held_closure_of
 from cstormpy.loops.dynamics import (
-    ClosedDynamics,
+    LoopLoads,
     columns,
     inverse_of,
     multipliers_of,
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["ClosedParameterSensitivity", "closed_parameter_sensitivity"]
+__all__ = ["ClosedParameterSensitivity", "closed_parameter_sensitivity", "constraint_rates"]
 
 
-class ClosedParameterSensitivity(ParameterSensitivity):
+class ClosedParameterSensitivity(LoopLoads, ParameterSensitivity):
     """The answer of the hybrid dynamics of a closed mechanism with its derivatives to parameters.
 
     Attributes
@@ -81,9 +81,6 @@ class ClosedParameterSensitivity(ParameterSensitivity):
     ) -> None:
         super().__init__(parts, dy_dp, found)
         self._mech, self.multipliers, self.dmultipliers_dp, self._rank = mech, lam, dlam, rank
-
-    loop_wrenches = ClosedDynamics.loop_wrenches
-    rank = ClosedDynamics.rank
 
 
 def closed_parameter_sensitivity(
@@ -115,7 +112,7 @@ def closed_parameter_sensitivity(
     qdd = np.where(active, given, y)
     response = np.where(active, np.eye(mech.n), -Y)
     P = torque_rates(mech.tree, parts, x, rates, qdd, wrench, base, threads, response)
-    dA, dc = _of_constraints(mech, found, parts, x, rates)
+    dA, dc = constraint_rates(mech, found, parts, x, rates)
     on = active[:, None]
     force = np.einsum("smnk,sm->snk", dA, lam)
     b = P + Y @ np.where(on, 0.0, force) - np.where(on, force, 0.0)
@@ -160,7 +157,7 @@ def _unfelt(
     return np.asarray(N @ z + change - A @ (whole @ change))
 
 
-def _of_constraints(mech: Linkage, found: Closure, parts: Sequence[Component], q: Array, qd: Array) -> tuple[Any, Any]:
+def constraint_rates(mech: Linkage, found: Closure, parts: Sequence[Component], q: Array, qd: Array) -> tuple[Any, Any]:
     """Return dA (N, m, n, k) and dc (N, m, k) of each component."""
     dA, dc = np.zeros((len(q), found.m, mech.n, len(parts))), np.zeros((len(q), found.m, len(parts)))
     shifts = [(k, part) for k, part in enumerate(parts) if isinstance(part, Shift)]

@@ -28,7 +28,7 @@ from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
-    ClosedDynamics,
+    LoopLoads,
     columns,
     inverse_of,
     least_multipliers,
@@ -46,7 +46,7 @@ Array = NDArray[np.float64]
 __all__ = ["ClosedSensitivity", "closed_sensitivity", "closed_sensitivity_evaluator"]
 
 
-class ClosedSensitivity(HybridSensitivity):
+class ClosedSensitivity(LoopLoads, HybridSensitivity):
     """The answer of the hybrid dynamics of a closed mechanism with its derivatives.
 
     Attributes
@@ -66,9 +66,6 @@ class ClosedSensitivity(HybridSensitivity):
     ) -> None:
         super().__init__(parts, columns)
         self._mech, self.multipliers, self._rank = mech, multipliers, rank
-
-    loop_wrenches = ClosedDynamics.loop_wrenches
-    rank = ClosedDynamics.rank
 
 
 def closed_sensitivity(

@@ -165,7 +165,9 @@ class Formats:
         Raises
         ------
         InvalidValue
-            Naming the joint that a URDF cannot tell of: a screw, a spring, a rotor, limits that are not symmetric.
+            Naming the joint that a URDF cannot tell of: a screw or a ball, a spring, a rotor, limits that are not
+            symmetric; of a `Free` or `Planar` joint limits of any kind, and a damping or friction that is not the same
+            for all its coordinates.
 
         Examples
         --------
@@ -191,9 +193,8 @@ class Formats:
         Read are the settings of the compiler, classes of defaults, bodies within one another and frames, inertias and
         those that follow from geoms (spheres, capsules, cylinders, boxes, ellipsoids), hinges, slides, ball and free
         joints with armature, damping, friction, springs and ranges, motors and their ranges, and of the constraints
-        connect and weld, as `Loop`. Balls and free joints have no spring here. Geoms are
-        what links are drawn with. Contacts, tendons, sensors, meshes and all else is skipped, which is said in one line
-        each.
+        connect and weld, as `Loop`. Geoms are what links are drawn with. Contacts, tendons, sensors, meshes and all
+        else is skipped, which is said in one line each.
 
         Coordinates follow each other as in MuJoCo's qvel, whose names are those of the joints. A hinge or a slide has
         the coordinate of MuJoCo; a ball joint has a rotation vector for the quaternion, and a free one the way and the

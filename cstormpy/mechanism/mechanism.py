@@ -6,9 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cstormpy.linkage import Linkage
-from cstormpy.mechanism.closures import Closures
+from cstormpy.mechanism.dynamics_methods import DynamicsMethods
 from cstormpy.mechanism.formats import Formats
-from cstormpy.mechanism.methods import Questions
+from cstormpy.mechanism.inertia_methods import InertiaMethods
+from cstormpy.mechanism.kinematics_methods import KinematicsMethods
+from cstormpy.mechanism.linearisation_methods import LinearisationMethods
+from cstormpy.mechanism.loop_methods import LoopMethods
+from cstormpy.mechanism.sensitivity_methods import SensitivityMethods
 
 __all__ = ["Mechanism"]
 
@@ -17,12 +21,30 @@ if TYPE_CHECKING:
     from cstormpy.linkage.links import Link
 
 
-class Mechanism(Questions, Closures, Formats, Linkage):
+class Mechanism(
+    DynamicsMethods,
+    SensitivityMethods,
+    InertiaMethods,
+    KinematicsMethods,
+    LinearisationMethods,
+    LoopMethods,
+    Formats,
+    Linkage,
+):
     """A branched mechanism: immutable, validated when made, compared by content.
 
     The coordinates q follow `links` as given, whatever their place in the tree; fixed joints add nothing. A joint is
     called by its own name, or else by the name of the link that it moves; the coordinate of a joint that has one is
     called like it, those of a joint that has several "wrist[0]", "wrist[1]" and so on.
+
+    Its methods take one sample, arrays of shape (n,), or a batch, (N, n), and answer in kind. Common arguments:
+    `wrench` acts on the links from outside: (n_links, 6) rows (moment, force) in each link's frame, one set for all
+    samples or (N, n_links, 6); or a list of loads, each a `Load` or (link, pose of its frame in the link's or None,
+    wrench). Rows and tuples turn with their link, a `Load` keeps its direction in space unless it says otherwise, and
+    the derivatives to q are those of that. `base` is the motion (V0, dV0) of the base, each (6,) or (N, 6), in its own
+    frame; `threads` is the most threads that share a batch, None for one per core. What is done before another thread
+    wakes (about 0.3 ms) stays on one. Answers above some 30 MB come in fresh memory each time, which may cost half as
+    much again: ask for less at once.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.mjcf_loops import loops_of
 from cstormpy.mechanism.mjcf_model import Model
-from cstormpy.mechanism.reading import Reading, is_text
+from cstormpy.mechanism.reader_notes import Reading, is_text
 from cstormpy.mechanism.xml_elements import Element
 from cstormpy.reporting import notice
 

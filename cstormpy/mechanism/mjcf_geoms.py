@@ -12,7 +12,7 @@ from cstormpy.errors import FileFormatError
 from cstormpy.linkage.bodies import Body
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mjcf_settings import Settings, unit
-from cstormpy.mechanism.reading import Notes, made
+from cstormpy.mechanism.reader_notes import Notes, made
 from cstormpy.mechanism.rotations import from_z
 from cstormpy.mechanism.xml_elements import Element
 

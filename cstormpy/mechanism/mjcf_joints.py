@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.joints import Free, Joint, Limits, Prismatic, Revolute, Spherical
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
-from cstormpy.mechanism.reading import Notes, made
+from cstormpy.mechanism.reader_notes import Notes, made
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Motors", "ball_joint", "hinge_or_slide"]
@@ -103,16 +103,12 @@ def ball_joint(
     notes: Notes,
     motors: Motors,
 ) -> tuple[Joint, Array]:
-    """Return a ball joint or a free one, whose numbers are the same for all its coordinates; it has no spring here."""
+    """Return a ball joint or a free one, whose numbers are the same for all its coordinates.
+
+    Its spring is relaxed where the model is at the start: MuJoCo, too, takes no "springref" of it.
+    """
     whose, place_of = f"joint {name!r}", f"{name!r} (line {element.line})"
-    options: dict[str, Any] = {
-        "armature": element.number("armature", whose, 0.0),
-        "damping": _first(element, "damping", whose, name, notes),
-        "friction": element.number("frictionloss", whose, 0.0),
-        "name": name,
-    }
-    if "stiffness" in element.attributes and any(element.numbers("stiffness", whose, 1, 3)):
-        notes.add("stiffness of joints with a rotation vector is left out", place_of)
+    options = _own_torque(element, whose, name, notes)
     if any(motors.inertia(name)):
         notes.add("rotors and dampers of actuators at joints with a rotation vector are left out", place_of)
     if kind is Free:
@@ -140,15 +136,8 @@ def hinge_or_slide(
     torque = motors.limits(name)
     angle = settings.angle if kind == "hinge" else float
     armature, damping = motors.inertia(name)
-    options: dict[str, Any] = {
-        "point": _point(element, whose, place),
-        "armature": element.number("armature", whose, 0.0) + armature,
-        "damping": _first(element, "damping", whose, name, notes) + damping,
-        "friction": element.number("frictionloss", whose, 0.0),
-        "stiffness": _first(element, "stiffness", whose, name, notes),
-        "rest": angle(element.number("springref", whose, 0.0)),
-        "name": name,
-    }
+    options = _own_torque(element, whose, name, notes, armature, damping)
+    options |= {"point": _point(element, whose, place), "rest": angle(element.number("springref", whose, 0.0))}
     for key in _OTHERS:
         if key in element.attributes:
             notes.add(f"{key} is left out", f"{name!r} (line {element.line})")
@@ -163,6 +152,19 @@ def hinge_or_slide(
     joint = made(where, lambda: (Revolute if kind == "hinge" else Prismatic)(axis, **options))
     zero = angle(element.number("ref", whose, 0.0))
     return joint, np.eye(4) if zero == 0.0 else joint.displacement(-zero)
+
+
+def _own_torque(
+    element: Element, whose: str, name: str, notes: Notes, armature: float = 0.0, damping: float = 0.0
+) -> dict[str, Any]:
+    """Return a joint's name, inertia, damper, friction and spring; rotors and dampers of motors are added."""
+    return {
+        "armature": element.number("armature", whose, 0.0) + armature,
+        "damping": _first(element, "damping", whose, name, notes) + damping,
+        "friction": element.number("frictionloss", whose, 0.0),
+        "stiffness": _first(element, "stiffness", whose, name, notes),
+        "name": name,
+    }
 
 
 def _point(element: Element, whose: str, place: Array) -> Array:

@@ -9,7 +9,7 @@ from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.loops import Loop
 from cstormpy.mechanism.mjcf_model import Model
 from cstormpy.mechanism.mjcf_settings import unit
-from cstormpy.mechanism.reading import fresh_name, made
+from cstormpy.mechanism.reader_notes import fresh_name, made
 from cstormpy.mechanism.rotations import of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 

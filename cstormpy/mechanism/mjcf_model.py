@@ -14,7 +14,7 @@ from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mjcf_geoms import Geom, geom, inertia_of
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
-from cstormpy.mechanism.reading import Notes, fresh_name, kept_link
+from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Model", "Placed"]

@@ -55,7 +55,7 @@ class SymbolicMechanism(Mechanism):
         unfolded: Collection[int] = (),
     ) -> None:
         tables = tables_of(of.tree)
-        made = {}
+        made = dict[str, Any]()
         for name in ("T", "base_inertia"):
             array = folded(getattr(tables, name))
             known = unfolded if name == "T" else ()

@@ -18,7 +18,7 @@ from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.reading import Reading, is_text
+from cstormpy.mechanism.reader_notes import Reading, is_text
 from cstormpy.mechanism.urdf_robot import Robot
 from cstormpy.reporting import notice
 

@@ -12,7 +12,7 @@ from cstormpy.errors import FileFormatError, shown, unknown_name
 from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
-from cstormpy.mechanism.reading import Notes, kept_link, made
+from cstormpy.mechanism.reader_notes import Notes, kept_link, made
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
 

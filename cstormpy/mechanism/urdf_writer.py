@@ -1,8 +1,10 @@
 """URDF written from mechanisms, where it can tell of them.
 
 URDF has hinges and slides whose axis passes through the origin of the link's frame, damping, friction and symmetric
-limits; neither springs nor rotors, and no gravity. A link whose joint has its axis elsewhere is welded to a carrier
-without a mass whose frame lies on the axis, so that every link keeps its frame.
+limits; neither springs nor rotors, and no gravity. It has floating joints, and planar ones that are told by their
+normal, whose coordinates share one damping and one friction and have no limits. A link whose joint has its axis or
+point elsewhere, or other directions in its plane than a reader takes, is welded to a carrier without a mass whose frame
+lies there, so that every link keeps its frame, and every joint its coordinates.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
+from cstormpy.linkage.joints import Free, Joint, Limits, OneDofJoint, Planar
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
@@ -32,7 +34,10 @@ GRAVITY = (0.0, 0.0, -9.81)
 """The value that a reader of URDF assumes."""
 
 _SHAPES = ("box", "sphere", "cylinder")
-_KINDS = ("revolute", "prismatic", "fixed")
+_KINDS = ("revolute", "prismatic", "fixed", "floating", "planar")
+
+_PERPENDICULAR = 1e-12
+"""The greatest cosine between the directions of a planar joint that is written: a reader makes them perpendicular."""
 
 
 def to_urdf(mech: Mechanism, name: str = "robot") -> str:
@@ -84,10 +89,28 @@ def _root(mech: Mechanism) -> Link | None:
 
 def _refuse_others(joint: Joint, name: str) -> None:
     """Refuse by its name what a URDF does not have."""
-    if joint.dof > 1 or any(freedom.turns and freedom.slide for freedom in joint.freedoms):
+    several = isinstance(joint, (Free, Planar))
+    if (joint.dof > 1 and not several) or any(freedom.turns and freedom.slide for freedom in joint.freedoms):
         raise InvalidValue(f"joint {name!r}: is a {joint.kind} joint; a URDF has {', '.join(_KINDS)} ones")
+    if several:
+        _refuse_several(joint, name)
     for freedom in joint.freedoms:
         _refuse_terms(freedom, name)
+
+
+def _refuse_several(joint: Joint, name: str) -> None:
+    """Refuse what a URDF does not have of a joint of several coordinates."""
+    if joint.max_angle is not None or any(freedom.limits for freedom in joint.freedoms):
+        raise InvalidValue(f"joint {name!r}: has limits, which a URDF has no place for on a {joint.kind} joint")
+    for key in ("damping", "friction"):
+        numbers = {getattr(freedom, key) for freedom in joint.freedoms}
+        if len(numbers) > 1:
+            raise InvalidValue(
+                f"joint {name!r}: {key}: a URDF has one number for all coordinates of a {joint.kind} joint, "
+                f"not {', '.join(f'{number:g}' for number in sorted(numbers))}"
+            )
+    if isinstance(joint, Planar) and abs(cosine := float(joint.axes[0] @ joint.axes[1])) > _PERPENDICULAR:
+        raise InvalidValue(f"joint {name!r}: axes: must be perpendicular in a URDF, their cosine is {cosine:.3g}")
 
 
 def _refuse_terms(joint: OneDofJoint, name: str) -> None:
@@ -137,31 +160,48 @@ def _visual(shape: Shape) -> list[str]:
 
 
 def _joint(link: Link, parent: str, names: _Names) -> list[str]:
-    """Return the joint of a link, with a carrier between where its axis misses the origin of the link's frame."""
-    pose = link.pose
-    if not link.joint.dof:
-        return _connection(link.joint_name, "fixed", parent, link.name, pose, [])
-    (joint,) = link.joint.freedoms
-    kind = "revolute" if joint.turns else "prismatic"
-    inner = [f'    <axis xyz="{_numbers(joint.axis)}"/>']
-    if joint.damping or joint.friction:
-        inner.append(f'    <dynamics damping="{joint.damping!r}" friction="{joint.friction!r}"/>')
-    limits = joint.limits or Limits()
-    if kind == "revolute" and limits.position is None:
-        kind = "continuous"
-    if limits or kind != "continuous":
-        inner.append(_limit(limits, kind))
-    if kind == "prismatic" or not joint.point.any():
-        return _connection(link.joint_name, kind, parent, link.name, pose, inner)
-    on_axis, back = np.eye(4), np.eye(4)
-    on_axis[:3, 3], back[:3, 3] = joint.point, -joint.point
+    """Return the joint of a link, with a carrier between where the joint's frame is not that of the link."""
+    kind, frame, inner = _told(link.joint)
+    if frame is None:
+        return _connection(link.joint_name, kind, parent, link.name, link.pose, inner)
+    back = np.eye(4)
+    back[:3, :3], back[:3, 3] = frame[:3, :3].T, -frame[:3, :3].T @ frame[:3, 3]
     carrier = names.fresh(f"{link.name}_axis", names.links)
     weld = names.fresh(f"{link.name}_frame", names.joints)
     return [
         f"  <link name={quoteattr(carrier)}/>",
-        *_connection(link.joint_name, kind, parent, carrier, pose @ on_axis, inner),
+        *_connection(link.joint_name, kind, parent, carrier, link.pose @ frame, inner),
         *_connection(weld, "fixed", carrier, link.name, back, []),
     ]
+
+
+def _told(joint: Joint) -> tuple[str, Array | None, list[str]]:
+    """Return the type of a joint in a URDF, the joint's frame in the link's unless they are one, and what is inside."""
+    if not joint.dof:
+        return "fixed", None, []
+    frame = np.eye(4)
+    frame[:3, 3] = joint.start
+    first, inner = joint.freedoms[0], []
+    if isinstance(joint, Planar):
+        kind, axis = "planar", joint.direction
+        if not np.array_equal(joint.axes, Planar.across(axis).axes):
+            frame[:3, :3], axis = np.column_stack([*joint.axes, axis]), np.eye(3)[2]
+        inner = [f'    <axis xyz="{_numbers(axis)}"/>']
+    elif isinstance(joint, Free):
+        kind = "floating"
+    else:
+        kind = "revolute" if first.turns else "prismatic"
+        inner = [f'    <axis xyz="{_numbers(first.axis)}"/>']
+    if first.damping or first.friction:
+        inner.append(f'    <dynamics damping="{first.damping!r}" friction="{first.friction!r}"/>')
+    if joint.dof == 1:
+        limits = first.limits or Limits()
+        if kind == "revolute" and limits.position is None:
+            kind = "continuous"
+        if limits or kind != "continuous":
+            inner.append(_limit(limits, kind))
+    same = kind == "prismatic" or np.array_equal(frame, np.eye(4))
+    return kind, None if same else frame, inner
 
 
 def _connection(name: str, kind: str, parent: str, child: str, pose: Array, inner: Sequence[str]) -> list[str]:

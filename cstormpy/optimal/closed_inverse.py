@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.optimal.inverse import Inverse, InverseEvaluation
+from cstormpy.optimal.inverse import Inverse, InverseEvaluation, rows_through
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import Setup
 
@@ -61,8 +61,8 @@ class _ClosedEvaluation(InverseEvaluation):
         for channel in (name for name in rows if name in parts):
             given = parts[channel]
             through = np.zeros((3, len(given), n + cut))
-            columns, to_cut = self.columns[places][:, :, rows[channel]], self.to_cut[places][:, rows[channel]]
-            through[:, :, :n] = np.einsum("ri,rkij->krj", given, columns, optimize=False)
+            to_cut = self.to_cut[places][:, rows[channel]]
+            through[:, :, :n] = rows_through(given, self.columns[:, :, rows[channel]], places)
             through[2, :, n:] = np.einsum("ri,ric->rc", given, to_cut)
             for r in range(3):
                 have = found[r]

@@ -19,7 +19,10 @@ from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.whole_turns import whole_turn
 
-__all__ = ["Inverse"]
+__all__ = ["Inverse", "rows_through"]
+
+LARGE = 20
+"""From so many joints on a motion is worth several threads."""
 
 _NONE = np.zeros((0, 0))
 
@@ -118,7 +121,8 @@ class Inverse(Transcription):
             return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
         arguments = (q, qd, qdd, self._wrench, self._base, tau, columns, np.empty((0, mech.n, 12)))
-        _, status = run_batch(self._kernel, tables, arguments, N, self._numbers, 1)
+        threads = None if mech.n >= LARGE else 1
+        _, status = run_batch(self._kernel, tables, arguments, N, self._numbers, threads)
         if status != 0 or not np.isfinite(columns).all():
             return None
         channels = (q, qd, qdd, tau, qddd)
@@ -157,8 +161,7 @@ class InverseEvaluation(Evaluation):
         """Return derivatives of R numbers to the splines and their rates, (R, width) each, of those by channel."""
         found: list[Array | None] = [parts.get(name) for name in ("q", "qd", "qdd", "qddd")]
         if "tau" in parts:
-            # for each sample its rows stand together: (samples, rows, n) @ (samples, n, 3 n)
-            through = np.einsum("ri,rkij->krj", parts["tau"], self.columns[places], optimize=False)
+            through = rows_through(parts["tau"], self.columns, places)
             for r in range(3):
                 have = found[r]
                 found[r] = through[r] if have is None else have + through[r]
@@ -230,6 +233,20 @@ class InverseEvaluation(Evaluation):
         if "duration" in parts:
             last += parts["duration"]
         return np.concatenate([total, last])
+
+
+def rows_through(given: Array, columns: Array, places: Places) -> Array:
+    """Return rows (R, i) times the matrices of their samples, (N, 3, i, j), as (3, R, j).
+
+    `places` (R,) says which sample each row belongs to; those of one sample stand together, and are taken at once.
+    """
+    if isinstance(places, slice):
+        return np.asarray(np.einsum("ri,rkij->krj", given, columns[places], optimize=False))
+    first = np.flatnonzero(np.diff(places, prepend=-1))
+    width = int(np.gcd.reduce(np.diff(first, append=len(places)))) if len(places) else 1
+    at = columns[places[::width]]
+    found = given.reshape(-1, 1, width, given.shape[1]) @ at  # (samples, 3, width, j)
+    return np.moveaxis(found, 1, 0).reshape(3, len(places), columns.shape[-1])
 
 
 def _gauss(knots: Array, degree: int, pieces: int) -> tuple[Array, Array]:

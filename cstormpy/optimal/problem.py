@@ -432,8 +432,11 @@ class Problem:
             How many starts: the guess and random ones near to it. The best feasible one wins.
         seed : int or numpy.random.Generator
             Draws the random starts.
-        solver : {"auto", "slsqp", "ipopt"}
-            "auto" takes Ipopt where it is installed and there are more than 120 variables, else SLSQP.
+        solver : {"auto", "slsqp", "gauss-newton", "ipopt"}
+            "auto" takes SLSQP up to 120 variables. For more it takes "gauss-newton", an interior-point method, by the
+            inverse form where the objective is a sum of `Effort`, `Acceleration`, `Jerk`, `Terminal` and `Time`, else
+            Ipopt where it is installed. "gauss-newton" can be asked for any problem; it needs few iterations, each of
+            a few motions.
         iterations : int
             The most iterations of each start, and after each refinement of it.
         tolerance : float

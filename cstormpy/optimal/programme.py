@@ -15,6 +15,7 @@ import numpy as np
 from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.design import derivatives
+from cstormpy.optimal.row_blocks import RowBlocks
 from cstormpy.optimal.samples import TIMES, Array, Parts, Places, Samples
 from cstormpy.optimal.terms import Objective
 from cstormpy.optimal.transcription import Evaluation, Indices, RowPlan, Transcription
@@ -89,6 +90,7 @@ class Programme:
         self.scales = [block.scale[: block.width] for block in self.blocks]
         self.lower, self.upper = self._bounds()
         self.structure = self._structure()
+        self._square_rows: dict[tuple[str, int], tuple[RowPlan, RowBlocks]] = {}
         first = self.point(np.clip(x0, low, high))
         self._cost_of(first)
         self._last_constraints = self._constraints_of(first)
@@ -287,6 +289,58 @@ class Programme:
         if self.transcription.free_duration:
             gradient[-1] += direct
         return gradient
+
+    @property
+    def of_squares(self) -> bool:
+        """Whether all terms but the duration are sums of squares."""
+        samples = self._points[0].motion
+        assert samples is not None, "the guess is finite"
+        found = [self._residuals(weight, term, samples.samples) is not None for weight, term in self._terms()]
+        return bool(found) and all(found)
+
+    def _terms(self) -> list[tuple[float, Any]]:
+        return [(weight, term) for weight, term in self.objective.parts if term.kind != "duration"]
+
+    def _residuals(self, weight: float, term: Any, samples: Samples) -> tuple[Array, Parts] | None:
+        """Return the residuals of a term and their derivatives; None where it is no sum of squares."""
+        if weight < 0.0 or term.kind not in ("integral", "end"):
+            return None
+        found: tuple[Array, Parts] | None = term.residuals(samples.at(self._places_of(term.kind)))
+        return found
+
+    def gauss_newton(self, x: Array) -> Array:
+        """Return the sum of Jᵀ J over the residuals of which the cost is the half sum of squares, (n, n).
+
+        It is the Hessian of the cost without the curvature of the residuals; what is no sum of squares has no part.
+        """
+        point, total = self.point(x), np.zeros((self.n, self.n))
+        if point.motion is None:
+            return total
+        samples = point.motion.samples
+        for weight, term in self._terms():
+            found = self._residuals(weight, term, samples)
+            if found is None:
+                continue
+            r, parts = found
+            rows, width = r.size, r.shape[1]
+            flat = {c: np.reshape(p, (rows,) if c in TIMES else (rows, p.shape[-1])) for c, p in parts.items()}
+            factor = np.full(rows, weight)
+            if term.kind == "integral":
+                at = samples.at(self._places_of(term.kind))
+                factor = np.repeat(weight * at.duration * at.weights, width)
+                if self.transcription.free_duration:  # of T^½ r
+                    flat["duration"] = flat.get("duration", 0.0) + r.ravel() / (2.0 * at.duration)
+            plan, blocks = self._rows_of(term.kind, width)
+            blocks.of(point.motion.entries(plan, flat)).add_gram(factor, total)
+        return total
+
+    def _rows_of(self, kind: str, width: int) -> tuple[RowPlan, RowBlocks]:
+        """Return where the derivatives of so many residuals at each sample stand."""
+        if (kind, width) not in self._square_rows:
+            here = self._places_of(kind)
+            plan = self.transcription.plan(np.repeat(np.arange(here.start, here.stop), width))
+            self._square_rows[kind, width] = plan, RowBlocks(plan.rows, plan.columns, (len(plan.places), self.n))
+        return self._square_rows[kind, width]
 
     def violation(self, x: Array) -> float:
         """Return by how much the scaled constraints and bounds are violated at most; ∞ where x is not finite."""

@@ -29,9 +29,12 @@ class SearchLine(Progress):
                 self._least = min(self._least, cost)
             if now < self._next:
                 return
-            best = f"  best {self._least:.6g}" if self._starts > 1 and self._least < float("inf") else ""
-            self._say(
-                f"{self.name}: start {start + 1} of {self._starts}, iteration {iteration}  cost {cost:.6g}  "
-                f"violation {violation:.1e}{best}  {now - self._started:.1f} s",
-                now,
+            best = [f"best {self._least:.6g}"] if self._starts > 1 and self._least < float("inf") else []
+            parts = (
+                f"{self.name}: start {start + 1} of {self._starts}, iteration {iteration}",
+                f"cost {cost:.6g}",
+                f"violation {violation:.1e}",
+                *best,
+                f"{now - self._started:.1f} s",
             )
+            self._say(parts, now)

@@ -91,6 +91,13 @@ class Scaled:
         found = self.programme.lagrangian_gradient(z * self.sizes, factor / self.cost_size, multipliers)
         return None if found is None else found * self.sizes
 
+    def gauss_newton(self, z: Array) -> Array:
+        """Return the Gauss-Newton matrix of the cost, (n, n)."""
+        found = self.programme.gauss_newton(z * self.sizes)
+        found *= self.sizes / self.cost_size
+        found *= self.sizes[:, None]
+        return found
+
     def violation(self, z: Array) -> float:
         """Return by how much constraints and bounds are violated at most; ∞ where z is not finite."""
         return self.programme.violation(z * self.sizes)

@@ -72,7 +72,7 @@ class Solution:
         self.violation, self.feasibility, self.excess = best.violation, best.feasibility, best.excess
         self.converged, self.reason, self.feasible = best.converged, best.reason, best.feasible
         self.refined = dict(best.changes)
-        self._stopped = ""
+        self._stopped, self._chosen = "", best.chosen
         self.iterations, self.evaluations = best.iterations, best.evaluations
         self.history = tuple(best.history)
 
@@ -191,6 +191,8 @@ class Solution:
             ("violation", f"{self.violation:.2e}, at most {self.feasibility:g}{': INFEASIBLE' * (not self.feasible)}"),
             ("KKT residual", f"{self.kkt:.2e}"),
         ]
+        if self._chosen:
+            rows.insert(3, ("solver", f"{self.solver}: {self._chosen}"))
         rows += [(name, f"{value:.6g}") for name, value in self.parameters.items()]
         rows += [("at any time", repr(e)) for e in self.excess]
         if len(self.outcomes) > 1:

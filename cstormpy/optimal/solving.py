@@ -29,7 +29,7 @@ __all__ = ["SolutionSearch"]
 PATIENCE = 0.2
 """Seconds between two looks whether the starts have ended."""
 
-SOLVERS = ("auto", "slsqp", "ipopt")
+SOLVERS = ("auto", "slsqp", "gauss-newton", "ipopt")
 
 
 class SolutionSearch:

@@ -11,6 +11,7 @@ import numpy as np
 
 from cstormpy.optimal.blas import one_thread
 from cstormpy.optimal.checking import wrong_gradient
+from cstormpy.optimal.gauss_newton import solve_gauss_newton
 from cstormpy.optimal.ipopt import has_ipopt, solve_ipopt
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.refinement import refinement
@@ -33,6 +34,8 @@ INTERRUPTED = "interrupted"
 STOPPED = "stopped by the user"
 """The reason of one that a callback, or a window, stopped between two iterations."""
 
+SOLVERS = {"slsqp": solve_slsqp, "gauss-newton": solve_gauss_newton, "ipopt": solve_ipopt}
+
 STUCK = ("no descent", "no gain")
 HINT = "; check_gradients() tells whether a gradient of your own is wrong"
 """What a search may be told that came to no minimum although its gradients promised descent."""
@@ -44,7 +47,7 @@ NEARLY = 0.1
 """Violation of a scaled constraint below which the cost of a point says something."""
 
 MANY_VARIABLES = 120
-"""Above this many variables Ipopt is taken where it is installed."""
+"""Above this many variables the Gauss-Newton method is taken for sums of squares, else Ipopt where it is installed."""
 
 MOST_ROUNDS = 10
 """How often a start is refined at most."""
@@ -106,6 +109,7 @@ class Outcome:
     changes: dict[str, Any] = field(default_factory=dict)
     problem: Problem | None = None
     solver: str = ""
+    chosen: str = ""  # why this solver, where it is not the usual one
     iterations: int = 0
     evaluations: int = 0
     not_finite: int = 0
@@ -178,11 +182,15 @@ class Orders:
     final: bool = True
     watch: Callable[[Progressed], bool] | None = None
 
-    def solver_for(self, problem: Problem) -> str:
-        """Return which solver takes a problem."""
+    def solver_for(self, problem: Problem, programme: Programme) -> tuple[str, str]:
+        """Return which solver takes a problem, and why where it is not the usual one."""
         if self.solver != "auto":
-            return self.solver
-        return "ipopt" if problem.transcription.size > MANY_VARIABLES and has_ipopt() else "slsqp"
+            return self.solver, ""
+        if programme.n <= MANY_VARIABLES:
+            return "slsqp", ""
+        if problem.inverse and programme.of_squares:
+            return "gauss-newton", f"{programme.n} variables, and the cost is a sum of squares"
+        return ("ipopt", f"{programme.n} variables") if has_ipopt() else ("slsqp", "")
 
 
 def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcome:
@@ -223,7 +231,8 @@ class _Run:
             for name in ("iterations", "evaluations", "not_finite", "history", "changes"):
                 setattr(self.outcome, name, getattr(before, name))
         self.scaled = problem.scaled(self.programme)
-        self.outcome.solver = self.solver = orders.solver_for(problem)
+        self.outcome.solver, self.outcome.chosen = orders.solver_for(problem, self.programme)
+        self.solver = self.outcome.solver
         most = STALL if self.solver == "slsqp" else orders.iterations
         self.stall = _Stall(most, self.scaled.cost_size)
         self._run()
@@ -233,7 +242,7 @@ class _Run:
         try:
             with one_thread():
                 self._consider(best.x)
-                solve, sizes = solve_ipopt if self.solver == "ipopt" else solve_slsqp, self.scaled.sizes
+                solve, sizes = SOLVERS[self.solver], self.scaled.sizes
                 z, best.converged, best.reason, _ = solve(
                     self.scaled, best.x / sizes, orders.iterations, orders.accuracy.tolerance, self._after_iteration
                 )

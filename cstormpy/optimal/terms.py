@@ -97,6 +97,13 @@ class Term(Objective):
         """Return the derivatives of the values to the channels that matter, (N, n) each, and (N,) for "t"."""
         raise NotImplementedError
 
+    def residuals(self, at: Samples) -> tuple[Array, Parts] | None:
+        """Return r, (N, k), of which the values are ½ Σ r², and its derivatives by channel, (N, k, n); None if of none.
+
+        They are what a Gauss-Newton method makes its matrix of.
+        """
+        return None
+
     def check(self, mech: Mechanism) -> None:
         """Refuse a mechanism that the term does not fit."""
 
@@ -150,6 +157,13 @@ class _Square(Term):
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives by channel."""
         return {self.channel: getattr(at, self.channel) * self._weights(at.mech)}
+
+    def residuals(self, at: Samples) -> tuple[Array, Parts]:
+        """Return the root of w_j times y_j of the joints that count."""
+        roots = np.sqrt(self._weights(at.mech))
+        counted = np.flatnonzero(roots)
+        rows = np.diag(roots)[counted]
+        return _rows_of(at, {self.channel: (getattr(at, self.channel) @ rows.T, rows)})
 
 
 class Effort(_Square):
@@ -276,10 +290,30 @@ class Terminal(Term):
         targets = self.targets(at.mech).items()
         return {channel: 2.0 * np.nan_to_num(getattr(at, channel) - target) for channel, target in targets}
 
+    def residuals(self, at: Samples) -> tuple[Array, Parts]:
+        """Return the root of two times how far each coordinate is from its target."""
+        found = {}
+        for channel, target in self.targets(at.mech).items():
+            rows = np.sqrt(2.0) * np.eye(len(target))[np.isfinite(target)]
+            found[channel] = np.nan_to_num(getattr(at, channel) - target) @ rows.T, rows
+        return _rows_of(at, found)
+
     def label(self) -> str:
         """Return what messages call the term: with its targets."""
         given: Mapping[str, Any] = {"q": self.q, "qd": self.qd}
         return f"Terminal({', '.join(f'{k}={v!r}' for k, v in given.items() if v is not None)})"
+
+
+def _rows_of(at: Samples, channels: Mapping[str, tuple[Array, Array]]) -> tuple[Array, Parts]:
+    """Return residuals (N, k) and their derivatives, of values and constant rows (k, n) for each channel."""
+    counts = [len(rows) for _, rows in channels.values()]
+    parts, begin = {}, 0
+    for channel, (_, rows) in channels.items():
+        part = np.zeros((sum(counts), rows.shape[1]))
+        part[begin : begin + len(rows)] = rows
+        parts[channel] = np.broadcast_to(part, (len(at), *part.shape))
+        begin += len(rows)
+    return np.hstack([values for values, _ in channels.values()]), parts
 
 
 def Mixed(u: float) -> Objective:

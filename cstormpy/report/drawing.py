@@ -12,7 +12,7 @@ from cstormpy.report.picture import FRAME, HEAD, Picture, Placed, compose
 from cstormpy.report.svg import escape, number, tag, text
 from cstormpy.report.wrapping import NetKey
 
-__all__ = ["diagram_svg", "diagram_views", "states"]
+__all__ = ["diagram_views", "states"]
 
 Point = tuple[float, float]
 
@@ -29,20 +29,17 @@ _OPEN_AT_FIRST = 24
 """Up to so many blocks a diagram is shown with its subsystems open."""
 
 
-def diagram_svg(bd: Any) -> str:
-    """Return a picture of a diagram: an SVG element whose colours come from the page.
+def diagram_views(bd: Any) -> list[str]:
+    """Return a picture for each way of opening and closing the diagram's subsystems, the first to be seen first.
+
+    Each is an SVG element whose colours come from the page. The subsystems of a large compiled diagram are closed at
+    first, those of a small one open.
 
     Parameters
     ----------
     bd : BlockDiagram
-        Compiled or not. The subsystems of a large compiled diagram are closed, those of a small one open.
+        Compiled or not.
     """
-    top = read_levels(bd)
-    return _svg(top, _first_state(top))
-
-
-def diagram_views(bd: Any) -> list[str]:
-    """Return a picture for each way of opening and closing the diagram's subsystems, the first to be seen first."""
     top = read_levels(bd)
     first = _first_state(top)
     return [_svg(top, state, hidden=state != first) for state in sorted(states(top), key=lambda state: state != first)]

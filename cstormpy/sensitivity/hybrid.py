@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +29,8 @@ from cstormpy.dynamics.checked_arguments import (
     refuse_non_finite_samples,
 )
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
-from cstormpy.dynamics.lines import filled, prepared, rows_filled
-from cstormpy.dynamics.tracing import Question, answer_symbols
+from cstormpy.dynamics.lines import filled, ready, rows_filled
+from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.kernels import layout
 from cstormpy.linkage.tables import tables_of
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_WITH_COLUMNS = Question(sensitivities=True)
+_WITH_COLUMNS = Signature(sensitivities=True)
 
 __all__ = ["HybridSensitivity", "hybrid_sensitivity", "hybrid_sensitivity_evaluator"]
 
@@ -116,12 +117,12 @@ def _run(mech: Linkage, samples: Samples, threads: int | None, to_base: bool, dr
     y, columns = samples.room(n), samples.room(3, n, n)
     of_base = samples.room(n, 12) if to_base else np.empty((0, n, 12))
     thread_count(threads)
-    question = Question.of_samples(mech, samples, sensitivities=True, to_base=to_base)
+    signature = Signature.of_samples(mech, samples, sensitivities=True, to_base=to_base)
     outputs = (y, columns, of_base) if to_base else (y, columns)
     if samples.symbolic:
-        answer_symbols(tables_of(mech, drive), question, samples, outputs)
+        answer_symbols(tables_of(mech, drive), signature, samples, outputs)
         return y, columns, of_base
-    if count == 0 or filled(mech, drive, question, samples, outputs, threads):
+    if count == 0 or filled(mech, drive, signature, samples, outputs, threads):
         return y, columns, of_base
     refuse_non_finite_samples(mech, samples)
     from cstormpy.kernels import entries_sensitivity as entries
@@ -147,10 +148,10 @@ def hybrid_sensitivity_evaluator(
     D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
     """
     loads = read_loads(mech, wrench)
-    questions = (Question.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
+    signatures = (Signature.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
     ways = [carefully, carefully]
     if not mech.symbolic:
-        ways = [prepared(mech, "own", q, loads, eager=True) or _loops(mech, q.answers, loads) for q in questions]
+        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in signatures]
     y_only, whole = ways
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)
@@ -173,7 +174,7 @@ def hybrid_sensitivity_evaluator(
 
 
 def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
-    """Return what fills y, see `tracing.Question`, and the derivatives by the kernels with loops; not 0 if not."""
+    """Return what fills y, see `tracing.Signature`, and the derivatives by the kernels with loops; not 0 if not."""
     from cstormpy.kernels import entries_sensitivity as entries
 
     kernel = entries.sensitivity_one.load() if not loads.size else with_loads(entries.loaded_sensitivity_one, loads)

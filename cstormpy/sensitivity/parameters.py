@@ -316,12 +316,15 @@ def _to_terms(
 
 
 def _ball_rates(joint: Any, axis: int, field: str, q: Array, qd: Array, qdd: Array) -> Any:
-    """Return the derivatives (N, 3) of Jᵀ (a dω/dt + ω × a ω + d ω + f tanh(ω / v)) to a number of one axis."""
+    """Return the derivatives (N, 3) of Jᵀ (a ω̇ + ω × a ω + d ω + f tanh(ω / v) + spring) to a number of one axis."""
     J, rate = joint.subspace(q)[:, :3], joint.subspace_rate(q, qd)[:, :3]
     w, alpha = np.einsum("sij,sj->si", J, qd), np.einsum("sij,sj->si", J, qdd) + np.einsum("sij,sj->si", rate, qd)
     at = joint.dof - 3 + axis
     along = np.eye(3)[axis]
-    moment = _term_rate(joint.freedoms[at], field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
+    if field in ("stiffness", "rest"):
+        moment = joint.spring_rates(q, axis)[field]
+    else:
+        moment = _term_rate(joint.freedoms[at], field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
     if field == "armature":
         moment = moment + w[:, axis, None] * np.cross(w, along)
     return np.einsum("sij,si->sj", J[..., -3:], moment)

@@ -6,6 +6,8 @@ gathered once. The blocks cannot tell the difference: they get the same inputs, 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Function, Gain
+from bdsim.exceptions import BlockRuntimeError
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
@@ -83,14 +86,30 @@ class Diagram:
             for group in bd.plan
             for b in group
         ]
+        self.slots = [slot for _, _, _, outs, _, _ in self.order for slot in outs]
         self.views = [(views[b], part) for b, part in self.continuous]
         self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
-        self.sinks = [b for b in bd.blocklist if isinstance(b, SinkBlock)]
+        self.sinks = [b for b in bd.blocklist if _is_of(b.__class__, SinkBlock)]
         self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
         self.earliest, self.latest = -math.inf, math.inf
         self.count = 0
         self.shortcut: Callable[[float, Array], bool] | None = None
         self.forget()
+
+    def start_state(self) -> Array:
+        """Return the state (nstates,) from which a run begins unless told otherwise."""
+        with contextlib.suppress(BlockRuntimeError):  # which bdsim says
+            parts = [np.asarray(b.getstate0_safe(), dtype=float) for b, _ in self.continuous]
+            if all(part.ndim == 1 for part in parts):
+                return np.concatenate([np.zeros(0), *parts])
+        return np.array(self.bd.getstate0(), dtype=float)
+
+    def kinds(self) -> list[Any]:
+        """Return of each signal, as it stands in its slot, its type and shape: of what is no array the class alone."""
+        return [
+            (value.dtype, value.shape) if value.__class__ is np.ndarray else value.__class__
+            for value in [slot.value for slot in self.slots]
+        ]
 
     def forget(self) -> None:
         """Let the next look at the signals evaluate them anew."""
@@ -296,10 +315,16 @@ class Diagram:
         return None
 
 
+@functools.cache
+def _is_of(kind: type, base: type) -> bool:
+    """Tell whether a class is one of another's; bdsim's have an instance check of their own, which takes long."""
+    return issubclass(kind, base)
+
+
 def _output_of(b: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block; a user's function may write into what it is given."""
     output = output_of(b)
-    if not isinstance(b, Function):
+    if not _is_of(b.__class__, Function):
         return output
     return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)
 

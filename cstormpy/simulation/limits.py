@@ -43,19 +43,18 @@ def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
     A plant is a block with states, a mechanism and a place for stops; joints that a JOINTLIMIT of the same links stops
     are left out.
     """
+    # not as attributes: where a block has none, bdsim looks for a port of that name, which takes long
+    stops = [(block, block.__dict__["_stops"]) for block in bd.blocklist if "_stops" in block.__dict__]
+    stopped = {(block.mech.names, k) for block, each in stops for k in getattr(each, "where", ())}
     found, first = [], 0
-    stopped = {
-        (block.mech.names, k) for block in bd.blocklist for k in getattr(getattr(block, "_stops", None), "where", ())
-    }
     for block in bd.blocklist:
         if block.blockclass != "continuous":
             continue
         if "_stops" in block.__dict__ and len(x):
             mech = block.mech
-            for k, name in enumerate(mech.names):
-                limits = mech.freedoms[k].limits
-                if limits is not None and limits.position is not None and (mech.names, k) not in stopped:
-                    found += _left(str(block.name), name, t, x[:, first + k], limits.position)
+            for k, low, high in _position_limits(mech):
+                if (mech.names, k) not in stopped:
+                    found += _left(str(block.name), mech.names[k], t, x[:, first + k], (low, high))
             for k, angle in mech.largest_angles:
                 if (mech.names, k) not in stopped:
                     joint = mech.links[mech.joint_links[k]].joint_name
@@ -65,8 +64,20 @@ def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
     return found
 
 
+def _position_limits(mech: Any) -> list[tuple[int, float, float]]:
+    """Return place in q, low and high, of the coordinates of a mechanism that have position limits."""
+    found: list[tuple[int, float, float]] | None = mech.memo.get("position limits")
+    if found is None:
+        limits = [freedom.limits for freedom in mech.freedoms]
+        wide = [(k, each.position) for k, each in enumerate(limits) if each is not None and each.position is not None]
+        found = mech.memo["position limits"] = [(k, low, high) for k, (low, high) in wide]
+    return found
+
+
 def _left(plant: str, joint: str, t: Array, q: Array, limits: tuple[float, float]) -> list[LeftLimits]:
     low, high = limits
+    if len(q) and q.min() >= low and q.max() <= high:
+        return []
     beyond = np.fmax(low - q, q - high)
     allowed = _BESIDE * np.where(q < low, max(1.0, abs(low)), max(1.0, abs(high)))
     where = np.flatnonzero(beyond > allowed)

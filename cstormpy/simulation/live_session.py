@@ -20,7 +20,7 @@ from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
-__all__ = ["FRAMES", "Showing", "check_pace", "controls_of", "wants_window"]
+__all__ = ["FRAMES", "LiveSession", "check_pace", "controls_of", "wants_window"]
 
 Array = NDArray[np.float64]
 
@@ -99,7 +99,7 @@ def _knobs(block: str, name: str, value: Any, low: float | None, high: float | N
             yield Knob(block, name, float(number), low, high, index=k)
 
 
-class Showing:
+class LiveSession:
     """One run in a live window.
 
     Parameters
@@ -144,7 +144,7 @@ class Showing:
             self.idle += time.perf_counter() - begin
 
     def _described(self, pane: Pane) -> LivePane:
-        width = pane.row().size
+        widths = [column.size for column in pane.columns()]
         source = pane.signals[0].block if pane.kind == "mechanism" else None
         mechanism = pane.mechanism
         if source is not None and isinstance(getattr(type(source), "gravity", None), property):
@@ -153,13 +153,13 @@ class Showing:
         return LivePane(
             name=pane.name,
             kind=pane.kind,
-            labels=pane.labels(width),
+            labels=pane.labels(widths),
             title=pane.title,
-            unit=pane.unit,
+            unit=pane.unit(widths),
             mechanism=mechanism,
             options=pane.options,
             push=str(source.name) if source is not None and hasattr(source, "push") else None,
-            names=pane.names(),
+            names=pane.names(widths),
         )
 
     def sample(self, t: float, x: Array) -> None:

@@ -37,6 +37,8 @@ class Observation:
         self.point = self._first = 0
         self._start = self._end = 0.0
         self._graphics_at = -math.inf
+        #: The sinks, where their inputs stand, and whether they are bdsim's own plots.
+        self._sinks = [(b, b._inport_slots, isinstance(b, GraphicsBlock)) for b in diagram.sinks]
 
     def begin(self, t: float) -> None:
         """Take the start of the run for the first point; all others of a grid are multiples of its width."""
@@ -98,11 +100,11 @@ class Observation:
 
     def _serve_sinks(self, t: float) -> None:
         self.simstate.t = t
-        for b in self.diagram.sinks:
-            if isinstance(b, GraphicsBlock) and t < self._graphics_at and t < self._end:
+        for b, slots, drawn in self._sinks:
+            if drawn and t < self._graphics_at and t < self._end:
                 continue
             try:
-                b.step(t, [s.value for s in b._inport_slots])
+                b.step(t, [s.value for s in slots])
             except Exception as error:
                 raise self.diagram.failure(b, "step", t, error) from error
         if t >= self._graphics_at:

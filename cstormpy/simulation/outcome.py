@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from cstormpy.simulation.deferred_values import Deferred
 from cstormpy.simulation.limits import limits_left
 from cstormpy.simulation.recording import paths, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run
-from cstormpy.simulation.units import units_of
+from cstormpy.simulation.units import mechanisms_of, units_of
 
 __all__ = ["result_of"]
 
 
 def result_of(bd: Any, run: Run) -> Result:
-    """Return the result of a run as far as it got."""
+    """Return the result of a run as far as it got; what few look at is made of it when somebody does."""
     t, x, signals = run.recording.arrays()
-    out = Result(name="results")
+    out = Result()
     out["t"], out["x"], out["xnames"] = t, x, list(bd.statenames)
     for clock in bd.clocklist:
         times, states = clock.getlog(run.simstate)
@@ -26,19 +28,19 @@ def result_of(bd: Any, run: Run) -> Result:
         data = Result(name)
         data["t"], data["X"], data["Xnames"] = _in_one(times, 1), _in_one(states, 2), clock.statenames
         out.add(name, data)
-    recording = run.recording
+    recording, blocks = run.recording, [*bd.blocklist]
     if recording.watched:
         out[".ywatch"] = signals[: recording.watched]
         out["y"] = _side_by_side(out[".ywatch"])
         out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
-    out[".outputs"] = [signal_name(b, port) for b in bd.blocklist for port in range(b.nout)]
-    out[".paths"] = paths(bd)
-    widths = [0 if np.ndim(values) == 1 else int(np.prod(np.shape(values)[1:])) for values in signals]
-    out[".units"] = units_of(bd, recording.signals, recording.panes, widths)
+    out[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
+    out[".paths"] = Deferred(lambda: paths(blocks))
+    widths = [0 if np.ndim(values) == 1 else math.prod(np.shape(values)[1:]) for values in signals]
+    mechanisms = mechanisms_of(blocks)
+    out[".units"] = Deferred(lambda: units_of(mechanisms, recording.signals, recording.panes, widths))
     by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
-    out[".panes"] = (
-        [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []
-    )
+    panes = [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []
+    out[".panes"] = Deferred(lambda: [make() for make in panes])
     out[".status"], out[".message"], out[".state"], out[".events"] = (
         run.status,
         run.message,

@@ -6,13 +6,16 @@ panes show, whether or not anything is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.recording import Signal
+from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of_signal
 
 __all__ = ["Pane", "RecordedPane", "find_panes"]
 
@@ -60,16 +63,29 @@ class Pane:
     """A sink block that shows signals."""
 
     def __init__(self, block: Any, kind: str) -> None:
-        self.block, self.kind = block, kind
+        self.block, self.kind, self._seen = block, kind, _seen(block)
         self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
         self.name = str(block.name)
         self.title = str(_own(block, "title") or block.name)
-        self.unit = str(_own(block, "unit") or "")
+        #: The unit that the block was told, empty if none.
+        self.told_unit = str(_own(block, "unit") or "")
         self.mechanism = _own(block, "mechanism")
         chosen = _own(block, "vector") if kind == "scope" else _own(block, "indices")
         #: Which of the columns are shown, None for all.
         self.chosen = list(chosen) if isinstance(chosen, (list, tuple)) else None
-        self.options = dict(_own(block, "options") or _options_of(block))
+        #: Inputs whose values have names at some outputs of the block that gives them.
+        self._named = [s for s in self.signals if getattr(type(s.block), "value_names", None)]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Other options that the block was given."""
+        own = self.block.__dict__.get("options")
+        return dict(own if own is not None else _own(self.block, "options") or _options_of(self.block))
+
+    def serves(self) -> bool:
+        """Tell whether its block is wired, named and told to show things as when this was made."""
+        now = _seen(self.block)
+        return len(now) == len(self._seen) and all(map(is_, now, self._seen))
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the block shows now, input by input, as flat arrays."""
@@ -87,61 +103,108 @@ class Pane:
         wide = np.hstack(flat) if flat else np.zeros((0, 0))
         return wide if self.chosen is None else wide[:, self.chosen]
 
-    def labels(self, width: int) -> list[str]:
-        """Return a label for each of so many columns."""
-        given = _own(self.block, "labels")
+    def labels(self, widths: Sequence[int]) -> list[str]:
+        """Return a label for each column that is shown, of inputs of so many numbers each."""
+        return self._labelled(_own(self.block, "labels"), self._mechanisms(), widths)
+
+    def _mechanisms(self) -> dict[Any, Any]:
+        """Return the mechanisms of the blocks whose signals are shown."""
+        return mechanisms_of(s.block for s in self.signals)
+
+    def _labelled(self, given: Sequence[str] | None, mechanisms: Mapping[Any, Any], widths: Sequence[int]) -> list[str]:
+        width = sum(widths) if self.chosen is None else len(self.chosen)
         if given is not None and len(given) == width:
             return [str(label) for label in given]
         labels = []
-        for k, (signal, value) in enumerate(zip(self.signals, self.columns(), strict=True)):
-            stem = str(given[k]) if given is not None and len(given) == len(self.signals) else signal.name
-            labels += [stem] if value.size == 1 else [f"{stem}[{j}]" for j in range(value.size)]
-        if self.chosen is not None:
-            labels = [labels[k] for k in self.chosen]
-        return labels if len(labels) == width else [f"{k}" for k in range(width)]
+        for k, (signal, size) in enumerate(zip(self.signals, widths, strict=True)):
+            named = given is not None and len(given) == len(self.signals)
+            stem = str(given[k]) if given is not None and named else signal.name
+            known = [] if named or size == 1 else coordinate_labels(signal, mechanisms[signal.block], size)
+            labels += known or ([stem] if size == 1 else [f"{stem}[{j}]" for j in range(size)])
+        return labels if self.chosen is None else [labels[k] for k in self.chosen]
 
-    def names(self) -> list[tuple[str, ...] | None]:
+    def unit(self, widths: Sequence[int]) -> str:
+        """Return the unit of all that is shown, empty if it is not told and not known of each."""
+        return self.told_unit or self._common_unit(self._mechanisms(), widths)
+
+    def _common_unit(self, mechanisms: Mapping[Any, Any], widths: Sequence[int]) -> str:
+        units: list[str] = []
+        for signal, size in zip(self.signals, widths, strict=True):
+            units += units_of_signal(signal, mechanisms[signal.block], size) or [""] * size
+        shown = set(units if self.chosen is None else [units[k] for k in self.chosen])
+        return shown.pop() if len(shown) == 1 and self.kind != "mechanism" else ""
+
+    def _value_names(self) -> dict[Any, Any]:
+        """Return what the values 0, 1, … of inputs are called, of those where they have names."""
+        return {s.key: s.block.value_names[s.port] for s in self._named}
+
+    def names(self, widths: Sequence[int]) -> list[tuple[str, ...] | None]:
         """Return for each column what its values 0, 1, … are called, None where they are those of a quantity."""
+        return self._spread(self._value_names(), widths)
+
+    def _spread(self, known: dict[Any, Any], widths: Sequence[int]) -> list[tuple[str, ...] | None]:
         names: list[tuple[str, ...] | None] = []
-        for signal, value in zip(self.signals, self.columns(), strict=True):
-            known = getattr(type(signal.block), "value_names", None) and signal.block.value_names[signal.port]
-            names += [known or None] * value.size
+        for signal, size in zip(self.signals, widths, strict=True):
+            names += [known.get(signal.key) or None] * size
         return names if self.chosen is None else [names[k] for k in self.chosen]
 
-    def recorded(self, t: Array, values: list[Array]) -> RecordedPane:
-        """Return what was shown in a run."""
-        y = self.pick(values)
-        names = self.names()
-        return RecordedPane(
-            self.name,
-            self.kind,
-            self.title,
-            self.labels(y.shape[1]),
-            self.unit,
-            t,
-            y,
-            self.mechanism,
-            self.options,
-            names if len(names) == y.shape[1] else [None] * y.shape[1],
-        )
+    def recorded(self, t: Array, values: list[Array]) -> Callable[[], RecordedPane]:
+        """Return what makes the record of a run, of what the block is told to show now."""
+        told, known, options = _own(self.block, "labels"), self._value_names() if self._named else {}, self.options
+        given, mechanisms = None if told is None else [*told], self._mechanisms()
+
+        def make() -> RecordedPane:
+            y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
+            return RecordedPane(
+                self.name,
+                self.kind,
+                self.title,
+                self._labelled(given, mechanisms, widths),
+                self.told_unit or self._common_unit(mechanisms, widths),
+                t,
+                y,
+                self.mechanism,
+                options,
+                self._spread(known, widths),
+            )
+
+        return make
+
+
+#: Where a diagram keeps its panes from one run to the next.
+_KEPT = "_panes"
+#: What a block is told to show, as its attributes.
+_ATTRIBUTES = ("name", "_name", "title", "unit", "mechanism", "vector", "indices", "_input_wires", "_inport_slots")
+
+
+def _seen(block: Any) -> list[Any]:
+    """Return on what the pane of a block depends."""
+    seen = [*map(block.__dict__.get, _ATTRIBUTES), *block._inport_slots]
+    for each in seen[5:7]:
+        seen += each if isinstance(each, (list, tuple)) else ()
+    return seen
 
 
 def find_panes(bd: Any) -> list[Pane]:
-    """Return the panes of a compiled diagram in the order of its blocks."""
+    """Return the panes of a compiled diagram in the order of its blocks, those of before where they serve."""
+    kept = bd.__dict__.get(_KEPT, {})
     panes = []
     for block in bd.blocklist:
         kind = getattr(type(block), "pane_kind", None) or _KINDS.get(type(block).__name__)
         if kind is not None:
-            panes.append(Pane(block, kind))
+            pane = kept.get(block)
+            panes.append(pane if pane is not None and pane.serves() else Pane(block, kind))
+    bd.__dict__[_KEPT] = {pane.block: pane for pane in panes}
     return panes
 
 
 def _own(block: Any, name: str) -> Any:
     """Return an attribute of a block, None if it has none: not a port, which takes long to look for."""
-    try:
-        return object.__getattribute__(block, name)
-    except AttributeError:
-        return None
+    own = block.__dict__.get(name, block)
+    if own is not block:
+        return own
+    found: Any = getattr(type(block), name, None)
+    return found.__get__(block) if hasattr(found, "__get__") else found
 
 
 def _options_of(block: Any) -> dict[str, Any]:

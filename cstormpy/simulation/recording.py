@@ -46,10 +46,10 @@ def named_blocks(bd: Any) -> dict[str, Any]:
     return subsystems | bd.blocknames
 
 
-def paths(bd: Any) -> dict[str, list[str]]:
+def paths(blocks: Iterable[Any]) -> dict[str, list[str]]:
     """Return how the blocks of a compiled diagram are called, by what tells them and their copies from others."""
     found: dict[str, list[str]] = {}
-    for block in bd.blocklist:
+    for block in blocks:
         path = _outside(block)[0]
         found.setdefault(block.__dict__.get("_identity") or "", []).append(path)
         if "_outside" in block.__dict__:
@@ -113,7 +113,7 @@ def _there(bd: Any, block: Any, what: str) -> Any:
         block = block.outport
     if any(block is each for each in bd.blocklist):
         return block
-    found = paths(bd).get(block.__dict__.get("_identity"), [])
+    found = paths(bd.blocklist).get(block.__dict__.get("_identity"), [])
     if len(found) > 1:
         raise UnknownName(f"{what}: block {block.name!r} is there more than once; name one of {', '.join(found)}")
     if not found:

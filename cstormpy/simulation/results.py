@@ -16,6 +16,7 @@ from cstormpy import report
 from cstormpy.errors import InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
+from cstormpy.simulation.deferred_values import DeferredValues
 from cstormpy.simulation.recording import port_suffix
 from cstormpy.simulation.result_files import WRITERS, Recorded, columns_of, owner, read
 
@@ -75,6 +76,10 @@ class Result(BDStruct):
         wall_time: float
 
     _read = True
+
+    def __init__(self, name: str = "results", **parts: Any) -> None:
+        super().__init__(name)
+        self.data = DeferredValues(parts)
 
     @property
     def was_read(self) -> bool:

@@ -217,6 +217,10 @@ class Run:
             self.x = x
             self.stepper.restart(self.t, x)
 
+    def _asked(self) -> bool:
+        """Tell whether a block is to do something at its next evaluation that its detectors do not show."""
+        return False
+
     def _can_take_slices(self) -> bool:
         """Tell whether many steps may be taken at once from where the run stands."""
         return False
@@ -236,6 +240,11 @@ class Run:
     def _boundary(self, sources: list[Any]) -> None:
         """Do what is due at the end of a segment, and begin the next."""
         d = self.diagram
+        if not sources and not d.bounds and not self._asked():  # the end of the run, which the last step has seen
+            d.latest = math.inf
+            self._observe(at_boundary=True)
+            self._commanded()
+            return
         jumped = any(is_jump(s) for s in sources)
         ticks = any(isinstance(s, Clock) for s in sources)
         as_bdsim = self.settings.first_tick == "bdsim"

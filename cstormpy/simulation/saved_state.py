@@ -190,7 +190,7 @@ def initial_state(
     if isinstance(start, SavedState):
         return start.t, start.restore(diagram, simstate, what), start.step
     if start is None:
-        return 0.0, np.array(diagram.bd.getstate0(), dtype=float), 0.0
+        return 0.0, diagram.start_state(), 0.0
     if isinstance(start, Mapping) or not (np.iterable(start) or isinstance(start, Real)):
         raise InvalidType(f"{what}: expected a SavedState, its file, or the state as an array, got {describe(start)}")
     names = ", ".join(map(str, diagram.bd.statenames))

@@ -25,19 +25,19 @@ from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
-from cstormpy.simulation.live_session import Showing, check_pace, wants_window
+from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
 from cstormpy.simulation.outcome import result_of
 from cstormpy.simulation.palette import our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
+from cstormpy.simulation.run_start import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.starting import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.translations import Translations
-from cstormpy.simulation.unread import UnreadResult, write_figures
+from cstormpy.simulation.unread_results import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 if TYPE_CHECKING:
@@ -228,13 +228,8 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
         settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
-        one_of(on_error, "on_error", ("return", "raise"))
+        _check_options(on_error, pace, observer, debug)
         threaded = one_of(threaded, "threaded", (True, False))
-        check_pace(None if isinstance(pace, str) and pace == "auto" else pace)
-        if observer is not None and not callable(observer):
-            raise InvalidType(f"observer: expected a function of time and state, got {type(observer).__name__}")
-        if not isinstance(debug, str):
-            raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
         del minstepsize
         wanted = self.live if live is None else live
         options = self._make_run_options(threaded=threaded)
@@ -251,13 +246,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
                 with self.in_context(bd, simstate, options, threaded):
                     run = self._prepare(bd, diagram, simstate, settings, watch, start, at, observer)
                     run.interrupts = interrupts
-                    show = Showing(feed, bd, run, run.recording.panes, pace)
-                    if feed is not None or show.pace is not None:
-                        run.watchers.append(show.sample)
-                    with Progress("t", run.t, run.end, "s", options.progress, lambda: show.idle) as progress:
-                        getattr(run, "glances", run.watchers).append(lambda t, _x: progress.update(t))
-                        run.go()
-                    show.finish()
+                    _go(bd, run, feed, pace, options.progress)
                     out = result_of(bd, run)
                     out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
                     self._last = (bd, out)
@@ -424,6 +413,27 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         if options.graphics and any(getattr(b, "isgraphics", False) for b in bd.blocklist):
             options.hold = options.hold if block is None else block
             interrupts.end_wait(lambda: self.done(bd, block=options.hold))
+
+
+def _check_options(on_error: Any, pace: Any, observer: Any, debug: Any) -> None:
+    """Refuse options of a run that are none."""
+    one_of(on_error, "on_error", ("return", "raise"))
+    check_pace(None if isinstance(pace, str) and pace == "auto" else pace)
+    if observer is not None and not callable(observer):
+        raise InvalidType(f"observer: expected a function of time and state, got {type(observer).__name__}")
+    if not isinstance(debug, str):
+        raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
+
+
+def _go(bd: Any, run: Run, feed: LiveFeed | None, pace: float | str | None, progress: bool) -> None:
+    """Run to the end, shown in the live window, at a pace, beside a line that tells how far it is."""
+    show = LiveSession(feed, bd, run, run.recording.panes, pace)
+    if feed is not None or show.pace is not None:
+        run.watchers.append(show.sample)
+    with Progress("t", run.t, run.end, "s", progress, lambda: show.idle) as line:
+        getattr(run, "glances", run.watchers).append(lambda t, _x: line.update(t))
+        run.go()
+    show.finish()
 
 
 def _can_draw() -> bool:

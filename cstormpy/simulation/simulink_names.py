@@ -1,14 +1,14 @@
 """Blocks by the names that they have in Simulink, and what each of them is here.
 
-The names of blocks are looked up here before the nearest spelling is offered; ``docs/simulink.md`` is this table, as
-`as_markdown` writes it.
+The names of blocks are looked up here before the nearest spelling is offered. ``docs/simulink.md`` is this table:
+``python tests/test_simulink_names.py`` writes it.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["NAMES", "as_markdown", "here"]
+__all__ = ["NAMES", "here"]
 
 #: Name in Simulink, and what it is here; the kinds of blocks stand after "bd.".
 NAMES: dict[str, str] = {
@@ -160,14 +160,3 @@ def here(name: str) -> str | None:
     """
     found = _BY_PLAIN.get(_plain(name))
     return None if found is None else f"Simulink's {found} is here {NAMES[found]}"
-
-
-def as_markdown() -> str:
-    """Return the table as a page."""
-    rows = [f"| {name} | {NAMES[name]} |" for name in sorted(NAMES, key=str.lower)]
-    head = (
-        "# Blocks by their names in Simulink\n\n"
-        "`bd.TRANSPORT_DELAY` and the like say the same. Arguments and ports are shown by `help(bd.DELAY)`.\n\n"
-        "| in Simulink | here |\n|---|---|\n"
-    )
-    return head + "\n".join(rows) + "\n"

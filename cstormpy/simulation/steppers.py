@@ -190,7 +190,7 @@ class ExplicitStepper:
         scale = self.atol + np.maximum(np.abs(x), np.abs(x_new)) * self.rtol
         assert m.E is not None
         if m.E3 is None:
-            return norm(_sum(K, m.E[:, None]) * h / scale) / x.size**0.5
+            return norm(_sum(K, m.E[:, None]) * h / scale) / math.sqrt(x.size)
         n5, n3 = (norm(_sum(K, weights[:, None]) / scale) ** 2 for weights in (m.E, m.E3))
         if n5 == 0.0 and n3 == 0.0:
             return 0.0

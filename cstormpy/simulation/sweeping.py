@@ -125,7 +125,7 @@ class Sweeping:
         [0.3679, 0.1353, 0.0498]
         """
         from cstormpy.simulation.sweep.axes import Axes
-        from cstormpy.simulation.sweep.preparation import How, carry_out
+        from cstormpy.simulation.sweep.preparation import SweepSettings, carry_out
 
         check_solver(
             Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
@@ -134,5 +134,5 @@ class Sweeping:
             "T": T, "dt": dt, "max_step": max_step, "solver": solver, "solver_args": solver_args, "rtol": rtol,
             "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite, "watch": watch,
         }  # fmt: skip
-        how = How(workers, executor, resume, progress)
+        how = SweepSettings(workers, executor, resume, progress)
         return carry_out(self, diagram, Axes.checked(grid, samples, names), measure, settings, how, options)

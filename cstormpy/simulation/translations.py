@@ -58,16 +58,20 @@ class Translations:
         """Write a diagram to a functional mock-up unit, which Simulink, Modelica's tools and others simulate with.
 
         It is for co-simulation: it holds the equations in C, with an integration method of its own, and inputs are held
-        over a step of the other tool.
+        over a step of the other tool. Sampled blocks tick within its steps, and what they hold, as the samples of a
+        DELAY, is part of the state that can be kept and put back. What is due where a step ends is done as the next one
+        begins, by the inputs of then.
 
         Parameters
         ----------
         bd : BlockDiagram
-            As `stepper` takes it; each block must be one that is written in C, as most that are traced are.
+            As `stepper` takes it, and with sampled blocks; each block must be one that is written in C, as most that
+            are traced are.
         path : path
             A name that ends in ``.fmu``.
         inputs, outputs : list
-            Signals as in `stepper`.
+            Signals as in `stepper`: an input port that nothing is wired to gets a CONSTANT of zeros, which stays in the
+            diagram.
         parameters : list of str
             Numbers that can be set in the unit, as in `gradient`, which follow in proportion. States can be set where
             they start, as ``"state plant.elbow.q"``.
@@ -86,7 +90,8 @@ class Translations:
         Raises
         ------
         DiagramError
-            Naming the block that is not written in C, or that belongs to a run: sampled ones, events, jumps.
+            Naming the block that is not written in C, or that belongs to a run: located events, limits of states, and
+            the jumps of sources.
         """
         from cstormpy.simulation.fmi import write_fmu
 

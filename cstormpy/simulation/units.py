@@ -1,13 +1,13 @@
-"""Units of signals and states: by the joints of the mechanism that a block is around, or as a scope was told."""
+"""Coordinates and units of signals and states, of the mechanism that a block is around, or as a scope was told."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
-__all__ = ["units_of"]
+__all__ = ["coordinate_labels", "mechanisms_of", "units_of", "units_of_signal"]
 
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
@@ -15,30 +15,36 @@ _EFFORTS = ("tau", "torque", "g")
 _ENERGIES = ("kinetic", "potential", "total")
 
 
-def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]) -> dict[str, str]:
+def mechanisms_of(blocks: Iterable[Any]) -> dict[Any, Any]:
+    """Return the mechanisms that blocks are around; None of most of them."""
+    # not as attributes: where a block has none, bdsim looks for a port of that name, which takes long
+    return {b: b.__dict__.get("_mech") or b.__dict__.get("mechanism") for b in blocks}
+
+
+def units_of(
+    mechanisms: Mapping[Any, Any], signals: list[Signal], panes: list[Any], widths: list[int]
+) -> dict[str, str]:
     """Return the units of the columns of signals, and of the states, by name; of those that are known.
 
     Parameters
     ----------
-    bd : BlockDiagram
+    mechanisms : mapping
+        The blocks of the diagram in their order, and what mechanisms these are around, as of `mechanisms_of`.
     signals : list of Signal
     panes : list of Pane
         Scopes whose unit is that of all that they show.
     widths : list of int
         Numbers of each signal; one that is a number alone has width 0.
     """
-    told = {s.key: pane.unit for pane in panes if pane.unit and pane.chosen is None for s in pane.signals}
+    told = {s.key: pane.told_unit for pane in panes if pane.told_unit and pane.chosen is None for s in pane.signals}
     units: dict[str, str] = {}
     for signal, width in zip(signals, widths, strict=True):
-        names = signal.block._outport_names or []
-        port = names[signal.port] if signal.port < len(names) else ""
-        known = _of_port(signal.block, port, width) or [told.get(signal.key, "")] * max(width, 1)
+        known = units_of_signal(signal, mechanisms[signal.block], width) or [told.get(signal.key, "")] * max(width, 1)
         if width == 0:
             units[signal.name] = known[0]
         elif len(known) == width:
             units.update((f"{signal.name}[{k}]", unit) for k, unit in enumerate(known))
-    for block in bd.blocklist:
-        mech = _mechanism(block)
+    for block, mech in mechanisms.items():
         for kind in ("q", "qd") if mech is not None and block.nstates == 2 * mech.n else ():
             stem = signal_name(block, 0).rpartition(".")[0]
             known = _of_coordinates(mech, kind, mech.names)
@@ -46,18 +52,32 @@ def units_of(bd: Any, signals: list[Signal], panes: list[Any], widths: list[int]
     return {name: unit for name, unit in units.items() if unit}
 
 
-def _of_port(block: Any, port: str, width: int) -> list[str]:
-    """Return the units of what a port of a block around a mechanism gives; none where nothing is known."""
-    mech = _mechanism(block)
-    if mech is None:
-        return []
-    if port in _ENERGIES:
+def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
+    """Return the units of what a block around a mechanism gives; none where nothing is known."""
+    port = _port_name(signal)
+    if mech is not None and port in _ENERGIES:
         return ["J"]
+    names = _coordinates(port, mech, width)
+    return _of_coordinates(mech, port, names) if names else []
+
+
+def coordinate_labels(signal: Signal, mech: Any, width: int) -> list[str]:
+    """Return what the numbers of a signal are called, as states are, "plant.elbow.q"; none where nothing is known."""
+    stem, port = signal_name(signal.block, signal.port).rpartition(".")[0], _port_name(signal)
+    return [f"{stem}.{name}.{port}" for name in _coordinates(port, mech, width)]
+
+
+def _coordinates(port: str, mech: Any, width: int) -> Sequence[str]:
+    """Return the names of the coordinates whose values, rates or efforts so many numbers of a port are."""
+    if mech is None or not (port in _RATES or port in _EFFORTS):
+        return ()
     free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
-    for names in (mech.names, free, mech.active) if port in _RATES or port in _EFFORTS else ():
-        if len(names) == width:
-            return _of_coordinates(mech, port, names)
-    return []
+    return next((names for names in (mech.names, free, mech.active) if len(names) == width), ())
+
+
+def _port_name(signal: Signal) -> str:
+    names = signal.block._outport_names or []
+    return names[signal.port] if signal.port < len(names) else ""
 
 
 def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:
@@ -66,8 +86,3 @@ def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]
     if quantity in _EFFORTS:
         return ["N m" if freedom.turns else "N" for freedom in freedoms]
     return [f"{freedom.unit}{_RATES[quantity]}" for freedom in freedoms]
-
-
-def _mechanism(block: Any) -> Any:
-    """Return the mechanism that a block is around, None of most blocks; not a port, which takes long to look for."""
-    return block.__dict__.get("_mech") or block.__dict__.get("mechanism")

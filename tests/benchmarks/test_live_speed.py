@@ -20,7 +20,7 @@ import cstormpy as cs
 from cstormpy import live
 from cstormpy.live import LiveFeed, LivePane
 from cstormpy.simulation import simulation
-from cstormpy.simulation.live_session import Showing
+from cstormpy.simulation.live_session import LiveSession
 
 reason = live.available({"QT_QPA_PLATFORM": "offscreen"})
 pytestmark = pytest.mark.skipif(reason is not None, reason=f"no window here: {reason}")
@@ -82,7 +82,7 @@ def test_cpu_of_the_simulating_process(record_row, monkeypatch):
     bd.connect(plant[0], bd.MECHANISMVIEW(MECH, name="robot"))
     clock, frames, ours, shares = [], [], [0.0], []
 
-    class Begun(Showing):  # its window stands before the clock runs, and says how often it has painted at the end
+    class Begun(LiveSession):  # its window stands before the clock runs, and says how often it has painted at the end
         def _begin(self):
             super()._begin()
             if self.feed is not None:
@@ -104,7 +104,7 @@ def test_cpu_of_the_simulating_process(record_row, monkeypatch):
                 frames.append((drive(self.feed, "look")["frames"] - painted) / (time.monotonic() - began))
             super().finish()
 
-    monkeypatch.setattr(simulation, "Showing", Begun)
+    monkeypatch.setattr(simulation, "LiveSession", Begun)
 
     def run(shown):
         out = sim.run(bd, T=100.0, max_step=0.1, live=shown, pace=None, observer=begin)

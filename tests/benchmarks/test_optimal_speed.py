@@ -112,6 +112,48 @@ def test_a_swing_up_from_the_poor_guess(record_row):
     assert spent <= 5.0
 
 
+def test_a_tree_of_55_freedoms(record_row):
+    """880 variables, which SLSQP takes minutes for: at most 5 s. Torques count as multiples of their sizes."""
+    mech = library.tree(6, links=55)
+    end = np.random.default_rng(0).uniform(-1.0, 1.0, mech.n)
+    problem = Problem(mech, duration=1.0, start=[0.0] * mech.n, end=end, objective=Effort(), points=20, samples=21)
+    weights = dict(zip(mech.names, problem.setup.sizes.tau**-2, strict=True))
+    problem = problem.replace(objective=Effort(weights))
+    problem.solve(progress=False, iterations=1)
+    begin, used = time.perf_counter(), time.process_time()
+    solution = problem.solve(progress=False)
+    spent, used = time.perf_counter() - begin, time.process_time() - used
+    row = {"ours": f"{spent:.2f} s", "of the processor": f"{used:.2f} s", "iterations": solution.iterations}
+    record_row("optimal control", problem="tree of 55, 880 variables", goal="5 s", cost=solution.cost, **row)
+    assert solution.converged and solution.kkt < 1e-6
+    assert spent <= 5.0
+
+
+GAUSS_NEWTON = {
+    "Puma 560, effort, 16 points": lambda: Problem(
+        library.puma560(), duration=1.0, start=[0.0] * 6, end=[0.5] * 6, objective=Effort(), points=16, samples=41
+    ),
+    "arm of 7, effort, 16 points": lambda: Problem(
+        library.arm7(), duration=1.0, start=[0.0] * 7, end=[0.5] * 7, objective=Effort(), points=16, samples=41
+    ),
+    "two-link arm, swing, 20 points": lambda: Problem(
+        library.planar_2r(), duration=1.308, start=[0, 0], end=[np.pi / 2, 0], objective=Effort(), points=20, samples=41
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GAUSS_NEWTON)
+def test_gauss_newton_beside_slsqp(name, record_row):
+    """The same optimum; both are asked by name."""
+    problem, row, cost = GAUSS_NEWTON[name](), {}, {}
+    for solver in ("slsqp", "gauss-newton"):
+        begin = time.process_time()
+        solution = problem.solve(solver=solver, progress=False, refine=False)
+        row[f"ours, {solver}"], cost[solver] = f"{1e3 * (time.process_time() - begin):.0f} ms", solution.cost
+    record_row("optimal control", problem=name, **row)
+    assert cost["gauss-newton"] == pytest.approx(cost["slsqp"], rel=1e-6)
+
+
 def test_a_window_costs_little(record_row, monkeypatch):
     """Processor time of the searching process with a window that shows the search, and without."""
     from cstormpy import live

@@ -5,11 +5,13 @@ axes of the link and in those that it has at q = 0. Its coordinates are φ itsel
 velocity, which is J(φ) dφ/dt in the link's axes), so that q ∈ Rⁿ and q̇ = dq/dt as for every joint. The generalized
 force belongs to these rates: Jᵀ times the moment in the link's axes. The joint's own moment there, about each axis, is
 
-    armature * dω/dt + ω × (armature * ω) + damping * ω + friction * tanh(ω / friction_velocity)
+    armature * dω/dt + ω × (armature * ω) + damping * ω + friction * tanh(ω / friction_velocity) + spring
 
 with the angular velocity ω of the link relative to its parent: that of three bearings, and of a body that turns with
-the link and feels nothing but ω, whose energy is ½ ω · (armature * ω). At |φ| = 2π the coordinates are singular, and
-dynamics refuse |φ| >= 2π; a run re-centres φ once |φ| > π (`recentred`).
+the link and feels nothing but ω, whose energy is ½ ω · (armature * ω). The spring has the potential ½ ψ · (stiffness *
+ψ) of ψ = log(exp(rest)ᵀ exp(φ)), the shortest rotation vector from where it is relaxed; its moment is stiffness * ψ
+where the stiffness is the same about all axes, and J(ψ)⁻ᵀ (stiffness * ψ) in general. At |φ| = 2π the coordinates are
+singular, and dynamics refuse |φ| >= 2π; a run re-centres φ once |φ| > π (`recentred`), which the spring does not feel.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Spherical(MultiDofJoint):
     """A ball joint: the link turns about a point; q is the rotation vector φ [rad], the link's pose M exp(φ).
 
     Its damping, friction and armature act about the axes of the link: on ω = J(φ) dφ/dt, not on dφ/dt, with the torque
-    Jᵀ times the moment. It has no spring.
+    Jᵀ times the moment. Its spring acts on the rotation vector by which the link has turned from `rest`, which is no
+    more than half a turn; beyond half a turn the spring pulls back from the other side.
 
     Parameters
     ----------
@@ -55,6 +58,11 @@ class Spherical(MultiDofJoint):
         As for `Revolute`, about the axes x, y, z of the link, with the angular velocity relative to the parent in
         place of qd; one number for all three or one for each. Damping and armature that are the same about all axes do
         not depend on which these are; friction about three axes does, as MuJoCo's "frictionloss".
+    stiffness : float or array_like, (3,)
+        Spring constants [N m/rad] of the potential ½ ψ · (stiffness * ψ), ψ the rotation vector from `rest` to where
+        the link is; the same about all axes, its moment is -stiffness * ψ, as in MuJoCo.
+    rest : float or array_like, (3,)
+        The rotation vector where the spring is relaxed [rad], shorter than a whole turn.
     limits : sequence, optional
         For each coordinate `Limits`, a pair (low, high) for the position, or None.
     max_angle : float, optional
@@ -78,9 +86,8 @@ class Spherical(MultiDofJoint):
 
     kind = "spherical"
     symbol = Symbol("ball")
-    each = ("damping", "friction", "friction_velocity", "armature")
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"point": (3,)}
-    _fields = ("point", *each, "limits", "max_angle", "name")
+    _fields = ("point", *MultiDofJoint.each, "limits", "max_angle", "name")
     _count = 3
 
     def __init__(
@@ -91,12 +98,17 @@ class Spherical(MultiDofJoint):
         friction: ArrayLike = 0.0,
         friction_velocity: ArrayLike = 0.01,
         armature: ArrayLike = 0.0,
+        stiffness: ArrayLike = 0.0,
+        rest: ArrayLike = 0.0,
         limits: EachLimits = None,
         max_angle: float | None = None,
         name: str | None = None,
     ) -> None:
-        values = (damping, friction, friction_velocity, armature)
+        values = (damping, friction, friction_velocity, armature, stiffness, rest)
         where = self._set_each(point, limits, name, **dict(zip(self.each, values, strict=True)))
+        turn = float(np.linalg.norm(self.rest[-3:]))
+        if turn >= 2.0 * np.pi:
+            raise InvalidValue(f"{where}rest: its rotation vector is {turn:.4g} rad long, must be shorter than 2π")
         self._set(max_angle=None if max_angle is None else _angle(max_angle, f"{where}max_angle"))
         self._set(_chain=self._made())
 
@@ -145,6 +157,24 @@ class Spherical(MultiDofJoint):
         J = _right_jacobian_rate(np.asarray(q)[..., -3:], np.asarray(qd)[..., -3:])
         return np.concatenate([J, _cross(self.point) @ J], axis=-2)
 
+    def stretch(self, q: ArrayLike) -> Array:
+        """Return ψ (..., 3), the shortest rotation vector from where the spring is relaxed; complex numbers too.
+
+        >>> joint = Spherical(stiffness=2.0, rest=(0, 0, 1))
+        >>> joint.stretch([[0.0, 0.0, 1.5], [0.0, 0.0, -3.0]]).round(4).tolist()
+        [[0.0, 0.0, 0.5], [0.0, 0.0, 2.2832]]
+        """
+        return _turn_between(self.rest[-3:], np.asarray(q)[..., -3:])
+
+    def spring_rates(self, q: ArrayLike, axis: int) -> dict[str, Array]:
+        """Return the derivatives (..., 3) of the spring's moment in the link's axes to the numbers of one axis."""
+        phi, along = np.asarray(q)[..., -3:], np.eye(3)[axis]
+        stiffness, rest = self.stiffness[-3:], self.rest[-3:]
+        stretch = self.stretch(q)
+        step = 1e-30j * along  # by complex step, which is exact
+        to_rest = _spring_moment(stiffness, _turn_between(rest + step, phi)).imag / 1e-30
+        return {"stiffness": _spring_moment(along, stretch), "rest": to_rest}
+
     def recentred(self, q: ArrayLike, qd: ArrayLike, longest: float = np.pi) -> tuple[Array, Array]:
         """Return q and q̇ (dof,) of the same motion, where the rotation vector is longer than π, by a shorter one.
 
@@ -191,7 +221,7 @@ class Free(Spherical):
     ----------
     point, max_angle, name
         As for `Spherical`.
-    damping, friction, friction_velocity, armature : float or array_like, (6,)
+    damping, friction, friction_velocity, armature, stiffness, rest : float or array_like, (6,)
         As for `Prismatic` along x, y, z, and as for `Spherical` about the axes of the link; one number for all, or one
         for each.
     limits : sequence, optional
@@ -258,6 +288,34 @@ def _shortened(phi: Array, rate: Array, back: float) -> tuple[Array, Array]:
     """Return the rotation vector that is shorter by some turns, and its rate of the same angular velocity."""
     short = phi * (1.0 - back / np.sqrt(phi @ phi))
     return short, np.linalg.solve(_right_jacobian(short), _right_jacobian(phi) @ rate)
+
+
+def _turn_between(rest: Array, phi: Array) -> Array:
+    """Return log(exp(rest)ᵀ exp(φ)), at most π long."""
+    (w0, v0), (w1, v1) = _quaternion(rest), _quaternion(phi)
+    w = w0 * w1 + (v0 * v1).sum(axis=-1, keepdims=True)
+    v = w0 * v1 - w1 * v0 - np.cross(v0, v1)
+    sign = np.where(w.real > 0.0, 1.0, -1.0)
+    w, v = sign * w, sign * v
+    n = np.sqrt((v * v).sum(axis=-1, keepdims=True))
+    small = np.abs(n) < 1e-3
+    safe = np.where(small, 1.0, n)
+    half = np.where(np.abs(w) < 0.7, np.arccos(w), np.arcsin(n))
+    turn: Array = 2.0 * np.where(small, 1.0 + n**2 / 6.0 + 3.0 * n**4 / 40.0, half / safe) * v
+    return turn
+
+
+def _quaternion(phi: Array) -> tuple[Array, Array]:
+    """Return the unit quaternion of exp(φ): (..., 1) and (..., 3)."""
+    c0, c1, *_ = _coefficients(0.5 * phi)
+    return c0[..., 0], 0.5 * c1[..., 0] * phi
+
+
+def _spring_moment(stiffness: Array, psi: Array) -> Array:
+    """Return the moment J(ψ)⁻ᵀ (stiffness * ψ) about the axes of the link."""
+    back = np.swapaxes(_right_jacobian(psi), -1, -2)
+    moment: Array = np.linalg.solve(back, (stiffness * psi)[..., None])[..., 0]
+    return moment
 
 
 def _cross(a: Array) -> Array:

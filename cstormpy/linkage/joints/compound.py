@@ -118,8 +118,6 @@ class _Axes(MultiDofJoint):
     _fields = ("axes", "point", *MultiDofJoint.each, "limits", "name")
     _given: ClassVar[NDArray[np.float64]]  # axes unless said
     axes: NDArray[np.float64]
-    stiffness: NDArray[np.float64]
-    rest: NDArray[np.float64]
 
     def __init__(
         self,
@@ -212,17 +210,8 @@ class Planar(_Axes):
         Two perpendicular directions in the plane, where the link is at q = 0, in its own frame; x and y unless said.
     point : array_like, (3,)
         What turns about the normal stays at this point of the link [m].
-    damping, friction, friction_velocity, armature, stiffness, rest : float or array_like, (3,)
-        As for `Revolute`, one number for all coordinates or one for each.
-    limits : sequence, optional
-        For each coordinate `Limits`, a pair (low, high) for the position, or None.
-    name : str, optional
-        Without it the joint is called by the name of its link.
-
-    Raises
-    ------
-    InvalidValue, ShapeError, NonFinite, InvalidType
-        Naming the joint, if it has a name, and the parameter.
+    damping, friction, friction_velocity, armature, stiffness, rest, limits, name
+        As for `Universal`, of three coordinates.
 
     Examples
     --------
@@ -284,17 +273,8 @@ class Translational(_Axes):
         perpendicular.
     point : array_like, (3,)
         Where the joint is drawn, in the link's own frame [m].
-    damping, friction, friction_velocity, armature, stiffness, rest : float or array_like, (3,)
-        As for `Prismatic`, one number for all coordinates or one for each.
-    limits : sequence, optional
-        For each coordinate `Limits`, a pair (low, high) for the position, or None.
-    name : str, optional
-        Without it the joint is called by the name of its link.
-
-    Raises
-    ------
-    InvalidValue, ShapeError, NonFinite, InvalidType
-        Naming the joint, if it has a name, and the parameter: directions in one plane too.
+    damping, friction, friction_velocity, armature, stiffness, rest, limits, name
+        As for `Universal`, of three coordinates. Directions in one plane are refused.
 
     Examples
     --------

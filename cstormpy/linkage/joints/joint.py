@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.values import Value
+from cstormpy.values import Value, frozen
 
 if TYPE_CHECKING:
     from cstormpy.linkage.joints.one_dof import OneDofJoint
@@ -69,6 +69,8 @@ class Joint(Value):
         How it is drawn.
     max_angle : float or None
         The largest angle of its rotation vector [rad], if it has one and that is limited.
+    point : ndarray, (3,)
+        Where it is, in the link's own frame; zeros unless it says so.
     """
 
     kind: ClassVar[str]
@@ -78,6 +80,7 @@ class Joint(Value):
     symbol: ClassVar[Symbol] = Symbol()
     name: str | None
     max_angle: float | None = None
+    point: NDArray[np.float64] = frozen(np.zeros(3))
 
     @property
     def freedoms(self) -> tuple[OneDofJoint, ...]:
@@ -107,12 +110,12 @@ class Joint(Value):
     @property
     def start(self) -> NDArray[np.float64]:
         """The point (3,) of the joint that stays with the parent, in the link's frame at q = 0."""
-        return np.zeros(3)
+        return self.point
 
     @property
     def end(self) -> NDArray[np.float64]:
         """The point (3,) of the joint that stays with the link, in the link's frame."""
-        return np.zeros(3)
+        return self.point
 
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what a change of an entry of `shapes` does: (first, past the last freedom, the twist they follow).

@@ -1,4 +1,4 @@
-"""Base of the joints that hold numbers for each of several coordinates: damping, friction, armature, limits."""
+"""Base of the joints that hold numbers for each of several coordinates: damping, friction, springs, limits."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ class MultiDofJoint(Joint):
     friction: NDArray[np.float64]
     friction_velocity: NDArray[np.float64]
     armature: NDArray[np.float64]
+    stiffness: NDArray[np.float64]
+    rest: NDArray[np.float64]
     limits: tuple[Limits | None, ...] | None
     _count: ClassVar[int]  # of coordinates
     _chain: tuple[OneDofJoint, ...]
@@ -58,16 +60,6 @@ class MultiDofJoint(Joint):
     def freedoms(self) -> tuple[OneDofJoint, ...]:
         """The hinges and slides that make the motion, in the order of the coordinates."""
         return self._chain
-
-    @property
-    def start(self) -> NDArray[np.float64]:
-        """The point of the joint."""
-        return self.point
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """The point of the joint."""
-        return self.point
 
     def _geometry(self, digits: int) -> dict[str, str]:
         """Return the fields of its geometry that differ from the defaults, as text."""

@@ -119,16 +119,6 @@ class OneDofJoint(Joint):
         """The axis."""
         return self.axis
 
-    @property
-    def start(self) -> NDArray[np.float64]:
-        """The point on the axis."""
-        return self.point
-
-    @property
-    def end(self) -> NDArray[np.float64]:
-        """The point on the axis."""
-        return self.point
-
     def displacement(self, q: ArrayLike) -> NDArray[Any]:
         """Return exp(S q), (..., 4, 4), for q (...)."""
         q, (x, y, z) = np.asarray(q), self.axis

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from cstormpy.live.window import theme
 from cstormpy.live.window.channel import Channel
-from cstormpy.live.window.starting import StartingWindow, import_slowly
+from cstormpy.live.window.starting_window import StartingWindow, import_slowly
 
 if TYPE_CHECKING:
     from cstormpy.live.window.main_window import MainWindow
@@ -69,7 +69,7 @@ def _window(channel: Channel, kind: str) -> MainWindow | SearchWindow:
 
     window = SearchWindow(channel) if kind == "search" else MainWindow(channel)
     if os.environ.get(TEST_VARIABLE):
-        from cstormpy.live.window.driving import Driver
+        from cstormpy.live.window.driver import Driver
 
         window.driver = Driver(window)
     return window

@@ -17,7 +17,7 @@ from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.panel import Panel
 from cstormpy.live.window.scope import ScopeTile
 from cstormpy.live.window.shortcuts import show_list
-from cstormpy.live.window.starting import SIZES, TEXT, TITLE
+from cstormpy.live.window.starting_window import SIZES, TEXT, TITLE
 from cstormpy.live.window.tile import Tile
 from cstormpy.live.window.tile_menu import copy_data, open_menu
 from cstormpy.live.window.transport import TimeBar, Transport

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from cstormpy.live.window.combo import Combo
-from cstormpy.live.window.elided import Elided
+from cstormpy.live.window.combo_box import Combo
+from cstormpy.live.window.elided_label import Elided
 from cstormpy.live.window.number_box import NumberBox
 
 __all__ = ["KnobRow", "LawRow", "Panel"]

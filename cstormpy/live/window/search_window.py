@@ -17,7 +17,7 @@ from cstormpy.live.window.history import Thinned
 from cstormpy.live.window.main_window import Conversation
 from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.plotting import Plot, curve, line, rounded_range
-from cstormpy.live.window.starting import SIZES
+from cstormpy.live.window.starting_window import SIZES
 from cstormpy.live.window.tile import Tile
 
 __all__ = ["CostTile", "CurvesTile", "MotionTile", "SearchWindow", "unpacked"]

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from cstormpy.live.window.elided import Elided
+from cstormpy.live.window.elided_label import Elided
 from cstormpy.live.window.plotting import short_number
 
 __all__ = ["Tile", "figure", "small_button"]

@@ -9,7 +9,7 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from cstormpy.live.window import theme
-from cstormpy.live.window.combo import Combo
+from cstormpy.live.window.combo_box import Combo
 from cstormpy.live.window.icons import icon
 from cstormpy.live.window.plotting import round_step
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from cstormpy.live.window.combo import Combo
+from cstormpy.live.window.combo_box import Combo
 from cstormpy.live.window.number_box import NumberBox
 from cstormpy.live.window.plotting import line
 from cstormpy.live.window.tile import figure

@@ -18,10 +18,10 @@ from cstormpy.graph.emission import LANES
 from cstormpy.graph.kept import machine_for
 from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.external import fixed_method, refuse_more_than_states
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
-from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals

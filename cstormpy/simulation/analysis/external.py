@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from bdsim.components import Clock
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
@@ -14,6 +15,7 @@ from cstormpy.errors import BlockError, DiagramError
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
+from cstormpy.simulation.analysis.analysis_start import started, state_vector
 from cstormpy.simulation.analysis.model import (
     AssemblyWithInputs,
     inputs_of,
@@ -22,13 +24,12 @@ from cstormpy.simulation.analysis.model import (
     places_of,
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
-from cstormpy.simulation.analysis.starting import started, state_vector
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
-__all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_states"]
+__all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_samples", "refuse_more_than_states"]
 
 Array = NDArray[np.float64]
 _FLOAT64 = np.dtype(np.float64)
@@ -161,17 +162,35 @@ def fixed_method(solver: Any, what: str) -> Tableau:
 
 def refuse_more_than_states(diagram: Any, simstate: Any, who: str) -> None:
     """Refuse what happens between two steps: ticks, located events, declared jumps."""
+    sampled = [b.name for b in diagram.cells]
+    if sampled:
+        _refuse(who, sampled[0], "is sampled", "this takes a diagram of continuous blocks; ")
+    _refuse_events(diagram, simstate, who)
+    if len(simstate.eventq):
+        _refuse_jumps(who)
+
+
+def refuse_more_than_samples(diagram: Any, simstate: Any, who: str) -> list[float]:
+    """Refuse located events and the jumps of sources; return the times at which sampled blocks jump between ticks."""
+    _refuse_events(diagram, simstate, who)
+    declared = [(t, source) for t, source in simstate.eventq.pop_until(math.inf) if not isinstance(source, Clock)]
+    if any(source not in diagram.cells for _, source in declared):
+        _refuse_jumps(who)
+    return [float(t) for t, _ in declared]
+
+
+def _refuse_events(diagram: Any, simstate: Any, who: str) -> None:
     for what, names in (
-        ("sampled", [b.name for b in diagram.cells]),
         ("locates events (locate=False where it has that)", [b.name for _, b in simstate.crossing_detectors]),
         ("has limits of its states", [bound.block.name for bound in diagram.bounds]),
     ):
         if names:
-            raise DiagramError(
-                f"{who}: block {names[0]!r} {'is ' * (what == 'sampled')}{what}, which belongs to a run: this takes "
-                "a diagram of continuous blocks; have yours outside of it"
-            )
-    if len(simstate.eventq):
-        raise DiagramError(
-            f"{who}: a source declares when it jumps, which belongs to a run; give it as an input instead"
-        )
+            _refuse(who, names[0], what)
+
+
+def _refuse(who: str, name: str, what: str, why: str = "") -> NoReturn:
+    raise DiagramError(f"{who}: block {name!r} {what}, which belongs to a run: {why}have yours outside of it")
+
+
+def _refuse_jumps(who: str) -> NoReturn:
+    raise DiagramError(f"{who}: a source declares when it jumps, which belongs to a run; give it as an input instead")

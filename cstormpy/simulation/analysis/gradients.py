@@ -14,9 +14,9 @@ from cstormpy.arrays import as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.differences import MOVED
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.starting import first_state, saved_with
 from cstormpy.simulation.analysis.trajectories import Trajectory
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import Signal, find_signals, signal_name

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import columns_of
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
-from cstormpy.simulation.analysis.trajectories import Kept, Trajectory
+from cstormpy.simulation.analysis.trajectories import RecordedSamples, Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
@@ -87,7 +87,7 @@ class _TangentRun(Run):
         engine: str,
         times: Array | None,
     ) -> None:
-        """Translate the diagram, and find how its numbers and its start follow the parameters."""
+        """Translate the diagram, and differentiate its numbers and its start to the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
         self._engine = engine
         #: Blocks whose jumps are events, or declared at times that are known as functions of the parameters.
@@ -103,7 +103,7 @@ class _TangentRun(Run):
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
-        self.kept = Kept()
+        self.kept = RecordedSamples()
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
         self._delay: tuple[Array, Array] | None = None
@@ -113,7 +113,11 @@ class _TangentRun(Run):
         self._owned = {
             id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
         }
-        bd, size = self.diagram.bd, self.program.p.size
+        self._differentiate(from_blocks)
+
+    def _differentiate(self, from_blocks: bool) -> None:
+        """Find how the numbers of the program, the start and the bounds of states follow the parameters."""
+        parameters, bd, size = self.parameters, self.diagram.bd, self.program.p.size
 
         def read() -> Array:
             if not self._reread():

@@ -10,7 +10,7 @@ from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
 from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError
-from cstormpy.simulation.starting import corners_of
+from cstormpy.simulation.run_start import corners_of
 from cstormpy.simulation.step_control import JUMP_WIDTH
 
 __all__ = ["moved_jump", "tells_when"]

@@ -14,10 +14,10 @@ from cstormpy.arguments import positive
 from cstormpy.arrays import real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.analysis_start import numbers, started
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.sampled import whole_period
-from cstormpy.simulation.analysis.starting import numbers, started
 from cstormpy.simulation.recording import find_signals
 
 if TYPE_CHECKING:

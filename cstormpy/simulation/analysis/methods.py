@@ -56,7 +56,8 @@ class Analysis:
             The time.
         inputs, outputs, opened : list
             Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. Inputs and
-            what is opened may be input ports too, by name.
+            what is opened may be input ports too, by name. An input that is a port to which nothing is wired, in a
+            diagram that is not compiled yet, gets a CONSTANT of zeros, ``plant_tau_open``, which stays in the diagram.
         dt : float, optional
             Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
             sampled blocks among its own, and inputs that are held over a period. Outputs are those at the tick.
@@ -108,8 +109,8 @@ class Analysis:
         bd : BlockDiagram
             Of continuous blocks, without clocks, located events and declared jumps, which are those of a run.
         inputs : list
-            Ports as in `linearize`, whose signals are replaced: input ports by name, as ``"plant.tau"``, which need not
-            be connected, or outputs.
+            Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
+            one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.
         outputs : list
             Signals as in `run`'s ``watch``.
         x : array (n,), dict or SavedState, optional
@@ -210,7 +211,8 @@ class Analysis:
             The time.
         inputs : list
             Ports whose signals are found too, in place of what the diagram gives there: outputs, as ``"torque"``, or
-            inputs, as ``"plant.tau"``.
+            inputs, as ``"plant.tau"``; one that nothing is wired to gets a CONSTANT of zeros, which stays in the
+            diagram, as in `linearize`.
         u : array or dict, optional
             Where the search begins with them; what the diagram gives there unless said.
         hold : list of str

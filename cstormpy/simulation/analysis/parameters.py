@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
 from cstormpy.linkage.components import components
+from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_mechanical, knows
-from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.palette import quiet
 
 __all__ = ["Parameters"]
@@ -179,8 +179,8 @@ class Parameters:
         kept = attribute in _BOOKKEEPING or (attribute in _HIDDEN and attribute not in vars(block))
         own = attribute in getattr(block, "_parameters", {}) or not (kept or attribute.startswith("_"))
         if not own or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
-            what = f"parameters: {name!r}; tunable number of block {block.name!r}"
-            raise unknown_name(what, attribute, [*_tunables(block), *(components(block.mech) if is_mechanical(block) else ())])
+            known = [*_tunables(block), *(components(block.mech) if is_mechanical(block) else ())]
+            raise unknown_name(f"parameters: {name!r}; tunable number of block {block.name!r}", attribute, known)
         return np.array(value, dtype=float)
 
     @staticmethod

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cstormpy.simulation.recording import Signal
 
-__all__ = ["Kept", "Trajectory"]
+__all__ = ["RecordedSamples", "Trajectory"]
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Trajectory:
 
 
 @dataclass
-class Kept:
+class RecordedSamples:
     """The recorded samples, point by point or in parts of many."""
 
     t: list[Array] = field(default_factory=list)

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.analysis_start import numbers, started, state_places
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs
-from cstormpy.simulation.analysis.starting import numbers, started, state_places
 from cstormpy.simulation.recording import find_signals
 
 __all__ = ["OperatingPoint", "trim"]
@@ -127,18 +127,10 @@ def trim(
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))
         found, there, reached = _solve(model, t, state, start, free, wanted)
-        remains = wanted.remaining(there)
-        left = {name: float(value) for name, value in zip(wanted.names, remains, strict=True)}
+        left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
-        beyond = np.flatnonzero(diagram.bounds.within(found[: state.size]) != found[: state.size])
-        success = bool((np.abs(remains) <= reached).all()) and not beyond.size
-        moves = {name: rate for name, rate in left_out.items() if not abs(rate) <= reached}
-        but = _but(held, moves) if success else ""
-        message = f"an operating point{but}" if success else f"no operating point was found: {_told(left)} remains"
-        if beyond.size:
-            name, value = bd.statenames[beyond[0]], found[beyond[0]]
-            message = f"no operating point was found: state {name!r} would be {value:.6g}, beyond its limit"
+        success, message = _ending(bd, diagram, found[: state.size], left, reached, held, left_out)
         if not success:
             notice(f"trim: {message}; begin nearer to one, free more inputs, or ask for less")
         return OperatingPoint(
@@ -155,6 +147,26 @@ def trim(
             held=held,
             left_out=left_out,
         )
+
+
+def _ending(
+    bd: Any,
+    diagram: Any,
+    x: NDArray[np.float64],
+    left: dict[str, float],
+    reached: float,
+    held: tuple[str, ...],
+    left_out: dict[str, float],
+) -> tuple[bool, str]:
+    """Return whether a search found an operating point, and what is said of it."""
+    beyond = np.flatnonzero(diagram.bounds.within(x) != x)
+    if beyond.size:
+        name, value = bd.statenames[beyond[0]], x[beyond[0]]
+        return False, f"no operating point was found: state {name!r} would be {value:.6g}, beyond its limit"
+    if not all(abs(value) <= reached for value in left.values()):
+        return False, f"no operating point was found: {_told(left)} remains"
+    moves = {name: rate for name, rate in left_out.items() if not abs(rate) <= reached}
+    return True, f"an operating point{_but(held, moves)}"
 
 
 def _free(bd: Any, hold: Any, inputs: int) -> NDArray[np.bool_]:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
 from cstormpy.simulation.analysis.descent import INTERRUPTED, Descent, single
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
-from cstormpy.simulation.analysis.starting import continuous_parts, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState
 

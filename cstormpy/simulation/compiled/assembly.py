@@ -14,7 +14,6 @@ import numpy as np
 
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import where
 from cstormpy.graph.python_calls import CalledInPython
 from cstormpy.graph.routine import Routine
@@ -115,7 +114,6 @@ class Assembly:
         return Program(
             routine=routine,
             closing=closing,
-            text=text_for_one(routine, None, *([] if closing is None else [closing])),
             p=self.numbers.kept.floats.array(),
             n=self.numbers.kept.whole.array(),
             scratch=self.call_table.room,
@@ -309,7 +307,8 @@ class Assembly:
         def ask() -> Any:
             return symbolic(twin, self.time, [as_copy(v) for v in u], None if x is None else x.copy(), *more)
 
-        result = asked_twice(self.graph, twins, ask)
+        ours = all(str(x.__module__).startswith("cstormpy.") for x in (rule, *map(type, more)))
+        result = asked_twice(self.graph, twins, ask, ours)
         self.numbers.note(b, twins, readers, rule)
         self._failing += [(self.call_table.failure, as_truth(item)) for item in self.graph.required[required:]]
         return result

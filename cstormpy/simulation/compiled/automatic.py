@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.simulation.compiled.compiled_run import CompiledRun
-from cstormpy.simulation.compiled.prepared import prepared
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 
@@ -42,11 +41,10 @@ class AutomaticRun(CompiledRun):
 
     def _compile(self, only_at_hand: bool) -> None:
         try:
-            self.diagram.at(self.t, self.x)
-            self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
+            self._prepare()
             if only_at_hand and not self._prepared.at_hand():
                 return
-            self._translate()
+            self._begin_compiled()
             self._open = False
         except NotTranslated as error:
             if only_at_hand:  # a short run loses nothing by it; a long one comes here again

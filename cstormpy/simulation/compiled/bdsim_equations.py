@@ -72,7 +72,13 @@ def _piecewise(b: Any, t: Any, u: Signals, x: Any) -> Signals:
 
 # functions --------------------------------------------------------------------------------------------
 
-own_method("bdsim.blocks.functions.Gain", numbers=("K",))
+
+@output("bdsim.blocks.functions.Gain", numbers=("K",))
+def _gain(b: Any, t: Any, u: Signals, x: Any) -> Signals:
+    if not np.ndim(u[0]) or not np.ndim(b.K):
+        return [u[0] * b.K]
+    return [b.K @ u[0] if b.premul else u[0] @ b.K]
+
 
 _WRAPS: dict[str, Callable[[Any], Any]] = {
     "c": lambda angle: (angle + math.pi) % (2.0 * math.pi) - math.pi,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,11 @@ from bdsim.components import Clock
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError
-from cstormpy.graph.python_calls import way_back
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.compiled.prepared import Prepared, prepared
+from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
 from cstormpy.simulation.compiled.untranslated import NotTranslated
-from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
@@ -52,9 +49,9 @@ class CompiledRun(Run):
     #: Whether the diagram could be translated as the run began, and whether it may have changed since.
     _begun = _stale = False
     #: Where each signal stands, in its slot and in `out`, and what makes the one of the other; None: not for all.
-    _published: list[tuple[Any, int, int, Callable[[Any], Any]]] | None = None
+    _published: WaysBack = None
     #: Time and state at which signals and rates stand in the compiled function's arrays, None if they stand nowhere.
-    _probed: tuple[float, Array] | None = None
+    _probed: tuple[float, bytes] | None = None
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -77,8 +74,18 @@ class CompiledRun(Run):
 
     def _translate(self) -> None:
         """Have the diagram as compiled function from where the run stands on."""
+        self._prepare()
+        self._begin_compiled()
+
+    def _prepare(self) -> None:
+        """Have what is kept of the diagram, with the numbers of now."""
         self.diagram.at(self.t, self.x)
+        if any(getattr(b, "decides_in_rates", False) for b, _ in self.diagram.continuous):
+            self.diagram.derivative(self.t, self.x)
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
+
+    def _begin_compiled(self) -> None:
+        """Go on by the function of what has been prepared."""
         self._compiled = self._prepared.ready()
         self._compiled.sample(self.diagram)
         self._prepared.compare(self.diagram, self.t, self.x)
@@ -89,7 +96,7 @@ class CompiledRun(Run):
         """Take derivative, guards and steps from the compiled function."""
         program = self.program = self._prepared.program
         self._probed = None
-        self._published = _ways_back(self.diagram, program)
+        self._published = self._prepared.ways_back(self.diagram)
         self.diagram.shortcut = self._publish
         if program.guards is not None:
             self.crossings.detectors = [
@@ -145,15 +152,16 @@ class CompiledRun(Run):
 
         Where they stand there already nothing is computed. Returns 0, or the number of the block that failed.
         """
-        d, probed = self.diagram, self._probed
+        d = self.diagram
         t = min(max(t, d.earliest), d.latest)
-        if probed is not None and probed[0] == t and np.array_equal(probed[1], x):
+        wanted = t, x.tobytes()
+        if self._probed == wanted:
             return 0
         d.count += 1
         self._probed = None
         failed = self._compiled.rate(t, x)
         if not failed:
-            self._probed = t, x.copy()
+            self._probed = wanted
         return failed
 
     def _sample(self) -> None:
@@ -350,22 +358,6 @@ class CompiledRun(Run):
     def _glance(self) -> None:
         for glance in self.glances:
             self._call("the progress line", glance, self.t, self.x)
-
-
-def _ways_back(diagram: Diagram, program: Program) -> list[tuple[Any, int, int, Callable[[Any], Any]]] | None:
-    """Return how each signal gets from `out` into its slot, as what stands there now; None where one cannot.
-
-    That is so of a diagram whose blocks count their evaluations, and of signals that are no numbers.
-    """
-    found: list[tuple[Any, int, int, Callable[[Any], Any]]] = []
-    for b, _, _, outs, _, _ in diagram.order:
-        for port, slot in enumerate(outs):
-            way = way_back(slot.value)
-            if way is None or (id(b), port) not in program.columns:
-                return None
-            first, shape = program.columns[id(b), port]
-            found.append((slot, first, first + math.prod(shape), way))
-    return None if diagram.resets else found
 
 
 class _Guard:

@@ -40,8 +40,12 @@ def _smooth(found: Any) -> Any:
     parts = found if isinstance(found, (list, tuple)) else [found]
     for node in alive([x for part in parts for x in np.asarray(symbols(part)).flat]):
         if node.primitive.truth or node.primitive.name in _JUMPING:
-            raise Untraceable(f"it may jump, by {node}")
+            raise Untraceable(f"it may jump, by a {_word(node)}")
     return found
+
+
+def _word(node: Node) -> str:
+    return "comparison" if node.primitive.truth else f"{node.primitive.name}()"
 
 
 def _called(b: Any, function: Any, u: Signals) -> Any:

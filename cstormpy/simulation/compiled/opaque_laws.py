@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.control.blend import LawSet
-from cstormpy.control.own import OwnLaw
+from cstormpy.control.user_laws import OwnLaw
 from cstormpy.graph.arrays import symbols
 from cstormpy.simulation.compiled.traced import untraceable
 from cstormpy.simulation.compiled.untranslated import Refused

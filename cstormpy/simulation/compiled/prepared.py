@@ -7,11 +7,14 @@ number or a condition that cannot be read anew has the diagram translated again.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.graph.python_calls import way_back
 from cstormpy.kernels.entries import EntryOfC
 from cstormpy.reporting import notice
 from cstormpy.simulation.compiled.numba_functions import UserFunction
@@ -27,6 +30,9 @@ __all__ = ["Prepared", "prepared"]
 
 Array = NDArray[np.float64]
 Detectors = list[tuple[Any, Any]]
+#: Of each signal its slot, where it begins and ends in `out`, and what makes the one of the other.
+WaysBack = list[tuple[Any, int, int, Callable[[Any], Any]]] | None
+_NUMBERS = float, int, np.number, np.bool_
 #: Compiled and interpreted signals agree to this at the start, else the diagram is not run compiled.
 _SAME = 1e-9
 #: Where a diagram keeps it.
@@ -79,11 +85,16 @@ class Prepared:
         self._wiring = _wiring(diagram, detectors)
         self._same = False
         self._slices: dict[Any, Slices] = {}
+        #: Of which types and shapes the signals were when the ways back were made; None: to be looked at each time.
+        self._kinds: list[Any] | None = None
+        self._ways: WaysBack = None
 
     def serves(self, diagram: Diagram, detectors: Detectors) -> bool:
         """Tell whether a diagram, whose signals have just been evaluated, is wired as the one that was translated."""
         if self._wiring != _wiring(diagram, detectors):
             return False
+        if diagram.kinds() == self._kinds:
+            return True
         columns = self.program.columns
         return all(
             np.shape(slot.value) == columns[id(b), port][1]
@@ -91,6 +102,17 @@ class Prepared:
             for port, slot in enumerate(outs)
             if (id(b), port) in columns
         )
+
+    def ways_back(self, diagram: Diagram) -> WaysBack:
+        """Return how each signal gets from `out` into its slot, as what stands there now; None where one cannot.
+
+        That is so of a diagram whose blocks count their evaluations, and of signals that are no numbers.
+        """
+        kinds = diagram.kinds()
+        if kinds != self._kinds:
+            self._ways = _ways_back(diagram, self.program)
+            self._kinds = kinds if all(isinstance(k, tuple) or issubclass(k, _NUMBERS) for k in kinds) else None
+        return self._ways
 
     def refresh(self) -> bool:
         """Read all numbers anew; return False where the diagram is to be translated anew instead."""
@@ -114,6 +136,8 @@ class Prepared:
 
     def at_hand(self) -> bool:
         """Tell whether the function is there without compiling: in this process, or on disk."""
+        if self.compiled is not None and self.compiled.program is self.program:
+            return True
         from cstormpy.kernels.stepping_code import steps_are_kept
 
         return self.program.is_kept() and steps_are_kept()
@@ -152,6 +176,18 @@ class Prepared:
     def named(self, failed: int) -> str:
         """Return the name of the block by whose number the function says that it failed."""
         return self.program.blocks[failed - 1]
+
+
+def _ways_back(diagram: Diagram, program: Program) -> WaysBack:
+    found = []
+    for b, _, _, outs, _, _ in diagram.order:
+        for port, slot in enumerate(outs):
+            way = way_back(slot.value)
+            if way is None or (id(b), port) not in program.columns:
+                return None
+            first, shape = program.columns[id(b), port]
+            found.append((slot, first, first + math.prod(shape), way))
+    return None if diagram.resets else found
 
 
 def _wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from cstormpy.graph import Node
 from cstormpy.graph.derivatives import tangents
+from cstormpy.graph.digest import digest_of
 from cstormpy.graph.external import Function
 from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
@@ -38,6 +40,8 @@ GIVEN, FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
 _ORDER = ("t", *GIVEN, *FILLED)
 #: And of that which computes its change, behind these.
 _CHANGES = ("dt", "dx", "dz", "dp", "dw", "dout", "dxd")
+#: With more numbers of all signals and rates, registers are chosen quickly (see `graph.machine`).
+_WIDE = 1500
 #: So many machines are kept ready.
 _MACHINES = 64
 
@@ -51,8 +55,6 @@ class Program:
     routine : Routine
     closing : Routine or None
         What fills xd with the nearest state that closes all loops of mechanisms.
-    text : str
-        The routines, as LLVM reads them.
     p, n : ndarray
         Numbers and integers that it reads.
     scratch, width : int
@@ -98,7 +100,6 @@ class Program:
 
     routine: Routine
     closing: Routine | None
-    text: str
     p: Array
     n: NDArray[np.int64]
     scratch: int
@@ -126,7 +127,19 @@ class Program:
     _change: MachineFunction | None = None
 
     def __post_init__(self) -> None:
-        self.key = hashlib.sha256(self.text.encode()).hexdigest()
+        routines = [self.routine] if self.closing is None else [self.routine, self.closing]
+        self.key = digest_of(*routines) or hashlib.sha256(self.text.encode()).hexdigest()
+        self.key += " quick" if self.is_wide else ""
+
+    @property
+    def is_wide(self) -> bool:
+        """True where it fills so many numbers that choosing registers well takes seconds."""
+        return self.width + self.nstates > _WIDE
+
+    @cached_property
+    def text(self) -> str:
+        """The routines, as LLVM reads them."""
+        return text_for_one(self.routine, None, *([] if self.closing is None else [self.closing]))
 
     def refresh(self) -> bool:
         """Read the numbers anew from the blocks; return False where the diagram is to be translated anew instead."""
@@ -181,7 +194,7 @@ class Program:
         for link in self.links:
             if not link.changes:
                 link.connect(self.n)
-        return MachineFunction(self._machine("diagram", self.key, self.text), "rate_one", _ORDER)
+        return MachineFunction(self._machine("diagram", self.key, lambda: self.text), "rate_one", _ORDER)
 
     @property
     def closes(self) -> bool:
@@ -190,7 +203,9 @@ class Program:
 
     def closing_address(self) -> int:
         """Return where the code begins that closes loops, 0 where there is none."""
-        return 0 if self.closing is None else self._machine("diagram", self.key, self.text).address("closing_one")
+        return (
+            0 if self.closing is None else self._machine("diagram", self.key, lambda: self.text).address("closing_one")
+        )
 
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.
@@ -201,16 +216,17 @@ class Program:
             link.connect(self.n, in_python)
         if self._change is None:
             text = text_for_one(_change_of(self.routine))
-            machine = self._machine("diagram_change", hashlib.sha256(text.encode()).hexdigest(), text)
+            digest = hashlib.sha256(text.encode()).hexdigest() + (" quick" if self.is_wide else "")
+            machine = self._machine("diagram_change", digest, lambda: text)
             self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *_CHANGES))
         return self._change
 
     @classmethod
-    def _machine(cls, name: str, digest: str, text: str) -> Machine:
+    def _machine(cls, name: str, digest: str, text: Callable[[], str]) -> Machine:
         if digest not in cls._machines:
             while len(cls._machines) >= _MACHINES:
                 cls._machines.pop(next(iter(cls._machines)))
-            cls._machines[digest] = machine_for(name, digest.encode(), lambda: text)
+            cls._machines[digest] = machine_for(name, digest.encode(), text, digest.endswith("quick"))
         return cls._machines[digest]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,17 +14,25 @@ _silent: dict[str, Callable[[Any], bool]] = {}
 def silent_sink(*classes: str, when: Callable[[Any], bool] = lambda block: True) -> None:
     """Say that the `step` of a sink need not be called at each point of a run: always, or as ``when`` tells."""
     _silent.update(dict.fromkeys(classes, when))
+    _rule_of.cache_clear()
 
 
 def is_silent(block: Any) -> bool:
     """Tell whether nothing happens in the `step` of a sink."""
-    for kind in type(block).__mro__:
-        silent = _silent.get(f"{kind.__module__}.{kind.__qualname__}")
+    kind: Any = type(block)
+    return bool(_rule_of(kind)(block))
+
+
+@functools.cache
+def _rule_of(kind: type) -> Callable[[Any], bool]:
+    """Return what tells of a block of a class whether nothing happens in its `step`."""
+    for base in kind.__mro__:
+        silent = _silent.get(f"{base.__module__}.{base.__qualname__}")
         if silent is not None:
-            return bool(silent(block))
-        if "step" in vars(kind):
-            return bool(getattr(block, "silent", False))
-    return False
+            return silent
+        if "step" in vars(base):
+            return lambda block: getattr(block, "silent", False)
+    return lambda block: False
 
 
 silent_sink(

@@ -115,14 +115,16 @@ class Slices:
         self.how[[at.SECOND, at.FINITE, at.MOST]] = method.E3 is not None, finite, _ROOM
         self.at = np.zeros(at.AT)
         self.at[[at.SAFETY, at.MAX_FACTOR, at.MIN_FACTOR]] = SAFETY, MAX_FACTOR, MIN_FACTOR
-        self.at[at.EXPONENT] = -1.0 / (method.error_order + 1)
+        self.at[at.EXPONENT] = exponent = -1.0 / (method.error_order + 1)
+        # an error that is less than this lets the step grow as far as any may
+        self.at[at.NO_ERROR] = 0.5 * (MAX_FACTOR / SAFETY) ** (1.0 / exponent)
         self.x = np.zeros(n)
         self.times, self.states = np.zeros(_ROOM + 2), np.zeros((_ROOM + 2, n))
         self.arrange()
 
     def arrange(self) -> None:
         """Look up where signals, guards and new states stand, after the program has changed."""
-        from cstormpy.kernels import event_location, stepping
+        from cstormpy.kernels import event_location
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
@@ -141,12 +143,17 @@ class Slices:
         self.sides[event_location.DIRECTION] = [direction for _, direction, _ in guards]
         self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
         self.how[[at.COLUMNS, at.CHECKED, at.CLOSED]] = self.columns.size, program.checked, program.closes
-        clocks = program.clocks
-        flags = program.flags
-        parts = [(part.start, part.stop - part.start, first, flags.get(clock, -1)) for clock, part, first in clocks]
-        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), stepping.PART)
-        self.clocks = np.zeros((len(clocks), stepping.CLOCK))
-        widest = int(self.parts[:, stepping.Z_COUNT].max()) if clocks else 0
+        # what is called, as in Python, is called once a tick
+        self.how[at.MERGES] = not program.called
+        clocks, flags = program.clocks, program.flags
+        holding = {b._clock for b, _ in program.held}
+        parts = [
+            (part.start, part.stop - part.start, first, flags.get(clock, -1), clock in holding)
+            for clock, part, first in clocks
+        ]
+        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), at.PART)
+        self.clocks = np.zeros((len(clocks), at.CLOCK))
+        widest = int(self.parts[:, at.Z_COUNT].max()) if clocks else 0
         self.ticked = np.zeros((_ROOM if clocks else 0, 2 + 2 * widest))
 
     # what the run says before it has steps taken

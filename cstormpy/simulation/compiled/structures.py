@@ -201,7 +201,7 @@ class Holders:
                 return False
         except LookupError:
             return False
-        return self._entries.hold() or self._entries.take(_like_arrays)
+        return self._entries.take(_like_arrays)
 
 
 def _is_usual(kind: type) -> bool:

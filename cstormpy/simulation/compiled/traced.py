@@ -28,8 +28,8 @@ __all__ = ["asked_twice", "untraceable"]
 _MOST_OPERATIONS = 50_000
 
 
-def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any]) -> Any:
-    """Return what a method of a twin gives.
+def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any], ours: bool = False) -> Any:
+    """Return what a method of a twin gives; one of `ours` that looks at nothing of others is asked once.
 
     Raises
     ------
@@ -40,12 +40,12 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any]) -> Any:
     result = _run(ask)
     if len(graph.nodes) - before > _MOST_OPERATIONS:
         raise Untraceable(f"it takes {len(graph.nodes) - before} operations")
-    again = _run(ask)
+    again = result if ours and twins.are_ours() else _run(ask)
     try:
         twins.refuse_changes()
     except Changed as error:
         raise Untraceable(str(error)) from error
-    if compared(result) != compared(again):
+    if again is not result and compared(result) != compared(again):
         raise Untraceable("it gives something else each time that it is asked")
     return result
 

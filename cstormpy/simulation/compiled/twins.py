@@ -109,6 +109,7 @@ class Twins:
         self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
+        self._owners: dict[Path, Any] = {}
 
     def of(self, owner: Any, path: Path = (), readers: Readers | None = None) -> Any:
         """Return the twin of an object that stands at the end of a path; readers give further numbers of it."""
@@ -120,6 +121,7 @@ class Twins:
             return self._mechanism(owner, path)
         twin: Any = object.__new__(self._watched(type(owner), path, self.instead.get(id(owner), {})))
         self._made[id(owner)] = twin
+        self._owners[path] = owner
         held = object.__getattribute__(twin, "__dict__")
         choices = getattr(type(owner), "choices", ())
         for name, value in vars(owner).items():
@@ -197,6 +199,10 @@ class Twins:
         """Tell whether what was written down holds for an object too, with other numbers."""
         return all(form.fits(value_at(owner, path, {})) for path, form in self._forms)
 
+    def are_ours(self) -> bool:
+        """Tell whether all that was looked at is this package's own, which gives the same each time it is asked."""
+        return all(_is_ours(self._owners[path], name) for path, name in self.reads)
+
     def refuse_changes(self) -> None:
         """Refuse a method that has changed its object, as it remembers what a graph cannot.
 
@@ -211,6 +217,44 @@ class Twins:
                 if now.get(name, self) is not before.get(name, self):
                     of = "a list or mapping of it" if plain else f"its {type(twin).__name__}"
                     raise Changed(f"it changes {name!r} of {of} while it computes")
+
+
+def _is_ours(owner: Any, name: str) -> bool:
+    """Tell whether what an object has by a name can be told from what this package wrote: no function of others."""
+    if not all(map(_is_of_ours, type(owner).__mro__)):
+        return False
+    if name in vars(owner):
+        return _is_known(vars(owner)[name])
+    return _is_known(next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None))
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, (property, staticmethod, classmethod)):
+        value = value.fget if isinstance(value, property) else value.__func__
+    if isinstance(value, types.FunctionType):
+        return _is_of_ours(value) and not value.__closure__
+    if type(value) in (list, tuple, dict, set, frozenset):
+        return len(value) <= _LARGEST and all(map(_is_known, value.values() if type(value) is dict else value))
+    if isinstance(value, Mechanism):
+        return not value.loops  # among which constraints of others may be
+    if isinstance(value, np.ndarray):
+        return value.dtype != object
+    return isinstance(value, _PLAIN) or (is_own(value) and _is_of_ours(type(value)))
+
+
+_PLAIN = (
+    type(None), bool, int, float, str, bytes, slice, range, np.generic,
+    types.GetSetDescriptorType, types.WrapperDescriptorType,
+)  # fmt: skip
+
+
+def _is_of_ours(something: Any) -> bool:
+    module = str(something.__module__)
+    return module.startswith("cstormpy.") or module in _BASES
+
+
+#: Modules of the classes from which this package's derive.
+_BASES = frozenset({"builtins", "abc", "typing", "bdsim.block", "bdsim.components", "bdsim.connect"})
 
 
 def _entries(made: Any) -> dict[Any, Any]:

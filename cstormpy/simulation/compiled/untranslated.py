@@ -8,7 +8,7 @@ compute nothing, and those that print or draw are called at each point of a run.
 
 Of blocks that are translated, these forms are not:
 
-- a signal of more than 64 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
+- a signal of more than 1500 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
 - FUNCTION with ``persistent=True``;
 - FUNCTION that cannot be traced and that numba does not compile (the message names the line).
 
@@ -27,7 +27,7 @@ from cstormpy.errors import DiagramError
 __all__ = ["FUNCTION", "REASONS", "WIDEST", "NotTranslated", "Refused", "Untraceable", "is_function", "refusal_of"]
 
 #: Signals with more numbers are left to NumPy: each number is an expression of its own.
-WIDEST = 64
+WIDEST = 1500
 #: The class of a block that calls a function of the user.
 FUNCTION = "bdsim.blocks.functions.Function"
 _POSE = "its signals are poses of spatialmath, which are objects and not arrays; KINEMATICS gives poses as matrices"

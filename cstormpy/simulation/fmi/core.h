@@ -1,4 +1,4 @@
-/* An instance of a diagram: its numbers, and its steps by an explicit Runge-Kutta method.
+/* An instance of a diagram: its numbers, its steps by an explicit Runge-Kutta method, and the ticks of its clocks.
  *
  * Included behind the numbers and the function `rate` of one diagram (model.h). Value references count, from 0: the
  * time, inputs, outputs, parameters, states, and the numbers of the solver.
@@ -13,7 +13,10 @@ enum { VR_INPUTS = 1, VR_OUTPUTS = VR_INPUTS + NU, VR_PARAMETERS = VR_OUTPUTS + 
 typedef struct {
     double t, length;                                   /* the time, and the length of the step to try next */
     double u[NU + 1], parameters[NPAR + 1], x[NX + 1], solver[NSOLVER];
+    double z[NZ + 1], tick[NCLOCKS + 1];                /* sampled states and what is held; how many ticks there were */
     double p[NP + 1], out[NOUT + 1], xd[NX + 1];
+    double earliest, latest;                            /* times that signals are asked for, beside a jump */
+    int begun;                                          /* whether a step has been taken */
     int stale;                                          /* whether p or the signals do not belong to the rest */
 } State;
 
@@ -21,7 +24,7 @@ typedef struct {
 static int evaluate(const State *s, double t, const double *x, double *out, double *xd) {
     static const double nothing[1] = {0.0};
     static const long long none[1] = {0};
-    return rate(t, x, nothing, s->p, none, nothing, out, xd);
+    return rate(fmin(fmax(t, s->earliest), s->latest), x, s->z, s->p, none, nothing, out, xd);
 }
 
 static void start(State *s) {
@@ -30,6 +33,9 @@ static void start(State *s) {
     memcpy(s->parameters, PARAMETERS_AT_START, sizeof PARAMETERS_AT_START);
     memcpy(s->x, STATES_AT_START, sizeof STATES_AT_START);
     memcpy(s->solver, SOLVER_AT_START, sizeof SOLVER_AT_START);
+    memcpy(s->z, SAMPLED_AT_START, sizeof SAMPLED_AT_START);
+    s->earliest = -INFINITY;
+    s->latest = INFINITY;
     s->stale = 1;
 }
 
@@ -137,14 +143,70 @@ static int advance(State *s, double end) {
 }
 #endif
 
-/* Go on for a time; where that fails all is as before. */
+/* The time of the next tick of a clock. */
+static double next_tick(const State *s, int clock) { return OFFSET[clock] + s->tick[clock] * PERIOD[clock]; }
+
+/* Let the clocks tick that are due, all from the same signals; at the first step the others take what they hold. */
+static int tick(State *s) {
+    int due[NCLOCKS + 1], any = 0, k, i, failed;
+    for (k = 0; k < NCLOCKS; k++) {
+        due[k] = next_tick(s, k) - s->t <= SOON * PERIOD[k];
+        if (due[k] || !s->begun) s->z[FLAG_AT[k]] = 1.0;
+        any = any || due[k] || !s->begun;
+    }
+    s->begun = 1;
+    if (!any) return 0;
+    s->stale = 1;
+    failed = refresh(s);
+    if (failed) return failed;
+    for (k = 0; k < NCLOCKS; k++) {
+        if (s->z[FLAG_AT[k]] == 0.0) continue;
+        for (i = due[k] ? 0 : OWN[k]; i < COUNT[k]; i++) s->z[Z_AT[k] + i] = s->out[NEW_AT[k] + i];
+        s->z[FLAG_AT[k]] = 0.0;
+        s->tick[k] += due[k];
+    }
+    s->stale = 1;
+    return refresh(s);
+}
+
+/* The time up to which nothing jumps, at most some end. */
+static double smooth_until(const State *s, double end) {
+    int k;
+    for (k = 0; k < NCLOCKS; k++) {
+        double next = next_tick(s, k);
+        if (end - next > SOON * PERIOD[k]) end = next;
+    }
+    for (k = 0; k < NJUMPS; k++) if (JUMPS[k] > s->t && JUMPS[k] < end) end = JUMPS[k];
+    return end;
+}
+
+/* Have signals seen behind a jump that is now, and before one at the end of what follows. */
+static void look(State *s, double until) {
+    int k;
+    s->earliest = -INFINITY;
+    s->latest = INFINITY;
+    for (k = 0; k < NJUMPS; k++) {
+        double width = JUMP_WIDTH * (nextafter(JUMPS[k], INFINITY) - JUMPS[k]);
+        if (JUMPS[k] == s->t) s->earliest = JUMPS[k] + width;
+        if (JUMPS[k] == until) s->latest = JUMPS[k] - width;
+    }
+    s->stale = 1;
+}
+
+/* Go on for a time, ticks at its end left to the next step; where that fails all is as before. */
 static int step(State *s, double duration) {
     State before = *s;
+    double end = s->t + duration;
     int failed = refresh(s);
-    if (!failed && duration > 0.0) {
-        failed = advance(s, s->t + duration);
+    while (!failed && duration > 0.0 && s->t < end) {
+        double until;
+        failed = tick(s);
+        until = smooth_until(s, end);
+        look(s, until);
+        if (!failed) failed = refresh(s);
+        if (!failed) failed = advance(s, until);
         if (!failed && !is_finite(s->x)) failed = NOT_FINITE;
-        s->stale = 1;
+        look(s, INFINITY);
         if (!failed) failed = refresh(s);
     }
     if (failed) *s = before;

@@ -12,22 +12,25 @@ from numpy.typing import NDArray
 from cstormpy.arguments import positive
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.graph.printing import unwritten_in_c
-from cstormpy.simulation.analysis.external import refuse_more_than_states
+from cstormpy.simulation.analysis.analysis_start import started
+from cstormpy.simulation.analysis.external import refuse_more_than_samples
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
-from cstormpy.simulation.analysis.starting import started
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
+from cstormpy.simulation.step_control import JUMP_WIDTH, MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
-from cstormpy.simulation.units import units_of
+from cstormpy.simulation.units import mechanisms_of, units_of
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Model", "Variable", "model_of"]
 
 Array = NDArray[np.float64]
+#: Part of its period by which a clock ticks early, as where the other tool adds up its steps.
+_SOON = 1e-9
 #: Relative difference up to which a number of the equations follows parameters linearly: rounding of differences.
 _LINEAR = 1e-9
 
@@ -77,7 +80,7 @@ def model_of(
         if tuned is not None:  # what the equations take for granted of their values would not hold for others
             stack.enter_context(tuned.moved())
         diagram, simstate, _, _ = stack.enter_context(started(sim, bd, None, 0.0, what))
-        refuse_more_than_states(diagram, simstate, what)
+        jumps = refuse_more_than_samples(diagram, simstate, what)
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), True, what)
         watched = named_once(find_signals(bd, outputs, f"{what}: outputs"), f"{what}: outputs")
         try:
@@ -85,12 +88,15 @@ def model_of(
             program = assembly.program()
         except NotTranslated as why:
             raise DiagramError(f"{what}: {why}") from why
+        sampled = np.zeros(program.sampled_size)
+        fill_samples(sampled, program, diagram)
+        _refuse_other_ticks(program, diagram, what)
     _refuse_unwritten(program, what)
     if not program.refresh():
         raise DiagramError(f"{what}: the equations do not hold for the values that the parameters have")
     slopes = _slopes(program, tuned, what)
     widths = [np.size(s.slot.value) if np.shape(s.slot.value) else 0 for s in watched]
-    units = units_of(bd, watched, [], widths)
+    units = units_of(mechanisms_of(bd.blocklist), watched, [], widths)
     u0 = [(name, float(v)) for i in moved for name, v in zip(labels(i.signal), i.value, strict=True)]
     y = [name for s in watched for name in labels(s)]
     values = [] if tuned is None else list(zip(tuned.names, tuned.get().tolist(), strict=True))
@@ -106,6 +112,7 @@ def model_of(
         *(Variable(n, "solver", v, "", f"{d} of {method.name}") for n, v, d in zip(names, numbers, told, strict=True)),
     ]
     header = _header(program, method, variables, places_of(program, watched), assembly, moved, slopes)
+    header += _clocks(program, sampled, jumps)
     return Model(str(bd.name), variables, header)
 
 
@@ -129,6 +136,14 @@ def _refuse_unwritten(program: Program, what: str) -> None:
     if node is not None:
         name = program.owner_of.get(node.index, "a block")
         raise DiagramError(f"{what}: block {name!r} cannot be written in C: it calls {node.primitive.name!r}")
+
+
+def _refuse_other_ticks(program: Program, diagram: Any, what: str) -> None:
+    """Refuse clocks whose ticks are left to Python, with one of their blocks."""
+    written = [clock for clock, _, _ in program.clocks]
+    for b in diagram.cells:
+        if b._clock not in written:
+            raise DiagramError(f"{what}: block {b.name!r} cannot be written in C: its ticks are not translated")
 
 
 def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple[int, int, float]]:
@@ -220,6 +235,27 @@ def _header(
         _doubles("C", method.c),
         _doubles("E", weights) if method.adaptive else "",
         f"static const char *const BLOCKS[] = {{{blocks}}};",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _clocks(program: Program, sampled: Array, jumps: list[float]) -> str:
+    """Return the C of what is sampled: where it stands, when, and what it begins with."""
+    clocks = program.clocks
+    own = [sum(part.stop - part.start for b, part in program.sampled if b._clock is clock) for clock, _, _ in clocks]
+    lines = [
+        *(f"#define {k} {n}" for k, n in (("NZ", sampled.size), ("NCLOCKS", len(clocks)), ("NJUMPS", len(jumps)))),
+        f"#define SOON {_SOON!r}",
+        f"#define JUMP_WIDTH {float(JUMP_WIDTH)!r}",
+        _doubles("SAMPLED_AT_START", sampled),
+        _doubles("PERIOD", [clock.T for clock, _, _ in clocks]),
+        _doubles("OFFSET", [clock.offset for clock, _, _ in clocks]),
+        _doubles("JUMPS", jumps),
+        _whole("Z_AT", [part.start for _, part, _ in clocks]),
+        _whole("COUNT", [part.stop - part.start for _, part, _ in clocks]),
+        _whole("OWN", own),
+        _whole("NEW_AT", [first for _, _, first in clocks]),
+        _whole("FLAG_AT", [program.flags[clock] for clock, _, _ in clocks]),
     ]
     return "\n".join(lines) + "\n"
 

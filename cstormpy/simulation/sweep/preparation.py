@@ -15,19 +15,19 @@ from cstormpy.reporting import notice
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.sweep.axes import Axes, check_size
+from cstormpy.simulation.sweep.axis_names import accepted, check_twice, meant
 from cstormpy.simulation.sweep.copying import copied
 from cstormpy.simulation.sweep.files import Log, check_path, header
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
 from cstormpy.simulation.sweep.measures import Final, check_measure, described
-from cstormpy.simulation.sweep.naming import accepted, check_twice, meant
 from cstormpy.simulation.sweep.result import Sweep
-from cstormpy.simulation.sweep.scheduler import Going, check_executor, check_pickling, how_many
+from cstormpy.simulation.sweep.scheduler import SweepRuns, check_executor, check_pickling, how_many
 from cstormpy.simulation.sweep.workers import Job, Record, Worker
 
-__all__ = ["How", "carry_out"]
+__all__ = ["SweepSettings", "carry_out"]
 
 
-class How(NamedTuple):
+class SweepSettings(NamedTuple):
     """Settings of a sweep; see `cstormpy.simulation.Simulation.sweep`."""
 
     workers: int | None
@@ -37,7 +37,13 @@ class How(NamedTuple):
 
 
 def carry_out(
-    sim: Any, diagram: Any, axes: Axes, measure: Any, settings: dict[str, Any], how: How, options: dict[str, Any]
+    sim: Any,
+    diagram: Any,
+    axes: Axes,
+    measure: Any,
+    settings: dict[str, Any],
+    how: SweepSettings,
+    options: dict[str, Any],
 ) -> Sweep:
     """Run a diagram under many parameters; see `cstormpy.simulation.Simulation.sweep`."""
     build = _builder(diagram)
@@ -73,7 +79,7 @@ def _simulation(kind: type[Any], setparam: tuple[str, ...]) -> Any:
 
 
 @contextmanager
-def _diagrams(job: Job, diagram: Any, count: int, how: How) -> Iterator[int]:
+def _diagrams(job: Job, diagram: Any, count: int, how: SweepSettings) -> Iterator[int]:
     """Provide each worker with a diagram; yield how many workers there can be.
 
     A diagram that cannot be copied is run by one worker, unless more were asked for; it is left as it was.
@@ -105,7 +111,7 @@ def _diagrams(job: Job, diagram: Any, count: int, how: How) -> Iterator[int]:
     yield count
 
 
-def _sweep(job: Job, axes: Axes, count: int, how: How) -> Sweep:
+def _sweep(job: Job, axes: Axes, count: int, how: SweepSettings) -> Sweep:
     """Understand the names, and run what is not in the file yet: the first run here, then the others by the workers."""
     first = Worker(job)
     options = accepted(job.build)[0]
@@ -119,7 +125,7 @@ def _sweep(job: Job, axes: Axes, count: int, how: How) -> Sweep:
     log = None if how.resume is None else Log(how.resume, header(axes, about))
     records: dict[int, Record] = {} if log is None else log.records
     with Interrupts() as interrupts:
-        going = Going(job, axes, records, (lambda found: None) if log is None else log.append, interrupts)
+        going = SweepRuns(job, axes, records, (lambda found: None) if log is None else log.append, interrupts)
         try:
             order = axes.order([v.name for v in job.varied if v.kind == "option"])
             todo = (k for k in order if k not in records)

@@ -14,9 +14,9 @@ from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.reporting import Progress
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.axes import Axes
-from cstormpy.simulation.sweep.workers import Crew, Job, Record, Worker, work
+from cstormpy.simulation.sweep.workers import Job, Record, ThreadWorkers, Worker, work
 
-__all__ = ["Going", "check_executor", "check_pickling", "how_many"]
+__all__ = ["SweepRuns", "check_executor", "check_pickling", "how_many"]
 
 #: Runs in a task, at most, and tasks for each worker, at least.
 _LARGEST, _TASKS = 50, 8
@@ -66,7 +66,7 @@ def check_pickling(job: Job, axes: Axes, executor: Executor | None) -> None:
             ) from error
 
 
-class Going:
+class SweepRuns:
     """The runs of a sweep on their way.
 
     Parameters
@@ -116,7 +116,7 @@ class Going:
         `first` is a worker that is there already, for one of the threads.
         """
         self._todo = iter(todo)
-        crew = Crew(first) if executor is None else None
+        crew = ThreadWorkers(first) if executor is None else None
         begin, end = len(self.records), len(self.axes)
         size = max(1, min(_LARGEST, -(-(end - begin) // (count * _TASKS))))
         self._interrupts.hold()
@@ -139,7 +139,7 @@ class Going:
             self.message = "interrupted"
         return not self.message
 
-    def _hand_out(self, pool: Executor, size: int, count: int, crew: Crew | None) -> None:
+    def _hand_out(self, pool: Executor, size: int, count: int, crew: ThreadWorkers | None) -> None:
         while len(self._pending) < _AHEAD * count:
             numbers = [self._backlog.popleft() for _ in range(min(size, len(self._backlog)))]
             numbers = numbers or list(itertools.islice(self._todo, size))
@@ -170,7 +170,7 @@ class Going:
                 raise KeyboardInterrupt
             self._backlog.extendleft(reversed(numbers[len(found) :]))
 
-    def _end(self, pool: Executor, crew: Crew | None) -> None:
+    def _end(self, pool: Executor, crew: ThreadWorkers | None) -> None:
         """Let nothing more begin, and take in what is done; threads of our own are waited for, others for a while."""
         running = [future for future in self._pending if not future.cancel()]
         if crew is not None:

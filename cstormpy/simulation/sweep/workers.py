@@ -20,13 +20,13 @@ from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
 from cstormpy.simulation.wiring import compile_diagram
 
-__all__ = ["Abandoned", "Crew", "Job", "Record", "Varied", "Worker", "work"]
+__all__ = ["AxisTarget", "Job", "Record", "RunAbandoned", "ThreadWorkers", "Worker", "work"]
 
 #: Diagrams of other options that a worker keeps.
 _KEPT = 8
 
 
-class Varied(NamedTuple):
+class AxisTarget(NamedTuple):
     """The target of an axis: an option of the builder, a state, or a parameter of a block, or one number of it."""
 
     name: str
@@ -43,7 +43,7 @@ class Record(NamedTuple):
     failed: str | None = None
 
 
-class Abandoned(BaseException):
+class RunAbandoned(BaseException):
     """Raised within a run that nobody waits for any more."""
 
 
@@ -63,7 +63,7 @@ class Job:
         Options of the builder that do not vary.
     settings : dict
         Keywords of `Simulation.run`.
-    varied : tuple of Varied
+    varied : tuple of AxisTarget
     measure : callable
     engine : str
     """
@@ -75,7 +75,7 @@ class Job:
     settings: dict[str, Any]
     measure: Callable[[Any], Any]
     engine: str
-    varied: tuple[Varied, ...] = ()
+    varied: tuple[AxisTarget, ...] = ()
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -168,7 +168,7 @@ def initial(bd: Any, states: Mapping[str, Any]) -> Any:
     return x
 
 
-def set_parameter(bd: Any, varied: Varied, value: Any) -> None:
+def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:
     """Set a parameter of a block, or one number of it, as ``set_param`` does."""
     block = bd.blocknames.get(varied.block)
     if block is None:
@@ -197,7 +197,7 @@ _here = threading.local()
 _PATIENCE = 0.5
 
 
-class Crew:
+class ThreadWorkers:
     """The workers of the threads of this process: their runs can be ended, also one that goes on.
 
     Parameters
@@ -228,10 +228,12 @@ class Crew:
 
 
 def _abandon() -> None:
-    raise Abandoned
+    raise RunAbandoned
 
 
-def work(job: Job, tasks: Sequence[tuple[int, tuple[Any, ...]]], crew: Crew | None = None) -> list[tuple[int, Record]]:
+def work(
+    job: Job, tasks: Sequence[tuple[int, tuple[Any, ...]]], crew: ThreadWorkers | None = None
+) -> list[tuple[int, Record]]:
     """Carry out runs, given by number and values, with the worker of this thread; return their records by number.
 
     It returns early, after at least one run, when that has taken a while, and with what is done where it is stopped.
@@ -251,7 +253,7 @@ def work(job: Job, tasks: Sequence[tuple[int, tuple[Any, ...]]], crew: Crew | No
             if (crew is not None and crew.stopped) or (done and time.monotonic() > until):
                 break
             done.append((number, worker.run(values)))
-    except (KeyboardInterrupt, Abandoned):
+    except (KeyboardInterrupt, RunAbandoned):
         _here.worker = None
     finally:
         if interrupts is not None:

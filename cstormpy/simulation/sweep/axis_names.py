@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.simulation.sweep.workers import Varied
+from cstormpy.simulation.sweep.workers import AxisTarget
 
 __all__ = ["accepted", "check_twice", "meant"]
 
@@ -28,7 +28,7 @@ def accepted(build: Callable[..., Any] | None) -> tuple[list[str], bool]:
     return named, any(p.kind is p.VAR_KEYWORD for p in parameters)
 
 
-def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[str, Any]) -> Varied:
+def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[str, Any]) -> AxisTarget:
     """Return what an axis of this name varies.
 
     Raises
@@ -42,25 +42,25 @@ def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[s
     if name in fixed:
         raise InvalidValue(f"option {name!r}: is to vary, and given as a fixed one too; leave out one of them")
     if name in options:
-        return Varied(name, "option")
+        return AxisTarget(name, "option")
     if name in bd.statenames:
-        return Varied(name, "state")
+        return AxisTarget(name, "state")
     block = max((b for b in bd.blocknames if name.startswith((f"{b}:", f"{b}."))), key=len, default=None)
     if block is not None:
         parameter = name[len(block) + 1 :]
         known = bd.blocknames[block]._parameters
         if parameter in known:
-            return Varied(name, "parameter", block, parameter)
+            return AxisTarget(name, "parameter", block, parameter)
         numbered = _NUMBERED.match(parameter)
         if numbered and numbered["name"] in known:
-            return Varied(name, "parameter", block, numbered["name"], int(numbered["index"]))
+            return AxisTarget(name, "parameter", block, numbered["name"], int(numbered["index"]))
     elif others and name.isidentifier():
-        return Varied(name, "option")
+        return AxisTarget(name, "option")
     tunable = [f"{b.name}:{p}" for b in bd.blocklist for p in b._parameters]
     raise unknown_name("axis", name, [*options, *bd.statenames, *tunable])
 
 
-def check_twice(varied: Sequence[Varied]) -> None:
+def check_twice(varied: Sequence[AxisTarget]) -> None:
     """Refuse two axes that set the same number.
 
     Raises

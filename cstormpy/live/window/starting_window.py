@@ -23,7 +23,7 @@ _SLOW = (
     "pyqtgraph",
     "cstormpy.live.window.scope",
     "cstormpy.mechanism",
-    "cstormpy.live.window.driving",
+    "cstormpy.live.window.driver",
     "cstormpy.live.window.main_window",
 )
 

@@ -1,28 +1,22 @@
-"""Questions about the loops of a mechanism, as its methods: closure, mobility, projection."""
+"""Closure, mobility and projection of a mechanism with loops, as its methods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from cstormpy.mechanism.methods import Array, Methods
 
 if TYPE_CHECKING:
     from cstormpy.loops.assembly import Mobility
-    from cstormpy.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
-
-__all__ = ["Closures"]
+__all__ = ["LoopMethods"]
 
 
-class Closures:
+class LoopMethods(Methods):
     """The methods of `Mechanism` about its loops: of one sample, (n,), or of a batch, (N, n), unless they say so."""
-
-    @property
-    def _closed(self) -> Mechanism:
-        return cast("Mechanism", self)
 
     def closure(self, q: ArrayLike) -> Array:
         """Return by how much the loops miss closure, (m,) or (N, m): zeros where they are closed.
@@ -39,19 +33,19 @@ class Closures:
         """
         from cstormpy.loops.closure import closure
 
-        return closure(self._closed, q)
+        return closure(self._self, q)
 
     def closure_jacobian(self, q: ArrayLike) -> Array:
         """Return A, (m, n) or (N, m, n): the loops stay closed where A q̇ = 0; where closed it is ∂closure/∂q."""
         from cstormpy.loops.closure import closure_jacobian
 
-        return closure_jacobian(self._closed, q)
+        return closure_jacobian(self._self, q)
 
     def closure_jacobian_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Return the rate dA/dt, (m, n) or (N, m, n): the loops stay closed where A q̈ + dA/dt q̇ = 0."""
         from cstormpy.loops.closure import closure_jacobian_rate
 
-        return closure_jacobian_rate(self._closed, q, qd)
+        return closure_jacobian_rate(self._self, q, qd)
 
     def mobility(self, q: ArrayLike) -> Mobility:
         """Return how freely the closed mechanism moves in one posture: `freedoms`, `rank`, `constraints`, `dependent`.
@@ -71,7 +65,7 @@ class Closures:
         """
         from cstormpy.loops.assembly import mobility
 
-        return mobility(self._closed, q)
+        return mobility(self._self, q)
 
     def project(self, q: ArrayLike, qd: ArrayLike | None = None, hold: Iterable[str] = ()) -> tuple[Array, Array]:
         """Return the state (q, qd) nearest to a given one that closes all loops, and keeps them closed.
@@ -102,7 +96,7 @@ class Closures:
         """
         from cstormpy.loops.assembly import project
 
-        return project(self._closed, q, qd, hold)
+        return project(self._self, q, qd, hold)
 
     def assemblies(self, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
         """Return all postures (k, n) that close the loops with some joints held, as a four-bar's two for one crank.
@@ -129,4 +123,4 @@ class Closures:
         """
         from cstormpy.loops.assembly import assemblies
 
-        return assemblies(self._closed, q, hold, tries)
+        return assemblies(self._self, q, hold, tries)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from cstormpy.arrays import as_floats, refuse_non_finite
 from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
-from cstormpy.simulation.starting import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["continuous_parts", "first_state", "numbers", "saved_with", "started", "state_places", "state_vector"]

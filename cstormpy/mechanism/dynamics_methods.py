@@ -1,0 +1,269 @@
+"""Hybrid, inverse and forward dynamics of a mechanism, as its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cstormpy.arguments import flag
+from cstormpy.mechanism.methods import ONE_THREAD, Array, Methods, is_sample
+
+if TYPE_CHECKING:
+    from cstormpy.dynamics import HybridDynamics
+    from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike
+
+__all__ = ["DynamicsMethods"]
+
+
+class DynamicsMethods(Methods):
+    """The methods of `Mechanism` that answer for motions and forces."""
+
+    def hybrid_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        u: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        redundancy: str | ArrayLike | None = None,
+    ) -> HybridDynamics:
+        """Return the torques of the active and the accelerations of the passive joints: y = f(q, q̇, u).
+
+        Of a mechanism with loops it is that of the closed one, in a state that closes them, and has `multipliers` and
+        `loop_wrenches` too; see `loops.dynamics.ClosedDynamics`.
+
+        Parameters
+        ----------
+        q, qd : array_like, (n,) or (N, n)
+            Position and rate of every joint.
+        u : array_like, (n,) or (N, n)
+            The acceleration of each active joint, the motor torque of each passive one.
+        wrench, base, threads
+            See `Mechanism`.
+        redundancy : {"torque", "force"} or array_like, (k,) or (k, k), optional
+            Where loops tie more active joints than there are freedoms: the least torque of the active joints, unless
+            said, or the least multipliers; or weights W of the k active joints, positive or positive definite, for the
+            least τᵀ W τ of these.
+
+        Returns
+        -------
+        HybridDynamics
+            With `y`, `qdd` and `tau`.
+
+        Raises
+        ------
+        ShapeError, NonFinite, InvalidType
+            Naming the argument, the joint and the row.
+        SingularInertia
+            Where a passive joint moves no inertia.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.acrobot(parameters="rods").with_drive(active=["elbow"])
+        >>> r = mech.hybrid_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+        >>> r.qdd.round(4)
+        array([-7.3575,  0.    ])
+        """
+        if wrench is None and base is None and threads is ONE_THREAD and redundancy is None:
+            try:
+                answer = self.memo["dynamics"]
+            except KeyError:
+                answer = self._prepared_hybrid(is_sample(u))
+            return answer(q, qd, u)
+        if self._self.loops:
+            from cstormpy.loops.dynamics import closed_hybrid
+
+            return closed_hybrid(self._self, q, qd, u, wrench, base, threads, redundancy)
+        from cstormpy.dynamics.hybrid import hybrid_answer
+
+        self._refuse_redundancy(redundancy)
+        return hybrid_answer(self._self, q, qd, u, wrench, base, threads)
+
+    def hybrid_evaluator(self, wrench: WrenchLike = None, base: bool = False) -> Callable[..., Array]:
+        """Return the prepared function f(q, qd, u, out=None) -> y, for calling often with one sample.
+
+        Contiguous float64 arrays (n,) are the fast way in; everything else is accepted as by `hybrid_dynamics`, but
+        that the mask of a masked sample is not looked at. The answer is a fresh array, or `out`. `wrench` (see
+        `Mechanism`) is the same at all calls. With ``base=True`` the function is f(q, qd, u, base, out=None), where
+        `base` is the motion of the base: (V0, dV0) behind one another as an array (12,), or the pair.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> f = library.acrobot(parameters="rods").hybrid_evaluator()
+        >>> f(np.zeros(2), np.zeros(2), np.zeros(2)).round(4)
+        array([-12.6129,  16.8171])
+        """
+        if flag(base, "base"):
+            from cstormpy.dynamics.hybrid import moving_evaluator
+
+            return moving_evaluator(self._self, wrench, self.hybrid_dynamics)
+        if self._self.loops:
+            from cstormpy.loops.dynamics import closed_evaluator
+
+            return closed_evaluator(self._self, wrench)[0]
+        if wrench is not None:
+            from cstormpy.dynamics.hybrid import hybrid_evaluator
+
+            return hybrid_evaluator(self._self, wrench)[0]
+        if "dynamics evaluator" not in self.memo:
+            self._prepared_hybrid()
+        return cast("Callable[..., Array]", self.memo["dynamics evaluator"])
+
+    def _prepared_hybrid(self, for_sample: bool = True) -> Callable[..., HybridDynamics]:
+        if self._self.loops:
+            from cstormpy.loops.dynamics import closed_evaluator, closed_hybrid
+
+            return self._prepared("dynamics", closed_hybrid, closed_evaluator, for_sample)
+        from cstormpy.dynamics.hybrid import hybrid_answer, hybrid_evaluator
+
+        return self._prepared("dynamics", hybrid_answer, hybrid_evaluator, for_sample)
+
+    def inverse_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        redundancy: str | ArrayLike | None = None,
+    ) -> Array:
+        """Return the motor torques, (n,) or (N, n), of a motion of all joints, whatever the drive.
+
+        Of a mechanism with loops: the torques of the actuated joints; where there are more of them than needed, the
+        least ones, or with ``redundancy="force"`` those of the least multipliers. The array has `multipliers`,
+        `loop_wrenches` and `rank`. A motion that the motors cannot make is refused.
+
+        Examples
+        --------
+        Weights of the k actuated joints, (k,) or (k, k), take those of the least τᵀ W τ, as where a motor is weak:
+
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.five_bar().with_drive(actuated=["left_shoulder", "left_elbow", "right_shoulder"])
+        >>> q, qd = mech.project([2.0, -1.0, 1.1, 1.0])
+        >>> mech.inverse_dynamics(q, qd, 0 * q).round(2) + 0
+        array([-0.37,  1.41,  1.49,  0.  ])
+        >>> mech.inverse_dynamics(q, qd, 0 * q, redundancy=[1.0, 100.0, 1.0]).round(2) + 0
+        array([-2.16,  0.04,  2.34,  0.  ])
+        """
+        if self._self.loops:
+            from cstormpy.loops.dynamics import closed_inverse
+
+            return cast("Array", closed_inverse(self._self, q, qd, qdd, wrench, base, threads, redundancy))
+        from cstormpy.dynamics.hybrid import hybrid_dynamics
+
+        self._refuse_redundancy(redundancy)
+
+        return hybrid_dynamics(self._self, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
+
+    def forward_dynamics(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        tau: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+    ) -> Array:
+        """Return the accelerations, (n,) or (N, n), under motor torques in all joints, whatever the drive.
+
+        Of a mechanism with loops the array has `multipliers`, `loop_wrenches` and `rank`.
+        """
+        if self._self.loops:
+            from cstormpy.loops.dynamics import closed_forward
+
+            return cast("Array", closed_forward(self._self, q, qd, tau, wrench, base, threads))
+        from cstormpy.dynamics.hybrid import hybrid_dynamics
+
+        return hybrid_dynamics(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
+
+    def bias(
+        self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
+    ) -> Array:
+        """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
+        from cstormpy.graph.arrays import as_numbers
+
+        return self._self.tree.inverse_dynamics(q, qd, np.zeros(as_numbers(q, "q").shape), wrench, base, threads)
+
+    def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
+        """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
+        from cstormpy.dynamics.hybrid import gravity_load
+
+        return gravity_load(self._self, q, threads)
+
+    def regressor(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseLike = None, threads: int | None = 1
+    ) -> Array:
+        """Return the inertial regressor Y, (n, 10 n_links) or (N, n, 10 n_links), of a motion of all joints.
+
+        The inverse dynamics is linear in the inertial numbers π of the links: without armature, damping, friction,
+        springs and wrenches it is Y π, with π = `inertial_numbers`. The ten columns of a link, in the order of
+        `links`, belong to its mass m; its first moments m c (x, y, z); and its inertia I about the *origin of the
+        link's frame* (xx, xy, xz, yy, yz, zz), all in the axes of that frame, where I = `inertia` + m (c·c 1 − c cᵀ).
+
+        Parameters
+        ----------
+        q, qd, qdd : array_like, (n,) or (N, n)
+            Position, rate and acceleration of every joint, whatever the drive.
+        base, threads
+            See `Mechanism`.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.planar_2r()
+        >>> Y = mech.regressor([0.3, 1.2], [0.5, -1.0], [2.0, 0.1])
+        >>> Y.shape
+        (2, 20)
+        >>> np.allclose(Y @ mech.inertial_numbers, mech.inverse_dynamics([0.3, 1.2], [0.5, -1.0], [2.0, 0.1]))
+        True
+        """
+        from cstormpy.dynamics.regressor import regressor
+
+        return regressor(self._self, q, qd, qdd, base, threads)
+
+    @property
+    def inertial_numbers(self) -> Array:
+        """The inertial numbers π of all links, (10 n_links,), in the order of the columns of `regressor`."""
+        from cstormpy.dynamics.regressor import inertial_numbers
+
+        return inertial_numbers(self._self)
+
+    def lock(self, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> tuple[Array, Array]:
+        """Return the rates of all joints just after some were brought to rest at once, and the impulses that did it.
+
+        The momenta (M q̇)ᵢ of the other joints stay as they are, loops stay closed, and energy is lost.
+
+        Parameters
+        ----------
+        q, qd : array_like, (n,) or (N, n)
+            Position and rate of every joint.
+        joints : list of str
+            Names of the joints that are locked.
+
+        Returns
+        -------
+        qd, impulse : ndarray, (n,) or (N, n)
+            Zero and not zero of the locked joints, in this order; the reverse of the others.
+
+        Raises
+        ------
+        SingularInertia
+            Where another joint moves no inertia.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> qd, impulse = library.acrobot(parameters="rods").lock([0.0, 0.0], [0.0, 1.0], ["elbow"])
+        >>> qd.round(4) + 0, impulse.round(4)
+        (array([0.3125, 0.    ]), array([ 0.    , -0.0729]))
+        """
+        from cstormpy.loops.locking import lock
+
+        return lock(self._self, q, qd, joints)

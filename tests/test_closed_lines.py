@@ -1,0 +1,99 @@
+"""Straight lines of machine code of closed mechanisms: they answer as the numbers do."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from closed_states import state
+from closeness import assert_close
+
+import cstormpy as cs
+from cstormpy.loops import lines as closed_lines
+from cstormpy.loops.assembly import shut
+
+
+def test_the_prepared_functions_are_of_the_closed_mechanism():
+    mech, q, qd = state("four_bar")
+    u = np.array([1.0, 0.0, 0.0])
+    out = np.empty(3)
+    assert mech.hybrid_evaluator()(q, qd, u, out) is out
+    y, D = mech.hybrid_sensitivity_evaluator()(q, qd, u)
+    assert_close(out, mech.hybrid_dynamics(q, qd, u).y, 1e-13)
+    assert_close(y, out, 1e-13)
+    assert_close(D[0], mech.hybrid_sensitivity(q, qd, u).dy_dq, 1e-13)
+    assert type(np.asarray(mech.forward_dynamics(q, qd, u)) + 1) is np.ndarray
+
+
+# ---------------------------------------------------------------- straight lines
+@pytest.mark.parametrize("what", ["dynamics", "sensitivity"])
+@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+def test_the_straight_line_answers_as_the_numbers_do(name, what):
+    mech, q, qd = state(name, 20)
+    mech = mech.with_drive(active=mech.actuated[:1]) if name == "five_bar" else mech
+    with without_lines():
+        fresh = mech.with_drive(active=mech.active)
+        u = np.linspace(-1.0, 1.0, mech.n)
+        found = (fresh.hybrid_sensitivity if what == "sensitivity" else fresh.hybrid_dynamics)(q, qd, u)
+    filled = [np.empty(mech.n), np.empty(2), np.empty((3, mech.n, mech.n))][: 3 if what == "sensitivity" else 2]
+    assert closed_lines.prepared(mech, "own", what, "found")(q, qd, u, *filled) == 0
+    assert_close(filled[0], found.y, 1e-12)
+    assert_close(filled[1], found.multipliers, 1e-12)
+    if what == "sensitivity":
+        assert_close(filled[2], found.columns, 1e-11)
+
+
+def test_constraints_that_depend_on_each_other_have_the_least_multipliers_in_a_line_too():
+    """Two pins at one place: each carries half of the load."""
+    plain, q, qd = state("four_bar")
+    (pin_,) = plain.loops
+    mech = plain.replace(loops=[pin_, pin_.replace(name="again")])
+    y, lam = np.empty(3), np.empty(4)
+    u = np.array([1.0, 0.2, -0.3])
+    assert closed_lines.prepared(mech, "own", "dynamics", "found")(q, qd, u, y, lam) == 0
+    with without_lines():
+        want = plain.hybrid_dynamics(q, qd, u)
+    assert_close(y, want.y, 1e-11)
+    assert_close(lam, np.tile(want.multipliers / 2.0, 2), 1e-11)
+
+
+def test_where_a_line_has_no_answer_the_numbers_have_it():
+    """A singular posture, an open one, a redundant drive: ranks stay right and errors say what they say."""
+    mech = cs.library.four_bar(ground=0.8, lengths=(0.5, 0.8, 0.5))  # a parallelogram
+    flat = np.array([0.0, 0.0, 0.0])
+    y, lam = np.empty(3), np.empty(2)
+    line = closed_lines.prepared(mech, "own", "dynamics", "found")
+    assert line(flat, np.zeros(3), np.zeros(3), y, lam) != 0
+    assert mech.mobility(flat).freedoms == 2
+    assert mech.hybrid_evaluator()(flat, np.zeros(3), np.zeros(3)).shape == (3,)
+    assert mech.hybrid_dynamics(flat, np.zeros(3), np.zeros(3)).rank == 1
+    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: misses closure"):
+        mech.hybrid_evaluator()(flat + 0.1, np.zeros(3), np.zeros(3))
+    with pytest.raises(cs.NonFinite):
+        mech.hybrid_evaluator()(flat * np.nan, np.zeros(3), np.zeros(3))
+
+
+@contextmanager
+def without_lines():
+    """Ask closed mechanisms by numbers within the block."""
+    kept = closed_lines._found_line
+    closed_lines._found_line = lambda *_: None
+    try:
+        yield
+    finally:
+        closed_lines._found_line = kept
+
+
+def test_a_projection_in_machine_code_is_that_by_numbers():
+    mech, q, qd = state("five_bar", 21)
+    drifted = q + 1e-6 * np.array([1.0, -2.0, 0.5, 1.0])
+    to_q, to_qd = np.empty(4), np.empty(4)
+    close = closed_lines.prepared(mech, "forward", "shut", "found")
+    assert close(drifted, qd, to_q, to_qd) == 0
+    with without_lines():
+        want = shut(mech.with_drive(active=[]), drifted, qd)
+    assert_close(to_q, want[0], 1e-13)
+    assert_close(to_qd, want[1], 1e-12)
+    assert np.abs(mech.closure(to_q)).max() < 1e-10
+    assert close(drifted + 0.1, qd, to_q, to_qd) != 0

@@ -1,0 +1,144 @@
+"""Postures of closed mechanisms: Jacobians of the closure, projection, assemblies, what cannot be closed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closed_states import ALL, STARTS, assert_rates_of_closure, state
+from closeness import assert_close
+
+import cstormpy as cs
+from cstormpy.formulations import kim
+from cstormpy.loops.assembly import independent_rows
+
+
+# ---------------------------------------------------------------- closure
+@pytest.mark.parametrize("name", ALL)
+def test_the_jacobian_is_the_derivative_of_the_closure_and_its_rate_that_of_the_jacobian(name):
+    assert_rates_of_closure(*state(name))
+
+
+def test_a_batch_is_answered_as_its_samples_are():
+    mech = cs.library.five_bar()
+    rng = np.random.default_rng(3)
+    q, qd = mech.project(np.array(STARTS["five_bar"]) + 0.2 * rng.normal(size=(9, 4)), rng.normal(size=(9, 4)))
+    u = rng.normal(size=(9, 4))
+    r, d = mech.hybrid_dynamics(q, qd, u), mech.hybrid_sensitivity(q, qd, u)
+    t = mech.inverse_dynamics(q, qd, r.qdd)
+    for k in range(9):
+        one = mech.hybrid_dynamics(q[k], qd[k], u[k])
+        assert_close(r.y[k], one.y, 1e-13)
+        assert_close(r.multipliers[k], one.multipliers, 1e-13)
+        assert_close(d.dy_dq[k], mech.hybrid_sensitivity(q[k], qd[k], u[k]).dy_dq, 1e-12)
+        assert_close(np.asarray(t[k]), np.asarray(mech.inverse_dynamics(q[k], qd[k], r.qdd[k])), 1e-12)
+    assert mech.closure(q).shape == (9, 2) and r.loop_wrenches.shape == (9, 1, 6) and r.rank.tolist() == [2] * 9
+
+
+def test_projection_is_nearest_in_the_mass_metric():
+    mech, q0 = cs.library.four_bar(), np.array(STARTS["four_bar"])
+    q, qd = mech.project(q0, [1.0, 2.0, 3.0])
+    A, M0, M = mech.closure_jacobian(q), mech.mass_matrix(q0), mech.mass_matrix(q)
+    free = np.linalg.svd(A)[2][-1]  # the direction that keeps it closed
+    assert abs(free @ M0 @ (q - q0)) < 1e-9 and abs(free @ M @ (qd - [1.0, 2.0, 3.0])) < 1e-12
+    assert np.abs(A @ qd).max() < 1e-12
+
+
+def test_all_assemblies_of_a_four_bar_can_be_had():
+    """Coupler above or below: the circles about the crank's tip and the rocker's pivot meet in two points."""
+    mech = cs.library.four_bar()
+    found = mech.assemblies([0.8, 0.0, 1.5], hold=["crank"])
+    tips = [0.9 + 0.5 * np.exp(1j * q[2]) for q in found]
+    tip, pivot = 0.3 * np.exp(0.8j), 0.9
+    along = (pivot - tip) / abs(pivot - tip)
+    x = (abs(pivot - tip) ** 2 + 0.8**2 - 0.5**2) / (2 * abs(pivot - tip))
+    wanted = [tip + along * (x + s * 1j * np.sqrt(0.8**2 - x * x)) for s in (1, -1)]
+    assert_close(sorted(tips, key=np.imag), sorted(wanted, key=np.imag), 1e-9)
+    with pytest.raises(cs.InvalidValue, match=r"assemblies: .* leaves 1 freedom"):
+        mech.assemblies([0.8, 0.0, 1.5])
+    with pytest.raises(cs.InvalidValue, match="cannot be closed from there"):
+        cs.library.four_bar(ground=3.0).assemblies([0.8, 0.0, 1.5], hold=["crank"], tries=3)
+
+
+def test_what_cannot_be_closed_is_said():
+    far = cs.library.four_bar(ground=3.0)
+    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: cannot be closed .* of 2 constraints are independent"):
+        far.project([1.0, 0.0, 1.5])
+    mech, q, qd = state("four_bar")
+    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: the rates of the joints that are held contradict"):
+        mech.project(q, [1.0, 5.0, -3.0], hold=["crank", "coupler"])
+    with pytest.raises(
+        cs.InvalidValue, match=r"loop pin: .: misses closure by .* between 'rocker_rod' and 'coupler_rod'; mech"
+    ):
+        mech.hybrid_dynamics(q + np.array([0.1, 0, 0]), qd, np.zeros(3))
+    with pytest.raises(cs.InvalidValue, match=r"loop pin: .: is left at the rate"):
+        mech.forward_dynamics(q, [1.0, 5.0, 3.0], np.zeros(3))
+    with pytest.raises(cs.InvalidValue, match="no loops"):
+        mech.without_loops().closure(q)
+    with pytest.raises(cs.InvalidValue, match="redundancy: is of mechanisms with loops"):
+        mech.without_loops().inverse_dynamics(q, qd, q, redundancy="force")
+
+
+def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_silence():
+    mech, q, qd = state("four_bar")
+    bd = cs.Simulation(graphics=False, progress=False).blockdiagram()
+    u = np.zeros(3)
+    for ask in (
+        lambda: mech.hybrid_jvp(q, qd, u, q, q, q),
+        lambda: mech.hybrid_vjp(q, qd, u, q),
+        lambda: mech.inverse_sensitivity(q, qd, u),
+        lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
+        lambda: mech.inverse_kinematics("rocker_rod", np.eye(4), q),
+        lambda: mech.regressor(q, qd, u),
+        lambda: bd.CONTROLLER(mech, "pd"),
+        lambda: kim.inverse_dynamics(mech, q, qd, u),
+    ):
+        with pytest.raises(cs.CstormError, match=r"loop 'pin': .*without_loops\(\)"):
+            ask()
+
+
+def test_one_closed_rotation_is_refused_where_the_links_rotate_otherwise():
+    arm = cs.library.puma560()
+    mech = cs.Mechanism(arm.links, loops=[cs.Loop(None, arm.links[-1].name, directions="planar")])
+    with pytest.raises(cs.InvalidValue, match="closes rotation about z alone, but its links also rotate"):
+        mech.closure(np.zeros(6))
+
+
+def test_dependent_constraints_are_named_and_harmless():
+    """A planar four-bar welded by a hinge in space: three constraints of five say nothing new."""
+    plain, q, qd = state("four_bar")
+    (pin_,) = plain.loops
+    mech = plain.replace(loops=[pin_.replace(directions="hinge")])
+    m = mech.mobility(q)
+    assert (m.freedoms, m.rank, m.constraints) == (1, 2, 5)
+    assert m.dependent == ("pin: rotation x", "pin: rotation y", "pin: z")
+    assert len(independent_rows(mech)) == 2
+    u = np.array([1.0, 0.2, -0.3])
+    a, b = plain.hybrid_dynamics(q, qd, u), mech.hybrid_dynamics(q, qd, u)
+    assert_close(b.y, a.y, 1e-11)
+    assert_close(b.loop_wrenches, a.loop_wrenches, 1e-11)
+    assert b.rank == 2
+
+
+def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog):
+    """A planar loop that is closed as if in space: its multipliers are not determined, and nobody is left to guess."""
+    plain, q, qd = state("four_bar")
+    spare = cs.Loop("rocker_rod", "coupler_rod", (0.5, 0, 0), (0.8, 0, 0), "hinge", name="spare")
+    mech = plain.replace(loops=[spare])
+    mech.hybrid_sensitivity(np.array([q] * 3), np.array([qd] * 3), np.zeros((3, 3)))
+    assert len(independent_rows(mech)) == 2
+    (said,) = [text for text in caplog.messages if "over-constrained" in text]
+    assert said.startswith("loop spare: rotation x: over-constrained between 'rocker_rod' and 'coupler_rod'")
+    assert "rotation x, spare: rotation y, spare: z follow" in said and "rank 2 of 5" in said
+
+
+def test_a_singular_posture_is_said_with_loop_links_and_rank(caplog):
+    """A parallelogram that lies flat may go on as one or crossed: at rest there the dynamics say so."""
+    pinned = cs.library.four_bar(ground=0.8, lengths=(0.5, 0.8, 0.5))
+    mech = pinned.replace(loops=[pinned.loops[0].replace(name="flat")]).with_gravity((0, 0, 0))
+    q = np.zeros(3)
+    assert mech.mobility(q) == (2, 1, 2, ("flat: x",))
+    said = "loop flat: x: the posture is singular between 'rocker_rod' and 'coupler_rod'"
+    assert mech.forward_dynamics(q, q, [1.0, 0.0, 0.0]).rank == 1
+    assert any(text.startswith(said) and "rank 1 of the constraints, 2 in others" in text for text in caplog.messages)
+    with pytest.raises(cs.InvalidValue, match=said + ".*rank 1.*no derivatives"):
+        mech.hybrid_sensitivity(q, q, [1.0, 0.0, 0.0])

@@ -1,0 +1,105 @@
+"""Threads that share a batch, and scratch memory: the answers are the same however many there are."""
+
+import threading
+
+import numpy as np
+import pytest
+from mechanism_calls import ACROBOT, hybrid, prepared, samples, sensitivity
+from random_mechanisms import random_mechanism, random_state
+
+from cstormpy.dynamics import batches
+from cstormpy.errors import InvalidValue
+from cstormpy.kernels.layout import LANES
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("threads", [0, -1, "2", 1.5, True, [2], np.float64(2)])
+def test_threads_are_a_positive_number(threads):
+    for shape in ((20, 2), (2,), (0, 2)):
+        some = np.zeros(shape)
+        for ask in (hybrid, sensitivity):
+            with pytest.raises(
+                InvalidValue, match=r"^threads: expected a positive number or None for one per core, got"
+            ):
+                ask(ACROBOT, some, some, some, threads=threads)
+        for ask in (ACROBOT.forward_kinematics, ACROBOT.inertial, ACROBOT.gravity_load):
+            with pytest.raises(InvalidValue, match=r"^threads: expected"):
+                ask(some, threads=threads)
+        with pytest.raises(InvalidValue, match=r"^threads: expected"):
+            ACROBOT.hybrid_jvp(*[some] * 6, threads=threads)
+        with pytest.raises(InvalidValue, match=r"^threads: expected"):
+            ACROBOT.jacobian(some, 1, threads=threads)
+
+
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.nojit
+@pytest.mark.parametrize("count", [1, LANES - 1, LANES, LANES + 1, 5 * LANES + 3])
+def test_any_number_of_threads_gives_the_same(count):
+    q, qd, u = samples(ACROBOT, count)
+    one = hybrid(ACROBOT, q, qd, u)
+    for threads in (2, 3, 64, np.int64(2), None):
+        np.testing.assert_array_equal(hybrid(ACROBOT, q, qd, u, threads=threads), one)
+        np.testing.assert_array_equal(
+            sensitivity(ACROBOT, q, qd, u, threads=threads), sensitivity(ACROBOT, q, qd, u, threads=1)
+        )
+
+
+@pytest.mark.usefixtures("eager_threads")
+def test_threads_do_not_pile_up():
+    """Each number of parts once had threads of its own."""
+    before = threading.active_count()
+    for parts in range(2, 9):
+        q, qd, u = samples(ACROBOT, parts * LANES)
+        hybrid(ACROBOT, q, qd, u, threads=8)
+    assert threading.active_count() - before <= 2 + 4 + 8
+
+
+def test_threads_of_the_user_do_not_meet():
+    """Each thread has scratch memory of its own, and prepared functions hold the interpreter's lock."""
+    rng = np.random.default_rng(8)
+    mechs = [random_mechanism(rng, links=k) for k in (3, 9, 5)]
+    work = [(m, *random_state(rng, m, 30)) for m in mechs]
+    expected = [hybrid(*w) for w in work]
+    wrong = []
+
+    def repeat(k):
+        mech, q, qd, u = work[k]
+        for i in range(60):
+            same = np.array_equal(hybrid(mech, q, qd, u), expected[k])
+            one = np.allclose(
+                prepared(mech, q[i % 30], qd[i % 30], u[i % 30]), expected[k][i % 30], rtol=1e-9, atol=1e-9
+            )
+            if not (same and one):
+                wrong.append((k, i))
+
+    threads = [threading.Thread(target=repeat, args=(k % 3,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+@pytest.mark.nojit
+def test_what_scratch_memory_holds_from_before_does_not_matter():
+    rng = np.random.default_rng(9)
+    mech = random_mechanism(rng, links=5)
+    q, qd, u = random_state(rng, mech, 11)
+    wrench, base = rng.normal(size=(5, 6)), tuple(rng.normal(size=(2, 6)))
+    questions = [
+        lambda: hybrid(mech, q, qd, u),
+        lambda: hybrid(mech, q, qd, u, wrench=wrench, base=base),
+        lambda: mech.hybrid_sensitivity(q, qd, u, wrench, base, to_base=True).dy_dbase,
+        lambda: sensitivity(mech, q, qd, u),
+        lambda: mech.hybrid_jvp(q, qd, u, q, qd, u, wrench, base)[1],
+        lambda: mech.hybrid_vjp(q, qd, u, u, wrench, base)[1],
+        lambda: mech.forward_kinematics(q),
+        lambda: mech.jacobian(q, 3),
+        lambda: mech.jacobian_rate(q, qd, 3),
+        lambda: mech.inertial(q, qd, base).momentum,
+        lambda: mech.inertial(q, qd, base).kinetic_by_q,
+    ]
+    clean = [ask() for ask in questions]
+    for ask, expected in zip(questions, clean, strict=True):
+        batches.workspace(1)[...] = np.nan
+        np.testing.assert_array_equal(ask(), expected)

@@ -329,13 +329,36 @@ def add_to_active(N, W, i, place, pitch, count, like):
 
 
 @step
+def hand_to_base(N, W, i, place, pitch, column, like):
+    """Take what node i has in a column off the passive nodes on its way to the base."""
+    factors = factor_place(N, like) + i * row_length(N, like)
+    y = load(W, place + (i - 1) * pitch + column, like)
+    j = passive_parent(N, i)
+    while j > 0:
+        x = place + (j - 1) * pitch + column
+        store(W, x, load(W, x, like) - load(W, factors + j, like) * y)
+        j = passive_parent(N, j)
+
+
+@step
+def inward_torque(N, W, joint, place, pitch, column, like):
+    """Solve with Lᵀ for a column that has the row of one joint only."""
+    i = joint
+    while i > 0:
+        k, _ = node(i)
+        if not N[k + N_ACTIVE]:
+            hand_to_base(N, W, i, place, pitch, column, like)
+        i = passive_parent(N, i)
+
+
+@step
 def solve_torques(N, W, place, pitch, like):
     """Do the same as `solve_by_factors` with columns of which each has its own joint's row only."""
     factorise(N, W, like)
     n, end, t = N[N_COUNT], pitch * width(like), tile_width()
     for j in range(1, n + 1):
         k, _ = node(j)
-        inward_column(N, W, j, j, place, pitch, N[k + N_COORDINATE], like)
+        inward_torque(N, W, j, place, pitch, N[k + N_COORDINATE], like)
     c = 0
     while c + 4 * t <= end:
         outward_four(N, W, place, pitch, c, like)

@@ -342,7 +342,10 @@ def _term_rate(joint: Any, field: str, q: Array, qd: Array, qdd: Array) -> Any:
 def _to_gravity(
     mech: Linkage, parts: list[Any], q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
 ) -> Array:
-    loads = [gravity_load(mech.with_gravity(np.eye(3)[part.axis]), q, threads) for part in parts]
+    along = mech.memo.get("unit gravity")
+    if along is None:
+        along = mech.memo["unit gravity"] = tuple(mech.with_gravity(e) for e in np.eye(3))
+    loads = [gravity_load(along[part.axis], q, threads) for part in parts]
     return np.stack(loads, axis=-1)
 
 

@@ -92,16 +92,11 @@ class LawSelection(bases.Ported):
         super().start(simstate)
         if self._request is not None:
             self._first, self._request = self._request, None
-        vars(self).update(  # at once: none of these is a port, for which setting an attribute looks
-            _running=True,
-            _begins=True,
-            _thread=threading.get_ident(),
-            _fresh=-math.inf,
-            _asked=math.inf,
-            _before=None,
-            _last=(-math.inf, 0.0),
-            _located=can_locate(self, simstate),
-        )
+        self._running = self._begins = True
+        self._thread = threading.get_ident()
+        self._fresh, self._asked, self._before = -math.inf, math.inf, None
+        self._last = (-math.inf, 0.0)
+        self._located = can_locate(self, simstate)
         if not self._located:
             return
         if any(len(law.modes) > 1 for law in self._laws.laws.values()):

@@ -78,7 +78,7 @@ class LiveScope(bases.Ported, SinkBlock):
         :param labels: a name for each input port, or for each trace; unless given what is wired to it, a mechanism's
             coordinates by their joints, as plant.elbow.q
         :type labels: list of str, optional
-        :param units: unit of the traces; unless given that of the joints, where all have one
+        :param units: unit of the traces, of joints theirs unless given, defaults to ''
         :type units: str
         :param title: what stands above the plot; the name of the block unless given
         :type title: str, optional
@@ -159,7 +159,7 @@ class LiveXY(bases.Ported, SinkBlock):
 
         :param labels: names of the two signals; what is wired to them unless given
         :type labels: list of str, optional
-        :param units: unit of both signals; unless given that of the joints, where both have one
+        :param units: unit of both signals, of joints theirs unless given, defaults to ''
         :type units: str
         :param title: what stands above the plot; the name of the block unless given
         :type title: str, optional

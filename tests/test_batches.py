@@ -22,7 +22,7 @@ def nothing_known(monkeypatch):
 
 def run(part, count, threads):
     """Run part(start, stop) as if it were a kernel."""
-    entry = SimpleNamespace(name="part", load=lambda: lambda T, N, W, start, stop: part(start, stop))
+    entry = SimpleNamespace(name="part", given=0, load=lambda: lambda T, N, W, start, stop: part(start, stop))
     return run_batch(entry, TABLES, (), count, 1, threads)
 
 

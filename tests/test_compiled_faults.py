@@ -91,9 +91,9 @@ def test_what_is_in_the_list_says_why():
 def test_a_signal_that_is_too_wide_is_named():
     sim = simulation()
     bd = sim.blockdiagram()
-    state = bd.INTEGRATOR(x0=np.zeros(80), name="wide")
-    bd.connect(bd.CONSTANT(np.ones(80)), state)
-    with pytest.raises(NotTranslated, match=r"wide: has a signal of 80 numbers; more than 64"):
+    state = bd.INTEGRATOR(x0=np.zeros(1600), name="wide")
+    bd.connect(bd.CONSTANT(np.ones(1600)), state)
+    with pytest.raises(NotTranslated, match=r"wide: has a signal of 1600 numbers; more than 1500"):
         sim.run(bd, T=0.1)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.errors import InvalidValue
-from cstormpy.linkage.joints import Free, Joint, Limits, OneDofJoint, Planar
+from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
@@ -89,16 +90,15 @@ def _root(mech: Mechanism) -> Link | None:
 
 def _refuse_others(joint: Joint, name: str) -> None:
     """Refuse by its name what a URDF does not have."""
-    several = isinstance(joint, (Free, Planar))
-    if (joint.dof > 1 and not several) or any(freedom.turns and freedom.slide for freedom in joint.freedoms):
+    if joint.in_urdf is None:
         raise InvalidValue(f"joint {name!r}: is a {joint.kind} joint; a URDF has {', '.join(_KINDS)} ones")
-    if several:
-        _refuse_several(joint, name)
+    if joint.dof > 1:
+        _refuse_several(joint, joint.in_urdf[2], name)
     for freedom in joint.freedoms:
         _refuse_terms(freedom, name)
 
 
-def _refuse_several(joint: Joint, name: str) -> None:
+def _refuse_several(joint: Joint, axes: Array, name: str) -> None:
     """Refuse what a URDF does not have of a joint of several coordinates."""
     if joint.max_angle is not None or any(freedom.limits for freedom in joint.freedoms):
         raise InvalidValue(f"joint {name!r}: has limits, which a URDF has no place for on a {joint.kind} joint")
@@ -109,7 +109,7 @@ def _refuse_several(joint: Joint, name: str) -> None:
                 f"joint {name!r}: {key}: a URDF has one number for all coordinates of a {joint.kind} joint, "
                 f"not {', '.join(f'{number:g}' for number in sorted(numbers))}"
             )
-    if isinstance(joint, Planar) and abs(cosine := float(joint.axes[0] @ joint.axes[1])) > _PERPENDICULAR:
+    if abs(cosine := float(axes[:, 0] @ axes[:, 1])) > _PERPENDICULAR:
         raise InvalidValue(f"joint {name!r}: axes: must be perpendicular in a URDF, their cosine is {cosine:.3g}")
 
 
@@ -177,21 +177,12 @@ def _joint(link: Link, parent: str, names: _Names) -> list[str]:
 
 def _told(joint: Joint) -> tuple[str, Array | None, list[str]]:
     """Return the type of a joint in a URDF, the joint's frame in the link's unless they are one, and what is inside."""
+    kind, axis, axes = cast("tuple[str, Array | None, Array]", joint.in_urdf)
     if not joint.dof:
-        return "fixed", None, []
+        return kind, None, []
     frame = np.eye(4)
-    frame[:3, 3] = joint.start
-    first, inner = joint.freedoms[0], []
-    if isinstance(joint, Planar):
-        kind, axis = "planar", joint.direction
-        if not np.array_equal(joint.axes, Planar.across(axis).axes):
-            frame[:3, :3], axis = np.column_stack([*joint.axes, axis]), np.eye(3)[2]
-        inner = [f'    <axis xyz="{_numbers(axis)}"/>']
-    elif isinstance(joint, Free):
-        kind = "floating"
-    else:
-        kind = "revolute" if first.turns else "prismatic"
-        inner = [f'    <axis xyz="{_numbers(first.axis)}"/>']
+    frame[:3, :3], frame[:3, 3] = axes, joint.start
+    first, inner = joint.freedoms[0], [] if axis is None else [f'    <axis xyz="{_numbers(axis)}"/>']
     if first.damping or first.friction:
         inner.append(f'    <dynamics damping="{first.damping!r}" friction="{first.friction!r}"/>')
     if joint.dof == 1:

@@ -247,6 +247,11 @@ class Free(Spherical):
         """Three that belong to no rotation vector, and places 1, 2, 3 in it."""
         return (0, 0, 0, 1, 2, 3)
 
+    @property
+    def in_urdf(self) -> tuple[str, Array | None, Array]:
+        """A floating joint."""
+        return "floating", None, np.eye(3)
+
     def _shift(self, q: Array) -> Any:
         return q[..., :3]
 

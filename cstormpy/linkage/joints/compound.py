@@ -238,6 +238,14 @@ class Planar(_Axes):
         return cls([first, np.cross(n, first)], **options)
 
     @property
+    def in_urdf(self) -> tuple[str, NDArray[np.float64] | None, NDArray[np.float64]]:
+        """A planar joint, whose frame is turned where a reader would take other directions across the normal."""
+        normal = self.direction
+        if np.array_equal(self.axes, Planar.across(normal).axes):
+            return "planar", normal, np.eye(3)
+        return "planar", np.eye(3)[2], np.column_stack([*self.axes, normal])
+
+    @property
     def direction(self) -> NDArray[np.float64]:
         """The normal of the plane."""
         return self._chain[2].axis

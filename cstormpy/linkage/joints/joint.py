@@ -117,6 +117,11 @@ class Joint(Value):
         """The point (3,) of the joint that stays with the link, in the link's frame."""
         return self.point
 
+    @property
+    def in_urdf(self) -> tuple[str, Array | None, Array] | None:
+        """Its type in a URDF, the axis (3,) that is told there, and the axes (3, 3) of its frame; None if none fits."""
+        return None
+
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what a change of an entry of `shapes` does: (first, past the last freedom, the twist they follow).
 
@@ -233,6 +238,11 @@ class Fixed(Joint):
     def freedoms(self) -> tuple[OneDofJoint, ...]:
         """None."""
         return ()
+
+    @property
+    def in_urdf(self) -> tuple[str, Array | None, Array]:
+        """A weld."""
+        return "fixed", None, np.eye(3)
 
     def _carried(self: J, pose: Array) -> J:
         return self

@@ -95,6 +95,13 @@ class OneDofJoint(Joint):
         return self.replace(axis=pose[:3, :3].T @ self.axis, point=point_from(pose, self.point))
 
     @property
+    def in_urdf(self) -> tuple[str, NDArray[np.float64] | None, NDArray[np.float64]] | None:
+        """A hinge or a slide; None if it does both."""
+        if self.turns and self.slide:
+            return None
+        return "revolute" if self.turns else "prismatic", self.axis, np.eye(3)
+
+    @property
     def screw(self) -> NDArray[np.float64]:
         """The screw S (6,), (ω, v), in the link's own frame."""
         raise NotImplementedError

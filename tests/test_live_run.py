@@ -131,19 +131,23 @@ def test_pause_step_run_back_and_stop(shown):
 def test_pace_is_kept_and_changed_and_sliders_change_parameters(shown):
     """Both in one window, which takes long to open."""
 
-    def pace(seconds):
-        """Return simulated over real time for some seconds of real time."""
+    def pace():
+        """Return simulated over real time for a second of real time."""
         time.sleep(0.2)
         first = shown.states[-1]
-        time.sleep(seconds)
+        time.sleep(1.0)
         last = shown.states[-1]
         return (last[0] - first[0]) / (last[2] - first[2])
 
-    assert pace(1.0) == pytest.approx(1.0, abs=0.05)
+    def is_kept(wanted):
+        """Tell whether it is kept in one of some seconds, as others may hold up the machine in one of them."""
+        return any(pace() == pytest.approx(wanted, rel=0.05) for _ in range(5))
+
+    assert is_kept(1.0)
     shown.drive("choose", control="pace", value="5 × real time")
-    assert pace(1.0) == pytest.approx(5.0, abs=0.25)
+    assert is_kept(5.0)
     shown.drive("choose", control="pace", value="0.1 × real time")
-    assert pace(1.0) < 0.2
+    assert pace() < 0.2
 
     shown.drive("slide", control="gain.K slider", value=75)
     expected = 0.01 * 10 ** (4 * 0.75)

@@ -113,7 +113,8 @@ def test_a_window_shows_each_step_at_its_pace():
     environment = {k: v for k, v in os.environ.items() if k not in ("QT_QPA_PLATFORM", "DISPLAY")} | {
         "MPLBACKEND": "QtAgg"
     }
-    command = ["xvfb-run", "-a", sys.executable, "-c", SHOWN]
+    # two that begin with the same number at the same time may both take it
+    command = ["xvfb-run", "-a", "-n", "150", sys.executable, "-c", SHOWN]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
     assert done.stdout.split("\n")[:2] == ["None [1] True", "[]"], done.stderr
 

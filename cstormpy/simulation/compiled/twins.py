@@ -22,7 +22,7 @@ from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.nodes import INPUT, TABLE
 from cstormpy.graph.tables import Table
-from cstormpy.linkage.tables import Form, tables_of
+from cstormpy.linkage.tables import Form, Tables, tables_of
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
@@ -124,7 +124,11 @@ class Twins:
         self._owners[path] = owner
         held = object.__getattribute__(twin, "__dict__")
         choices = getattr(type(owner), "choices", ())
+        computed = "memo" if isinstance(owner, Tables) else None  # of the numbers as they are now
         for name, value in vars(owner).items():
+            if name == computed:
+                held[name] = {}
+                continue
             held[name] = self._symbol((*path, name), 0) if name in choices else self._twin_of(value, (*path, name))
         for name, read in (readers or {}).items():
             held[name] = self._twin_of(as_parameter(read(owner)), (*path, name))

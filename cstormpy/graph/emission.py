@@ -217,7 +217,8 @@ _COSINE = (
 
 #: More sines are called, each of which would otherwise be two branches among all that is on the way: LLVM's time grows
 #: with the square of their number (measured: 500 in a vector took half a minute).
-_MANY_SINES = 64
+#: Of single angles, which branch, fewer: a Stewart platform is compiled in three quarters of the time.
+_MANY_SINES, _MANY_BRANCHING_SINES = 64, 12
 
 
 def _sincos_function(lanes: int, like: Emitter, count: int = 1) -> str:
@@ -234,7 +235,7 @@ def _sincos_function(lanes: int, like: Emitter, count: int = 1) -> str:
     pair = f"{{ {e.number}, {e.number} }}"
     far = f"  %both = call {pair} @sincos_far.{e.suffix}({e.number} %x)\n  ret {pair} %both"
     body = "\n".join([*parts, far])
-    way = "noinline" if count > _MANY_SINES else "alwaysinline"
+    way = "noinline" if count > (_MANY_BRANCHING_SINES if lanes == 1 else _MANY_SINES) else "alwaysinline"
     near = f"define internal {pair} @sincos.{e.suffix}({e.number} %x) {way} {{\n{body}\n}}\n"
 
     e = Emitter(lanes, like, prefix="s")

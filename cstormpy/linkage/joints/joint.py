@@ -120,7 +120,7 @@ class Joint(Value):
     @property
     def in_urdf(self) -> tuple[str, Array | None, Array] | None:
         """Its type in a URDF, the axis (3,) that is told there, and the axes (3, 3) of its frame; None if none fits."""
-        return None
+        return self.freedoms[0].in_urdf if self.dof == 1 else None
 
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what a change of an entry of `shapes` does: (first, past the last freedom, the twist they follow).

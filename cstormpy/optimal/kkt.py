@@ -16,8 +16,7 @@ ACTIVE = 1e-5
 def kkt_residual(programme: Scaled, x: Array) -> float:
     """Return the least ‖∇cost − Jᵀ λ‖ (largest entry) over multipliers of the right sign, relative to ‖∇cost‖.
 
-    Only constraints and bounds that are active have one. NaN where the motion is not finite, or no multipliers are
-    found.
+    Only constraints and bounds that are active have one. NaN where the motion is not finite.
     """
     from scipy.optimize import lsq_linear, nnls
 
@@ -32,9 +31,10 @@ def kkt_residual(programme: Scaled, x: Array) -> float:
         return float(np.abs(gradient).max(initial=0.0)) / size
     try:
         multipliers, _ = nnls(signed.T, gradient, maxiter=30 * signed.shape[0])
-    except RuntimeError:  # constraints so nearly dependent that it goes round in circles
-        return float("nan")
-    except np.linalg.LinAlgError:  # in older versions of scipy where they are dependent
+    except (
+        RuntimeError,
+        np.linalg.LinAlgError,
+    ):  # of dependent constraints, on which some versions go round in circles
         multipliers = lsq_linear(signed.T, gradient, (0.0, np.inf), tol=1e-12).x
     return float(np.abs(signed.T @ multipliers - gradient).max()) / size
 

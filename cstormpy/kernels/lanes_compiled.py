@@ -181,16 +181,7 @@ def _transpose_tiles(context, builder, sig, args):
     rows = [
         _load_vector(context, builder, load, (W, builder.add(position, _constant(WIDTH * k)))) for k in range(WIDTH)
     ]
-    block = 1
-    while block < WIDTH:  # squares side by side exchange their halves, quarters, and so on
-        upper = [k if not k & block else WIDTH + k - block for k in range(WIDTH)]
-        lower = [k + block if not k & block else WIDTH + k for k in range(WIDTH)]
-        upper, lower = (ir.Constant(ir.VectorType(_INT32, WIDTH), mask) for mask in (upper, lower))
-        for i in range(WIDTH):
-            if not i & block:
-                a, b = rows[i], rows[i | block]
-                rows[i], rows[i | block] = (builder.shuffle_vector(a, b, mask) for mask in (upper, lower))
-        block *= 2
+    rows = _transposed(builder, rows)
     for s, row in enumerate(rows):
         place = builder.add(to, builder.mul(pitch, _constant(s)))
         _store_vector(context, builder, store, (out, place, row))
@@ -209,12 +200,18 @@ def _with_lane(context, builder, sig, args):
 
 @_primitive(plain.lane_by_lane, lambda numbers: signature(numbers, numbers))
 def _lane_by_lane(context, builder, sig, args):
-    rows = cgutils.unpack_tuple(builder, args[0], WIDTH)
+    return context.make_tuple(
+        builder, sig.return_type, _transposed(builder, cgutils.unpack_tuple(builder, args[0], WIDTH))
+    )
+
+
+def _transposed(builder, rows):
+    """Return the first lanes of all rows, the second ones, and so on: blocks are exchanged that double in size."""
     step = 1
     while step < WIDTH:
         rows = [_interleaved(builder, rows, k, step) for k in range(WIDTH)]
         step *= 2
-    return context.make_tuple(builder, sig.return_type, rows)
+    return rows
 
 
 def _interleaved(builder, rows, k, step):

@@ -127,6 +127,18 @@ def test_loops_that_are_at_hand_answer_a_single_question(monkeypatch):
     assert mech.hybrid_dynamics([0.1, 0.2], [0.0, 0.0], [0.0, 0.0]).y.shape == (2,)
 
 
+def test_a_long_line_of_one_sample_waits_until_it_pays(monkeypatch):
+    """Trees of more than 14 joints had none at all; and none is to be built for the first question about one."""
+    monkeypatch.setattr(Entry, "is_ready", lambda self: True)
+    monkeypatch.setattr(lines, "is_kept", lambda name, key: False)
+    made = []
+    monkeypatch.setattr(lines, "machine_for", lambda name, key, text: made.append(name) or Machine("; nothing"))
+    line = lines.Line(tables_of(library.tree(4, links=15)), Signature())
+    assert line.machine("one", 1) is None
+    assert line.machine("one", 10**7) is not None
+    assert made == [line._file("one")]
+
+
 def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
     """Whoever had a function prepared kept the loops for ever, however often he called it."""
     monkeypatch.setattr(lines, "_lines", {})
@@ -159,6 +171,23 @@ def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     q, qd, u = random_state(np.random.default_rng(6), mech, SAMPLES)
     expected = loops(monkeypatch, lambda: mech.hybrid_dynamics(q, qd, u))
     near(mech.hybrid_dynamics(q, qd, u).y, expected.y)
+
+
+def test_derivatives_in_sections_are_those_of_the_kernels_on_floats(always, monkeypatch):
+    """Two ball joints, whose line is cut where its rows of results are long."""
+    from cstormpy.graph import routine as graph_routine
+    from cstormpy.graph.module import text_for_rows
+
+    monkeypatch.setattr(graph_routine, "LONG", 2000)
+    mech = random_mechanism(np.random.default_rng(7), 2, ("spherical",))
+    tables = tables_of(mech)
+    routine = hybrid_routine(tables.T, tables.N, Signature(sensitivities=True))
+    assert routine.operations > 2000 and "_section3(" in text_for_rows(routine)
+    q, qd, u = random_state(np.random.default_rng(8), mech, SAMPLES)
+    expected = loops(monkeypatch, lambda: mech.hybrid_sensitivity(q, qd, u))
+    found = mech.hybrid_sensitivity(q, qd, u)
+    near(found.columns, expected.columns)
+    near(found.y, expected.y)
 
 
 def test_what_can_wait_is_computed_when_it_is_needed():
@@ -384,3 +413,16 @@ def test_a_goal_is_found_without_the_loops(monkeypatch):
     monkeypatch.setattr(Entry, "is_ready", lambda self: False)
     law = cs.control.law("energy", cs.library.acrobot())
     assert np.isfinite(law(0.0, np.array([-1.2, 0.3]), np.zeros(2))).all()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_line_stands_in_for_loops_that_are_not_there(monkeypatch, compiled):
+    """Above the size for which a line pays it answers where compiling the loops would take longer; else they do."""
+    monkeypatch.setitem(lines.LARGEST, ("one", False), 1)
+    monkeypatch.setattr(lines.Line, "_has_loops", lambda self, kind: compiled)
+    mech = library.acrobot().with_parameters({"forearm.mass": 1.23})
+    monkeypatch.setattr(lines, "_lines", {})
+    line = line_for(tables_of(mech), Signature())
+    assert (line.machine("one", 1) is None) == compiled
+    huge = library.chain(60)
+    assert line_for(tables_of(huge), Signature(sensitivities=True)).machine("one", 10**9) is None

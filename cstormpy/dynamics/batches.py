@@ -49,12 +49,17 @@ _RATES_KEPT = 256
 
 
 def workspace(numbers: int) -> Array:
-    """Return scratch memory of this thread, kept for the next call; it begins where a line of the cache does."""
+    """Return scratch memory of this thread, kept for the next call."""
     held: Array | None = getattr(_local, "workspace", None)
     if held is None or held.size < numbers:
-        room = np.zeros(numbers + layout.LANES)
-        held = _local.workspace = room[-(room.ctypes.data // room.itemsize) % layout.LANES :]
+        held = _local.workspace = _scratch(numbers)
     return held
+
+
+def _scratch(numbers: int) -> Array:
+    """Return scratch memory that begins where a line of the cache does."""
+    room = np.zeros(numbers + layout.LANES)
+    return room[-(room.ctypes.data // room.itemsize) % layout.LANES :]
 
 
 def thread_count(threads: int | None) -> int:
@@ -201,8 +206,7 @@ class Handle:
 
     def __init__(self, mech: Linkage, tables: Tables, matrices: bool) -> None:
         numbers = layout.forms_numbers(mech.n, len(mech.links)) + (layout.matrix_numbers(mech.n) if matrices else 0)
-        scratch = np.zeros(numbers)
-        self.arrays = (tables.T, tables.N, scratch)
+        self.arrays = (tables.T, tables.N, _scratch(numbers))
         addresses = [value for a in self.arrays for value in (a.ctypes.data, a.size)]
         self.y_only = np.array([*addresses, 1], dtype=np.int64)
         self.all_three = np.array([*addresses, 3], dtype=np.int64)

@@ -19,7 +19,7 @@ from cstormpy.dynamics.checked_arguments import (
     read_samples,
     refuse_non_finite_samples,
 )
-from cstormpy.dynamics.lines import filled, prepared, ready, rows_filled
+from cstormpy.dynamics.lines import filled, has_rows, prepared, ready, rows_filled
 from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.graph.arrays import as_numbers, is_symbolic, symbols
@@ -138,7 +138,7 @@ def hybrid_dynamics(
 
     `drive` is one of `linkage.tables.tables_of`; `name` is what messages call u.
     """
-    if are_plain_rows(q, qd, u, wrench, base, threads):
+    if has_rows(mech, drive, _VALUES) and are_plain_rows(q, qd, u, wrench, base, threads):
         y = np.empty(q.shape)  # type: ignore[union-attr]
         if rows_filled(mech, drive, _VALUES, (q, qd, u, y), threads):  # type: ignore[arg-type]
             return y

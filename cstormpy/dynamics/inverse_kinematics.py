@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks, lie
+from cstormpy.arguments import flag
 from cstormpy.arrays import as_floats, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.largest_angles import LargestAngles
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["InverseKinematics", "inverse_kinematics"]
+__all__ = ["InverseKinematics", "inverse_kinematics", "masked", "tool_pose"]
 
 MASKS = {
     "pose": (1, 1, 1, 1, 1, 1),
@@ -83,11 +84,11 @@ def inverse_kinematics(
     iterations: int = 100,
 ) -> InverseKinematics:
     """Return coordinates that bring a link to a pose; `Mechanism.inverse_kinematics` says what is what."""
-    tip = _tip(mech, link, tool, mask, _flag(limits, "limits"), length, tolerance)
+    tip = _tip(mech, link, tool, mask, flag(limits, "limits"), length, tolerance)
     targets = real_array(pose, "pose", (4, 4), ("N", 4, 4))
     single = targets.ndim == 2
     rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
-    first = _first(mech, q0, len(rows), single, _flag(path, "path"))
+    first = _first(mech, q0, len(rows), single, flag(path, "path"))
     search = PoseSearch(tip, checks.count(starts, "starts"), _generator(rng), checks.count(iterations, "iterations"))
     found = search.along(rows, first) if path else search.each(rows, first)
     return _answer(tip, found, single)
@@ -100,7 +101,7 @@ def _tip(
     way = _way(mech, index)
     moving = np.array([k for k in range(mech.n) if mech.joint_links[k] in way], dtype=np.int64)
     joints = [mech.freedoms[k] for k in moving]
-    frame = None if tool is None else _tool(tool)
+    frame = None if tool is None else tool_pose(tool)
     size = _reach(mech, way, frame) if length is None else checks.positive(length, "length")
     ranges = [_range(joint) if limits else (-np.inf, np.inf) for joint in joints]
     low, high = np.array(ranges, dtype=np.float64).reshape(-1, 2).T
@@ -110,7 +111,7 @@ def _tip(
     places = {int(k): place for place, k in enumerate(moving)}
     angles = LargestAngles(tuple((places[k], angle) for k, angle in mech.largest_angles if limits and k in places))
     within = _tolerance(tolerance)
-    return Tip(mech, index, carried, moving, low, high, winds, scale, _asked(mask), size, within, angles)
+    return Tip(mech, index, carried, moving, low, high, winds, scale, masked(mask), size, within, angles)
 
 
 def _range(joint: OneDofJoint) -> tuple[float, float]:
@@ -118,7 +119,7 @@ def _range(joint: OneDofJoint) -> tuple[float, float]:
     return (-np.inf, np.inf) if limits is None or limits.position is None else limits.position
 
 
-def _tool(tool: object) -> Array:
+def tool_pose(tool: Any) -> Array:
     """Return the pose of a tool's frame in the link's, from such a pose or from a point."""
     frame = real_array(tool, "tool", (3,), (4, 4), hint="give a point or a pose in the link's frame")
     return lie.check_pose(frame, name="tool") if frame.ndim == 2 else lie.make_pose(np.eye(3), frame)
@@ -140,7 +141,8 @@ def _reach(mech: Linkage, way: list[int], tool: Array | None) -> float:
     return total if total > 0 else 1.0
 
 
-def _asked(mask: object) -> NDArray[np.int64]:
+def masked(mask: Any) -> NDArray[np.int64]:
+    """Return the directions that count, of the six of a twist."""
     if isinstance(mask, str):
         if mask not in MASKS:
             raise unknown_name("mask", mask, MASKS)
@@ -164,12 +166,6 @@ def _tolerance(tolerance: object) -> tuple[float, float]:
         return checks.positive(tolerance[0], "tolerance[0]"), checks.positive(tolerance[1], "tolerance[1]")
     both = checks.positive(tolerance, "tolerance")
     return both, both
-
-
-def _flag(value: object, name: str) -> bool:
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidType(f"{name}: expected True or False, got a {type(value).__name__}")
-    return bool(value)
 
 
 def _generator(rng: Any) -> np.random.Generator:

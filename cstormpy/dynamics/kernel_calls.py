@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["answer", "run"]
 
 Number = Any  # a node or a float
+#: Inertial numbers of a link.
+_TEN = 10
 
 
 def answer(tables: Tables, signature: Signature, samples: Samples, outputs: tuple[Any, ...]) -> bool:
@@ -53,7 +55,8 @@ def run(kernel: str, tables: Tables, arguments: tuple[Any, ...]) -> bool:
     """Fill the arrays among the arguments of a kernel of rows, see `tracing.run_on_symbols`; False where it cannot."""
     n, links = int(tables.N[at.N_COUNT]), int(tables.N[at.N_LINKS])
     rows = [a[0] for a in arguments if isinstance(a, np.ndarray) and len(a)]
-    given = [*rows[0]] if kernel == "pose_lanes" else [*rows[0], *rows[1]]
+    brought = {"pose_lanes": 1, "regressor_lanes": 3}.get(kernel, 2)
+    given = [x for row in rows[:brought] for x in row]
     call = _Call.of(tables, given)
     if call is None:
         return False
@@ -64,6 +67,9 @@ def run(kernel: str, tables: Tables, arguments: tuple[Any, ...]) -> bool:
         call.link = int(arguments[2])
         found = call.differenced("jacobian_called", given, 12 * n, "the Jacobian of a large mechanism")
         filled = rows[2:]
+    elif kernel == "regressor_lanes" and not len(arguments[3]):
+        by_link = [call.regressor(given, n, link) for link in range(links)]
+        found, filled = [x for row in zip(*by_link, strict=True) for ten in row for x in ten], [arguments[4]]
     elif kernel in ("inertial_one", "inertial_lanes") and not len(arguments[2]):
         found, filled = call.inertial(given, n), rows[2:]
     else:
@@ -139,6 +145,12 @@ class _Call:
             range(first, first + 2), along,
         )  # fmt: skip
         return found
+
+    def regressor(self, given: Sequence[Number], n: int, link: int) -> list[list[Node]]:
+        """Return the ten columns of a link in the inertial regressor, row by row."""
+        self.link = link
+        found = self.differenced("regressor_called", given, _TEN * n, "the regressor of a large mechanism")
+        return [found[_TEN * k : _TEN * (k + 1)] for k in range(n)]
 
     def differenced(
         self,

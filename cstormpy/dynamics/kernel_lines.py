@@ -49,7 +49,7 @@ class KernelLine(Line):
     def _has_loops(self, kind: str) -> bool:
         return self._entry.is_ready()
 
-    def _traced(self) -> Routine:
+    def _traced(self, kind: str) -> Routine:
         if self._routine is None:
             self._routine = kernel_routine(self._T, self._N, self._entry, self._form)
         return self._routine

@@ -1,10 +1,10 @@
-"""Which of the two ways a mechanism's dynamics are computed: by its own straight line, or by the kernels with loops.
+"""Choice between the two ways of computing dynamics: a mechanism's own straight line, or the kernels with loops.
 
 A straight line is several times as fast, and has to be built for each structure; the loops serve all mechanisms, but
 their compiler takes a second to load, and where they are not on disk some twenty to compile them. So a line is taken
 where it is on disk or in memory already, where it has paid or will pay for its building, and as long as building lines
-has taken less than having the loops would. Large mechanisms have no line: building would take seconds, and their code
-no longer fits the processor's caches.
+has taken less than having the loops would. For large mechanisms the loops are the way, as the code of a line no longer
+fits the processor's caches; but where the loops are not there, and the line is built sooner, it answers until they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.dynamics.batches import run_parts
-from cstormpy.dynamics.tracing import LARGEST, Signature, hybrid_routine
+from cstormpy.dynamics.tracing import LARGEST, TILED, Signature, hybrid_routine, operations_of
 from cstormpy.graph.calls import batch_caller, caller
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.kept import is_kept, machine_for
@@ -37,24 +37,39 @@ Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 
-__all__ = ["LARGEST", "Line", "address_of", "filled", "key_of", "line_for", "prepared", "ready", "rows_filled"]
+__all__ = [
+    "BATCH",
+    "LARGEST",
+    "Line",
+    "address_of",
+    "filled",
+    "has_rows",
+    "key_of",
+    "line_for",
+    "prepared",
+    "ready",
+    "rows_filled",
+]
 
-#: Seconds that building takes for each operation, of one sample and of rows, and operations of a joint and of a pair of
-#: joints: rough, as they only decide when to begin.
+#: Seconds that building takes for each operation, of one sample and of rows: rough, as they only decide when to begin.
 _BUILDING = 6e-5
-_OPERATIONS = {False: (400, 8), True: (500, 130)}
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).
-_GAIN = {("one", False): 3e-11, ("one", True): 1.5e-10, ("rows", False): 1e-10, ("rows", True): 1.2e-10}
+_GAIN = {("one", False): 5e-11, ("one", True): 1.5e-10, ("rows", False): 1e-10, ("rows", True): 1.2e-10}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
 _SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
-_BATCH = 256
+BATCH = 256
 #: Whoever has a function prepared is asked after so many samples whether the line pays by now.
 _LOOK = 4096
 #: Samples that a diagram asks for: as many as make any line pay.
 _MANY = 10**9
+#: Joints beyond which a line of one sample is not built in the place of loops that would have to be compiled.
+_MODEST = 14
 #: Seconds that loading the loops and their compiler takes, and compiling those of one signature.
 _LOADING, _COMPILING = 1.2, 20.0
+#: The most operations of a line that stands in for loops that are not there: from here on building takes longer than by
+#: the operation (measured: 2 s for 24 000, 17 s for 62 000).
+_STANDING_IN = 40_000
 
 
 class Line:
@@ -63,11 +78,13 @@ class Line:
     def __init__(self, tables: Tables, signature: Signature) -> None:
         self._T, self._N, self._question = tables.T, tables.N, signature
         self._n = int(tables.N[layout.N_COUNT])
+        self._operations = operations_of(tables.N, signature.sensitivities)
         self.name = signature.name
         self._key = key_of(tables, signature.name.encode())
         self._machines: dict[str, Machine] = {}
         self._asked = {"one": 0, "rows": 0}
         self._looked = {"one": 0, "rows": 0}
+        self._yielded: set[str] = set()
         self._routine: Routine | None = None
         self._building = threading.Lock()
 
@@ -79,7 +96,7 @@ class Line:
         found = self._machines.get(kind)
         if found is not None:
             return found
-        if self._n > LARGEST[kind, self._question.sensitivities] or self._n == 0:
+        if self._n == 0 or (self._is_large(kind) and self._yields(kind)):
             return None
         self._asked[kind] += samples
         if not self._pays(kind, eager):
@@ -89,9 +106,17 @@ class Line:
                 self._machines[kind] = self._build(kind)
         return self._machines[kind]
 
+    def _is_large(self, kind: str) -> bool:
+        return self._n > LARGEST[kind, self._question.sensitivities]
+
+    def _yields(self, kind: str) -> bool:
+        """Tell whether the loops are the way for a large mechanism: they are there, or are so sooner than its line."""
+        if kind not in self._yielded and (self._operations > _STANDING_IN or self._has_loops(kind)):
+            self._yielded.add(kind)
+        return kind in self._yielded
+
     def _pays(self, kind: str, eager: bool) -> bool:
-        each, pair = _OPERATIONS[self._question.sensitivities]
-        operations = each * self._n + pair * self._n * self._n
+        operations = self._operations
         cost, gain = _BUILDING * operations, _GAIN[kind, self._question.sensitivities]
         if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * gain > cost:
             return True
@@ -99,6 +124,8 @@ class Line:
             self._looked[kind] = self._asked[kind]
             if is_kept(self._file(kind), self._key):
                 return True
+        if kind == "one" and self._n > _MODEST and self._yields(kind):
+            return False
         spent = _Spent.seconds + cost
         if spent <= _LOADING and "cstormpy.kernels.compiling" not in sys.modules:
             return True
@@ -126,10 +153,12 @@ class Line:
         return made
 
     def _text(self, kind: str) -> str:
-        routine = self._traced()
+        routine = self._traced(kind)
         return text_for_rows(routine, self.shapes) if kind == "rows" else text_for_one(routine, self.shapes)
 
-    def _traced(self) -> Routine:
+    def _traced(self, kind: str) -> Routine:
+        if kind == "one" and self._question.sensitivities and self._n >= TILED:
+            return hybrid_routine(self._T, self._N, self._question, tiles=True)
         if self._routine is None:
             self._routine = hybrid_routine(self._T, self._N, self._question)
         return self._routine
@@ -160,7 +189,7 @@ class Line:
 
     def batch_caller(self, T: Array, count: int) -> Callable[..., int] | None:
         """Return the built-in function that answers for rows, as many as that and probably more."""
-        machine = self.machine("rows", count, eager=count >= _BATCH)
+        machine = self.machine("rows", count, eager=count >= BATCH)
         return None if machine is None else batch_caller(machine, self.name, [T], list(self.shapes.values()))
 
 
@@ -197,17 +226,20 @@ def filled(
     samples: Samples,
     outputs: tuple[Array, ...],
     threads: int | None,
+    often: bool = False,
 ) -> bool:
     """Fill the outputs, a row for each sample, by the straight line; False where that is not the way, or a sample bad.
 
-    What is wrong with a sample the loops find out.
+    What is wrong with a sample the loops find out. The same may be asked for `often`, as by an optimiser.
     """
+    if mech.n > LARGEST["one" if samples.count == 1 else "rows", signature.sensitivities]:
+        return False  # without a look at its numbers
     given = [*samples.rows.values()]
     given += [np.broadcast_to(a, (samples.count, a.shape[1])) for a in (samples.wrench, samples.base) if len(a)]
     if samples.count == 1:
         call = prepared(mech, drive, signature)
         return call is not None and call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
-    if not _has_rows(mech, drive, signature, samples.count):
+    if not _has_rows(mech, drive, signature, max(samples.count, BATCH) if often else samples.count):
         return False
     if samples.count < LANES:
         return _few(mech, drive, signature, given, outputs)
@@ -217,13 +249,18 @@ def filled(
 def _has_rows(mech: Linkage, drive: str, signature: Signature, count: int) -> bool:
     """Prepare the line for `rows_filled` if that is the way to take for so many samples; tell whether it is there."""
     key = "rows", drive, signature
-    if key not in mech.memo:
+    if not has_rows(mech, drive, signature):
         tables = tables_of(mech, drive)
         call = line_for(tables, signature).batch_caller(tables.T, count)
         if call is None:
             return False
         mech.memo[key] = call
     return True
+
+
+def has_rows(mech: Linkage, drive: str, signature: Signature) -> bool:
+    """Tell whether `rows_filled` has its line."""
+    return ("rows", drive, signature) in mech.memo
 
 
 def rows_filled(
@@ -288,7 +325,7 @@ def ready(
     if found is not None:
         return found
     loops = by_loops()
-    if mech.n > LARGEST["one", signature.sensitivities]:
+    if mech.n > LARGEST["one", signature.sensitivities]:  # they are there now
         return loops
     line: Callable[..., int] | None = None
     asked = 0

@@ -29,13 +29,15 @@ from numpy.typing import NDArray
 
 from cstormpy import lie
 from cstormpy.dynamics.batches import scratch_size, workspace
+from cstormpy.dynamics.kernel_lines import part_by_line
 from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.errors import NonFinite
 from cstormpy.lie.exponential import _log_so3
+from cstormpy.linkage.tables import tables_of
 
 if TYPE_CHECKING:
+    from cstormpy.kernels.entries import Entry
     from cstormpy.linkage import Linkage
-    from cstormpy.linkage.tables import Tables
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -90,21 +92,23 @@ class Tip:
         """Number of rotations among the directions asked for."""
         return int(np.count_nonzero(self.asked < 3))
 
-    @cached_property
-    def _kernels(self) -> tuple[Any, Any, Tables, int]:
-        from cstormpy.kernels import entries_kinematics as entries
-        from cstormpy.linkage.tables import tables_of
-
-        mech = self.mech
-        return entries.pose_lanes.load(), entries.jacobian_lanes.load(), tables_of(mech), scratch_size(mech, False)
+    def _fill(self, entry: Entry, arguments: tuple[Any, ...]) -> None:
+        """Fill the arrays of all rows by the straight line of a kernel, or else by its loops."""
+        tables, count = tables_of(self.mech), len(arguments[0])
+        part = part_by_line(entry, tables, arguments, count)
+        if part is None or part(0, count)[1] != 0:
+            W = workspace(scratch_size(self.mech, False))
+            entry.load()(tables.T, tables.N, W, *arguments, 0, count)
 
     def _placed(self, q: Array) -> tuple[Array, Array]:
         """Return the pose and the body Jacobian of the link, straight from the kernels: q has been checked before."""
-        poses, jacobians, tables, numbers = self._kernels
+        from cstormpy.kernels import entries_kinematics as entries
+
         B, n = q.shape
-        T, (J, rate), W = np.empty((B, len(self.mech.links), 16)), np.zeros((2, B, 6, n)), workspace(numbers)
-        poses(tables.T, tables.N, W, q, T, 0, B)
-        jacobians(tables.T, tables.N, W, q, q, self.link, J, rate, 0, B)
+        T, (J, rate) = np.empty((B, len(self.mech.links), 16)), np.zeros((2, B, 6, n))
+        q = np.ascontiguousarray(q)
+        self._fill(entries.pose_lanes, (q, T))
+        self._fill(entries.jacobian_lanes, (q, q, self.link, J, rate))
         at = T[:, self.link].reshape(B, 4, 4)
         if not (np.isfinite(at).all() and np.isfinite(J).all()):
             name = self.mech.links[self.link].name

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.batches import run_batch, run_checked, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
+from cstormpy.dynamics.inertial_lines import filled_by_line
 from cstormpy.kernels import layout
 from cstormpy.kernels.inertial_numbers import sample_length
 
@@ -39,7 +40,7 @@ def regressor(
     from cstormpy.linkage.tables import INVERSE, tables_of
 
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
-    out = samples.zeros(mech.n, len(INERTIAL) * len(mech.links))
+    out = samples.room(mech.n, len(INERTIAL) * len(mech.links))
     arguments = (*samples.rows.values(), samples.base, out.reshape(-1))
     tables = tables_of(mech, INVERSE)
     if run_batch(entries.regressor_lanes, tables, arguments, samples.count, scratch_size(mech, False), threads)[1]:
@@ -112,6 +113,12 @@ def inertial_rates(
     return out
 
 
+def inertial_line(mech: Linkage, samples: Samples, columns: Columns, threads: int | None) -> tuple[Array, Array] | None:
+    """Return what `inertial_sensitivity` does by the straight line; None where that is not the way."""
+    y, out = samples.room(mech.n), samples.room(mech.n, columns.count)
+    return (y, out) if samples.count and filled_by_line(mech, samples, columns, (y, out), threads) else None
+
+
 def inertial_sensitivity(mech: Linkage, samples: Samples, columns: Columns, threads: int | None) -> tuple[Array, Array]:
     """Return the answers of the hybrid dynamics, (N, n), and what they change by per inertial number, (N, n, k).
 
@@ -120,6 +127,9 @@ def inertial_sensitivity(mech: Linkage, samples: Samples, columns: Columns, thre
     from cstormpy.kernels import entries_regressor as entries
     from cstormpy.linkage.tables import tables_of
 
+    found = inertial_line(mech, samples, columns, threads)
+    if found is not None:
+        return found
     y, out = samples.room(mech.n), samples.room(mech.n, columns.count)
     arguments = (*samples.rows.values(), samples.wrench, samples.base, y, *columns.arguments(mech), out.reshape(-1))
     kernel = entries.inertial_sensitivity_lanes
@@ -129,6 +139,8 @@ def inertial_sensitivity(mech: Linkage, samples: Samples, columns: Columns, thre
 
 def _pull_back(mech: Linkage, q: Array, out: Array) -> None:
     """Turn the rows of each ball joint from moments about its link's axes into those of its rotation vector."""
+    if not mech.ball_starts:
+        return
     for link in mech.links:
         if any(link.joint.balls):
             at = mech.coordinates(link.joint_name)

@@ -6,12 +6,13 @@ stay inputs, so that another mass or length needs no new code.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +22,18 @@ from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph, Node, require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.routine import Routine
+from cstormpy.graph.tiles import LANES, lane, tile
 from cstormpy.kernels import layout as at
 from cstormpy.kernels.charts import answer_at, given_at
-from cstormpy.kernels.closed_forms import closed_forms, form_base
+from cstormpy.kernels.closed_forms import closed_forms, form_base, screws
 from cstormpy.kernels.factorisation import column_count, columns_place
-from cstormpy.kernels.hybrid import hybrid, node, place_base
+from cstormpy.kernels.hybrid import NOT_FINITE, hybrid, node, place_base
+from cstormpy.kernels.inertial_numbers import find_responses, put_columns
+from cstormpy.kernels.lanes import all_greater, noted, tiles_of_symbols
 from cstormpy.kernels.samples import bring_loads_one
 from cstormpy.kernels.sensitivity import fill_columns
 from cstormpy.kernels.vector import add, cross
-from cstormpy.linkage.tables import folded
+from cstormpy.linkage.tables import folded, tables_of
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LARGEST",
+    "TILED",
+    "InertialForm",
     "Signature",
     "TooLarge",
     "answer_symbols",
@@ -46,23 +52,50 @@ __all__ = [
     "hybrid_values",
     "kernel_routine",
     "of_any_size",
+    "operations_of",
     "run_on_symbols",
+    "with_its_tree",
 ]
 
 #: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
 #: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``); in a diagram, whose first run waits until the line
-#: is built, it pays for fewer.
+#: is built, it pays for fewer; and of one that has held joints, most of whose columns nobody asks for, for more.
 LARGEST = {
-    ("one", False): 14,
+    ("one", False): 40,
     ("one", True): 14,
     ("rows", False): 40,
     ("rows", True): 16,
     ("diagram", False): 14,
     ("diagram", True): 7,
+    ("held", True): 20,
 }
 
+#: Joints from which the columns of one sample's sensitivities are solved side by side in tiles (measured: 13 joints
+#: gain a tenth, and half of the time of building; 7 lose as much, as their columns wait for one another).
+TILED = 10
+
+#: Operations of a joint and of a pair of joints on one path, without and with sensitivities: rough.
+_OPERATIONS = {False: (400, 8), True: (500, 130)}
+#: The most operations of the sensitivities of a tree that is closed by loops for which it is written down in a diagram:
+#: of legs side by side there is less to do than of a chain of as many joints, and most of it is not asked for.
+_CLOSED = 25_000
+
+#: A place in scratch memory behind all others.
+_BEHIND = 10**9
+
+Asked = TypeVar("Asked", bound=Callable[..., Any])
 
 _any_size: ContextVar[bool] = ContextVar("_any_size", default=False)
+
+
+def operations_of(N: NDArray[np.int64], sensitivities: bool) -> int:
+    """Return about how many operations the straight line of a structure has."""
+    depths = [0]
+    for i in range(1, int(N[at.N_COUNT]) + 1):
+        depths.append(depths[N[node(i)[0] + at.N_PARENT]] + 1)
+    each, pair = _OPERATIONS[sensitivities]
+    n = len(depths) - 1
+    return each * n + pair * (2 * sum(depths) - n)
 
 
 @contextmanager
@@ -73,6 +106,25 @@ def of_any_size() -> Iterator[None]:
         yield
     finally:
         _any_size.reset(before)
+
+
+def with_its_tree(ask: Asked) -> Asked:
+    """Have the tree of a closed mechanism, the first argument, written down while it is asked with symbols.
+
+    A tree of more joints than `LARGEST` says is so, too, as long as it branches enough.
+    """
+
+    @functools.wraps(ask)
+    def asked(mech: Linkage, *arguments: Any, **named: Any) -> Any:
+        key = "tree is written down"
+        if key not in mech.memo:
+            mech.memo[key] = operations_of(tables_of(mech.tree).N, True) <= _CLOSED
+        if not mech.memo[key] or _any_size.get():
+            return ask(mech, *arguments, **named)
+        with of_any_size():
+            return ask(mech, *arguments, **named)
+
+    return cast("Asked", asked)
 
 
 class TooLarge(InvalidValue):
@@ -134,6 +186,7 @@ class _Scratch(dict[int, Any]):
     """
 
     rows = outward = 0
+    graph: Any = None
 
     def __setitem__(self, key: int, x: Any) -> None:
         if key % at.ROW == at.RES and key < self.rows and not self.outward and isinstance(x, Node):
@@ -143,12 +196,50 @@ class _Scratch(dict[int, Any]):
     def __missing__(self, key: int) -> float:
         return 0.0
 
+    def load_tile(self, key: int) -> Any:
+        return tile(self.graph, [self[key + k] for k in range(LANES)])
 
-def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], signature: Signature) -> Routine:
+    def store_tile(self, key: int, x: Any) -> None:
+        for k in range(LANES):
+            self[key + k] = lane(x, k)
+
+
+@dataclass(frozen=True)
+class InertialForm:
+    """Form of a list of columns for inertial numbers, see `kernels.inertial_numbers.put_columns`."""
+
+    runs: tuple[tuple[int, int, int], ...]
+    starts: tuple[int, ...]
+    entries: tuple[int, ...]
+    known: tuple[float | None, ...]
+    """The weights that fold, None for those that are inputs."""
+
+    @property
+    def count(self) -> int:
+        """The number of columns."""
+        return len(self.starts) - 1
+
+    def weights(self, graph: Graph) -> list[Any]:
+        """Return the weights, with the inputs of a graph for those that do not fold."""
+        inputs = iter(graph.inputs("weights", self.known.count(None)))
+        return [next(inputs) if value is None else value for value in self.known]
+
+
+def hybrid_routine(
+    T: NDArray[np.float64],
+    N: NDArray[np.int64],
+    signature: Signature,
+    name: str = "",
+    inertial: InertialForm | None = None,
+    tiles: bool = False,
+) -> Routine:
     """Return the routine that evaluates a signature for a mechanism with these tables (`linkage.tables.Tables`).
 
+    With `tiles` the columns of its sensitivities stand side by side, and it is for one sample.
+
     Its arguments are T, q, qd, u, with ``wrench`` (`loads` a link) and ``base`` (V0, dV0) where they are asked for, and
-    what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are.
+    what it fills is y, with ``columns`` (3, n, n) and ``of_base`` (n, 12) where these are. For inertial numbers of a
+    form it also takes ``weights``, behind T, and fills ``inertial`` (n, count).
     """
     graph, n, links = Graph(), int(N[at.N_COUNT]), int(N[at.N_LINKS])
     numbers = _folded_inputs(graph, T)
@@ -159,9 +250,15 @@ def hybrid_routine(T: NDArray[np.float64], N: NDArray[np.int64], signature: Sign
         sizes["base"] = 12
     given = {name: symbols(graph.inputs(name, size)) for name, size in sizes.items()}
     W = _Scratch()
-    outputs, status = hybrid_values(numbers, N, signature, **given, W=W)
-    late = 0 if signature.sensitivities else W.outward
-    return Routine(signature.name, {"T": len(numbers)}, sizes, outputs, status, watchful=True, late=late)
+    W.graph = graph
+    shared, columns = {"T": len(numbers)}, None
+    if inertial is not None:
+        shared["weights"] = inertial.known.count(None)
+        columns = inertial, inertial.weights(graph)
+    with tiles_of_symbols(LANES if tiles else 1):
+        outputs, status = hybrid_values(numbers, N, signature, **given, W=W, columns=columns)
+    late = 0 if signature.sensitivities or inertial is not None else W.outward
+    return Routine(name or signature.name, shared, sizes, outputs, status, watchful=True, late=late, divisible=True)
 
 
 def hybrid_values(
@@ -174,8 +271,12 @@ def hybrid_values(
     wrench: Any = None,
     base: Any = None,
     W: _Scratch | None = None,
+    columns: tuple[InertialForm, list[Any]] | None = None,
 ) -> tuple[dict[str, list[Any]], Any]:
-    """Return the answer for a signature, by the names of the arrays that hold it, and the status; symbols too."""
+    """Return the answer for a signature, by the names of the arrays that hold it, and the status; symbols too.
+
+    With `columns`, their form and their weights, there are the derivatives to inertial numbers as well.
+    """
     structure = [int(k) for k in N]
     structure[at.N_DEEP] = 0  # all columns side by side
     W = _Scratch() if W is None else W
@@ -198,6 +299,10 @@ def hybrid_values(
         closed_forms(T, structure, W, loaded, 0.0)
         fill_columns(T, structure, W, loaded, signature.to_base, 0.0)
         outputs |= _columns(structure, W, coordinates, signature.to_base)
+    if columns is not None:
+        form_base(T, structure, W, omega, v, alpha, a, 0.0)
+        outputs["inertial"], total = _inertial(T, structure, W, *columns)
+        status = noted(status, all_greater(1.0, total), NOT_FINITE)
     return outputs, status
 
 
@@ -290,6 +395,20 @@ def _answers(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], 
     accelerations = [b if is_active else a for a, b, is_active in zip(found, given, active, strict=True)]
     torques = [a if is_active else b for a, b, is_active in zip(found, given, active, strict=True)]
     return [*(found if answers == "whole" else []), *accelerations, *torques]
+
+
+def _inertial(
+    T: list[Any], structure: list[int], W: _Scratch, form: InertialForm, weights: list[Any]
+) -> tuple[list[Any], Any]:
+    """Return the derivatives of y to inertial numbers, row by row, and 0 if they are finite, else NaN."""
+    n = structure[at.N_COUNT]
+    for i in range(1, n + 1):
+        screws(T, structure, W, i, 0.0)
+    find_responses(T, structure, W, 0.0)
+    out = [0.0] * (n * form.count)
+    plan = np.array(form.runs), form.starts, form.entries, weights, form.count
+    total = put_columns(T, structure, W, True, np.zeros((0, 0)), plan, _BEHIND, out, 0, 0, 0.0)
+    return out, total
 
 
 def _columns(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], to_base: bool) -> dict[str, list[Any]]:

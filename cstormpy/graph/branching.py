@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from cstormpy.graph.emission import Emitter
+from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node
 from cstormpy.graph.primitives import SELECT
 
@@ -185,6 +185,8 @@ class _Region:
         for a in later.values():
             if a.index not in values and a.index in done:
                 kind, nothing = ("i1", "false") if a.primitive.truth else ("double", "0.0")
+                if a.index in self.e.wide:
+                    kind, nothing = f"<{LANES} x double>", "zeroinitializer"
                 if _is_call(a):
                     kind, nothing = "ptr", "null"
                 values[a.index] = self._phi(kind, [inner.get(a.index, nothing) for inner in found], ends)

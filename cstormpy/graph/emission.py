@@ -15,11 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from cstormpy.graph.nodes import INPUT, TABLE, Node
+from cstormpy.graph.tiles import LANE, LANES, TILE
 
 __all__ = ["LANES", "Emitter", "declarations", "supplements"]
-
-#: Samples side by side in one vector of the machine.
-LANES = 8
 
 #: Beyond this square of the angle the reduction of `_SINCOS` would lose digits, and the library is asked.
 _LARGE = 1e12
@@ -53,17 +51,21 @@ class Emitter:
         self.functions: dict[str, str] = {} if like is None else like.functions
         #: The node whose instructions are written now.
         self.node: Node | None = None
+        #: Of one sample, the indices of the nodes that are `tiles`.
+        self.wide: set[int] = set()
         self._count = 0
         self._sincos: dict[str, tuple[str, str]] = {}
+        self._splats: dict[str, str] = {}
+        self._tiles: Emitter | None = None
 
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Have what is kept for further use within the ``with`` block, which is a branch, not be used after it."""
-        before = dict(self._sincos)
+        before = dict(self._sincos), dict(self._splats)
         try:
             yield
         finally:
-            self._sincos = before
+            self._sincos, self._splats = before
 
     # Instructions --------------------------------------------------------------------------------------
 
@@ -160,7 +162,32 @@ class Emitter:
                 values[node.index] = self.address(f"%{node.data[0]}", node.data[1])
             elif node.primitive is not INPUT and node.index not in values:
                 self.node = node
-                values[node.index] = node.primitive.code(self, *[get(a, values) for a in node.args])
+                if self.lanes == 1 and (node.primitive is TILE or self.wide):
+                    values[node.index] = self._beside_tiles(node, values)
+                else:
+                    values[node.index] = node.primitive.code(self, *[get(a, values) for a in node.args])
+
+    def _beside_tiles(self, node: Node, values: dict[int, str]) -> str:
+        """Append the instructions of a node of one sample, which is a tile if one of its arguments is."""
+        tiles = [isinstance(a, Node) and a.index in self.wide for a in node.args]
+        given = [self.value(a, values) for a in node.args]
+        if node.primitive is LANE or not (node.primitive is TILE or any(tiles)):
+            return str(node.primitive.code(self, *given))
+        if self._tiles is None:
+            self._tiles = Emitter(LANES, self, prefix=f"{self.prefix}t")
+            self._tiles.lines = self.lines
+        e = self._tiles
+        self.wide.add(node.index)
+        if node.primitive is not TILE:
+            for k, a in enumerate(node.args):
+                if not tiles[k]:
+                    given[k] = self._in_all_lanes(given[k]) if isinstance(a, Node) else e.constant(a)
+        return str(node.primitive.code(e, *given))
+
+    def _in_all_lanes(self, x: str) -> str:
+        if x not in self._splats:
+            self._splats[x] = self._tiles.splat(x, "double")  # type: ignore[union-attr]
+        return self._splats[x]
 
     # Tables --------------------------------------------------------------------------------------------
 

@@ -180,6 +180,8 @@ class Gathered:
         self._table = np.array(rows, dtype=np.int64).reshape(len(rows), _WIDTH)
         self._place, self._count = self._table.ctypes.data, len(rows)
         self._gather = _gather() if is_cpython() else None
+        #: The array that was filled last, and its address.
+        self._out: tuple[Any, int] = None, 0
 
     @staticmethod
     def takes(held: Any, value: Any) -> bool:
@@ -195,7 +197,9 @@ class Gathered:
         """
         if self._gather is None:
             return self._fill_in_python(out)
-        return self._gather(self._place, self._count, out.ctypes.data, *_TYPES) == 1
+        if out is not self._out[0]:
+            self._out = out, out.ctypes.data
+        return self._gather(self._place, self._count, self._out[1], *_TYPES) == 1
 
     def _fill_in_python(self, out: NDArray[np.float64]) -> bool:
         for held, key, to, size, which in self._rows:

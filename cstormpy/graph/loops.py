@@ -12,6 +12,7 @@ A function that stands behind an address is called as ``evaluate(address, ...)``
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 from cstormpy.graph.loop_expressions import Expressions
 from cstormpy.graph.loop_lines import TYPES, Kind, LoopError, Value, number_text, slots, type_of
 
-__all__ = ["LoopError", "at_address", "loops_text"]
+__all__ = ["LoopError", "at_address", "fixed_text", "loops_text"]
 
 _DECLARED = """declare double @pow(double, double)
 declare double @nextafter(double, double)
@@ -52,8 +53,29 @@ def loops_text(entries: dict[Callable[..., Any], Sequence[str]]) -> str:
     return "\n".join([*module.constants.values(), *module.texts, _DECLARED])
 
 
+def fixed_text(entries: dict[Callable[..., Any], Sequence[Any]]) -> str:
+    """Return the text of a module of some functions for arrays whose lengths, and tables whose numbers, are known.
+
+    Loops over these are written out, and the numbers folded in. Of each ``name`` there is ``i64 name_at(...)``, which
+    takes what a function that is called by its address takes: numbers, and of arrays the place. It returns the whole
+    number that the function does.
+
+    Parameters
+    ----------
+    entries : dict of function to sequence
+        Of each argument "i", "f" or "b" for a number, a kind of array with its lengths, as ``("F2", 3, 5)``, or a table
+        of floats, which is no argument any more.
+    """
+    module = Module(small=math.inf)
+    for function, arguments in entries.items():
+        module.export_fixed(function, arguments)
+    return "\n".join([*module.constants.values(), *module.texts, _DECLARED])
+
+
 class Module:
-    def __init__(self) -> None:
+    def __init__(self, small: float = _SMALL) -> None:
+        #: Functions of fewer lines become part of those that call them.
+        self.small = small
         self.texts: list[str] = []
         self.constants: dict[tuple[float, ...], str] = {}
         self.made: dict[tuple[Any, tuple[Kind, ...]], tuple[str, Kind]] = {}
@@ -108,6 +130,29 @@ class Module:
         head = f"define i64 @{function.__name__}_call(ptr %arguments, ptr %results) {{"
         self.texts.append("\n".join([head, *lines, f"  ret i64 {answer}", "}"]))
 
+    def export_fixed(self, function: Any, arguments: Sequence[Any]) -> None:
+        """Add what is called with numbers and places, for arrays of known lengths and tables of known numbers."""
+        kinds: list[Kind] = []
+        taken, given = [], []
+        for k, argument in enumerate(arguments):
+            if isinstance(argument, str):
+                kinds.append(argument)
+                taken.append(f"{type_of(argument)} %v{k}")
+                given.append(taken[-1])
+                continue
+            if isinstance(argument, tuple):
+                kind, *lengths = argument
+                place = f"%v{k}"
+                taken.append(f"ptr {place}")
+            else:
+                kind, lengths = f"F{argument.ndim}", [*argument.shape]
+                place = self.constant(tuple(argument.ravel().tolist()))
+            kinds.append(kind)
+            given += [f"ptr {place}", *(f"i64 {length}" for length in lengths)]
+        name, _ = self.function(function, tuple(kinds))
+        lines = [f"  %found = call i64 @{name}({', '.join(given)})", "  ret i64 %found", "}"]
+        self.texts.append("\n".join([f"define i64 @{function.__name__}_at({', '.join(taken)}) {{", *lines]))
+
 
 class Reader(Expressions):
     """A reader of one function for arguments of some kinds: of its statements, each by a method of its name."""
@@ -122,7 +167,7 @@ class Reader(Expressions):
         self.block(self.tree.body)
         if self.open:
             self.lines.append("  ret void" if self.result in (None, ()) else "  unreachable")
-        how = "alwaysinline" if len(self.lines) < _SMALL else "noinline"
+        how = "alwaysinline" if len(self.lines) < self.module.small else "noinline"
         head = f"define internal {type_of(self.result or ())} @{name}({', '.join(given)}) {how} {{"
         return "\n".join([head, *self.head, *self.lines, "}"])
 

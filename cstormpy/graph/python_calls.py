@@ -115,12 +115,16 @@ class CalledInPython:
     ask : function of (t, list of signals)
     given, found : list
         Samples of the signals that go in and come out.
+    beside : function of (t, list of signals), optional
+        What is asked instead beside a point, for differences; the same unless given.
     """
 
-    def __init__(self, call_table: CallTable, ask: Ask, given: list[Any], found: list[Any]) -> None:
+    def __init__(
+        self, call_table: CallTable, ask: Ask, given: list[Any], found: list[Any], beside: Ask | None = None
+    ) -> None:
         call = PythonCall(ask, given, found)
         self._place, self._count = call_table.function(call), call.sizes[1]
-        self._call_table, self._differences = call_table, Differences(call_table, ask, given, found)
+        self._call_table, self._differences = call_table, Differences(call_table, beside or ask, given, found)
 
     def nodes(self, graph: Graph, numbers: Sequence[Number]) -> list[Node]:
         """Return what it finds, from the time and the numbers of the signals."""

@@ -15,7 +15,7 @@ from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, in_late_order
 from cstormpy.graph.sections import LONG, in_sections
-from cstormpy.graph.transposition import load_rows, pieces, store_piece
+from cstormpy.graph.transposition import load_rows, pieces, store_numbers, store_piece
 
 __all__ = ["Places", "Routine"]
 
@@ -47,7 +47,9 @@ class Routine:
         Whether a row that holds a number that is not finite is bad, even where no result depends on it.
     late : int
         Nodes whose index is less are computed, for rows, when they are needed: of a recursion, those on the way out. A
-        routine that is so long that this pays, or that it pays to cut it into `sections`, has few results (measured).
+        routine that is so long that this pays has few results (measured).
+    divisible : bool
+        Whether it is cut into `sections`, for rows, where it is long; it has numbers and truths only, and no tables.
 
     Attributes
     ----------
@@ -64,6 +66,7 @@ class Routine:
     watchful: bool = False
     order: Sequence[str] = ()
     late: int = 0
+    divisible: bool = False
     nodes: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,14 +93,12 @@ class Routine:
         """
         e = Emitter(1, like)
         values = emit_nodes(e, self.nodes, self._wanted, lambda node: self._input(e, *node.data[:2]))
-        found = {name: [e.value(x, values) for x in out] for name, out in self.outputs.items()}
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled
             good = e.new(f"icmp eq i64 {status}, 0")
             e.lines.extend([f"  br i1 {good}, label %fill, label %end", "fill:"])
-        for name, out in found.items():
-            for k, x in enumerate(out):
-                e.lines.append(f"  store double {x}, ptr {e.address(f'%{name}', k)}, align 8")
+        for name, out in self.outputs.items():
+            store_numbers(e, f"%{name}", out, values)
         if isinstance(self.status, Node):
             e.lines.extend(["  br label %end", "end:"])
         e.lines.append(f"  ret i64 {status}")
@@ -116,7 +117,7 @@ class Routine:
         shared, sections, nodes = self.shared_places(outer), "", self.nodes
         if self.late and self.operations > LATE:
             nodes = in_late_order(nodes, self.late)
-        if self.late and self.operations > LONG:
+        if self.divisible and self.operations > LONG:
             sections, calls = in_sections(self, nodes, shared, outer)
             inner.lines.extend(calls)
             good = "%sound"

@@ -151,5 +151,6 @@ def _section(routine: Routine, cut: Cut, k: int, shared: Places, given: str, lik
             x = e.selection(x, e.constant(1.0), e.constant(0.0))
         e.lines.append(f"  store {e.number} {x}, ptr {e.address('%waiting', LANES * cut.slots[index])}, align 64")
     good = routine.soundness(e, values, values[_WATCHED]) if k == cut.last else "true"
-    head = f"define internal i1 @{routine.name}_section{k}({given}) noinline {{"
+    # without a word LLVM puts vectors down wherever the stack begins, most of them across two lines of the cache
+    head = f"define internal i1 @{routine.name}_section{k}({given}) noinline alignstack({8 * LANES}) {{"
     return "\n".join([head, *e.lines, f"  ret i1 {good}", "}\n"])

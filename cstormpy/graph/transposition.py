@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from cstormpy.graph.emission import LANES, Emitter
+from cstormpy.graph.nodes import Node
+from cstormpy.graph.tiles import LANE
 
-__all__ = ["load_rows", "pieces", "store_piece"]
+__all__ = ["load_rows", "pieces", "store_numbers", "store_piece"]
 
 
 def pieces(size: int) -> list[tuple[int, int]]:
@@ -101,3 +104,40 @@ def store_piece(e: Emitter, base: str, size: int, first: int, columns: Sequence[
         if width < LANES:
             x = _shuffle(e, x, "poison", e.number, range(begin, begin + width))
         e.lines.append(f"  store {kind} {x}, ptr {place}, align 8")
+
+
+def store_numbers(e: Emitter, base: str, numbers: Sequence[Any], values: dict[int, str]) -> None:
+    """Append the stores of numbers of one sample; neighbours in a tile that are neighbours here go together."""
+    k = 0
+    while k < len(numbers):
+        x = numbers[k]
+        count = _neighbours(numbers, k)
+        if count == 1:
+            e.lines.append(f"  store double {e.value(x, values)}, ptr {e.address(base, k)}, align 8")
+        else:
+            begin = x.data
+            place = e.new(f"getelementptr double, ptr {base}, i64 {k - begin}")
+            kept = ", ".join(f"i1 {'true' if begin <= j < begin + count else 'false'}" for j in range(LANES))
+            tile = f"<{LANES} x double> {e.value(x.args[0], values)}"
+            if count == LANES:
+                e.lines.append(f"  store {tile}, ptr {place}, align 8")
+            else:
+                e.declared.add(_MASKED)
+                given = f"{tile}, ptr {place}, i32 8, <{LANES} x i1> <{kept}>"
+                e.lines.append(f"  call void @llvm.masked.store.v{LANES}f64.p0({given})")
+        k += count
+
+
+_MASKED = f"declare void @llvm.masked.store.v{LANES}f64.p0(<{LANES} x double>, ptr, i32 immarg, <{LANES} x i1>)"
+
+
+def _neighbours(numbers: Sequence[Any], k: int) -> int:
+    """Return how many numbers from number k on are neighbours in one tile."""
+    x, count = numbers[k], 1
+    if not (isinstance(x, Node) and x.primitive is LANE):
+        return 1
+    for y in numbers[k + 1 : k + LANES - x.data]:
+        if not (isinstance(y, Node) and y.primitive is LANE and y.args[0] is x.args[0] and y.data == x.data + count):
+            break
+        count += 1
+    return count

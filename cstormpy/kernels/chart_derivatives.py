@@ -22,7 +22,7 @@ from cstormpy.kernels.charts import (
     transposed_times,
     unit,
 )
-from cstormpy.kernels.lanes import load, store
+from cstormpy.kernels.lanes import load, load_tile, store, store_tile, tile_width, width
 from cstormpy.kernels.layout import (
     C_DQ,
     C_DQD,
@@ -53,7 +53,18 @@ from cstormpy.kernels.layout import (
 )
 from cstormpy.kernels.nodes import node
 from cstormpy.kernels.steps import step
-from cstormpy.kernels.vector import add, add_scaled, cross, dot, load3, scale, store3, sub
+from cstormpy.kernels.vector import (
+    add,
+    add_scaled,
+    cross,
+    dot,
+    increase3,
+    load3,
+    load_columns,
+    scale,
+    store3,
+    sub,
+)
 
 
 @step
@@ -165,18 +176,14 @@ def pulled_back(N, W, i, to_q, to_qd, to_u, like):
 
 
 @step
-def pull_back_columns(N, W, place, pitch, of_base, like):
-    """Turn the derivatives in the rows of X (see `sensitivity`) into those of y to the coordinates of the balls."""
+def pull_back_columns(N, W, place, pitch, like):
+    """Turn the derivatives in the rows of X (see `sensitivity`) into those to the coordinates of the balls."""
     for i in range(1, N[N_COUNT] + 1):
         k, _ = node(i)
         if N[k + N_BALL] == 1:
             write_changes(N, W, i, like)
             for r in range(N[N_COUNT]):
                 pull_back_row(N, W, i, place + r * pitch, like)
-    for i in range(1, N[N_COUNT] + 1):
-        k, _ = node(i)
-        if N[k + N_BALL] == 1:
-            pull_back_answers(N, W, i, place, pitch, of_base, like)
 
 
 @step
@@ -193,23 +200,43 @@ def pull_back_row(N, W, i, row, like):
 
 
 @step
-def pull_back_answers(N, W, i, place, pitch, of_base, like):
-    """Turn the rows of a ball's hinges into those of its y."""
-    k, _ = node(i)
-    n, c, row, a = N[N_COUNT], chart_of(N, i), place + (i - 1) * pitch, N[k + N_COORDINATE]
-    for j in range(3 * n + 12 if of_base else 3 * n):
-        x = load_each(W, row + j, pitch, like)
-        if N[k + N_ACTIVE]:
-            x = transposed_times(W, c + CH_J, x, like)
-            if a <= j and j < a + 3:
-                x = add(x, load_each(W, c + CH_H + j - a, 3, like))
-        else:
-            if a <= j and j < a + 3:
-                x = sub(x, load_each(W, c + CH_Q + j - a, 3, like))
-            if n + a <= j and j < n + a + 3:
-                x = add_scaled(x, -2.0, load_each(W, c + CH_P + j - n - a, 3, like))
-            x = matrix_times(W, c + CH_JI, x, like)
-        store_each(W, row + j, pitch, x)
+def pull_back_answers(N, W, place, pitch, like):
+    """Turn the rows of the balls' hinges, whose columns are pulled back, into those of their y."""
+    n, w = N[N_COUNT], width(like)
+    for i in range(1, n + 1):
+        k, _ = node(i)
+        if N[k + N_BALL] == 1:
+            c, row, a, active = chart_of(N, i), place + (i - 1) * pitch, N[k + N_COORDINATE], N[k + N_ACTIVE]
+            for j in range(3):
+                for m in range(3):
+                    own = row + j * pitch + a + m
+                    if not active:
+                        store(W, own, load(W, own, like) - load(W, c + CH_Q + 3 * j + m, like))
+                        own = own + n
+                        store(W, own, load(W, own, like) - 2.0 * load(W, c + CH_P + 3 * j + m, like))
+            for x in range(row * w, (row + pitch) * w, tile_width()):
+                if active:
+                    turn_tiles(W, x, pitch * w, load_columns(W, c + CH_J, like))
+                else:
+                    turn_tiles(W, x, pitch * w, of_transposed(W, c + CH_JI, like))
+            if active:
+                for j in range(3):
+                    increase3(W, row + j * pitch + a, load3(W, c + CH_H + 3 * j, like))
+
+
+@step
+def of_transposed(W, place, like):
+    """Return the rows of the matrix that stands row by row at a place."""
+    return load3(W, place, like), load3(W, place + 3, like), load3(W, place + 6, like)
+
+
+@step
+def turn_tiles(W, x, pitch, rows):
+    """Multiply three tiles, each `pitch` float64 behind the one before, by the matrix of these rows."""
+    t = (load_tile(W, x), load_tile(W, x + pitch), load_tile(W, x + 2 * pitch))
+    store_tile(W, x, dot(rows[0], t))
+    store_tile(W, x + pitch, dot(rows[1], t))
+    store_tile(W, x + 2 * pitch, dot(rows[2], t))
 
 
 # Directions and gradients ------------------------------------------------------------------------------

@@ -16,8 +16,10 @@ from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.directional import along_direction
 from cstormpy.kernels.entries import entry_of_c
 from cstormpy.kernels.entries_kinematics import bring_moving, bring_still, put_inertial, put_jacobian, put_poses
+from cstormpy.kernels.entries_regressor import bring_motion, put_link
 from cstormpy.kernels.entries_sensitivity import answer_one
 from cstormpy.kernels.hybrid import hybrid, node, place_base
+from cstormpy.kernels.inertial_numbers import INERTIAL
 from cstormpy.kernels.layout import C_DQ, C_DQD, C_DU, N_COORDINATE, N_COUNT, N_LINKS, T_NODES
 from cstormpy.kernels.samples import bring_in_one, bring_loads_one, take_out_one
 from cstormpy.kernels.steps import step
@@ -183,4 +185,19 @@ def jacobian_called(N, W, T, given, found):
     out, rate = y[: 6 * n].reshape((1, 6, n)), y[6 * n :].reshape((1, 6, n))
     bring_still(numbers, structure, scratch, g[0], g[1], 0, 0, 0.0)
     put_jacobian(numbers, structure, scratch, head[H_LINK], out, rate, 0, 0, 0.0)
+    return 0
+
+
+@entry_of_c(_CALLED)
+def regressor_called(N, W, T, given, found):
+    """Answer q, q̇ and q̈ by what `entries_regressor.regressor_lanes` fills in the ten columns of a link."""
+    head = carray(N, HEAD)
+    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
+    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    n = structure[N_COUNT]
+    g, y = carray(given, (3, 1, n)), carray(found, INERTIAL * n)
+    for k in range(y.size):
+        y[k] = 0.0
+    bring_motion(numbers, structure, scratch, g[0], g[1], g[2], y[:0].reshape((0, 0)), 0, 0, 0.0)
+    put_link(numbers, structure, scratch, head[H_LINK], y, INERTIAL, 0, 0, 0, 0.0)
     return 0

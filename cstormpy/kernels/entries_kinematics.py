@@ -5,7 +5,7 @@ from __future__ import annotations
 from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.chart_derivatives import pull_back_screws
 from cstormpy.kernels.charts import enter_charts
-from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of
+from cstormpy.kernels.closed_forms import closed_forms, form_base, forms_place, row_of, screws
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import node, place_base
 from cstormpy.kernels.joint_torques import ball_energy, ball_mass
@@ -84,11 +84,23 @@ def put_poses(T, N, W, out, first, last, like):
 
 
 @step
+def is_on_way(N, i, end):
+    """Tell whether node i carries node end, or is it: what is carried has the greater number."""
+    j = end
+    while j > i:
+        k, _ = node(j)
+        j = N[k + N_PARENT]
+    return j == i
+
+
+@step
 def put_jacobian(T, N, W, link, out, rate, first, last, like):
     """Add the body Jacobian of a link and its rate, of the samples that stand in W."""
     end = carrier(N, link)
     place_all(T, N, W, like)
-    closed_forms(T, N, W, UNLOADED, like)
+    for i in range(1, end + 1):
+        if is_on_way(N, i, end):
+            screws(T, N, W, i, like)
     if N[N_BALLS]:
         pull_back_screws(N, W, forms_place(N), like)
     axes, origin = pose_of_link(T, N, W, link, like)

@@ -21,7 +21,7 @@ from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import NOT_FINITE, hybrid, move, place
 from cstormpy.kernels.inertial_numbers import INERTIAL, find_responses, put_columns
 from cstormpy.kernels.kinematics import carrier
-from cstormpy.kernels.lanes import all_greater, load, noted, put_tile, vanishing, width, zero_lanes
+from cstormpy.kernels.lanes import all_greater, fill_zeros, load, noted, put_tile, vanishing, width, zero_lanes
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -129,16 +129,19 @@ def joint_twist(T, N, W, i, axes, r, like):
 
 
 @step
-def put_link(T, N, W, link, out, first, last, like):
-    """Write the ten columns of a link into the rows of all joints on the way to it; return 0 if finite, else NaN."""
+def put_link(T, N, W, link, out, pitch, column, first, last, like):
+    """Write the ten columns of a link into the rows of all joints on the way to it; return 0 if finite, else NaN.
+
+    A row is `pitch` long, and the link's columns begin at `column`.
+    """
     i = carrier(N, link)
     axes, r, omega, alpha, acc = link_motion(T, N, W, link, like)
-    n, pitch, total = N[N_COUNT], INERTIAL * N[N_LINKS], like
+    n, total = N[N_COUNT], like
     while i > 0:
         k, _ = node(i)
         s, l = joint_twist(T, N, W, i, axes, r, like)
         values = ten_coefficients(s, l, omega, alpha, acc)
-        to = (first * n + N[k + N_COORDINATE]) * pitch + INERTIAL * link
+        to = (first * n + N[k + N_COORDINATE]) * pitch + column
         total = total + put_ten(out, to, n * pitch, min(width(like), last + 1 - first), values)
         r = add(r, load3(W, i * ROW + D, like))
         i = N[k + N_PARENT]
@@ -150,18 +153,20 @@ _MATRIX = "f8[:,::1]"
 
 @entry(f"Tuple((i8, i8))(f8[::1], i8[::1], f8[::1], {', '.join([_MATRIX] * 4)}, f8[::1], i8, i8)", nogil=True)
 def regressor_lanes(T, N, W, q, qd, qdd, base, out, start, stop):
-    """Fill out (samples, n, 10 links), flat, but for what is zero, the rows of joints not on the way to a link.
+    """Fill out (samples, n, 10 links), flat: with zeros, and while the cache has these with what is not zero.
 
     N has all joints active. The rows of a ball joint are those of its moments about the axes of its link. Return
     `start`, and 0 if all is finite.
     """
     like, status = zero_lanes(), 0
+    size = N[N_COUNT] * INERTIAL * N[N_LINKS]
     for first in range(start, stop, width(like)):
         last = stop - 1
+        fill_zeros(out, first * size, min(width(like), stop - first) * size)
         bring_motion(T, N, W, q, qd, qdd, base, first, last, like)
         total = like
         for link in range(N[N_LINKS]):
-            total = total + put_link(T, N, W, link, out, first, last, like)
+            total = total + put_link(T, N, W, link, out, INERTIAL * N[N_LINKS], INERTIAL * link, first, last, like)
         status = noted(status, all_greater(1.0, total), NOT_FINITE)
     return start, status
 

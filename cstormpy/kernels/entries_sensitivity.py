@@ -9,6 +9,7 @@ from cstormpy.kernels.factorisation import column_count, columns_place, matrix_p
 from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, load_tile, store_tile, tile_width, transpose_tiles, width, zero_lanes
 from cstormpy.kernels.layout import C_KEPT, CHART, KEPT, N_BALLS, N_COORDINATE, N_COUNT, N_DEEP, ROW, UNLOADED
+from cstormpy.kernels.nodes import node_of
 from cstormpy.kernels.samples import (
     WRONG_SIZE,
     arrays_behind,
@@ -44,17 +45,53 @@ def put_row(W, x, count, out, to, pitch, samples, like):
 
 
 @step
+def put_blocks(N, W, place, pitch, out, to):
+    """Copy the blocks of all rows, of which the lanes hold whole samples, to ``out[to:]``, sample after sample.
+
+    Tiles are written one behind the other, over the ends of rows as well: where `out` begins with a line of the cache,
+    each line is written once and as a whole. A tile of the ends of rows is put together behind the columns.
+    """
+    n, t = N[N_COUNT], tile_width()
+    whole = 3 * n * n
+    end, filled = place + n * pitch, 0
+    for block in range(3):
+        for row in range(n):
+            x, c = place + (node_of(N, row) - 1) * pitch + block * n, 0
+            while c < n:
+                if filled == 0 and c + t <= n:
+                    transpose_tiles(W, (x + c) * t, out, to, whole)
+                    to += t
+                    c += t
+                else:
+                    store_tile(W, (end + filled) * t, load_tile(W, (x + c) * t))
+                    filled += 1
+                    c += 1
+                    if filled == t:
+                        transpose_tiles(W, end * t, out, to, whole)
+                        to += t
+                        filled = 0
+    for k in range(filled):
+        value = load_tile(W, (end + k) * t)
+        for s in range(t):
+            out[to + s * whole + k] = lane(value, s)
+
+
+@step
 def take_out_columns(N, W, out, of_base, first, last, like):
     """Copy the rows of X into out[sample, block, row, column]: blocks of n columns, and one of 12 for the base."""
     n = N[N_COUNT]
     place, pitch = columns_place(N, like), column_count(N, of_base.shape[0] > 0, like)
     samples = min(width(like), last + 1 - first)
     columns, to_base = out.reshape(-1), of_base.reshape(-1)
+    side_by_side = width(like) == tile_width() and samples == width(like)
+    if side_by_side:
+        put_blocks(N, W, place, pitch, columns, 3 * first * n * n)
     for i in range(1, n + 1):
         k, _ = node(i)
         row, x = N[k + N_COORDINATE], place + (i - 1) * pitch
-        for block in range(3):
-            put_row(W, x + block * n, n, columns, ((3 * first + block) * n + row) * n, 3 * n * n, samples, like)
+        if not side_by_side:
+            for block in range(3):
+                put_row(W, x + block * n, n, columns, ((3 * first + block) * n + row) * n, 3 * n * n, samples, like)
         if of_base.shape[0] > 0:
             put_row(W, x + 3 * n, 12, to_base, (first * n + row) * 12, 12 * n, samples, like)
 

@@ -69,7 +69,7 @@ def seen_at(f, table, how, at, t1, dense, exactly, t, place, x, z, p, n, w, out,
 
 @exact_step
 def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides):
-    """Find between which times each guard crosses zero; return how many do, or -1 where that can not be told here.
+    """Find between which times each guard crosses zero; return how many do, or -1 where that cannot be told here.
 
     The signals at the end of the step stand in out, and those of some other time may stand there afterwards.
     """

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from cstormpy.kernels.closed_forms import forms_place
 from cstormpy.kernels.hybrid import node
-from cstormpy.kernels.lanes import load, load_tile, reciprocal, store, store_tile, tile_width, width
-from cstormpy.kernels.layout import CF_ROW, N_ABOVE, N_ACTIVE, N_COORDINATE, N_COUNT, N_END, N_PARENT
+from cstormpy.kernels.lanes import is_unrolled, load, load_tile, reciprocal, store, store_tile, tile_width, width
+from cstormpy.kernels.layout import CF_ROW, N_ABOVE, N_ACTIVE, N_BALL, N_COORDINATE, N_COUNT, N_END, N_PARENT
 from cstormpy.kernels.steps import step
+
+#: Numbers that a line of the processor's cache holds: no tile of the rows of one sample lies on two of them.
+ALIGNED = 8
 
 
 @step
 def matrix_place(N):
     """Return where M stands: a row for each node, of as many numbers as `row_length` says."""
-    return forms_place(N) + (N[N_COUNT] + 1) * CF_ROW
+    return (forms_place(N) + (N[N_COUNT] + 1) * CF_ROW + ALIGNED - 1) // ALIGNED * ALIGNED
 
 
 @step
@@ -48,8 +51,19 @@ def columns_place(N, like):
 
 
 @step
+def by_tiles(like):
+    """Tell whether the columns of one sample stand side by side in tiles, in loops."""
+    return width(like) < tile_width() and not is_unrolled()
+
+
+@step
 def column_count(N, of_base, like):
-    return padded(3 * N[N_COUNT] + (12 if of_base else 0), like)
+    """Return the length of a row of X; of one sample groups of four tiles, and a tile as in `padded`."""
+    count = 3 * N[N_COUNT] + (12 if of_base else 0)
+    if by_tiles(like):
+        group = 4 * tile_width()
+        return (count + group - 1) // group * group + tile_width()
+    return padded(count, like)
 
 
 @step
@@ -62,8 +76,8 @@ def passive_parent(N, i):
 @step
 def reduce_row(N, W, i, k, a, matrix, length, like):
     """Take a times row k off row i, up to its diagonal."""
-    if width(like) < tile_width():
-        # one sample: whole tiles, what stands beyond the diagonal is never read
+    if by_tiles(like):
+        # whole tiles, what stands beyond the diagonal is never read
         for c in range(0, i + 1, tile_width()):
             row_k = load_tile(W, matrix + k * length + c)
             store_tile(W, matrix + i * length + c, load_tile(W, matrix + i * length + c) - a * row_k)
@@ -87,8 +101,12 @@ def factorise(N, W, like):
             while i > 0:
                 a = load(W, matrix + k * length + i, like) * inverse
                 reduce_row(N, W, i, k, a, matrix, length, like)
-                store(W, matrix + k * length + i, a)
+                if not by_tiles(like):
+                    store(W, matrix + k * length + i, a)
                 i = passive_parent(N, i)
+            if by_tiles(like):  # at last: a tile that has just been written to in part is slow to read
+                for row in range(matrix + k * length, matrix + k * length + k, tile_width()):
+                    store_tile(W, row, inverse * load_tile(W, row))
             store(W, matrix + k * length + k, inverse)
 
 
@@ -146,6 +164,26 @@ def inward_tile(N, W, place, pitch, c, like):
                     factor = load(W, factors + i * length + j, like)
                     a = a - factor * load_tile(W, (place + (i - 1) * pitch) * w + c)
             store_tile(W, x, a)
+
+
+@step
+def inward_eight(N, W, place, pitch, c, like):
+    """Do the same for eight."""
+    factors, length, w = factor_place(N, like), row_length(N, like), width(like)
+    half = 4 * tile_width()
+    for j in range(N[N_COUNT], 0, -1):
+        kj, _ = node(j)
+        if not N[kj + N_ACTIVE]:
+            x = (place + (j - 1) * pitch) * w + c
+            a, b = load_four(W, x), load_four(W, x + half)
+            for i in range(j + 1, N[kj + N_END]):
+                ki, _ = node(i)
+                if not N[ki + N_ACTIVE]:
+                    factor, below = load(W, factors + i * length + j, like), (place + (i - 1) * pitch) * w + c
+                    a = minus_four(a, factor, load_four(W, below))
+                    b = minus_four(b, factor, load_four(W, below + half))
+            store_four(W, x, a)
+            store_four(W, x + half, b)
 
 
 @step
@@ -266,8 +304,13 @@ def inward_two(N, W, joint, last, factors, length, rows, pitch, like):
 
 @step
 def inward_given(N, W, joint, last, factors, length, rows, pitch, like):
-    """Solve with Lᵀ for the column of what is given of a joint: of a passive one it is zero below its node."""
+    """Solve with Lᵀ for the column of what is given of a joint: of a passive one it is zero below its node.
+
+    Of a passive ball it is zero below its last hinge, and there stands what is given along one of its coordinates.
+    """
     k, _ = node(joint)
+    if N[k + N_BALL] and not N[k + N_ACTIVE]:
+        joint = joint + 3 - N[k + N_BALL]
     if N[k + N_ACTIVE]:
         for j in range(last - 1, joint, -1):
             kj, _ = node(j)
@@ -354,23 +397,26 @@ def solve_by_factors(N, W, place, pitch, of_base, like):
     """Replace the passive rows of X by M_pp⁻¹ times them, and add M_ap times them to the active rows."""
     factorise(N, W, like)
     end, t = pitch * width(like), tile_width()
-    one_sample = width(like) < t
-    if not one_sample:
+    if width(like) == t:
         inward_columns(N, W, place, pitch, of_base, like)
     c = 0
-    while c + 8 * t <= end:
-        if one_sample:
+    if by_tiles(like):
+        while c + 8 * t <= end:
+            inward_eight(N, W, place, pitch, c, like)
+            outward_eight(N, W, place, pitch, c, like)
+            c += 8 * t
+        if c + 4 * t <= end:
             inward_four(N, W, place, pitch, c, like)
-            inward_four(N, W, place, pitch, c + 4 * t, like)
+            outward_four(N, W, place, pitch, c, like)
+        c = end
+    while c + 8 * t <= end and not is_unrolled():
         outward_eight(N, W, place, pitch, c, like)
         c += 8 * t
-    while c + 4 * t <= end:
-        if one_sample:
-            inward_four(N, W, place, pitch, c, like)
+    while c + 4 * t <= end and not is_unrolled():
         outward_four(N, W, place, pitch, c, like)
         c += 4 * t
     while c < end:
-        if one_sample:
+        if width(like) < t:
             inward_tile(N, W, place, pitch, c, like)
         outward_tile(N, W, place, pitch, c, like)
         c += t

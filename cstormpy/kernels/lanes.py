@@ -16,6 +16,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -42,17 +45,44 @@ def store(W, i, x):
 
 def load_tile(W, position):
     """Return `tile_width` neighbours in memory, whatever numbers they belong to (one, where the JIT is off)."""
-    return W[position]
+    return W.load_tile(position) if is_unrolled() else W[position]
 
 
 def store_tile(W, position, x):
     """Write what `load_tile` reads."""
-    W[position] = x
+    if is_unrolled():
+        W.store_tile(position, x)
+    else:
+        W[position] = x
+
+
+def fill_zeros(W, position, count):
+    """Write so many zeros that are neighbours in memory, as fast as the machine can."""
+    for k in range(count):
+        W[position + k] = 0.0
 
 
 def tile_width():
     """Return how many float64 `load_tile` reads."""
-    return 1
+    return _tile_width.get()
+
+
+def is_unrolled():
+    """Tell whether tiles are written down with symbols: what is zero costs nothing then, nor does a loop."""
+    return _tile_width.get() > 1
+
+
+_tile_width: ContextVar[int] = ContextVar("_tile_width", default=1)
+
+
+@contextmanager
+def tiles_of_symbols(width: int) -> Iterator[None]:
+    """Have kernels take so many symbols for a tile within the ``with`` block; their scratch memory knows how."""
+    before = _tile_width.set(width)
+    try:
+        yield
+    finally:
+        _tile_width.reset(before)
 
 
 def transpose_tiles(W, position, out, to, pitch):

@@ -129,6 +129,8 @@ def _constant(value):
 
 @_primitive(plain.zero_lanes, lambda: signature(LANES))
 def _zero_lanes(context, builder, sig, args):
+    # else LLVM puts lanes down wherever the stack begins, most of them across two lines of the cache
+    builder.function.attributes.alignstack = 8 * WIDTH
     return ir.Constant(_VECTOR, None)
 
 
@@ -167,9 +169,22 @@ def _store_vector(context, builder, sig, args):
     return context.get_dummy_value()
 
 
+@_primitive(plain.fill_zeros, lambda W, position, count: signature(types.none, W, types.int64, types.int64))
+def _fill_zeros(context, builder, sig, args):
+    W, position, count = args
+    place = _element(context, builder, sig.args[0], W, position)
+    cgutils.memset(builder, place, builder.mul(count, _constant(8)), 0)
+    return context.get_dummy_value()
+
+
 @_primitive(plain.tile_width, lambda: signature(types.int64))
 def _tile_width(context, builder, sig, args):
     return _constant(WIDTH)
+
+
+@_primitive(plain.is_unrolled, lambda: signature(types.boolean))
+def _is_unrolled(context, builder, sig, args):
+    return ir.Constant(ir.IntType(1), 0)
 
 
 @_primitive(

@@ -52,7 +52,7 @@ N_TILTED = 8  # 1 if its axes at q = 0 are not those of its parent node
 N_ABOVE = 9  # the nearest passive node between it and the base, or 0
 N_BALL = 10  # 1, 2, 3 for the first, second, third node of a ball joint, else 0
 N_CHART = 11  # which of the balls that is, from 0
-# after the nodes: for each link, the node that carries it
+# after the nodes: for each link, the node that carries it; for each coordinate, its node
 
 # W: scratch of the dynamics, numbers of a node -------------------------------------------------------
 Q, QD, U, Y = 0, 1, 2, 3
@@ -121,7 +121,8 @@ def forms_numbers(n: int, links: int) -> int:
 
 def matrix_numbers(n: int) -> int:
     """Return how many numbers the matrices need behind them."""
-    return 2 * (n + 1) * _padded(n + 1) + n * _padded(3 * n + 12) + (n + 1) * (PACKED + 6 * LANES)
+    columns = _padded(3 * n + 12) + 3 * LANES
+    return LANES + 2 * (n + 1) * _padded(n + 1) + n * columns + (n + 1) * (PACKED + 6 * LANES)
 
 
 def _padded(count: int) -> int:

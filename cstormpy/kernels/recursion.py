@@ -174,16 +174,17 @@ def sweep_outward(N, W, place, pitch, column, packed, states, zero):
 
 
 @step
-def solve_by_recursion(T, N, W, place, pitch, scratch):
+def solve_by_recursion(T, N, W, place, pitch, count, scratch):
     """Replace the passive rows of X by ∂q̈ᵖ and add to the active rows, which hold ∂ID, what the motion asks of them.
 
-    The rows, of `pitch` float64, begin at `place`; from `scratch` on there is scratch memory.
+    The rows, `pitch` float64 apart, begin at `place` and have `count` columns; from `scratch` on there is scratch
+    memory.
     """
     n = N[N_COUNT]
     packed, states = scratch, scratch + PACKED * (n + 1)
     for i in range(1, n + 1):
         pack(T, N, W, i, packed)
     zero = zero_lanes()
-    for column in range(0, pitch, tile_width()):
+    for column in range(0, count, tile_width()):
         sweep_inward(N, W, place, pitch, column, packed, states, zero)
         sweep_outward(N, W, place, pitch, column, packed, states, zero)

@@ -7,11 +7,14 @@ control of the step and the same order of every sum, so that both take the same 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
+from cstormpy.graph.loops import at_address
 from cstormpy.kernels.dense import (
     K_RESULT,
+    K_ROWS,
     K_SCRATCH,
     K_STAGE,
     STAGES,
@@ -28,10 +31,14 @@ from cstormpy.kernels.steps import exact_step
 # how: integers, behind STAGES and DENSE of `dense`
 ADAPTIVE, SECOND, FINITE, COUNT, COLUMNS, POINT, JUMP, STEPS, MOST, TICKED, CHECKED, LAST, CLOSED = range(2, 15)
 #: Whether the last evaluation of a step that ends at a tick may be that of the tick too, in any step, and in this.
-MERGES, AT_TICK, HOW = 15, 16, 17
+MERGES, AT_TICK = 15, 16
+#: Addresses of `stages_and_result` and `error_noted`, for one method and number of states; 0 where there are none.
+STAGES_CODE, ERROR_CODE = 17, 18
+#: Address of a function that fills the rates as the diagram's does, and perhaps no signals; 0 where there is none.
+RATES, HOW = 19, 20
 # at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
 TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
-SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, NO_ERROR, SEARCH = range(10, 18)
+SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, NO_ERROR, ERROR, SEARCH = range(10, 19)
 #: How many: room for a search of `roots` stands at the end.
 AT = SEARCH + ROOT
 
@@ -42,6 +49,22 @@ NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
 Z_FIRST, Z_COUNT, OUT_FIRST, FLAG, HOLDS, PART = range(6)
 
 
+def stages_by(
+    code: Any, f: Any, how: Any, at: Any, h: Any, x: Any, z: Any, p: Any, n: Any, w: Any, out: Any, K: Any
+) -> Any:
+    """Return what `stages_and_result` returns, by its code at an address."""
+    return code(f, how, at, h, x, z, p, n, w, out, K)
+
+
+def error_by(code: Any, how: Any, at: Any, h: Any, x: Any, K: Any) -> Any:
+    """Return what `error_noted` returns, by its code at an address."""
+    return code(how, at, h, x, K)
+
+
+at_address(stages_by, "i8(i8, i8[::1], f8[::1], f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[:, ::1])")
+at_address(error_by, "i8(i8[::1], f8[::1], f8, f8[::1], f8[:, ::1])")
+
+
 @exact_step
 def clamped(t, at):
     return min(max(t, at[EARLIEST]), at[LATEST])
@@ -50,10 +73,20 @@ def clamped(t, at):
 @exact_step
 def attempt(f, table, how, at, h, x, z, p, n, w, out, K):
     """Fill the stages of a step of length h, its result and the derivative there; return 0 or what f returned."""
-    status = stages_and_result(f, table, how, at, h, x, z, p, n, w, out, K)
+    status = stages(f, table, how, at, h, x, z, p, n, w, out, K)
     if status != 0:
         return status
     return at_end(f, how, at, h, z, p, n, w, out, K)
+
+
+@exact_step
+def stages(f, table, how, at, h, x, z, p, n, w, out, K):
+    """Fill the stages of a step of length h and its result, by code for this method where there is any."""
+    if how[RATES] != 0:
+        f = how[RATES]
+    if how[STAGES_CODE] != 0:
+        return stages_by(how[STAGES_CODE], f, how, at, h, x, z, p, n, w, out, K)
+    return stages_and_result(f, table, how, at, h, x, z, p, n, w, out, K)
 
 
 @exact_step
@@ -67,7 +100,7 @@ def at_end(f, how, at, h, z, p, n, w, out, K):
 @exact_step
 def stages_and_result(f, table, how, at, h, x, z, p, n, w, out, K):
     """Fill the stages of a step of length h and its result; return 0 or what f returned."""
-    stages, t = how[STAGES], at[TIME]
+    stages, t = table.shape[1] - 1, at[TIME]
     stage, result, total = K[stages + K_STAGE], K[stages + K_RESULT], K[stages + K_SCRATCH]
     for s in range(1, stages):
         weigh(K, s, table[s], total)
@@ -86,7 +119,7 @@ def stages_and_result(f, table, how, at, h, x, z, p, n, w, out, K):
 @exact_step
 def squares(weights, how, at, factor, x, K):
     """Return the sum of the squares of an estimate of the error, each as a share of what is tolerated."""
-    stages = how[STAGES]
+    stages = K.shape[0] - K_ROWS
     estimate, total = K[stages + K_SCRATCH], 0.0
     weigh(K, stages + 1, weights, estimate)
     for i in range(x.size):
@@ -99,11 +132,12 @@ def squares(weights, how, at, factor, x, K):
 @exact_step
 def scaled_error(table, how, at, h, x, K):
     """Return the estimated error as a share of what is tolerated."""
-    weights = table[how[STAGES] + T_ERROR]
+    stages = table.shape[1] - 1
+    weights = table[stages + T_ERROR]
     if how[SECOND] == 0:
         return math.sqrt(squares(weights, how, at, h, x, K)) / math.sqrt(float(x.size))
     first = math.sqrt(squares(weights, how, at, 1.0, x, K))
-    second = math.sqrt(squares(table[how[STAGES] + T_SECOND], how, at, 1.0, x, K))
+    second = math.sqrt(squares(table[stages + T_SECOND], how, at, 1.0, x, K))
     first, second = first * first, second * second
     if first == 0.0 and second == 0.0:
         return 0.0
@@ -111,9 +145,24 @@ def scaled_error(table, how, at, h, x, K):
 
 
 @exact_step
+def error_noted(table, how, at, h, x, K):
+    """Note the estimated error at `ERROR`."""
+    at[ERROR] = scaled_error(table, how, at, h, x, K)
+    return 0
+
+
+@exact_step
+def note_error(table, how, at, h, x, K):
+    """Note the estimated error at `ERROR`, by code for this method where there is any."""
+    if how[ERROR_CODE] != 0:
+        return error_by(how[ERROR_CODE], how, at, h, x, K)
+    return error_noted(table, how, at, h, x, K)
+
+
+@exact_step
 def attempt_before_ticks(f, table, how, at, bound, t_new, x, z, p, n, w, out, K, clocks, parts):
     """Fill the stages of a step to t_new as `attempt`; at the bound with what clocks that tick there make of it."""
-    status = stages_and_result(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K)
+    status = stages(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K)
     if status != 0:
         return status
     if how[AT_TICK] == 0 or t_new < bound:
@@ -157,7 +206,8 @@ def adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts
         length = abs(h)
         if attempt_before_ticks(f, table, how, at, bound, t_new, x, z, p, n, w, out, K, clocks, parts) != 0:
             return False, t, at[LENGTH]
-        error = scaled_error(table, how, at, h, x, K)
+        note_error(table, how, at, h, x, K)
+        error = at[ERROR]
         if error < 1.0:
             factor = at[MAX_FACTOR]
             if error > at[NO_ERROR]:

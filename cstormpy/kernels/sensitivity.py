@@ -11,7 +11,7 @@ the rows of X, one for each node, its columns in the order of q:
 
 from __future__ import annotations
 
-from cstormpy.kernels.chart_derivatives import pull_back_columns
+from cstormpy.kernels.chart_derivatives import pull_back_answers, pull_back_columns
 from cstormpy.kernels.charts import chart_of
 from cstormpy.kernels.closed_forms import forms_place, row_of
 from cstormpy.kernels.factorisation import (
@@ -24,7 +24,7 @@ from cstormpy.kernels.factorisation import (
 )
 from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.joint_torques import joint_rates, write_own_changes
-from cstormpy.kernels.lanes import store, tile_width, width
+from cstormpy.kernels.lanes import store, store_tile, tile_width, width, zero_lanes
 from cstormpy.kernels.layout import (
     C_B,
     C_G,
@@ -54,8 +54,13 @@ from cstormpy.kernels.vector import cross, dot, increase3, load3, scale
 
 @step
 def clear(W, place, count, like):
-    for k in range(place, place + count):
-        store(W, k, like)
+    """Write zeros into whole rows of matrices."""
+    if width(like) < tile_width():
+        for k in range(place, place + count, tile_width()):
+            store_tile(W, k, zero_lanes())
+    else:
+        for k in range(place, place + count):
+            store(W, k, like)
 
 
 @step
@@ -181,9 +186,14 @@ def fill_columns(T, N, W, loaded, of_base, like):
             fill_base(N, W, i, place, pitch, like)
     if N[N_BALLS]:
         fill_balls(T, N, W, place, pitch, like)
+    if N[N_BALLS] and not deep:  # many of the columns' numbers are zero still
+        pull_back_columns(N, W, place, pitch, like)
     if deep:
-        solve_by_recursion(T, N, W, place, pitch, place + n * pitch)
+        count = 3 * n + (12 if of_base else 0)
+        solve_by_recursion(T, N, W, place, pitch, count, place + n * pitch)
     else:
         solve_by_factors(N, W, place, pitch, of_base, like)
     if N[N_BALLS]:
-        pull_back_columns(N, W, place, pitch, of_base, like)
+        if deep:  # which answers accelerations of the hinges
+            pull_back_columns(N, W, place, pitch, like)
+        pull_back_answers(N, W, place, pitch, like)

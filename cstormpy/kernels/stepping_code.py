@@ -1,4 +1,4 @@
-"""The steps of `stepping` and `held_steps` as machine code, which reads and writes arrays of Python's: without numba.
+"""The steps of `stepping`, `held_steps` and `line_shooting` as machine code on arrays of Python's, without numba.
 
 They are compiled once for all diagrams and kept on disk.
 """
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph.kept import is_kept, machine_for
-from cstormpy.graph.loops import loops_text
+from cstormpy.graph.loops import fixed_text, loops_text
 from cstormpy.graph.machine import Machine
-from cstormpy.kernels import held_steps, stepping
+from cstormpy.kernels import dense, held_steps, line_shooting, rungekutta, stepping
 
-__all__ = ["Steps", "steps_are_kept"]
+__all__ = ["Steps", "steps_are_kept", "steps_of"]
 
 #: The kinds of the arguments, as `loops_text` takes them: the diagram's function is given by its address.
 _TRIAL = ("i", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2")
@@ -32,6 +32,7 @@ _HELD = (*_TRIAL, "i", "F1", "I1", "F1", "I1", "F1")
 _MODULES: dict[str, dict[Any, tuple[str, ...]]] = {
     "steps": {stepping.trial: _TRIAL, stepping.advance: _ADVANCE},
     "held_steps": {held_steps.held_steps: _HELD},
+    "line_shooting": {line_shooting.shoot_by_line: line_shooting.KINDS},
 }
 _MODULE_OF = {function.__name__: name for name, module in _MODULES.items() for function in module}
 _KINDS = {function.__name__: kinds for module in _MODULES.values() for function, kinds in module.items()}
@@ -49,8 +50,45 @@ def _machine(name: str) -> Machine:
 _MACHINES = {name: functools.cache(functools.partial(_machine, name)) for name in _MODULES}
 
 
+#: Of so many numbers in the stages of a step its code is written for that many: with more, loops do as well.
+_MOST_FIXED = 100
+
+
+def steps_of(table: NDArray[np.float64], nstates: int) -> tuple[int, int]:
+    """Return where the code stands that takes the stages of a method, and that which estimates its error.
+
+    Both are 0 where code for any method does as well.
+
+    Parameters
+    ----------
+    table : ndarray
+        Of the method, as `stepping` reads it.
+    nstates : int
+    """
+    stages = table.shape[1] - 1
+    if not 0 < nstates * stages <= _MOST_FIXED:
+        return 0, 0
+    machine = _fixed_machine(table.tobytes(), stages, nstates)
+    return machine.address("stages_and_result_at"), machine.address("error_noted_at")
+
+
+@functools.cache  # for good: runs and steppers hold the addresses
+def _fixed_machine(numbers: bytes, stages: int, nstates: int) -> Machine:
+    table = np.frombuffer(numbers).reshape(-1, stages + 1)
+    how, at, x = ("I1", rungekutta.HOW), ("F1", rungekutta.AT), ("F1", nstates)
+    K, any_row, any_whole = ("F2", stages + dense.K_ROWS, nstates), ("F1", 0), ("I1", 0)
+    entries = {
+        rungekutta.stages_and_result: (
+            "i", table, how, at, "f", x, any_row, any_row, any_whole, any_row, any_row, K,
+        ),
+        rungekutta.error_noted: (table, how, at, "f", x, K),
+    }  # fmt: skip
+    key = f"{stages} {nstates} ".encode() + numbers
+    return machine_for("stages", key, lambda: fixed_text(entries))
+
+
 class Steps:
-    """One of the functions, `trial`, `advance` or `held_steps`.
+    """One of the functions, `trial`, `advance`, `held_steps` or `shoot_by_line`.
 
     It remembers where the arrays stand that it was called with last. Other threads run meanwhile.
 

@@ -8,15 +8,17 @@ import linecache
 import os
 import re
 import uuid
+import weakref
 from types import FunctionType
 
 import numba
 from numba.core import sigutils, types
 from numba.core.errors import NumbaError
+from numba.extending import register_jitable
 
 from cstormpy.kernels.compiling import _EXACT, _Kept, address_in_c
 
-__all__ = ["Refused", "compiled", "kept_as"]
+__all__ = ["Refused", "callable_by_numba", "compiled", "kept_as"]
 
 
 class Refused(Exception):
@@ -71,6 +73,18 @@ def compiled(source, function, arguments, fingerprint):
         raise Refused(_said(error)) from error
     dispatcher.disable_compile()
     return dispatcher, address_in_c(dispatcher, _CALLED)
+
+
+#: Functions of the user's that compiled ones may call.
+_callable = weakref.WeakSet()
+
+
+def callable_by_numba(function):
+    """Return a function of the user as it is, which compiled ones may call from now on."""
+    if function not in _callable:
+        register_jitable(error_model=_USERS["error_model"], boundscheck=_USERS["boundscheck"])(function)
+        _callable.add(function)
+    return function
 
 
 def _uncompiled(source, function):

@@ -7,9 +7,10 @@ act from outside. A `LoopFrame` moves a frame of a loop, which changes what is c
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +57,14 @@ class Component:
 
 @dataclass(frozen=True, eq=False)
 class Inertia(Component):
-    """A number of a link's inertia: the inertial numbers of the link change by `weights` (10,)."""
+    """A number of a link's inertia: the inertial numbers of the link change by `weights` (10,), at some `places`."""
 
     link: int
     weights: Array
+    places: tuple[int, ...] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", _places(self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +75,31 @@ class Term(Component):
     field: str
 
 
-class Move(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Move:
     """A motion within the joint of a link: by a twist (6,), in the link's own axes, before its freedom `position`.
 
-    It grows with the coordinate that `along` names, or is the same whatever that is (-1).
+    It grows with the coordinate that `along` names, or is the same whatever that is (-1). Of the twist only `places`
+    differ from zero.
     """
 
     position: int
     twist: Array
     along: int = -1
+    places: tuple[int, ...] = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "places", _places(self.twist))
+
+    def by(self, columns: Any) -> Any:
+        """Return what changes along the motion, from six columns that say what changes along each entry of a twist."""
+        places = list(self.places)
+        return columns[..., places] @ self.twist[places]
+
+
+def _places(values: Array) -> tuple[int, ...]:
+    """Return where numbers differ from zero, as a graph of them takes it for granted."""
+    return tuple(np.flatnonzero(values).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +127,16 @@ class Wrench(Component):
 
 @dataclass(frozen=True, eq=False)
 class LoopFrame(Component):
-    """A number of the pose of frame A or B, `end`, of a loop: it moves by a twist (6,) in its own axes."""
+    """A number of the pose of frame A or B, `end`, of a loop: it moves by one entry of a twist (6,) in its own axes."""
 
     loop: int
     end: str
-    twist: Array
+    along: int
+
+    @property
+    def twist(self) -> Array:
+        """The twist (6,)."""
+        return np.eye(len(TWIST))[self.along]
 
 
 def components(mech: Linkage) -> dict[str, tuple[Component, ...]]:
@@ -181,7 +207,7 @@ def _parameters(mech: Linkage) -> Iterator[tuple[str, tuple[Component, ...]]]:
             name = f"{loop.name}.pose_{end}"
             yield (
                 name,
-                tuple(LoopFrame(f"{name}.{along}", k, end, e) for along, e in zip(TWIST, np.eye(6), strict=True)),
+                tuple(LoopFrame(f"{name}.{label}", k, end, along) for along, label in enumerate(TWIST)),
             )
 
 

@@ -168,7 +168,7 @@ class Linkage(Value):
 
     @property
     def largest_angles(self) -> tuple[tuple[int, float], ...]:
-        """Where in q each rotation vector begins whose angle is limited, and its largest angle [rad]."""
+        """The first coordinate of each rotation vector whose angle is limited, and its largest angle [rad]."""
         joints = (self.links[self.joint_links[first]].joint for first in self.ball_starts)
         pairs = zip(self.ball_starts, (joint.max_angle for joint in joints), strict=True)
         return tuple((first, angle) for first, angle in pairs if angle is not None)

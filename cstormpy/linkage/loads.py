@@ -75,7 +75,7 @@ class Load:
 
     @property
     def turns(self) -> bool:
-        """Whether it turns with its link."""
+        """True where it turns with its link."""
         return self.frame == "link"
 
     def __repr__(self) -> str:

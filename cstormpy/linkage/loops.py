@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +27,7 @@ DIRECTIONS = {
     "hinge": (True, True, False, True, True, True),
     "slide": (True, True, True, False, True, True),
 }
-"""Which of rotation about and translation along x, y, z of frame A are closed, by names."""
+"""The directions that are closed, of rotation about and translation along x, y, z of frame A, by names."""
 
 _AXES = ("rotation x", "rotation y", "rotation z", "x", "y", "z")
 
@@ -100,7 +101,7 @@ class Loop(Value):
 
     @property
     def count(self) -> int:
-        """How many directions are closed."""
+        """Number of directions that are closed."""
         return sum(self.directions)
 
     @property
@@ -112,6 +113,10 @@ class Loop(Value):
     def kind(self) -> str | None:
         """The name of its directions, None if they have none."""
         return next((name for name, mask in DIRECTIONS.items() if mask == self.directions), None)
+
+    def with_poses(self, pose_a: Any, pose_b: Any) -> Loop:
+        """Return the loop with frames elsewhere, of numbers that are known to be poses, or of symbols."""
+        return self._derive(pose_a=pose_a, pose_b=pose_b)
 
     def __repr__(self) -> str:
         shown = [repr(self.link_a), repr(self.link_b)]

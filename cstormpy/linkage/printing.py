@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cstormpy.linkage.constraints import Constraint
+from cstormpy.reporting import aligned
 from cstormpy.values import numbers_text
 
 if TYPE_CHECKING:
@@ -36,11 +37,8 @@ def table(mechanism: Linkage) -> str:
     omitted = len(rows) - MAX_ROWS
     if omitted > 0:
         rows[MAX_ROWS // 2 : MAX_ROWS // 2 + omitted] = []
-    widths = {k: max(len(row[k]) for row in [_HEADER, *rows]) for k in columns}
-    lines = []
-    for row in [_HEADER, *rows]:
-        cells = (row[k].rjust(widths[k]) if _HEADER[k] in _RIGHT else row[k].ljust(widths[k]) for k in columns)
-        lines.append("  ".join(cells).rstrip())
+    shown = [[row[k] for k in columns] for row in (_HEADER, *rows)]
+    lines = aligned(shown, [k for k, name in enumerate(shown[0]) if name not in _RIGHT])
     if omitted > 0:
         lines.insert(1 + MAX_ROWS // 2, f"… {omitted} more links …")
     count = f"{len(mechanism.links)} link{'s' if len(mechanism.links) > 1 else ''}"

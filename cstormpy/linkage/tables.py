@@ -7,18 +7,36 @@ node, node of a link) is part of the arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.graph.arrays import symbols
 from cstormpy.kernels import layout as at
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import OneDofJoint
 from cstormpy.linkage.linkage import Linkage
-from cstormpy.linkage.loops import refuse_loops
+from cstormpy.linkage.loops import Loop, refuse_loops
 
-__all__ = ["FOLDING", "FORWARD", "INVERSE", "STILL", "Form", "Tables", "folded", "tables_of"]
+__all__ = [
+    "FOLDING",
+    "FORWARD",
+    "INVERSE",
+    "NUMBERS",
+    "STILL",
+    "Form",
+    "Tables",
+    "folded",
+    "loop_numbers",
+    "loops_with",
+    "numbers_at",
+    "numbers_of",
+    "numbers_of_freedom",
+    "tables_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -82,14 +100,12 @@ class Form:
 
     names: tuple[tuple[Any, ...], ...]
     N: NDArray[np.int64]
-    T: Array
-    base_inertia: Array
+    numbers: tuple[Array, ...]
 
     @classmethod
     def of(cls, mech: Linkage) -> Form:
         """Return the form of a mechanism; numbers that do not fold are NaN in it."""
-        tables = tables_of(mech.tree)
-        return cls(_names_of(mech), tables.N, folded(tables.T), folded(tables.base_inertia))
+        return cls(_names_of(mech), tables_of(mech.tree).N, tuple(folded(numbers_of(mech, name)) for name in NUMBERS))
 
     def fits(self, mech: Linkage) -> bool:
         """Tell whether what was written down holds for a mechanism too: with other numbers where they do not fold."""
@@ -101,14 +117,50 @@ class Form:
         mine, others = (N[nodes].reshape(-1, at.N_NODE) for N in (here, there))
         for flag in _IMPLIED:
             others[:, flag] |= mine[:, flag]
-        same = (
-            (np.isnan(a) | (a == b)).all() for a, b in ((self.T, tables.T), (self.base_inertia, tables.base_inertia))
-        )
-        return np.array_equal(here, there) and all(same)
+        pairs = [(a, numbers_of(mech, name)) for a, name in zip(self.numbers, NUMBERS, strict=True)]
+        return np.array_equal(here, there) and all((np.isnan(a) | (a == b)).all() for a, b in pairs)
+
+
+#: Arrays of a mechanism's numbers, by name.
+NUMBERS = ("T", "base_inertia", "loops")
+
+
+def numbers_of(mech: Linkage, name: str) -> Array:
+    """Return an array of numbers of a mechanism: of its tree's tables, or of the frames of its loops."""
+    return loop_numbers(mech) if name == "loops" else np.asarray(getattr(tables_of(mech.tree), name))
+
+
+def loop_numbers(mech: Linkage) -> Array:
+    """Return frames A and B of all loops, orientation (9) and origin (3) of each, one behind the other; kept."""
+    made: Array | None = mech.memo.get("loop numbers")
+    if made is None:
+        poses = [pose for loop in mech.loops if isinstance(loop, Loop) for pose in (loop.pose_a, loop.pose_b)]
+        made = np.concatenate([np.zeros(0), *(part for T in poses for part in (T[:3, :3].ravel(), T[:3, 3]))])
+        mech.memo["loop numbers"] = made
+    return made
+
+
+def loops_with(mech: Linkage, numbers: Sequence[Any]) -> tuple[Loop | Constraint, ...]:
+    """Return the loops of a mechanism with other numbers, as `loop_numbers` orders them, of symbols too."""
+    frames = np.reshape(np.array(numbers, dtype=object), (-1, 12))
+    made: list[Loop | Constraint] = []
+    for loop in mech.loops:
+        if isinstance(loop, Loop):
+            (a, b), frames = frames[:2], frames[2:]
+            loop = loop.with_poses(_pose(a), _pose(b))
+        made.append(loop)
+    return tuple(made)
+
+
+def _pose(row: Any) -> Any:
+    pose = np.eye(4) if all(isinstance(x, float) for x in row) else symbols(np.eye(4))
+    pose[:3, :3], pose[:3, 3] = row[:9].reshape(3, 3), row[9:]
+    return pose
 
 
 def _names_of(mech: Linkage) -> tuple[tuple[Any, ...], ...]:
-    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active, mech.loops
+    ends = tuple((x.name, x.link_a, x.link_b, x.directions) if isinstance(x, Loop) else x for x in mech.loops)
+    return tuple(link.name for link in mech.links), mech.names, mech.actuated, mech.active, ends
 
 
 def tables_of(mech: Linkage, drive: str = "own") -> Tables:
@@ -186,7 +238,7 @@ def _nodes(mech: Linkage) -> tuple[list[_Node], list[int], list[Array]]:
             # the rotation of a ball comes before the axes of its first node
             at_home = pose @ _shift(freedom.point) if ball == 1 else pose @ axis_frame
             nodes.append(_Node(coordinate + k, freedom, carrier, at_home, ball=ball))
-            carrier, pose = len(nodes), _inverse(axis_frame)
+            carrier, pose = len(nodes), inverse_pose(axis_frame)
         node_of_link[i], pose_in_node[i] = carrier, pose
         if node_of_link[i]:
             _weld(nodes[node_of_link[i] - 1], link.spatial_inertia, pose_in_node[i])
@@ -232,7 +284,8 @@ def _ball_frame(ball: int, point: Array) -> Array:
     return frame
 
 
-def _inverse(pose: Array) -> Array:
+def inverse_pose(pose: Array) -> Array:
+    """Return the inverse of a pose, (4, 4)."""
     inverse = np.eye(4)
     inverse[:3, :3] = pose[:3, :3].T
     inverse[:3, 3] = -pose[:3, :3].T @ pose[:3, 3]
@@ -289,9 +342,7 @@ def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Ar
         joint = node.joint
         row[at.T_E : at.T_E + 9] = node.pose[:3, :3].ravel()
         row[at.T_P : at.T_P + 3] = node.pose[:3, 3]
-        row[at.T_PITCH] = joint.slide
-        row[at.T_ARMATURE : at.T_SMOOTH] = joint.armature, joint.damping, joint.friction
-        row[at.T_SMOOTH : at.T_MASS] = 1.0 / joint.friction_velocity, joint.stiffness, joint.rest
+        row[at.T_PITCH : at.T_MASS] = numbers_of_freedom(joint)[at.T_PITCH : at.T_MASS]
         com, inertia = _central_inertia(node)
         row[at.T_MASS] = node.mass
         row[at.T_COM : at.T_COM + 3] = com
@@ -302,8 +353,26 @@ def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Ar
     return T
 
 
+def numbers_of_freedom(joint: OneDofJoint) -> Array:
+    """Return the numbers of a joint's own in a row of its node, as they stand there."""
+    row = np.zeros(at.T_NODE)
+    row[at.T_PITCH] = joint.slide
+    row[at.T_ARMATURE : at.T_SMOOTH] = joint.armature, joint.damping, joint.friction
+    row[at.T_SMOOTH : at.T_MASS] = 1.0 / joint.friction_velocity, joint.stiffness, joint.rest
+    return row
+
+
+def numbers_at(mech: Linkage, coordinate: int) -> Array:
+    """Return the row of the node of a coordinate, of numbers or symbols."""
+    tables = tables_of(mech)
+    rows = tables.N[at.N_NODES : at.N_NODES + at.N_NODE * tables.N[at.N_COUNT]].reshape(-1, at.N_NODE)
+    k = int(np.flatnonzero(rows[:, at.N_COORDINATE] == coordinate)[0])
+    return tables.T[at.T_NODES + at.T_NODE * k :][: at.T_NODE]
+
+
 def _structure(mech: Linkage, nodes: list[_Node], node_of_link: list[int]) -> NDArray[np.int64]:
-    N = np.zeros(at.N_NODES + at.N_NODE * len(nodes) + len(mech.links), dtype=np.int64)
+    tail = at.N_NODES + at.N_NODE * len(nodes)
+    N = np.zeros(tail + len(mech.links) + len(nodes), dtype=np.int64)
     N[at.N_COUNT], N[at.N_LINKS] = len(nodes), len(mech.links)
     rows = N[at.N_NODES : at.N_NODES + at.N_NODE * len(nodes)].reshape(-1, at.N_NODE)
     for k, (row, node) in enumerate(zip(rows, nodes, strict=True)):
@@ -327,5 +396,6 @@ def _structure(mech: Linkage, nodes: list[_Node], node_of_link: list[int]) -> ND
         parent = nodes[k].parent
         if parent > 0:
             rows[parent - 1, at.N_END] = max(rows[parent - 1, at.N_END], rows[k, at.N_END])
-    N[at.N_NODES + at.N_NODE * len(nodes) :] = node_of_link
+    N[tail : tail + len(mech.links)] = node_of_link
+    N[tail + len(mech.links) + rows[:, at.N_COORDINATE]] = np.arange(1, len(nodes) + 1)
     return N

@@ -14,6 +14,7 @@ from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.dynamics.recentring import half_turn_left, recentre
+from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
@@ -69,7 +70,7 @@ ITERATIONS = 100
 
 
 class Mobility(NamedTuple):
-    """How freely a closed mechanism moves where it stands.
+    """Mobility of a closed mechanism where it stands.
 
     Attributes
     ----------
@@ -246,6 +247,7 @@ def require_closed(found: Closure, qd: Any, within: float = CLOSED) -> tuple[Any
     return off, rate
 
 
+@with_its_tree
 def shut_symbols(mech: Linkage, q: Any, qd: Any) -> tuple[Any, Any]:
     """Return what `shut` does of symbols; one that one step does not close fails."""
     rows = independent_rows(mech.numeric)

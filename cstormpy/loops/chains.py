@@ -14,7 +14,7 @@ j < k             coordinate j is nearer to A than k
     (a)  ∂w_j/∂q_k = w_k × w_j  where k < j, else 0
     (b)  ∂v_j/∂q_k = w_k × v_j  where k < j, else w_j × v_k
 
-A ball stands as three hinges here, whose columns its rotation vector combines (`loops.charts`).
+A ball stands as three hinges here, whose columns its rotation vector combines (`dynamics.charts`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.kinematics import coordinates_to
 from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.loops import Loop
-from cstormpy.loops.charts import Chart
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -168,7 +168,7 @@ class ChainAt:
         return rates
 
     def _turned_slopes(self, H: Any, places: NDArray[np.int64], chart: Chart) -> Any:
-        """Return slopes as those to and of a rotation vector; `loops.charts`, (c)."""
+        """Return slopes as those to and of a rotation vector; `dynamics.charts`, (c)."""
         H = _with(H, places, H[..., places] @ chart.J[:, None])
         across = np.swapaxes(H, -1, -2)
         H = np.swapaxes(_with(across, places, across[..., places] @ chart.J[:, None]), -1, -2)
@@ -209,7 +209,7 @@ def chain_at(chain: Chain, charts: dict[int, Chart], poses: Any, columns: dict[i
     (R_a, p_a), (R_b, p_b) = (
         (T[:, :3, :3], T[:, :3, 3:])
         for T in (
-            np.broadcast_to(pose, (count, 4, 4)) if end < 0 else poses[:, end] @ pose
+            np.broadcast_to(pose, (count, 4, 4), subok=True) if end < 0 else poses[:, end] @ pose
             for end, pose in ((chain.a, loop.pose_a), (chain.b, loop.pose_b))
         )
     )

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
 from cstormpy.dynamics.kinematics import forward_kinematics, jacobian
+from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops.chains import ROTATES, Chain, ChainAt, chain_at, chain_of
-from cstormpy.loops.charts import Chart
 from cstormpy.loops.constraint_rows import ConstraintRows, RowsAt
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ class Closure:
 
     @property
     def m(self) -> int:
-        """How many constraints there are."""
+        """Number of constraints."""
         return sum(len(at.chain.rows) for at in self.chains) + sum(rows.A.shape[1] for rows in self.others)
 
     @property
     def holonomic(self) -> NDArray[np.bool_]:
-        """Which rows close positions: not those of a constraint of rates, (m,)."""
+        """The rows that close positions, (m,): not those of a constraint of rates."""
         loops = np.ones(sum(len(at.chain.rows) for at in self.chains), dtype=bool)
         return np.concatenate([loops, *(np.full(x.A.shape[1], x.holonomic) for x in self.others)])
 
@@ -155,6 +156,7 @@ def _refuse_free_rotations(mech: Linkage) -> None:
             )
 
 
+@with_its_tree
 def closure_of(mech: Linkage, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
     if not mech.loops:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, carefully, copy_out, hybrid_dynamics
+from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
@@ -47,6 +48,7 @@ __all__ = [
     "closed_hybrid",
     "closed_inverse",
     "least_multipliers",
+    "least_spread",
     "names_where",
     "rank_of",
     "singular_row",
@@ -71,12 +73,12 @@ class LoopLoads:
 
     @property
     def loop_wrenches(self) -> Any:
-        """What each loop carries, (loops, 6) or (N, loops, 6)."""
+        """The wrench that each loop carries, (loops, 6) or (N, loops, 6)."""
         return wrenches_of(self._mech, self.multipliers)
 
     @property
     def rank(self) -> Any:
-        """How many constraints determine the motion; where they are sound, those that are independent."""
+        """Number of constraints that determine the motion; where they are sound, of those that are independent."""
         return rank_of(self._mech, self.multipliers) if self._rank is None else self._rank
 
 
@@ -145,6 +147,7 @@ def rank_of(mech: Linkage, multipliers: Any) -> Any:
     return rank if multipliers.ndim == 1 else np.full(len(multipliers), rank)
 
 
+@with_its_tree
 def closed_hybrid(
     mech: Linkage,
     q: ArrayLike,
@@ -322,11 +325,16 @@ def _written_down(
 
 def least_multipliers(whole: Any, lam: Any, rows: list[int]) -> Any:
     """Return the least multipliers of all constraints that do what those of independent ones do."""
+    return lam if len(rows) == len(whole) else least_spread(whole, rows) @ lam
+
+
+def least_spread(whole: Any, rows: list[int]) -> Any:
+    """Return P, whose product with multipliers of independent constraints are the least ones of all."""
     if len(rows) == len(whole):
-        return lam
+        return np.eye(len(rows))
     A = whole[rows]
     C = symbols(solve_definite(A @ A.T, A @ whole.T, DEFINITE)[0]).T  # whole = C A
-    return C @ symbols(solve_definite(C.T @ C, lam, DEFINITE)[0])
+    return symbols(solve_definite(C.T @ C, C.T, DEFINITE)[0]).T
 
 
 def closed_inverse(

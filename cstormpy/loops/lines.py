@@ -23,10 +23,10 @@ from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.kept import is_kept
-from cstormpy.graph.nodes import where
+from cstormpy.graph.nodes import Node, where
 from cstormpy.graph.primitives import OR, UNEQUAL, apply
 from cstormpy.graph.routine import Routine
-from cstormpy.linkage.tables import tables_of
+from cstormpy.linkage.tables import folded, loop_numbers, tables_of
 from cstormpy.loops.assembly import independent_rows, require_closed, shut_symbols
 from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows_of_constraints
 
@@ -49,6 +49,7 @@ class ClosedLine(Line):
 
     def __init__(self, mech: Linkage, drive: str, what: str, answers: str) -> None:
         super().__init__(tables_of(mech.tree, drive), Signature(sensitivities=what == "sensitivity", answers=answers))
+        self._T = _numbers(mech)
         self._mech, self._drive, self._what = mech, drive, what
         self._m = len(constraint_names(mech))
         self.name = f"closed_{what}_{answers}"
@@ -74,10 +75,16 @@ class ClosedLine(Line):
             shapes["columns"] = (3, n, n)
         return shapes
 
-    def _traced(self) -> Routine:
+    def _traced(self, kind: str) -> Routine:
         if self._routine is None:
             graph, of = Graph(), self._mech
-            mech = of.of_symbols(lambda name, k: graph.input(name, k, ordinary=True), lambda: of.links)
+            size = tables_of(of.tree).T.size
+
+            def number(name: str, k: int) -> Node:
+                behind = name == "loops"
+                return graph.input("T" if behind else name, k + size * behind, ordinary=True)
+
+            mech = of.of_symbols(number, lambda: of.links)
             names = ("q", "qd") if self._what == "shut" else ("q", "qd", "u")
             given = [symbols(graph.inputs(name, self._n)) for name in names]
             found = self._outputs(mech, given)
@@ -106,12 +113,19 @@ class ClosedLine(Line):
 
 
 def _key(mech: Linkage, drive: str, what: str, answers: str) -> bytes:
-    """Return what the code depends on: the tree's structure, the loops' numbers, the choice of constraints."""
+    """Return what the code depends on: structure, numbers that fold, the choice of constraints."""
     loops = [(*chain.loop.directions, chain.a, chain.b) for chain in chains_of(mech)]
-    poses = b"".join(x.tobytes() for chain in chains_of(mech) for x in (chain.loop.pose_a, chain.loop.pose_b))
     others = [rows.text for rows in rows_of_constraints(mech)]
     said = repr((what, answers, loops, others, independent_rows(mech))).encode()
-    return key_of(tables_of(mech.tree, drive), said + poses)
+    return key_of(tables_of(mech.tree, drive), said + folded(loop_numbers(mech)).tobytes())
+
+
+def _numbers(mech: Linkage) -> Array:
+    """Return the numbers that a line takes: those of the tree, and behind them those of the loops; kept."""
+    made: Array | None = mech.memo.get("numbers of closed lines")
+    if made is None:
+        made = mech.memo["numbers of closed lines"] = np.concatenate([tables_of(mech.tree).T, loop_numbers(mech)])
+    return made
 
 
 _lines: dict[bytes, ClosedLine] = {}
@@ -149,7 +163,7 @@ def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLin
 def prepared(mech: Linkage, drive: str, what: str, answers: str, eager: bool = True) -> Callable[..., int]:
     """Return the built-in function that fills the outputs of one sample, or what answers nothing."""
     line = _line(mech, drive, what, answers)
-    call = None if line is None else line.caller(tables_of(mech.tree, drive).T, eager)
+    call = None if line is None else line.caller(_numbers(mech), eager)
     return carefully if call is None else call
 
 
@@ -169,7 +183,7 @@ def rows_of(
         return None
     given, count = list(samples.rows.values()), samples.count
     outputs = tuple(np.empty((count, *shape)) for name, shape in line.shapes.items() if name not in ("q", "qd", "u"))
-    T = tables_of(mech.tree, drive).T
+    T = _numbers(mech)
     if count < LANES:
         call = mech.memo.get(("closed", drive, what)) or line.caller(T, eager=False)
         if call is None:

@@ -24,7 +24,7 @@ from cstormpy.loops.assembly import LEAST
 from cstormpy.loops.closure import closure_of
 from cstormpy.loops.parameters import constraint_rates
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage

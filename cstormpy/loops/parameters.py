@@ -26,14 +26,16 @@ of the least λ alone (f) with A_v in place of A. They hold while the ranks stay
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike, read_samples
+from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import Together
-from cstormpy.linkage.components import Component, LoopFrame, Shift, find
+from cstormpy.graph.arrays import zeros
+from cstormpy.linkage.components import LoopFrame, Shift
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops.assembly import refuse_open
 from cstormpy.loops.chains import cross
@@ -48,16 +50,23 @@ from cstormpy.loops.dynamics import (
     with_least_torque,
 )
 from cstormpy.loops.redundancy import Redundancy, null_space, pseudoinverse, weights_of
+from cstormpy.loops.sensitivity import ClosedSensitivity, closed_sensitivity, written_multipliers
 from cstormpy.sensitivity.held_joints import Held
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-from cstormpy.sensitivity.parameters import ParameterSensitivity, refuse_symbols, torque_rates
+from cstormpy.sensitivity.parameters import Asked, ParameterSensitivity, refuse_symbols
+from cstormpy.sensitivity.torque_rates import held_for, torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["ClosedParameterSensitivity", "closed_parameter_sensitivity", "constraint_rates"]
+__all__ = [
+    "ClosedParameterSensitivity",
+    "closed_parameter_sensitivity",
+    "closed_sensitivity_with_parameters",
+    "constraint_rates",
+]
 
 
 class ClosedParameterSensitivity(LoopLoads, ParameterSensitivity):
@@ -93,32 +102,29 @@ def closed_parameter_sensitivity(
     base: BaseLike = None,
     threads: int | None = 1,
     redundancy: Redundancy = None,
+    check: bool = True,
 ) -> ClosedParameterSensitivity:
-    """Return y, the multipliers and their derivatives to parameters; `Mechanism.parameter_sensitivity` tells of it."""
-    active, numbers = mech.active_mask, find(mech, parameters)
+    """Return y, the multipliers and their derivatives to parameters; `Mechanism.parameter_sensitivity` tells of it.
+
+    `check` as in `closed_sensitivity`.
+    """
+    active, asked = mech.active_mask, Asked.of(mech, parameters)
     L = weights_of(redundancy, names_where(mech, active))
-    parts = [part for _, own in numbers for part in own]
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "u": u}, wrench, base)
     refuse_symbols(samples.rows["q"])
     x, rates, given = samples.rows.values()
     found = closure_of(mech, x)
-    refuse_open(mech, found, rates, samples.single)
+    if check:
+        refuse_open(mech, found, rates, samples.single)
     d = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base, threads)
     y_r, Y = d.y.reshape(x.shape), d.dy_du.reshape(*x.shape, mech.n)
     W = columns(found.A, Y, active)
     wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
     lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
     y, lam, shared = with_least_torque(found.A, W, y_r, lam, rank, active, L)
-    qdd = np.where(active, given, y)
-    response = np.where(active, np.eye(mech.n), -Y)
-    P = torque_rates(mech.tree, parts, x, rates, qdd, wrench, base, threads, response)
-    dA, dc = constraint_rates(mech, found, parts, x, rates)
-    on = active[:, None]
-    force = np.einsum("smnk,sm->snk", dA, lam)
-    b = P + Y @ np.where(on, 0.0, force) - np.where(on, force, 0.0)
-    left = -(found.A @ np.where(on, 0.0, b) + np.einsum("smnk,sn->smk", dA, qdd) + dc)
-    d_lam = inverse_of(np.where(active, 0.0, found.A) @ W)[0] @ left  # (b)
-    way = W - np.where(on, np.swapaxes(found.A, -1, -2), 0.0)
+    inverse = inverse_of(np.where(active, 0.0, found.A) @ W)[0]
+    at = _Answered(mech, found, samples, Y, W, y, lam, inverse)
+    b, way, d_lam, dA = at.changes(asked, wrench, base, threads)
     for s, A in enumerate(found.A):
         if rank[s] < len(A):
             tau = y[s, active], (b[s] + way[s] @ d_lam[s])[active]
@@ -128,11 +134,58 @@ def closed_parameter_sensitivity(
         mech,
         Together(*out, active),
         samples.shaped(b + way @ d_lam),  # (a)
-        numbers,
+        asked.found,
         samples.shaped(lam),
         samples.shaped(d_lam),
         int(rank[0]) if samples.single else rank,
     )
+
+
+def closed_sensitivity_with_parameters(
+    mech: Linkage, q: Array, qd: Array, u: Array, asked: Asked, wrench: WrenchLike = None, base: BaseLike = None
+) -> tuple[ClosedSensitivity, Array]:
+    """Return the derivatives to the state of one sample, of symbols too, and those to parameters beside, (n, k)."""
+    d = closed_sensitivity(mech, q, qd, u, wrench, base)
+    samples = read_samples(mech.tree, {"q": q, "qd": qd, "u": u}, wrench, base)
+    if not samples.symbolic:
+        return d, closed_parameter_sensitivity(mech, q, qd, u, asked.names, wrench, base).dy_dp
+    found = closure_of(mech, samples.rows["q"])
+    tree = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base)
+    Y = tree.dy_du[None]
+    W = columns(found.A, Y, mech.active_mask)
+    lam, inverse, _ = written_multipliers(mech, found, samples, tree.y[None], W, mech.active_mask)
+    at = _Answered(mech, found, samples, Y, W, d.y[None], lam, inverse)
+    b, way, d_lam, _ = at.changes(asked, wrench, base, 1)
+    return d, (b + way @ d_lam)[0]  # (a)
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """Samples with their answer y, the multipliers λ, and (A_v W_v)⁺."""
+
+    mech: Linkage
+    found: Closure
+    samples: Samples
+    Y: Array
+    W: Array
+    y: Array
+    lam: Array
+    inverse: Array
+
+    def changes(self, asked: Asked, wrench: Any, base: Any, threads: int | None) -> tuple[Any, Any, Any, Any]:
+        """Return b, W - A_uᵀ, dλ by (b), and dA, of all components of parameters."""
+        mech, A, active = self.mech, self.found.A, self.mech.active_mask
+        x, rates, given = self.samples.rows.values()
+        qdd = np.where(active, given, self.y)
+        response = np.where(active, np.eye(mech.n), -self.Y)
+        P = torque_rates(mech.tree, asked.parts, x, rates, qdd, wrench, base, threads, response, asked.held)
+        dA, dc = constraint_rates(mech, self.found, asked.parts, x, rates, asked.held)
+        on = active[:, None]
+        force = (dA * self.lam[..., None, None]).sum(axis=1)
+        b = P + self.Y @ np.where(on, 0.0, force) - np.where(on, force, 0.0)
+        left = -(A @ np.where(on, 0.0, b) + (dA * qdd[:, None, :, None]).sum(axis=2) + dc)
+        way = self.W - np.where(on, np.swapaxes(A, -1, -2), 0.0)
+        return b, way, self.inverse @ left, dA
 
 
 def _unfelt(
@@ -157,26 +210,28 @@ def _unfelt(
     return np.asarray(N @ z + change - A @ (whole @ change))
 
 
-def constraint_rates(mech: Linkage, found: Closure, parts: Sequence[Component], q: Array, qd: Array) -> tuple[Any, Any]:
-    """Return dA (N, m, n, k) and dc (N, m, k) of each component."""
-    dA, dc = np.zeros((len(q), found.m, mech.n, len(parts))), np.zeros((len(q), found.m, len(parts)))
+def constraint_rates(
+    mech: Linkage, found: Closure, parts: Sequence[Any], q: Array, qd: Array, held: Held | None = None
+) -> tuple[Any, Any]:
+    """Return dA (N, m, n, k) and dc (N, m, k) of each component; `held` as in `torque_rates`."""
+    shape = (len(q), found.m, mech.n, len(parts))
+    dA, dc = zeros(shape, found.A, q, qd), zeros((*shape[:2], len(parts)), found.A, q, qd)
     shifts = [(k, part) for k, part in enumerate(parts) if isinstance(part, Shift)]
     loops = [loop for loop in mech.loops if isinstance(loop, Loop)]
     if shifts and loops:
-        held = Held.of(mech.tree, {(part.link, move.position) for _, part in shifts for move in part.moves})
-        wide = np.zeros((2, len(q), held.mech.n))
-        wide[..., held.own] = q, qd
-        around = held_closure_of(held.mech, loops, wide[0])
-        A, slopes, bias = around.A, around.slopes(), around.bias_slopes(wide[1])
+        held = held or held_for(mech.tree, parts)
+        assert held is not None
+        around = held_closure_of(held.mech, loops, held.widened(q))
+        A, slopes, bias = around.A, around.slopes(), around.bias_slopes(held.widened(qd))
         rows = slice(0, around.m)  # those of other constraints come behind, and do not change
         for k, part in shifts:
             for move in part.moves:
                 at, j = held.place(part.link, move.position), move.along
-                by_q, to_c = slopes[:, :, held.own, at] @ move.twist, bias[0][..., at] @ move.twist
+                by_q, to_c = move.by(slopes[:, :, held.own, at]), move.by(bias[0][..., at])
                 if j >= 0:
                     by_q, to_c = by_q * q[:, j, None, None], to_c * q[:, j, None]
-                    by_q[..., j] += A[..., at] @ move.twist
-                    to_c = to_c + (bias[1][..., at] @ move.twist) * qd[:, j, None]
+                    by_q[..., j] += move.by(A[..., at])
+                    to_c = to_c + move.by(bias[1][..., at]) * qd[:, j, None]
                 dA[:, rows, :, k] += by_q
                 dc[:, rows, k] += to_c
     for k, frame in enumerate(parts):
@@ -195,10 +250,11 @@ def _of_frame(found: Closure, part: LoopFrame, qd: Array, dA: Array, dc: Array) 
     bias = (at.rate(qd) @ qd[:, chain.path, None])[..., 0]
     if part.end == "a":
         columns_of = np.concatenate([-cross(turn[:, None], w), -cross(turn[:, None], v)], axis=1)
-        rest = np.concatenate([-np.cross(turn, bias[:, :3]), -np.cross(turn, bias[:, 3:])], axis=1)
+        rest = np.concatenate([-cross(turn, bias[:, :3], -1), -cross(turn, bias[:, 3:], -1)], axis=1)
     else:
-        columns_of = np.concatenate([np.zeros(w.shape), cross(w, shift[..., None])], axis=1)
-        swung = np.cross(bias[:, :3], shift) + np.cross(omega, np.cross(omega, shift))
-        rest = np.concatenate([np.zeros(swung.shape), swung], axis=1)
+        across = cross(w, shift[..., None])
+        columns_of = np.concatenate([0.0 * across, across], axis=1)
+        swung = cross(bias[:, :3], shift, -1) + cross(omega, cross(omega, shift, -1), -1)
+        rest = np.concatenate([0.0 * swung, swung], axis=1)
     dA[:, rows, chain.path] = columns_of[:, chain.rows]
     dc[:, rows] = rest[:, chain.rows]

@@ -10,19 +10,58 @@ functions of the relative rotation R of B to A, whose rate is Ṙ = [w q̇] R:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import lie
-from cstormpy.loops.chains import Chain
-from cstormpy.loops.closure import Closure
+from cstormpy.linkage.components import LoopFrame, Shift
+from cstormpy.linkage.loops import Loop
+from cstormpy.loops.chains import Chain, ChainAt
+from cstormpy.loops.closure import Closure, held_closure_of
+from cstormpy.sensitivity.torque_rates import held_for
+
+if TYPE_CHECKING:
+    from cstormpy.linkage import Linkage
 
 Array = NDArray[np.float64]
 
-__all__ = ["residual_slopes"]
+__all__ = ["residual_rates", "residual_slopes"]
 
 SMALL = 1e-5
 """A sine below which θ/s and its slope are the first terms of their series."""
+
+
+def residual_rates(mech: Linkage, found: Closure, parts: Sequence[Any], q: Array) -> Array:
+    """Return the derivatives of φ, (N, m, k), to components of parameters, at coordinates (N, n) that stay.
+
+    Frames of links move on joints that are held (`sensitivity.held_joints`). The frames of a loop move as if joints
+    stood at the ends of its chain, whose twists (ω, s) in their own axes are columns
+
+        of A:  w = -ω,  v = -s - ω × p            of B:  w = R ω,  v = R s
+    """
+    out = np.zeros((len(q), found.m, len(parts)))
+    loops = [loop for loop in mech.loops if isinstance(loop, Loop)]
+    held = held_for(mech.tree, parts)
+    if held is not None and loops:
+        around = residual_slopes(held_closure_of(held.mech, loops, held.widened(q)))
+        for k, part in enumerate(parts):
+            for move in part.moves if isinstance(part, Shift) else ():
+                by = move.by(around[..., held.place(part.link, move.position)])
+                out[:, : around.shape[1], k] += by if move.along < 0 else by * q[:, move.along, None]
+    for k, part in enumerate(parts):
+        if isinstance(part, LoopFrame):
+            at, first = found.chains[part.loop], found.first(part.loop)
+            turn, shift = part.twist[:3], part.twist[3:]
+            if part.end == "a":
+                w, v = np.broadcast_to(-turn, at.p.shape), -shift - np.cross(turn, at.p)
+            else:
+                w, v = at.R @ turn, at.R @ shift
+            rows = at.chain.rows
+            out[:, first : first + len(rows), k] = _of_columns(at, w[..., None], v[..., None])[:, rows, 0]
+    return out
 
 
 def residual_slopes(found: Closure) -> Array:
@@ -32,10 +71,14 @@ def residual_slopes(found: Closure) -> Array:
     for here in found.chains:
         chain = here.chain
         rows = np.arange(at, at := at + len(chain.rows))
-        turns = [k for k in range(3) if chain.loop.directions[k]]
-        if len(turns) > 1:
-            out[:, rows[: len(turns), None], chain.path] = _of_angles(chain, here.R, here.w)[:, turns]
+        out[:, rows[:, None], chain.path] = _of_columns(here, here.w, here.v)[:, chain.rows]
     return out
+
+
+def _of_columns(here: ChainAt, w: Array, v: Array) -> Array:
+    """Return the derivatives of angles and translations, (N, 6, k), to what moves B in A by columns w and v."""
+    turns = sum(here.chain.loop.directions[:3])
+    return np.concatenate([_of_angles(here.chain, here.R, w) if turns > 1 else w, v], axis=1)
 
 
 def _of_angles(chain: Chain, R: Array, w: Array) -> Array:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import Together, carefully
+from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
@@ -31,7 +32,7 @@ from cstormpy.loops.dynamics import (
     LoopLoads,
     columns,
     inverse_of,
-    least_multipliers,
+    least_spread,
     multipliers_of,
     singular_row,
     wanted_accelerations,
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["ClosedSensitivity", "closed_sensitivity", "closed_sensitivity_evaluator"]
+__all__ = ["ClosedSensitivity", "closed_sensitivity", "closed_sensitivity_evaluator", "written_multipliers"]
 
 
 class ClosedSensitivity(LoopLoads, HybridSensitivity):
@@ -68,6 +69,7 @@ class ClosedSensitivity(LoopLoads, HybridSensitivity):
         self._mech, self.multipliers, self._rank = mech, multipliers, rank
 
 
+@with_its_tree
 def closed_sensitivity(
     mech: Linkage,
     q: ArrayLike,
@@ -78,8 +80,12 @@ def closed_sensitivity(
     threads: int | None = 1,
     drive: str = "own",
     name: str = "u",
+    check: bool = True,
 ) -> ClosedSensitivity:
-    """Return y of a closed mechanism and its derivatives to q, q̇ and u, of one sample or of a batch."""
+    """Return y of a closed mechanism and its derivatives to q, q̇ and u, of one sample or of a batch.
+
+    Without `check` states that do not close the loops are taken as they are, as in the stages of a step.
+    """
     n = mech.n
     active = mech.active_mask if drive == "own" else np.zeros(n, dtype=bool)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
@@ -99,9 +105,10 @@ def closed_sensitivity(
     A, Y = found.A, D[:, 2]
     W = columns(A, Y, active)
     if samples.symbolic:
-        lam, inverse, rank = _written_down(mech, found, samples, y_r, given, W, active)
+        lam, inverse, rank = written_multipliers(mech, found, samples, y_r, W, active)
     else:
-        refuse_open(mech, found, rates, samples.single)
+        if check:
+            refuse_open(mech, found, rates, samples.single)
         wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
         _refuse_redundant(mech, A, rank, active)
@@ -118,20 +125,19 @@ def closed_sensitivity(
     )
 
 
-def _written_down(
-    mech: Linkage, found: Closure, samples: Samples, y_r: Any, given: Any, W: Any, active: NDArray[np.bool_]
+def written_multipliers(
+    mech: Linkage, found: Closure, samples: Samples, y_r: Any, W: Any, active: NDArray[np.bool_]
 ) -> tuple[Any, Any, Any]:
     """Return λ, S⁺ and the rank of one sample of symbols, of constraints that are independent in closed postures."""
     rows = independent_rows(mech.numeric)
-    m = found.m
+    _, rates, given = samples.rows.values()
     A_v = np.where(active, 0.0, found.A[0])
-    wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))[0]
+    wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))[0]
     inverse, indefinite = solve_definite((A_v @ W[0])[np.ix_(rows, rows)], np.eye(len(rows)), DEFINITE)
     require_zero(indefinite)
-    lam, whole = samples.zeros(m), samples.zeros(m, m)
-    whole[0, np.asarray(rows)[:, None], rows] = inverse
-    lam[0] = least_multipliers(found.A[0], symbols(inverse) @ wanted[rows], rows)
-    return lam, whole, np.array([len(rows)])
+    spread = least_spread(found.A[0], rows)
+    lam = spread @ (symbols(inverse) @ wanted[rows])
+    return lam[None], (spread @ symbols(inverse) @ spread.T)[None], np.array([len(rows)])
 
 
 def closed_sensitivity_evaluator(

@@ -26,7 +26,7 @@ C = TypeVar("C", bound="Composite")
 A = TypeVar("A", bound="_Axes")
 
 _PERPENDICULAR = 1e-6
-"""How far the cosine of the angle between the directions of a planar joint may be from zero."""
+"""Largest cosine of the angle between the directions of a planar joint."""
 
 _PARALLEL = 1e-9
 """The sine of the angle, or the volume, below which axes do the same."""

@@ -28,7 +28,7 @@ J = TypeVar("J", bound="Joint")
 
 
 class Symbol(NamedTuple):
-    """How a joint is drawn.
+    """The drawing of a joint.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Symbol(NamedTuple):
 
     @property
     def stands(self) -> bool:
-        """Whether the base is drawn to lead to it: it does not carry what moves freely."""
+        """True where the base is drawn to lead to it: it does not carry what moves freely."""
         return self.support or self.rail
 
 

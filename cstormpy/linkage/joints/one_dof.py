@@ -118,7 +118,7 @@ class OneDofJoint(Joint):
 
     @property
     def winds(self) -> bool:
-        """Whether a full turn of the coordinate brings the link back to where it was."""
+        """True where a full turn of the coordinate brings the link back to where it was."""
         return self.turns and self.slide == 0.0
 
     @property

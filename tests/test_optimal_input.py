@@ -164,7 +164,7 @@ WRONG = {
     "no bounds": (lambda: Position("forearm"), InvalidValue, "give a target, or lower or upper bounds"),
     "a target and bounds": (lambda: Position("forearm", [0, 0, 0], lower=[0, 0, 0]), InvalidValue, "not both"),
     "a pose that is none": (lambda: Pose("forearm", np.ones((4, 4))), CstormError, "pose"),
-    "a mask that is none": (lambda: Pose("forearm", np.eye(4), mask="all"), InvalidValue, "mask: expected one of"),
+    "a mask that is none": (lambda: Pose("forearm", np.eye(4), mask="all"), UnknownName, "mask 'all' does not exist"),
     "a function that is none": (lambda: Running(3), InvalidType, "function: expected a function"),
     "u beyond one": (lambda: Mixed(1.5), InvalidValue, "u: expected a number from 0 to 1"),
     "terms multiplied": (lambda: Effort() * Time(), InvalidType, "added and scaled"),

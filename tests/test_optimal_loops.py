@@ -258,10 +258,6 @@ def test_what_cannot_be_solved_through_a_loop_is_said():
     ask = {"duration": 1.0, "objective": Effort(), "start": start}
     with pytest.raises(cs.InvalidValue, match=r"1 freedom\(s\) of the mechanism have no actuator.*cuts='all'"):
         Problem(mech.with_drive(actuated=["left_shoulder"]), **ask)
-    with pytest.raises(cs.InvalidValue, match=r"loop 'pin': shooting knows no loops; take transcription='inverse'"):
-        Problem(mech, transcription="shooting", **ask)
-    with pytest.raises(cs.InvalidValue, match=r"design: the mechanism has loops \('pin'\)"):
-        Problem(mech, design={"left_fore.mass": (0.1, 1.0)}, **ask)
     with pytest.raises(cs.UnknownName, match="cuts: loop 'pim'"):
         Problem(mech, cuts="pim", **ask)
     with pytest.raises(cs.InvalidValue, match="cuts: loop 'pin' is named twice"):

@@ -52,7 +52,7 @@ class GradientCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether all errors are within the tolerance."""
+        """True where all errors are within the tolerance."""
         return all(error <= self.tolerance for error in self.errors.values())
 
     @property

@@ -12,6 +12,7 @@ from cstormpy import checks as numbers
 from cstormpy import lie
 from cstormpy.arrays import as_floats
 from cstormpy.dynamics.checked_arguments import link_index
+from cstormpy.dynamics.inverse_kinematics import masked
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.joints import turning
@@ -42,7 +43,7 @@ class PathConstraint:
 
     channels: tuple[str, ...] = ()
     of_mechanism = False
-    """Whether it asks for places of links, so that it follows the geometry of a design."""
+    """True where it asks for places of links, so that it follows the geometry of a design."""
     collocation: str | tuple[float, ...] = "collocation"
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, at: AtLike, name: str) -> None:
@@ -59,12 +60,12 @@ class PathConstraint:
 
     @property
     def equations(self) -> bool:
-        """Whether all bounds are equal."""
+        """True where all bounds are equal."""
         return bool(np.all(self.lower == self.upper))
 
     @property
     def imposed(self) -> str | tuple[float, ...]:
-        """Where a solver is asked to meet it: equations that hold all the time at as many phases as a spline can."""
+        """Phases at which a solver is to meet it: equations that hold all the time at as many as a spline can."""
         return self.collocation if self.equations and self.at == "all" else self.at
 
     def labels(self, mech: Mechanism, count: int) -> list[tuple[str, str]]:
@@ -165,7 +166,7 @@ class JointLimit(PathConstraint):
 
 
 class Position(PathConstraint):
-    """Where a point of a link may be: lower <= x <= upper in the base's axes, or x = target.
+    """Position of a point of a link: lower <= x <= upper in the base's axes, or x = target.
 
     Parameters
     ----------
@@ -238,7 +239,7 @@ class Position(PathConstraint):
 
 
 class PointVelocity(Position):
-    """How fast a point of a link may be: lower <= v <= upper in the base's axes, or v = target [m/s].
+    """Velocity of a point of a link: lower <= v <= upper in the base's axes, or v = target [m/s].
 
     Parameters
     ----------
@@ -270,7 +271,7 @@ class PointVelocity(Position):
 
 
 class PointAcceleration(Position):
-    """How a point of a link may be accelerated: lower <= a <= upper in the base's axes, or a = target [m/s²].
+    """Acceleration of a point of a link: lower <= a <= upper in the base's axes, or a = target [m/s²].
 
     Parameters
     ----------
@@ -334,7 +335,7 @@ class Pose(PathConstraint):
         self._from_target = lie.inverse(lie.check_pose(pose, name="pose"))
         self.tool = np.eye(4) if tool is None else lie.check_pose(tool, name="tool")
         self._to_tool = lie.Ad(lie.inverse(self.tool))
-        self.axes = _masked(mask)
+        self.axes = masked(mask)
         super().__init__(np.zeros(len(self.axes)), np.zeros(len(self.axes)), at, name or f"pose of {link}")
         self.columns = [("rx", "ry", "rz", "x", "y", "z")[k] for k in self.axes]
 
@@ -362,27 +363,6 @@ class Pose(PathConstraint):
         """Return dexp⁻¹ J, (N, k, n): the twist of the tool in its own frame moves the logarithm on the right."""
         J = self._to_tool @ at.mech.jacobian(at.q, self.link)
         return {"q": (lie.dexp_inv_se3(self._away(at), side="left") @ J)[:, self.axes]}
-
-
-_MASKS = {
-    "pose": (1, 1, 1, 1, 1, 1),
-    "position": (0, 0, 0, 1, 1, 1),
-    "orientation": (1, 1, 1, 0, 0, 0),
-    "planar": (0, 0, 1, 1, 1, 0),
-}
-
-
-def _masked(mask: Any) -> Any:
-    if isinstance(mask, str):
-        if mask not in _MASKS:
-            raise InvalidValue(f"mask: expected one of {', '.join(_MASKS)}, or six bool, got {shown(mask)}")
-        mask = _MASKS[mask]
-    chosen = np.asarray(mask, dtype=bool)
-    if chosen.shape != (6,):
-        raise ShapeError(f"mask: expected six bool, got the shape {chosen.shape}")
-    if not chosen.any():
-        raise InvalidValue("mask: no component counts")
-    return np.flatnonzero(chosen)
 
 
 def _three(value: Any, missing: float, what: str) -> Array:

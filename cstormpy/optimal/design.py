@@ -11,25 +11,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from cstormpy import checks
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.lie.derivatives import dexp_se3
-from cstormpy.linkage.components import TWIST, Component, Shift, Wrench, components, find
+from cstormpy.linkage.components import TWIST, Component, LoopFrame, Shift, Wrench, components, find
+from cstormpy.loops.parameters import constraint_rates
+from cstormpy.loops.residual_slopes import residual_rates
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.optimal.differences import STENCIL
 from cstormpy.optimal.differences import STEP as PART
-from cstormpy.sensitivity.held_joints import Held
-from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.sensitivity.torque_rates import held_for, torque_rates
 
 if TYPE_CHECKING:
+    from cstormpy.loops.closure import Closure
     from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.samples import Array, Parts, Samples
 
 __all__ = ["Design", "Designed", "Tied", "derivatives", "read_design"]
+
+
+#: Ends of the names of components that turn a frame.
+_TURNED = (".pose.rx", ".pose_a.rx", ".pose_b.rx")
 
 
 class Tied:
@@ -103,7 +109,7 @@ class Design:
 
     @cached_property
     def guess(self) -> Array:
-        """Where the search begins, (k,)."""
+        """Values with which the search begins, (k,)."""
         return np.array([each.guess for each in self.variables.values()])
 
     @cached_property
@@ -128,6 +134,13 @@ class Design:
         return found
 
     @cached_property
+    def moves_loops(self) -> bool:
+        """Whether what closes the loops of the mechanism depends on the design."""
+        known = components(self.mech)
+        parts = [part for name in self.moved for part in known[name]]
+        return bool(self.mech.loops) and any(isinstance(part, (Shift, LoopFrame)) for part in parts)
+
+    @cached_property
     def moved(self) -> tuple[str, ...]:
         """The components that change: those that are set, and all of a pose of which more than one is."""
         names = list(self.numbers(self.guess))
@@ -148,7 +161,7 @@ class Design:
                 for name, number in variable.numbers(value + place * step).items():
                     made[row[name], k] += weight / step * number
         numbers = self.numbers(values)
-        for owner in {name.rpartition(".")[0] for name in self.moved if name.endswith(".pose.rx")}:
+        for owner in {name.rpartition(".")[0] for name in self.moved if name.endswith(_TURNED)}:
             own = [f"{owner}.{field}" for field in TWIST]
             if all(name in row for name in own):
                 places = [row[name] for name in own]
@@ -186,10 +199,21 @@ class Designed:
 
     def torque_rates(self, q: Array, qd: Array, qdd: Array, wrench: Any, base: Any) -> Array:
         """Return ∂τ/∂design of a motion, (N, n, k)."""
-        return torque_rates(self.mech, self._parts, q, qd, qdd, wrench, base) @ self._rates
+        return torque_rates(self.mech.tree, self._parts, q, qd, qdd, wrench, base) @ self._rates
+
+    def constraint_rates(self, found: Closure, q: Array) -> Array:
+        """Return ∂A/∂design of the loops, (N, m, n, k)."""
+        return np.asarray(constraint_rates(self.mech, found, self._parts, q, np.zeros_like(q))[0] @ self._rates)
+
+    def residual_rates(self, found: Closure, q: Array) -> Array:
+        """Return ∂φ/∂design of the closure, (N, m, k)."""
+        return residual_rates(self.mech, found, self._parts, q) @ self._rates
 
     def direct(self, owner: Any, at: Samples) -> Array | None:
         """Return the derivative of a term or constraint to the design, its channels held; None where there is none."""
+        if hasattr(owner, "by_design"):
+            found: Array = owner.by_design(at, self)
+            return found
         if getattr(owner, "of_mechanism", False):
             return self._by_geometry(owner, at)
         if getattr(owner, "function", None) is not None and getattr(owner, "gradient", None) is None:
@@ -215,20 +239,22 @@ class Designed:
         shifts = [(e, part) for e, part in enumerate(self._parts) if isinstance(part, Shift)]
         if not shifts:
             return None
-        held = Held.of(self.mech, {(part.link, move.position) for _, part in shifts for move in part.moves})
+        held = held_for(self.mech.tree, self._parts)
+        assert held is not None
         wide: Any = np.zeros((3, len(at), held.mech.n))
         wide[..., held.own] = at.q, at.qd, at.qdd
-        made = held.mech.memo.setdefault("mechanism", type(self.mech)(held.mech.links, gravity=held.mech.gravity))
-        by: Parts = owner.derivatives(replace(at, mech=made, q=wide[0], qd=wide[1], qdd=wide[2], designed=None))
+        by: Parts = owner.derivatives(
+            replace(at, mech=cast("Mechanism", held.mech), q=wide[0], qd=wide[1], qdd=wide[2], designed=None)
+        )
         found = np.zeros((*next(iter(by.values())).shape[:2], len(self._parts)))
         for e, part in shifts:
             for move in part.moves:
                 place, j = held.place(part.link, move.position), move.along
                 if j < 0:
-                    found[..., e] += by["q"][..., place] @ move.twist
+                    found[..., e] += move.by(by["q"][..., place])
                     continue
                 for channel, columns in by.items():
-                    found[..., e] += getattr(at, channel)[:, j, None] * (columns[..., place] @ move.twist)
+                    found[..., e] += getattr(at, channel)[:, j, None] * move.by(columns[..., place])
         return found @ self._rates
 
 

@@ -27,7 +27,7 @@ from cstormpy.optimal.scaling import Scaled
 __all__ = ["solve_gauss_newton"]
 
 STATIONARY = 1e-8
-"""How far from the conditions of a minimum an answer may be, relative to the gradient of the cost."""
+"""Distance from the conditions of a minimum at which an answer is one, relative to the gradient of the cost."""
 
 ACCEPTABLE = 1e-6
 """The same, with any multipliers of the right sign, where rounding lets the search come no nearer."""
@@ -51,7 +51,7 @@ LONGEST_STEP = 1.5
 """Of a variable, in multiples of its size."""
 
 DAMPED, LEAST_DAMPING, MORE_DAMPING = 8, 1e-4, 10.0
-"""How often a step is damped, and how much of the unit matrix is added to the Hessian."""
+"""Most dampings of a step, the least part of the unit matrix added to the Hessian, and its growth."""
 
 PROXIMAL = 1e-7
 """The same always, as a part of the mean diagonal entry of the Gauss-Newton matrix: more than rounding in products."""
@@ -146,7 +146,7 @@ def _longest(gap: Array, step: Array, part: float) -> float:
 
 @dataclass
 class _Place:
-    """What is known at x: cost, gradient, constraints and their Jacobian."""
+    """Cost, gradient, constraints and their Jacobian at x."""
 
     x: Array
     cost: float

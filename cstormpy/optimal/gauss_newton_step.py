@@ -29,7 +29,7 @@ NEGLIGIBLE = 1e-8
 """A part of the energy of the Gauss-Newton step by which it need not be corrected."""
 
 LIFT = 1e-9
-"""What is added to the Gauss-Newton matrix at least, as a part of its largest diagonal entry."""
+"""Least addition to the diagonal of the Gauss-Newton matrix, as a part of its largest entry."""
 
 
 class Preconditioner:

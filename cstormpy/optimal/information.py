@@ -37,7 +37,7 @@ from cstormpy.linkage.skeleton import skeleton
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.terms import Term
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.sensitivity.torque_rates import torque_rates
 from cstormpy.trajectory import BSpline
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ __all__ = ["Excitation", "ExcitingMotion", "excitation", "exciting_motion"]
 CRITERIA = ("determinant", "condition")
 
 TRIES = 200
-"""How many random motions are looked at for one that keeps to the limits of velocity and torque."""
+"""Random motions that are tried for one within the limits of velocity and torque."""
 
 NODES = 400
 """Samples of a motion of which `excitation` is asked, unless said."""
@@ -170,7 +170,7 @@ def _inverse_columns(mech: Mechanism, q: Array, qd: Array, qdd: Array) -> Array:
 
 
 class _Information(Term):
-    """What is made least: a function of the information matrix."""
+    """Criterion that is made least: a function of the information matrix."""
 
     kind = "motion"
     channels = ("q", "qd", "qdd")

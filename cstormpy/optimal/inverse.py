@@ -7,17 +7,24 @@ joint without motor, which must be zero, is an equation at some phases of its ow
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cstormpy.dynamics.batches import MANY_COORDINATES, run_batch, scratch_size
+from cstormpy.dynamics.checked_arguments import Samples as Rows
+from cstormpy.dynamics.lines import filled
+from cstormpy.dynamics.tracing import Signature
 from cstormpy.errors import CstormError
 from cstormpy.kernels import layout
+from cstormpy.linkage.tables import INVERSE, tables_of
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.whole_turns import whole_turn
+
+if TYPE_CHECKING:
+    from cstormpy.linkage import Linkage
 
 __all__ = ["Inverse", "rows_through"]
 
@@ -86,14 +93,12 @@ class Inverse(Transcription):
 
     def _prepare_dynamics(self) -> None:
         from cstormpy.kernels import entries_sensitivity as entries
-        from cstormpy.linkage.tables import INVERSE, tables_of
 
         mech = self.setup.mech.tree  # of loops the open chain
-        self._tables = tables_of(mech, INVERSE)
         self._wrench = load_row(mech, self.setup.loads)[None] if self.setup.loads else _NONE
         base = self.setup.base
         self._base = _NONE if base is None else base.rows(self.phases * self.setup.typical_duration)
-        one_by_one = mech.n > MANY_COORDINATES or self._tables.N[layout.N_DEEP]
+        one_by_one = mech.n > MANY_COORDINATES or tables_of(mech, INVERSE).N[layout.N_DEEP]
         self._kernel = entries.sensitivity_large if one_by_one else entries.sensitivity_lanes
         self._numbers = scratch_size(mech, True)
 
@@ -102,15 +107,13 @@ class Inverse(Transcription):
         T = self.duration(x)
         if not (np.isfinite(x).all() and T > 0.0):
             return None
-        from cstormpy.linkage.tables import INVERSE, tables_of
-
-        mech, tables, N = self.setup.mech, self._tables, len(self.phases)
+        mech, N = self.setup.mech, len(self.phases)
         try:
             designed = self.designed(x)
         except CstormError:
             return None
         if designed is not None:
-            mech, tables = designed.mech, tables_of(designed.mech, INVERSE)
+            mech = designed.mech
         offsets = self._offsets(T) if self.offset_moves else self._fixed
         free = x[: self.map.size]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -120,14 +123,23 @@ class Inverse(Transcription):
         if whole_turn(mech, q):
             return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
-        arguments = (q, qd, qdd, self._wrench, self._base, tau, columns, np.empty((0, mech.n, 12)))
-        threads = None if mech.n >= LARGE else 1
-        _, status = run_batch(self._kernel, tables, arguments, N, self._numbers, threads)
-        if status != 0 or not np.isfinite(columns).all():
+        rows = Rows({"q": q, "qd": qd, "qdd": qdd}, self._wrench, self._base, single=False)
+        if not self._fill(mech.tree, rows, tau, columns):
             return None
         channels = (q, qd, qdd, tau, qddd)
         samples = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
         return InverseEvaluation(self, samples, columns, curves)
+
+    def _fill(self, tree: Linkage, rows: Rows, tau: Array, columns: Array) -> bool:
+        """Fill the torques of a motion and their derivatives; tell whether all are finite."""
+        threads = None if tree.n >= LARGE else 1
+        signature = Signature.of_samples(tree, rows, sensitivities=True)
+        if not filled(tree, INVERSE, signature, rows, (tau, columns), threads, often=True):
+            arguments = (*rows.rows.values(), rows.wrench, rows.base, tau, columns, np.empty((0, tree.n, 12)))
+            tables = tables_of(tree, INVERSE)
+            if run_batch(self._kernel, tables, arguments, rows.count, self._numbers, threads)[1] != 0:
+                return False
+        return bool(np.isfinite(columns).all())
 
     def from_outside(self, duration: float) -> tuple[Any, Any]:
         """Return loads and motion of the base as the methods of mechanisms take them."""
@@ -156,6 +168,11 @@ class InverseEvaluation(Evaluation):
 
     def __init__(self, owner: Inverse, samples: Samples, columns: Array, curves: list[Array]) -> None:
         self.owner, self.samples, self.columns, self.curves = owner, samples, columns, curves
+
+    @property
+    def rows(self) -> dict[str, slice]:
+        """Rows of `by_design` that belong to a channel."""
+        return {"tau": slice(None)}
 
     def by_order(self, parts: Parts, places: Places = slice(None)) -> list[Array | None]:
         """Return derivatives of R numbers to the splines and their rates, (R, width) each, of those by channel."""
@@ -199,8 +216,9 @@ class InverseEvaluation(Evaluation):
     def _to_design(self, parts: Parts, places: Indices) -> Array:
         """Return the derivatives to the design of R numbers with these derivatives at their samples, (R, k)."""
         found = np.zeros((len(places), self.by_design.shape[-1]))
-        if "tau" in parts:
-            found += np.einsum("ri,rik->rk", parts["tau"], self.by_design[places])
+        for channel, rows in self.rows.items():
+            if channel in parts:
+                found += np.einsum("ri,rik->rk", parts[channel], self.by_design[places, rows])
         return found + parts["design"] if "design" in parts else found
 
     def by_duration(self) -> list[Array]:

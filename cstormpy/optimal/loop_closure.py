@@ -23,6 +23,7 @@ from cstormpy.optimal.sizes import Sizes
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.conditions import State
+    from cstormpy.optimal.design import Designed
     from cstormpy.optimal.transcription import Setup
 
 __all__ = ["LoopClosure", "LoopRates", "closures", "refuse_open_ends"]
@@ -62,6 +63,10 @@ class LoopClosure(PathConstraint):
         """Return ∂φ/∂q, (N, k, n)."""
         return {"q": residual_slopes(closure_of(at.mech, at.q))[:, self.rows]}
 
+    def by_design(self, at: Samples, designed: Designed) -> Array:
+        """Return ∂φ/∂design, (N, c, k), the motion held."""
+        return designed.residual_rates(closure_of(at.mech, at.q), at.q)[:, self.rows]
+
 
 class LoopRates(LoopClosure):
     """Rows of A q̇ within bounds, all the time, of constraints that close no positions."""
@@ -78,6 +83,11 @@ class LoopRates(LoopClosure):
         found = closure_of(at.mech, at.q)
         turned = np.einsum("skij,si->skj", found.slopes()[:, self.rows], at.qd)
         return {"q": turned, "qd": np.asarray(found.A[:, self.rows])}
+
+    def by_design(self, at: Samples, designed: Designed) -> Array:
+        """Return the derivative of A q̇ to the design, (N, c, k), the motion held."""
+        rates = designed.constraint_rates(closure_of(at.mech, at.q), at.q)[:, self.rows]
+        return np.einsum("scnk,sn->sck", rates, at.qd)
 
 
 def _of_loops(mech: Mechanism) -> int:
@@ -119,8 +129,11 @@ def _phases(setup: Setup, found: Closure, rows: Indices, rates: bool) -> Array:
     return np.asarray(sites[movable.sum(axis=1) >= len(rows)])
 
 
-def refuse_open_ends(mech: Mechanism, cuts: dict[str, Cut], ends: dict[str, State]) -> None:
-    """Refuse a start or an end that does not close the loops, or that leaves too little free to do so."""
+def refuse_open_ends(mech: Mechanism, cuts: dict[str, Cut], ends: dict[str, State], moving: bool = False) -> None:
+    """Refuse a start or an end that does not close the loops, or that leaves too little free to do so.
+
+    `moving`: a design moves what the loops close.
+    """
     of, kept = owners(mech), independent_rows(mech)
     tight = [k for k in kept if of[k] not in cuts or not np.any(cuts[of[k]].bounds(of.count(of[k]))[1])]
     for where, state in ends.items():
@@ -129,6 +142,11 @@ def refuse_open_ends(mech: Mechanism, cuts: dict[str, Cut], ends: dict[str, Stat
             continue
         found = closure_of(mech, np.nan_to_num(state.q)[None])
         tight_now = [k for k in tight if found.holonomic[k] and (np.abs(found.A[0, k]) > 1e-9)[known].any()]
+        if known.all() and moving and tight_now:
+            raise InvalidValue(
+                f"{where}: gives all joints, which closes the loops for one design alone; give {_freedoms(mech)} of "
+                "them and leave the others to the loops"
+            )
         if known.all():
             _refuse_open(mech, found, tight_now, np.nan_to_num(state.rows[1]), where)
             continue
@@ -140,6 +158,10 @@ def refuse_open_ends(mech: Mechanism, cuts: dict[str, Cut], ends: dict[str, Stat
                 f"{where}: the joints that it leaves free ({names}) are too few to close the loops; give all joints, "
                 "as mech.project(q, hold=[...]) finds them, or fewer"
             )
+
+
+def _freedoms(mech: Mechanism) -> int:
+    return mech.n - len(independent_rows(mech))
 
 
 def _refuse_open(mech: Mechanism, found: Closure, rows: list[int], qd: Array, where: str) -> None:

@@ -44,7 +44,7 @@ class Shared:
 
 
 class LoopForces:
-    """How the loops of a mechanism share the load of a motion.
+    """Forces with which the loops of a mechanism share the load of a motion.
 
     Parameters
     ----------
@@ -58,9 +58,12 @@ class LoopForces:
         self.names = [constraint_names(mech)[k] for k in cut]
         self.motors = mech.actuated_mask.astype(np.float64) if len(rest) else np.ones(mech.n)
 
-    def shared(self, q: Array, load: Array, given: Array) -> Shared:
-        """Return the forces at postures (N, n) where the open chain needs the torques `load`, with λ_c given."""
-        found, n, rest = closure_of(self.mech, q), self.mech.n, self.rest
+    def shared(self, q: Array, load: Array, given: Array, mech: Mechanism | None = None) -> Shared:
+        """Return the forces at postures (N, n) where the open chain needs the torques `load`, with λ_c given.
+
+        Another mechanism is of the same structure: another design.
+        """
+        found, n, rest = closure_of(mech or self.mech, q), self.mech.n, self.rest
         A = found.A
         multipliers = np.zeros(A.shape[:2])
         multipliers[:, self.cut] = given
@@ -95,6 +98,18 @@ class LoopForces:
         whole[:, n + rest] = both[:, n:]
         whole[:, n + cut, 3 * n + np.arange(len(cut))] = 1.0
         return np.moveaxis(whole[..., : 3 * n].reshape(count, n + m, 3, n), 2, 1), whole[..., 3 * n :]
+
+    def by_design(self, at: Shared, load: Array, dA: Array) -> Array:
+        """Return the derivatives of τ and λ to a design, (N, n + m, k), from those of τ_r (N, n, k) and of A."""
+        n, rest = self.mech.n, self.rest
+        count, m = at.multipliers.shape
+        right = np.zeros((count, n + len(rest), load.shape[-1]))
+        right[:, :n] = load - np.einsum("smnk,sm->snk", dA, at.multipliers)
+        right[:, n:] = -np.einsum("smnk,sn->smk", dA[:, rest], at.w)
+        both = right if at.matrix is None else _solved(at.matrix, right)  # (c)
+        whole = np.zeros((count, n + m, right.shape[-1]))
+        whole[:, :n], whole[:, n + rest] = self.motors[:, None] * both[:, :n], both[:, n:]
+        return whole
 
 
 def _solved(matrix: Array, right: Array) -> Array:

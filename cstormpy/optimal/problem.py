@@ -15,13 +15,14 @@ from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.base_motion import read_base
 from cstormpy.optimal.closed_inverse import inverse_of
+from cstormpy.optimal.closed_shooting import shooting_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
 from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
 from cstormpy.optimal.loads import read_loads
-from cstormpy.optimal.loop_problems import loop_constraints
+from cstormpy.optimal.loop_problems import loop_constraints, refuse_closed_shooting
 from cstormpy.optimal.problem_arguments import (
     fitting_steps,
     read_duration,
@@ -36,7 +37,6 @@ from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
-from cstormpy.optimal.shooting import Shooting
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
 from cstormpy.optimal.turn_limits import TurnLimit
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from cstormpy.optimal.checking import GradientCheck
     from cstormpy.optimal.live_search import Viewer
+    from cstormpy.optimal.shooting import Shooting
     from cstormpy.optimal.solution import Solution
     from cstormpy.optimal.stages import Stage
     from cstormpy.optimal.starts import Progressed
@@ -94,8 +95,8 @@ class Problem:
     mech : Mechanism or str
         The mechanism, a library name or a file. Its drive says what shooting integrates: active joints move along
         splines, joints with a motor that are not active get a spline of torque, all others follow. One with loops is
-        transcribed by inverse dynamics: closure is an equation all along the motion, and torques are the least that
-        make it.
+        transcribed by inverse dynamics unless asked otherwise: closure is an equation all along the motion, and
+        torques are the least that make it. By shooting the forces of the loops keep it closed.
     duration : float, (low, high) or (low, guess, high)
         T [s], or the bounds of a free one.
     start, end : posture, tuple or mapping
@@ -213,13 +214,7 @@ class Problem:
         self.objective = o.objective
         for _, term in self.objective.parts:
             term.check(mech)
-        if mech.loops and o.transcription == "shooting":
-            raise InvalidValue(f"loop {mech.loops[0].name!r}: shooting knows no loops; take transcription='inverse'")
         self.design = read_design(mech, o.design)
-        if mech.loops and self.design is not None:
-            raise InvalidValue(
-                f"design: the mechanism has loops ({mech.loops[0].name!r}), whose design cannot be chosen"
-            )
         unforced = bool(mech.actuated_mask.all()) or bool(mech.loops)
         self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and unforced)
         on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
@@ -234,6 +229,8 @@ class Problem:
             raise InvalidValue(
                 "base: shooting follows a design on a base at rest alone; take transcription='inverse' for both"
             )
+        if mech.loops and not self.inverse:
+            refuse_closed_shooting(self)
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
         self.limits = read_limits(mech, o.limits)
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
@@ -267,7 +264,7 @@ class Problem:
                     f"start: joint {mech.names[free[0]]!r} is integrated from its start, so that its position and rate "
                     "there must be given"
                 )
-        loops = loop_forces(mech, self.cuts, self.start.q)
+        loops = loop_forces(self.guessed_mech, self.cuts, self.start.q) if self.inverse else None
         return Setup(
             mech=mech,
             driven=self.driven,
@@ -283,6 +280,11 @@ class Problem:
             loops=loops,
             design=self.design,
         )
+
+    @cached_property
+    def guessed_mech(self) -> Mechanism:
+        """The mechanism with the design that the search begins with."""
+        return self.mech if self.design is None else self.design.at(self.design.guess).mech
 
     def _refuse_rough(self) -> None:
         """Refuse what is known to have impulses; for functions of the user's own it shows at the guess."""
@@ -329,7 +331,7 @@ class Problem:
     def transcription(self) -> Transcription:
         """The problem as samples of variables."""
         if not self.inverse:
-            return Shooting(self.setup, self._steps())
+            return shooting_of(self.setup, self._steps())
         integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
         further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
@@ -339,7 +341,7 @@ class Problem:
     @cached_property
     def finer(self) -> Shooting:
         """The problem by shooting with half the steps' length."""
-        return Shooting(self.setup, 2 * (len(self.transcription.phases) - 1))
+        return shooting_of(self.setup, 2 * (len(self.transcription.phases) - 1))
 
     def _steps(self) -> int:
         if self.options.steps is not None:
@@ -379,7 +381,7 @@ class Problem:
 
     @property
     def has_own_gradients(self) -> bool:
-        """Whether a term or a constraint brings its gradient along."""
+        """True where a term or a constraint brings its gradient along."""
         parts = [*(term for _, term in self.objective.parts), *self.constraints]
         return any(getattr(part, "gradient", None) is not None for part in parts)
 

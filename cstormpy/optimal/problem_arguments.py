@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 BOX = 4.0 * np.pi
-"""How far a control point of a joint, in multiples of its size, may go from where the joint begins, where others are
-integrated."""
+"""Largest distance of a control point of a joint from where the joint begins, in multiples of its size, where others
+are integrated."""
 
 LONGEST = 1e9
 """The longest duration [s]; the shortest is the inverse."""

@@ -292,7 +292,7 @@ class Programme:
 
     @property
     def of_squares(self) -> bool:
-        """Whether all terms but the duration are sums of squares."""
+        """True where all terms but the duration are sums of squares."""
         samples = self._points[0].motion
         assert samples is not None, "the guess is finite"
         found = [self._residuals(weight, term, samples.samples) is not None for weight, term in self._terms()]

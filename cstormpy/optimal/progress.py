@@ -21,20 +21,12 @@ class SearchLine(Progress):
 
     def show(self, start: int, iteration: int, cost: float, violation: float) -> None:
         """Say where one of the starts stands; cheap enough to be called at each iteration, by any thread."""
-        if not self.enabled:
-            return
-        now = time.perf_counter()
         with self._writing:
             if violation <= 1e-6:
                 self._least = min(self._least, cost)
-            if now < self._next:
+            if not self.due:
                 return
             best = [f"best {self._least:.6g}"] if self._starts > 1 and self._least < float("inf") else []
-            parts = (
-                f"{self.name}: start {start + 1} of {self._starts}, iteration {iteration}",
-                f"cost {cost:.6g}",
-                f"violation {violation:.1e}",
-                *best,
-                f"{now - self._started:.1f} s",
-            )
-            self._say(parts, now)
+            stands = f"{self.name}: start {start + 1} of {self._starts}, iteration {iteration}"
+            spent = f"{time.perf_counter() - self._started:.1f} s"
+            self.say(stands, f"cost {cost:.6g}", f"violation {violation:.1e}", *best, spent)

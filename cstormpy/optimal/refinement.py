@@ -27,7 +27,7 @@ CLOSE = 1e-7
 """Samples nearer than this are one."""
 
 STRONGLY = 16.0
-"""Where an equation is missed by this many tolerances a segment is cut into four, else into two."""
+"""Tolerances by which an equation is missed where a segment is cut into four, else into two."""
 
 MOST_VARIABLES, MOST_STEPS = 700, 16_000
 """Control points of all splines, and steps, up to which it is refined."""

@@ -31,10 +31,10 @@ INTEGRATION = "integration"
 """The kind of the residual of an integrated motion."""
 
 DENSER, DENSER_STEPS = 10, 4
-"""How many times finer than samples and knots, or than the steps of the second integration, the first grid is."""
+"""Fineness of the first grid, in parts of the distances of samples and knots, or of the second integration's steps."""
 
 PEAKS, ZOOM, ROUNDS = 4, 9, 3
-"""How many of a constraint's peaks are looked at closer, at how many points each, how often."""
+"""Peaks of a constraint that are looked at closer, points at each, and rounds."""
 
 BEFORE = 1e-9
 """So much of the motion before a knot a number is taken that jumps there."""

@@ -18,10 +18,10 @@ HUGE = 1e12
 """Scaled cost of a motion that is not finite, for solvers that know no other way to be told."""
 
 STEEP = 10.0
-"""How steep the scaled cost is at the guess: a solver's first step is as long, so that it neither creeps nor leaps."""
+"""Slope of the scaled cost at the guess: a solver's first step is as long, so that it neither creeps nor leaps."""
 
 BESIDE = 0.05
-"""How far beside the guess, in multiples of the variables' sizes, the cost's gradient is asked as well."""
+"""Distance from the guess, in multiples of the variables' sizes, at which the cost's gradient is asked as well."""
 
 
 def cost_size(programme: Programme, x: Array) -> float:

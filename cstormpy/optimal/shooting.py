@@ -9,16 +9,25 @@ Integrals are Simpson sums over the steps.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cstormpy.dynamics.batches import scratch_size, workspace
+from cstormpy.dynamics.lines import address_of
+from cstormpy.dynamics.tracing import Signature
 from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.kernels.stepping_code import Steps
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
 from cstormpy.optimal.shooting_design import design_columns
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.whole_turns import whole_turn
+
+if TYPE_CHECKING:
+    from cstormpy.linkage import Linkage
+    from cstormpy.linkage.tables import Tables
+    from cstormpy.optimal.design import Designed
 
 __all__ = ["Shooting"]
 
@@ -50,9 +59,9 @@ class Shooting(Transcription):
         self._bases = [curve.basis_matrix(halves, r).toarray() for r in range(ORDERS)]
         Z = self.map.matrix.toarray().reshape(*self.map.shape, self.map.size)
         self._by_x = [np.einsum("km,mjc->kjc", b, Z) for b in self._bases]
-        self._kernel, self._tables = entries.shoot, tables_of(mech)
+        self._kernel, self._tables = entries.shoot, tables_of(mech.tree)
         self._numbers = scratch_size(mech, True)
-        self._wrench = load_row(mech, self.setup.loads)
+        self._wrench = load_row(mech.tree, self.setup.loads)
         base = self.setup.base
         self._base = np.empty((0, 12)) if base is None else base.rows(halves * self.setup.typical_duration)
         self._begin = np.nan_to_num(self.setup.start)
@@ -94,8 +103,6 @@ class Shooting(Transcription):
 
     def evaluate(self, x: Array) -> ShootingEvaluation | None:
         """Return the motion, or None where a number is not finite."""
-        from cstormpy.linkage.tables import tables_of
-
         T = self.duration(x)
         if not (np.isfinite(x).all() and T > 0.0):
             return None
@@ -103,26 +110,19 @@ class Shooting(Transcription):
             designed = self.designed(x)
         except CstormError:
             return None
-        mech, tables = (
-            (self.setup.mech, self._tables) if designed is None else (designed.mech, tables_of(designed.mech))
-        )
-        n, columns, nodes = mech.n, self.size, self.steps + 1
+        mech = self.setup.mech if designed is None else designed.mech
+        n, nodes = mech.n, self.steps + 1
         ends = self.map.with_duration(T)
         signal, orders = self._signals(ends.control_points(x[: self.map.size]), T)
         moved = ends.offset_rate if self.offset_moves else None
         seeds = self._seeds(T, orders, moved) if self._kept_seeds is None else self._kept_seeds
-        dh = np.zeros(columns)
+        dh = np.zeros(self.size)
         if self.free_duration:
             dh[-1] = 1.0 / self.steps
-        z, dz, work = np.zeros((3, 2, n)), np.zeros((3, 2, n, columns)), np.empty((4, n, columns))
-        z[0] = self._begin
-        out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
-        _, status = self._kernel.load()(
-            tables.T, tables.N, workspace(self._numbers), self._wrench, self._base, signal, seeds,
-            T / self.steps, dh, z, dz, work, out, d_out,
-        )  # fmt: skip
-        if status != 0 or not (np.isfinite(out).all() and np.isfinite(d_out).all()):
+        found = self._integrated(designed, signal, seeds, T / self.steps, dh)
+        if found is None or not all(np.isfinite(one).all() for one in found):
             return None
+        out, d_out = found
         if whole_turn(mech, out[:, 0]):
             return None
         jerk = np.zeros((nodes, n))
@@ -134,6 +134,46 @@ class Shooting(Transcription):
         channels = (out[:, 0], out[:, 1], qdd, tau, jerk)
         at = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
         return ShootingEvaluation(self, at, d_out, seeds, moved, signal)
+
+    def _integrated(
+        self, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array
+    ) -> tuple[Array, Array] | None:
+        """Return q, q̇ and answers at the nodes, (nodes, 3, n), and their derivatives to x; None where it fails.
+
+        By the mechanism's straight line or by the loops. Those to the design may be left open, see `by_design`.
+        """
+        from cstormpy.linkage.tables import tables_of
+
+        mech = self.setup.mech if designed is None else designed.mech
+        tables = self._tables if designed is None else tables_of(mech)
+        n, columns, nodes = mech.n, self.size, self.steps + 1
+        z, dz, work = np.zeros((3, 2, n)), np.zeros((3, 2, n, columns)), np.empty((4, n, columns))
+        z[0] = self._begin
+        out, d_out = np.empty((nodes, 3, n)), np.empty((nodes, 3, n, columns))
+        question = Signature.of_loads(mech, self._wrench, moving_base=len(self._base) > 0, sensitivities=True)
+        address = address_of(mech, "own", question)
+        if address:
+            status = self._step_by_line(address, mech, tables, signal, (seeds, dz, work, d_out), h, dh, z, out)
+        else:
+            _, status = self._kernel.load()(
+                tables.T, tables.N, workspace(self._numbers), self._wrench, self._base, signal, seeds,
+                h, dh, z, dz, work, out, d_out,
+            )  # fmt: skip
+        return None if status else (out, d_out)
+
+    def _step_by_line(
+        self, address: int, mech: Linkage, tables: Tables, signal: Array, by_column: tuple[Array, ...], h: float,
+        dh: Array, z: Array, out: Array,
+    ) -> int:  # fmt: skip
+        """Fill the motion at the nodes and its derivatives with the routine at an address."""
+        n, active = mech.n, mech.active_mask.astype(np.int64)
+        seeds, dz, work, d_out = (a.reshape(-1, len(dh)) for a in by_column)
+        scratch, y, D = np.empty((3, n)), np.empty(n), np.empty((3 * n, n))
+        status: int = Steps("shoot_by_line")(
+            address, tables.T, active, self._wrench, self._base, signal.reshape(len(signal), -1), seeds,
+            np.array([h]), dh, z.reshape(3, -1), dz, scratch, work, y, D, out.reshape(len(out), -1), d_out,
+        )[0]  # fmt: skip
+        return status
 
     def by_design(self, at: Samples, signal: Array) -> Array:
         """Return the derivatives of q, q̇ and the answers to the design, (N, 3, n, k)."""
@@ -161,7 +201,7 @@ class ShootingEvaluation(Evaluation):
     @cached_property
     def _d_out(self) -> Array:
         """The derivatives of q, q̇ and the answers, (N, 3, n, size); the kernel leaves those to the design open."""
-        if self.samples.designed is not None:
+        if self.samples.designed is not None and not self.samples.mech.loops:
             self._answered[..., self.owner.of_design] = self.owner.by_design(self.samples, self._signal)
         return self._answered
 

@@ -15,7 +15,7 @@ from cstormpy.optimal.transcription import Indices
 __all__ = ["solve_slsqp"]
 
 RESTARTS = 3
-"""How often SLSQP begins anew, its curvature forgotten, where its line search failed."""
+"""Most times that SLSQP begins anew, its curvature forgotten, where its line search failed."""
 
 SHARPER = 1e-4
 """SLSQP ends where a step changes the cost by less than this part of the tolerance: what a gradient leaves in the cost

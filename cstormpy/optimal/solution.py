@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Excess", "Solution"]
 
 DENSER = 10
-"""How many pieces each segment has for `Solution.dense_cost`."""
+"""Pieces of each segment for `Solution.dense_cost`."""
 
 
 class Solution:
@@ -133,7 +133,7 @@ class Solution:
 
     @cached_property
     def kkt(self) -> float:
-        """How far it is from the conditions of Karush, Kuhn and Tucker, relative to the gradient of the cost."""
+        """Residual of the conditions of Karush, Kuhn and Tucker, relative to the gradient of the cost."""
         scaled = self.problem.scaled(self.problem.programme(self.x))
         return kkt_residual(scaled, self.x / scaled.sizes)
 

@@ -38,7 +38,7 @@ SOLVERS = {"slsqp": solve_slsqp, "gauss-newton": solve_gauss_newton, "ipopt": so
 
 STUCK = ("no descent", "no gain")
 HINT = "; check_gradients() tells whether a gradient of your own is wrong"
-"""What a search may be told that came to no minimum although its gradients promised descent."""
+"""Advice for a search that came to no minimum although its gradients promised descent."""
 
 STALL, GAIN = 150, 1e-7
 """SLSQP is stopped after so many iterations without a gain of this part."""
@@ -50,7 +50,7 @@ MANY_VARIABLES = 120
 """Above this many variables the Gauss-Newton method is taken for sums of squares, else Ipopt where it is installed."""
 
 MOST_ROUNDS = 10
-"""How often a start is refined at most."""
+"""Most refinements of a start."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Outcome:
 
     @property
     def feasible(self) -> bool:
-        """Whether all constraints hold, between the samples too."""
+        """True where all constraints hold, between the samples too."""
         return self.violation <= self.feasibility
 
     @property
@@ -133,7 +133,7 @@ class Outcome:
 
     @property
     def ended(self) -> bool:
-        """Whether it came to its own end."""
+        """True where it came to its own end."""
         return self.reason not in (INTERRUPTED, STOPPED)
 
     def measure(self, problem: Problem) -> Residuals:
@@ -174,7 +174,7 @@ class _Stall:
 
 @dataclass
 class Orders:
-    """How one start is to be run; `final` is the last stage of a search, whose answers are refined."""
+    """Settings of the search from one start; `final` is the last stage of a search, whose answers are refined."""
 
     solver: str
     iterations: int

@@ -35,7 +35,7 @@ ORDERS = 4
 """Value, rate, acceleration and jerk."""
 
 NEEDED = {"qdd": 1, "tau": 1, "multipliers": 1, "qddd": 2}
-"""How many derivatives of a spline must have no jump for a channel to be finite."""
+"""Number of a spline's derivatives that must have no jump for a channel to be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Setup:
 
     @property
     def width(self) -> int:
-        """How many columns the splines have."""
+        """Number of columns of the splines."""
         return len(self.driven) + (0 if self.loops is None else len(self.loops.cut))
 
     def phases_of(self, at: str | Iterable[float]) -> Array:
@@ -97,7 +97,7 @@ class Setup:
 
     @property
     def continuity(self) -> int:
-        """How many derivatives of the splines have no jump."""
+        """Number of derivatives of the splines that have no jump."""
         inside = self.knots[(self.knots > 0.0) & (self.knots < 1.0)]
         return self.degree - int(np.unique(inside, return_counts=True)[1].max(initial=0))
 
@@ -128,7 +128,7 @@ def phase_curve(knots: Array, degree: int, n: int) -> BSpline:
 
 @dataclass(frozen=True, eq=False)
 class RowPlan:
-    """Where the derivatives of R numbers, of which number r belongs to sample places[r], stand in a Jacobian."""
+    """Places in a Jacobian of the derivatives of R numbers, of which number r belongs to sample places[r]."""
 
     places: Indices  # (R,)
     rows: Indices  # of each entry
@@ -151,7 +151,7 @@ class Evaluation(ABC):
 
 
 class Transcription(ABC):
-    """How variables become samples."""
+    """Map from variables to samples."""
 
     setup: Setup
     phases: Array

@@ -1,0 +1,154 @@
+"""Shooting of closed mechanisms: their joints integrated with the forces of the loops.
+
+The joints that are not active are integrated by the classical Runge-Kutta method from a closed start. The answers are
+those of the closed mechanism, so that the loops stay closed as well as the steps integrate. The steps are taken one by
+one; their derivatives are found side by side, stage by stage,
+
+    X_s = x_k + a_s h Y_{s-1}        Y_s = f(X_s, u, p)
+    dX_s = dx_k + a_s (h dY_{s-1} + Y_{s-1} dh)        dY_s = A_s dX_s + B_s du + C_s dp
+
+with dx_k left open: each step is a matrix and what the variables add, and they are chained from the first on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.loops.dynamics import closed_hybrid
+from cstormpy.loops.parameters import closed_parameter_sensitivity
+from cstormpy.loops.sensitivity import closed_sensitivity
+from cstormpy.mechanism import Mechanism
+from cstormpy.optimal.design import Designed
+from cstormpy.optimal.samples import Array
+from cstormpy.optimal.shooting import Shooting
+from cstormpy.optimal.transcription import Setup
+
+__all__ = ["ClosedShooting", "shooting_of"]
+
+STAGES = ((0, 0.0, 1.0), (1, 0.5, 2.0), (1, 0.5, 2.0), (2, 1.0, 1.0))
+"""Of each stage the half step, the part of the step, and the weight in sixths."""
+
+
+def shooting_of(setup: Setup, steps: int) -> Shooting:
+    """Return the shooting transcription that fits the mechanism."""
+    return ClosedShooting(setup, steps) if setup.mech.loops else Shooting(setup, steps)
+
+
+class ClosedShooting(Shooting):
+    """The shooting transcription of a mechanism with loops, of a base at rest; the parameters are those of `Shooting`.
+
+    Raises
+    ------
+    InvalidValue
+        The active joints are tied to each other by the loops.
+    """
+
+    def __init__(self, setup: Setup, steps: int) -> None:
+        super().__init__(setup, steps)
+        self._free = np.flatnonzero(~setup.mech.active_mask)
+        self._loads: Any = [load for _, load in setup.loads] or None
+        q, qd = self._begin
+        closed_sensitivity(setup.mech, q, qd, np.zeros(setup.mech.n), self._loads)  # refuses what has no derivatives
+
+    def _integrated(
+        self, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array
+    ) -> tuple[Array, Array] | None:
+        mech = self.setup.mech if designed is None else designed.mech
+        try:
+            out = self._stepped(mech, signal, h)
+            return None if out is None else (out, self._derived(mech, designed, signal, seeds, h, dh, out))
+        except CstormError:  # the loops are torn, or their posture is singular
+            return None
+
+    def _stepped(self, mech: Mechanism, signal: Array, h: float) -> Array | None:
+        """Return q, q̇ and answers at the nodes, (nodes, 3, n); None where a number is not finite."""
+        evaluate, free = mech.hybrid_evaluator(self._loads), self._free
+        out = np.empty((self.steps + 1, 3, mech.n))
+        x = self._begin[:, free].copy()
+        for k in range(self.steps + 1):
+            rate, total = np.zeros_like(x), np.zeros_like(x)
+            for half, fraction, weight in STAGES:
+                at = signal[min(2 * k + half, 2 * self.steps)]
+                q, qd = at[0].copy(), at[1].copy()
+                q[free], qd[free] = x + fraction * h * rate
+                if not np.isfinite(q).all():
+                    return None
+                y = self._asked(mech, evaluate, q, qd, np.ascontiguousarray(at[2]), node=half == 0)
+                if half == 0:
+                    out[k] = q, qd, y
+                    if k == self.steps:
+                        return out
+                rate = np.stack([qd[free], y[free]])
+                total += weight / 6.0 * rate
+            x = x + h * total
+        return out
+
+    def _asked(
+        self, mech: Mechanism, evaluate: Callable[..., Array], q: Array, qd: Array, u: Array, node: bool
+    ) -> Array:
+        """Return the answers; a stage may be a little open, which a prepared function refuses."""
+        try:
+            return evaluate(q, qd, u)
+        except InvalidValue:
+            if node:
+                raise
+            return np.asarray(closed_hybrid(mech, q, qd, u, self._loads, check=False).y)
+
+    def _derived(
+        self, mech: Mechanism, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array, out: Array
+    ) -> Array:
+        """Return the derivatives of what `_stepped` returns to x, (nodes, 3, n, size)."""
+        free, f, steps, size = self._free, len(self._free), self.steps, self.size
+        eye = np.zeros((2 * f, 2 * f + size))
+        eye[:, : 2 * f] = np.eye(2 * f)
+        base = np.tile(eye, (steps, 1, 1))  # columns: to the state at the node, to x
+        x0 = out[:-1, :2, free].reshape(steps, 2 * f)
+        rate, d_rate = np.zeros_like(x0), np.zeros_like(base)
+        total, sum_of_rates = np.zeros_like(base), np.zeros_like(x0)
+        for half, fraction, weight in STAGES:
+            places = slice(half, half + 2 * steps - 1, 2)
+            dx = base + fraction * h * d_rate
+            dx[..., 2 * f :] += fraction * rate[..., None] * dh
+            q, qd = self._rows(signal[places], x0 + fraction * h * rate)
+            y, by_state, by_x = self._answer(mech, designed, q, qd, signal[places, 2], seeds[places])
+            rate = np.hstack([qd[:, free], y[:, free]])
+            lower = by_state[:, free] @ dx
+            lower[..., 2 * f :] += by_x[:, free]
+            d_rate = np.concatenate([dx[:, f:], lower], axis=1)
+            total += weight / 6.0 * d_rate
+            sum_of_rates += weight / 6.0 * rate
+        step = base + h * total
+        step[..., 2 * f :] += sum_of_rates[..., None] * dh
+        state = np.zeros((steps + 1, 2 * f, size))
+        for k in range(steps):
+            state[k + 1] = step[k, :, : 2 * f] @ state[k] + step[k, :, 2 * f :]
+        _, by_state, by_x = self._answer(mech, designed, out[:, 0], out[:, 1], signal[::2, 2], seeds[::2])
+        found = np.array(seeds[::2])
+        found[:, 0, free], found[:, 1, free] = state[:, :f], state[:, f:]
+        found[:, 2] = by_state @ state + by_x
+        return found
+
+    def _rows(self, signal: Array, x: Array) -> tuple[Array, Array]:
+        """Return q and q̇ of all joints, of which those that are integrated have the state x."""
+        q, qd, f = signal[:, 0].copy(), signal[:, 1].copy(), len(self._free)
+        q[:, self._free], qd[:, self._free] = x[:, :f], x[:, f:]
+        return q, qd
+
+    def _answer(
+        self, mech: Mechanism, designed: Designed | None, q: Array, qd: Array, u: Array, seeds: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return the answers y (N, n), and their derivatives to the state and to x at that state."""
+        free, given = self._free, np.ascontiguousarray(u)
+        d = closed_sensitivity(mech, q, qd, given, self._loads, check=False)
+        moved = seeds[:, :2].copy()
+        moved[:, :, free] = 0.0
+        by_x = d.dy_dq @ moved[:, 0] + d.dy_dqd @ moved[:, 1] + d.dy_du @ seeds[:, 2]
+        if designed is not None:
+            names = list(designed.design.moved)
+            by = closed_parameter_sensitivity(mech, q, qd, given, names, self._loads, check=False).dy_dp
+            by_x[..., self.of_design] += by @ designed.design.rates(designed.values)
+        return d.y, np.concatenate([d.dy_dq[..., free], d.dy_dqd[..., free]], axis=-1), by_x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -39,18 +40,27 @@ def law_with_a_context(v):
         return float(file.read()) * float(v)
 
 
-def test_a_function_that_numba_refuses_is_named_with_its_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "line"),
+    [
+        (law_that_opens_a_file, r'file = open\("gains.txt"\)'),
+        (law_with_a_context, r"not supported.?, in the function at line \d+ of test_compiled"),
+    ],
+)
+def test_a_function_that_numba_refuses_is_asked_in_python(function, line, tmp_path, monkeypatch, caplog):
+    """It had the whole diagram refused; now its block alone is slow, and its line is said once, and by explain."""
     (tmp_path / "gains.txt").write_text("1.0")
     monkeypatch.chdir(tmp_path)
-    sim = simulation()
-    with pytest.raises(NotTranslated) as caught:
-        sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(law_that_opens_a_file, name="gains")), T=0.1)
-    told = str(caught.value)
-    assert "gains: numba does not compile its function" in told and "engine='interpreted'" in told
-    assert 'file = open("gains.txt")' in told and "of test_compiled_faults.py" in told
-    assert "\n" not in told and "\x1b" not in told
-    with pytest.raises(NotTranslated, match=r"gains: .*not supported.?, in the function at line \d+ of test_compiled"):
-        sim.run(behind_a_state(sim, lambda bd: bd.FUNCTION(law_with_a_context, name="gains")), T=0.1)
+    ends = []
+    for engine in ("compiled", "interpreted"):
+        sim = simulation(engine)
+        bd = behind_a_state(sim, lambda bd: bd.FUNCTION(function, name="gains"))
+        ends.append(sim.run(bd, T=0.1).x[-1])
+    np.testing.assert_allclose(*ends, rtol=1e-10)
+    told = next(x for x in caplog.messages if "gains" in x)
+    assert re.search(rf"block 'gains': asked in Python, as numba does not compile its function: .*{line}", told)
+    way = next(x for x in simulation().explain(bd).splitlines() if x.startswith("gains"))
+    assert re.search(rf"output: asked in Python, as it cannot be traced: .*; numba: .*{line}", way)
 
 
 class Mine(Law):

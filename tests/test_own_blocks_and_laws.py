@@ -125,6 +125,48 @@ class OnlyPython:
         return float(f"{-2.0 * qd[1]:.12e}")
 
 
+class Saturating:
+    """An `if` on a number, beside gains, an array of them, a whole number and a truth."""
+
+    def __init__(self):
+        self.kd, self.weights, self.joint, self.on = 2.0, np.array([0.5, 1.0]), 1, True
+
+    def torque(self, t, q, qd):
+        pushed = 0.0
+        for k in range(self.joint + 1):
+            pushed -= self.kd * self.weights[k] * qd[k]
+        return pushed if abs(pushed) < 40.0 and self.on else 40.0
+
+
+class SaturatingLaw(Law):
+    """An `if` on a number in a law that its limit holds."""
+
+    def __init__(self, mech):
+        super().__init__(mech, limit=0.5)
+        self.kd = 2.0
+
+    def torque(self, t, q, qd, reference=None):
+        return np.array([-5.0 - self.kd * qd[1]]) if abs(qd[1]) < 40.0 else np.zeros(1)
+
+
+class AskingAndBranching(AskingItsMechanism):
+    """An `if` on what its mechanism answers, which is more than numbers."""
+
+    def torque(self, t, q, qd, reference=None):
+        return np.zeros(1) if sum(self.mech.energy(q, qd)) > 1e3 else np.array([-2.0 * qd[1]])
+
+
+class OnlyPythonWithGains:
+    kd = 2.0
+
+    def torque(self, t, q, qd):
+        return float(f"{-self.kd * qd[1]:.16e}")
+
+
+def formatting(t, q, qd):
+    return float(f"{-2.0 * qd[1]:.12e}") if qd[1] < 40.0 else 0.0
+
+
 LAWS = {
     "function": (lambda: damped, "traced"),
     "closure": (lambda: closing_over(1.5), "traced"),
@@ -133,7 +175,11 @@ LAWS = {
     "if on numbers": (lambda: asking_numbers, "compiled by numba"),
     "loop": (lambda: looping, "compiled by numba"),
     "phases": (lambda: Phased(ACROBOT), "traced"),
+    "if in a class with gains": (Saturating, "law Saturating: compiled by numba"),
+    "if in a law with a limit": (lambda: SaturatingLaw(ACROBOT), "law SaturatingLaw: compiled by numba"),
+    "if on its mechanism": (lambda: AskingAndBranching(ACROBOT), "numba: it reads self.mech, which is no number"),
     "only Python": (OnlyPython, "asked in Python"),
+    "only Python, and an if": (lambda: formatting, "law formatting: asked in Python"),
 }
 
 
@@ -160,7 +206,68 @@ def test_a_law_of_ones_own_runs_in_both_engines(name):
         found.append(sim.run(bd, T=1.0, solver="RK45"))
     np.testing.assert_allclose(found[1].t, found[0].t, atol=1e-9)
     np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-8)
-    assert any(way in said for said in ways(bd)), ways(bd)
+    assert way in sim.explain(bd)
+
+
+class Rounding(ContinuousBlock):
+    """A lag that only Python can compute."""
+
+    def __init__(self, lag, **blockargs):
+        super().__init__(nin=1, nout=1, nstates=1, **blockargs)
+        self.lag, self._x0 = lag, np.zeros(1)
+
+    def output(self, t, u, x):
+        return [x.copy()]
+
+    def deriv(self, t, u, x):
+        return np.array([(float(f"{u[0][0]:.16e}") - x[0]) / self.lag])
+
+
+@pytest.mark.parametrize("law", [Saturating, OnlyPythonWithGains], ids=["by numba", "in Python"])
+def test_a_gradient_reaches_what_cannot_be_traced(law):
+    """Numbers that such a law or block holds were said to be read by nothing; differences of runs are the witness."""
+
+    def lagging(kd=2.0, lag=0.1):
+        sim, mine = simulation("compiled"), law()
+        mine.kd = kd
+        bd = sim.blockdiagram("own")
+        plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.1], name="plant")
+        controller = bd.CONTROLLER(ACROBOT, {"mine": mine}, name="controller")
+        block = placed(bd, Rounding(lag, name="lag"))
+        bd.connect(plant[0:2], controller[0:2])
+        bd.connect(controller.tau, block)
+        bd.connect(block, plant.tau)
+        return sim, bd
+
+    def end(**changed):
+        sim, bd = lagging(**changed)
+        return sim.run(bd, T=0.2, rtol=1e-10, atol=1e-11).x[-1][:2]
+
+    sim, bd = lagging()
+    found = sim.gradient(bd, "plant.q", ["controller.mine.kd", "lag.lag"], T=0.2, rtol=1e-9, atol=1e-10)
+    for k, (name, value) in enumerate({"kd": 2.0, "lag": 0.1}.items()):
+        slope = (end(**{name: value + 1e-4}) - end(**{name: value - 1e-4})) / 2e-4
+        np.testing.assert_allclose(np.asarray(found.gradient)[..., k], slope, rtol=1e-5, atol=1e-7)
+    assert {block for block, _ in found.differenced} == {"controller", "lag"}
+
+
+def test_a_whole_number_is_no_gain_and_is_told_so():
+    class Whole:
+        def __init__(self):
+            self.kd = 2
+
+        def torque(self, t, q, qd):
+            return -self.kd * qd[1]
+
+    sim = simulation("compiled")
+    with pytest.raises(cs.InvalidType, match=r"'controller.mine.kd' is a whole number, .*write 2.0 instead of 2"):
+        sim.gradient(controlled(sim, Whole()), "plant.q", ["controller.mine.kd"], T=0.1)
+
+
+def test_a_controller_with_one_law_is_stepped_from_outside():
+    """It was refused for the events of a choice between laws, of which there is no other."""
+    stepper = simulation("compiled").stepper(controlled(simulation("compiled"), damped), outputs=["plant.q"])
+    assert np.isfinite(stepper.step(np.zeros(0), 0.01)).all()
 
 
 def test_a_switching_law_of_ones_own_is_located_by_the_engine():
@@ -403,7 +510,7 @@ def test_a_law_that_gives_another_value_each_time_is_not_frozen():
             return rng.random()
 
     sim = simulation("compiled")
-    with pytest.raises(DiagramError, match="at the start"):
+    with pytest.raises(DiagramError, match=r"reads .rng., a random generator"):
         sim.run(controlled(sim, Noisy()), T=0.02, solver="RK4", dt=0.01)
     sim = cs.Simulation(live=False, progress=False)
     assert len(sim.run(controlled(sim, Noisy()), T=0.02, solver="RK4", dt=0.01).t) == 3

@@ -15,6 +15,8 @@ import cstormpy as cs
 from cstormpy.diagrams import pendulum
 from cstormpy.simulation.sweep.axes import Axes
 
+RNG = np.random.default_rng(0)
+
 
 def decay(sim, rate=-1.0, start=1.0, shape=None):
     """ẋ = rate x."""
@@ -272,19 +274,30 @@ def test_a_diagram_that_remembers_is_not_copied(sim, said):
     assert not sim.sweep(build, grid, final, T=0.1, workers=2).failed.any()
 
 
-def test_what_cannot_be_translated_is_run_by_its_blocks(said):
+@pytest.mark.parametrize(
+    ("function", "how"),
+    [
+        (lambda x: -float(str(float(x))), "asked in Python"),
+        (lambda x: -x + 1e-9 * RNG.normal(), "interpreted"),
+    ],
+    ids=["a text", "a generator"],
+)
+def test_what_cannot_be_translated_is_run_all_the_same(said, function, how):
     def build(sim):
         bd = sim.blockdiagram()
         state = bd.INTEGRATOR(x0=1.0, name="state")
-        bd.connect(state, odd := bd.FUNCTION(lambda x: -float(str(float(x))), name="odd"))
+        bd.connect(state, odd := bd.FUNCTION(function, name="odd"))
         bd.connect(odd, state)
         return bd
 
-    found = cs.Simulation(live=False).sweep(build, {"state:x_0": [1.0, 2.0]}, final, T=1.0, workers=2)
+    fixed = {"T": 1.0, "solver": "RK4", "dt": 0.01}
+    found = cs.Simulation(live=False).sweep(build, {"state:x_0": [1.0, 2.0]}, final, **fixed, workers=2)
     np.testing.assert_allclose(found.value, np.exp(-1.0) * np.array([1.0, 2.0]), rtol=1e-5)
-    assert sum("odd" in line and "interpreted" in line for line in said()) == 1
+    assert sum("odd" in line and how in line for line in said()) == 1
+    if how == "asked in Python":
+        return
     with pytest.raises(cs.DiagramError, match="odd"):
-        cs.Simulation(engine="compiled", live=False).sweep(build, {"state:x_0": [1.0]}, final, T=1.0)
+        cs.Simulation(engine="compiled", live=False).sweep(build, {"state:x_0": [1.0]}, final, **fixed)
 
 
 @pytest.mark.parametrize("kind", [ThreadPoolExecutor, ProcessPoolExecutor])

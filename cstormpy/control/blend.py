@@ -168,7 +168,8 @@ class LawSet:
         """Begin a run, with the active law or another one: no blend, and the phase that fits the state."""
         active = self.active if law is None else self.number(law)
         self._each[active].start(t, q, qd)
-        self.active, self.since, self.until, self.step = active, t, t, np.zeros_like(self.step)
+        self.active, self.since, self.until = active, t, t
+        self.step.fill(0.0)
 
     def swap(self, law: str | int, t: float, q: Array, qd: Array, reference: Target | None = None) -> None:
         """Make another law active at a time and state; nothing happens if it is so already."""

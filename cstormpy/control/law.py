@@ -117,13 +117,17 @@ class Law:
     def _as_coordinates(self, value: Any, name: str) -> Array:
         return symbols(value) if is_symbolic(value) else checks.array(value, self._shape, name).copy()
 
+    def _asked(self) -> str:
+        """Return the name of the function that gives the torques, for messages."""
+        return f"{type(self).__name__}.torque"
+
     def _as_torques(self, value: object) -> Array:
         """Return what `torque` of a user's law returned, one number for each motor; a number will do for one motor."""
         if is_symbolic(value):
             return symbols(value).reshape(self._torques)
         if is_single(value) and value is not None:
             value = [value]
-        what = f"{type(self).__name__}.torque() (for {', '.join(self.motors)})"
+        what = f"{self._asked()}() (for {', '.join(self.motors)})"
         hint = 'one torque for each joint with a motor, mech.with_drive(actuated=["..."]) says which have one'
         return checks.array(value, self._torques, what, hint)  # type: ignore[arg-type]
 

@@ -24,6 +24,9 @@ OUT_OF_REACH = 1e-9
 STEADY = 1e-10
 """Rate of decay [1/s], relative to the linear model, that counts as one."""
 
+ROUNDING = 1e-9
+"""By how much, as a part of its largest entry, a weight may miss symmetry, or an eigenvalue of it fall below zero."""
+
 
 class LQR(Law):
     """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) with angles within half a turn.
@@ -143,20 +146,20 @@ def state_feedback(tau: Array, gain: Array, e: Array) -> Array:
 
 
 def weights(value: Any, size: int, name: str, *, definite: bool) -> Array:
-    """Return a symmetric weight (size, size) from a number, a diagonal or a matrix; refuse what is not definite."""
+    """Return a symmetric weight or covariance (size, size) from a number, a diagonal or a matrix, if it is definite."""
     if is_single(value):
         matrix = np.eye(size) * checks.real(value, name)
     else:
         given = real_array(value, name, (size,), (size, size), hint="give its diagonal or all of it")
         matrix = np.diag(given) if given.ndim == 1 else given.copy()
     scale = float(np.abs(matrix).max())
-    if np.abs(matrix - matrix.T).max() > 1e-12 * scale:
+    if np.abs(matrix - matrix.T).max() > ROUNDING * scale:
         raise InvalidValue(f"{name}: must be symmetric")
     lowest = float(np.linalg.eigvalsh(matrix)[0])
-    if lowest <= 0.0 if definite else lowest < -1e-12 * scale:
+    if lowest <= 0.0 if definite else lowest < -ROUNDING * scale:
         kind = "positive definite" if definite else "positive semi-definite"
         raise InvalidValue(f"{name}: must be {kind}, its lowest eigenvalue is {lowest:.3g}")
-    return matrix
+    return 0.5 * (matrix + matrix.T)
 
 
 def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -> tuple[Array, Array]:

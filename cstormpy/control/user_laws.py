@@ -56,6 +56,9 @@ class OwnLaw(Law):
         """Return what the function gives; see `Law.torque`."""
         return self._as_torques(self.function(t, q, qd))
 
+    def _asked(self) -> str:
+        return _name(self.function)
+
     @property
     def gains(self) -> dict[str, float]:
         """The numbers among the attributes of the object, by name."""
@@ -78,7 +81,12 @@ def _check_arguments(function: Callable[..., Any]) -> None:
     try:
         signature.bind(0.0, None, None)
     except TypeError as error:
-        name = getattr(function, "__qualname__", type(function).__name__).rpartition(".<locals>.")[2]
         raise InvalidType(
-            f"law {name}{signature}: must take (t, q, qd), the time, positions and velocities; {error}"
+            f"law {_name(function)}{signature}: must take (t, q, qd), the time, positions and velocities; {error}"
         ) from None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Return the name of a function, without that of the function in which it was made."""
+    name: str = getattr(function, "__qualname__", type(function).__name__)
+    return name.rpartition(".<locals>.")[2]

@@ -7,6 +7,7 @@ leave out a limit that is a whole number or a list.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +19,13 @@ from bdsim.blocks.sampled import LTI_SS_S
 from cstormpy.arrays import real_array
 from cstormpy.errors import ShapeError
 
-__all__ = ["arguments_of", "output_of"]
+__all__ = ["arguments_of", "is_of", "output_of"]
+
+
+@functools.cache
+def is_of(kind: type, base: type) -> bool:
+    """Tell whether a class is one of another's; bdsim's have an instance check of their own, which takes long."""
+    return issubclass(kind, base)
 
 
 def output_of(block: Any) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.bdsim_blocks import is_of
 
 __all__ = ["Bound", "Bounds", "bounded_states", "rate_of_integrator", "side_of"]
 
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 
 def is_bounded(block: Any) -> bool:
     """Tell whether a block's states have bounds."""
-    return isinstance(block, Integrator) and (block.min is not None or block.max is not None)
+    return is_of(block.__class__, Integrator) and (block.min is not None or block.max is not None)
 
 
 def bounds_of(block: Any) -> tuple[Array, Array]:

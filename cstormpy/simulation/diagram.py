@@ -7,7 +7,6 @@ gathered once. The blocks cannot tell the difference: they get the same inputs, 
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -20,20 +19,24 @@ from bdsim.exceptions import BlockRuntimeError
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError, DiagramError
-from cstormpy.simulation.bdsim_blocks import output_of
+from cstormpy.simulation.bdsim_blocks import is_of, output_of
 from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
 
-__all__ = ["Diagram"]
+__all__ = ["Diagram", "idle_step"]
 
 Array = NDArray[np.float64]
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
 _AHEAD, _HALVES = 4.0, 20
+
+
+def idle_step(block: Any, t: float, u: list[Any]) -> None:
+    """Do nothing: what is to be seen is read at the input ports. It is the `step` of sinks that are not called."""
 
 
 class Diagram:
@@ -48,7 +51,7 @@ class Diagram:
     holds : dict of Block to Hold
         What holds the outputs of sampled blocks with feedthrough between their ticks.
     sinks
-        The sink blocks.
+        The sink blocks that want to be called, which those with `idle_step` do not.
     t, x
         Where the signals in the slots were evaluated last, None if they were not.
     earliest, latest
@@ -62,15 +65,18 @@ class Diagram:
         self.bd = bd
         self.continuous: list[tuple[Any, slice]] = []
         begin = 0
+        self.cells: dict[Any, list[Any]] = {}
         for b in bd.blocklist:
-            if b.blockclass == "continuous":
+            kind = b.blockclass
+            if kind == "continuous":
                 self.continuous.append((b, slice(begin, begin + b.nstates)))
                 begin += b.nstates
+            elif kind == "sampled":
+                self.cells[b] = [None]
         self.nstates = begin
         self.bounds = Bounds(self.continuous)
         #: Those that keep loops closed, by projection after each step.
-        self.closed = [(b, part) for b, part in self.continuous if getattr(b, "closed", False)]
-        self.cells: dict[Any, list[Any]] = {b: [None] for b in bd.blocklist if b.blockclass == "sampled"}
+        self.closed = [(b, part) for b, part in self.continuous if hasattr(type(b), "closed") and b.closed]
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
         self.holds: dict[Any, Hold] = holds_of(bd)
         cells, nothing = {**self.cells, **views}, [None]
@@ -89,7 +95,7 @@ class Diagram:
         self.slots = [slot for _, _, _, outs, _, _ in self.order for slot in outs]
         self.views = [(views[b], part) for b, part in self.continuous]
         self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
-        self.sinks = [b for b in bd.blocklist if _is_of(b.__class__, SinkBlock)]
+        self.sinks = [b for b in bd.blocklist if is_of(b.__class__, SinkBlock) and b.__class__.step is not idle_step]
         self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
         self.earliest, self.latest = -math.inf, math.inf
         self.count = 0
@@ -315,16 +321,10 @@ class Diagram:
         return None
 
 
-@functools.cache
-def _is_of(kind: type, base: type) -> bool:
-    """Tell whether a class is one of another's; bdsim's have an instance check of their own, which takes long."""
-    return issubclass(kind, base)
-
-
 def _output_of(b: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block; a user's function may write into what it is given."""
     output = output_of(b)
-    if not _is_of(b.__class__, Function):
+    if not is_of(b.__class__, Function):
         return output
     return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,41 +38,51 @@ class LeftLimits(NamedTuple):
     farthest: float
 
 
-def limits_left(bd: Any, t: Array, x: Array) -> list[LeftLimits]:
+def limits_left(continuous: Sequence[tuple[Any, slice]], blocks: Sequence[Any], t: Array, x: Array) -> list[LeftLimits]:
     """Return the joints without a stop that are beyond their limits in the samples of a run.
 
     A plant is a block with states, a mechanism and a place for stops; joints that a JOINTLIMIT of the same links stops
     are left out.
+
+    Parameters
+    ----------
+    continuous : sequence of (Block, slice)
+        Blocks with states, and where these stand in x.
+    blocks : sequence of Block
+        All of the diagram.
+    t, x : ndarray (N,), (N, nstates)
     """
     # not as attributes: where a block has none, bdsim looks for a port of that name, which takes long
-    stops = [(block, block.__dict__["_stops"]) for block in bd.blocklist if "_stops" in block.__dict__]
+    stops = [(block, block.__dict__["_stops"]) for block in blocks if "_stops" in block.__dict__]
     stopped = {(block.mech.names, k) for block, each in stops for k in getattr(each, "where", ())}
-    found, first = [], 0
-    for block in bd.blocklist:
-        if block.blockclass != "continuous":
-            continue
+    found = []
+    for block, part in continuous:
         if "_stops" in block.__dict__ and len(x):
-            mech = block.mech
-            for k, low, high in _position_limits(mech):
+            mech, first = block.mech, part.start
+            positions, angles = _limits_of(mech)
+            for k, low, high in positions:
                 if (mech.names, k) not in stopped:
                     found += _left(str(block.name), mech.names[k], t, x[:, first + k], (low, high))
-            for k, angle in mech.largest_angles:
+            for k, angle in angles:
                 if (mech.names, k) not in stopped:
                     joint = mech.links[mech.joint_links[k]].joint_name
                     turn = np.linalg.norm(x[:, first + k : first + k + 3], axis=1)
                     found += _left(str(block.name), joint, t, turn, (0.0, angle))
-        first += block.nstates
     return found
 
 
-def _position_limits(mech: Any) -> list[tuple[int, float, float]]:
-    """Return place in q, low and high, of the coordinates of a mechanism that have position limits."""
-    found: list[tuple[int, float, float]] | None = mech.memo.get("position limits")
+def _limits_of(mech: Any) -> tuple[list[tuple[int, float, float]], Sequence[tuple[int, float]]]:
+    """Return place in q, low and high, of the coordinates of a mechanism that have position limits.
+
+    And where the rotation vectors begin whose angles have, with these.
+    """
+    found: Any = mech.memo.get("position limits")
     if found is None:
         limits = [freedom.limits for freedom in mech.freedoms]
         wide = [(k, each.position) for k, each in enumerate(limits) if each is not None and each.position is not None]
-        found = mech.memo["position limits"] = [(k, low, high) for k, (low, high) in wide]
-    return found
+        found = mech.memo["position limits"] = [(k, low, high) for k, (low, high) in wide], mech.largest_angles
+    positions, angles = found
+    return positions, angles
 
 
 def _left(plant: str, joint: str, t: Array, q: Array, limits: tuple[float, float]) -> list[LeftLimits]:

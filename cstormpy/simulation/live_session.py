@@ -6,6 +6,7 @@ that is paused, or ahead of its pace, sleeps until the window has something to s
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -121,7 +122,6 @@ class LiveSession:
         self._automatic = isinstance(pace, str) and pace == "auto"
         self._begun = self._over = False
         self._steps = 0  # until the next pause
-        self._blocks = {str(block.name): block for block in bd.blocklist}
         self._laws: dict[str, str] = {}
         #: Of the panes with a mechanism: whose motion is seen, and the gravity that the window was told.
         self._gravities: dict[str, tuple[Any, list[float]]] = {}
@@ -129,6 +129,10 @@ class LiveSession:
         if self._automatic:
             pace = 1.0 if feed is not None and feed.alive else None
         self._set_pace(check_pace(pace))
+
+    @functools.cached_property
+    def _blocks(self) -> dict[str, Any]:
+        return {str(block.name): block for block in self.bd.blocklist}
 
     def _begin(self) -> None:
         """Describe the panes and controls to the window; the signals have been computed once by now."""

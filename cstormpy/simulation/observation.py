@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from bdsim.graphics_block import GraphicsBlock
@@ -10,6 +11,7 @@ from bdsim.run_sim import BDSimState
 from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError
+from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.recording import Recording
 from cstormpy.simulation.settings import Settings
@@ -38,7 +40,7 @@ class Observation:
         self._start = self._end = 0.0
         self._graphics_at = -math.inf
         #: The sinks, where their inputs stand, and whether they are bdsim's own plots.
-        self._sinks = [(b, b._inport_slots, isinstance(b, GraphicsBlock)) for b in diagram.sinks]
+        self._sinks = [(b, b._inport_slots, is_of(b.__class__, GraphicsBlock)) for b in diagram.sinks]
 
     def begin(self, t: float) -> None:
         """Take the start of the run for the first point; all others of a grid are multiples of its width."""
@@ -71,6 +73,19 @@ class Observation:
         if until < bound and abs(self._time_of(self.point) - until) <= tolerance and until == stepper.t:
             self.diagram.at(until, stepper.x)
             self._record(until, stepper.x)
+
+    def add_kept(self, t: float, x: Array, out: Array, columns: Array, split: Callable[[Array], list[Array]]) -> bool:
+        """Record a point as `add` does, where no sink wants to see it: signals stand side by side in `out`.
+
+        Those that are recorded are `columns` (1, size), of which `split` makes the signals.
+
+        Returns False, and records nothing, where that is to be done by `add`.
+        """
+        if self._sinks or self.settings.grid or (self.settings.check_finite and not math.isfinite(np.add.reduce(out))):
+            return False
+        self.simstate.t = t
+        self.recording.extend(np.array([t]), x[None].copy(), columns, split)
+        return True
 
     def check_finite(self, t: float) -> None:
         """Refuse outputs that are not finite, unless the settings allow them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -21,35 +22,48 @@ def result_of(bd: Any, run: Run) -> Result:
     """Return the result of a run as far as it got; what few look at is made of it when somebody does."""
     t, x, signals = run.recording.arrays()
     out = Result()
-    out["t"], out["x"], out["xnames"] = t, x, list(bd.statenames)
+    data = out.data
+    data["t"], data["x"], data["xnames"] = t, x, list(bd.statenames)
     for clock in bd.clocklist:
         times, states = clock.getlog(run.simstate)
         name = clock.name.replace(".", "")
-        data = Result(name)
-        data["t"], data["X"], data["Xnames"] = _in_one(times, 1), _in_one(states, 2), clock.statenames
-        out.add(name, data)
+        log = Result(name)
+        log["t"], log["X"], log["Xnames"] = _in_one(times, 1), _in_one(states, 2), clock.statenames
+        out.add(name, log)
     recording, blocks = run.recording, [*bd.blocklist]
     if recording.watched:
-        out[".ywatch"] = signals[: recording.watched]
-        out["y"] = _side_by_side(out[".ywatch"])
-        out["ynames"] = [s.name for s in recording.signals[: recording.watched]]
-    out[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
-    out[".paths"] = Deferred(lambda: paths(blocks))
-    widths = [0 if np.ndim(values) == 1 else math.prod(np.shape(values)[1:]) for values in signals]
+        data[".ywatch"] = signals[: recording.watched]
+        data["y"] = _side_by_side(data[".ywatch"])
+        data["ynames"] = [s.name for s in recording.signals[: recording.watched]]
+    data[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
+    data[".paths"] = Deferred(lambda: paths(blocks))
     mechanisms = mechanisms_of(blocks)
-    out[".units"] = Deferred(lambda: units_of(mechanisms, recording.signals, recording.panes, widths))
+    data[".units"] = Deferred(lambda: units_of(mechanisms, recording.signals, recording.panes, _widths(signals)))
     by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
-    panes = [pane.recorded(t, [by_key[s.key] for s in pane.signals]) for pane in recording.panes] if len(t) else []
-    out[".panes"] = Deferred(lambda: [make() for make in panes])
-    out[".status"], out[".message"], out[".state"], out[".events"] = (
+    names = {block: block.value_names for block in {s.block: None for pane in recording.panes for s in pane.named}}
+    panes = [
+        pane.recorded(t, [by_key[s.key] for s in pane.signals], mechanisms, names)
+        for pane in (recording.panes if len(t) else ())
+    ]
+    data[".panes"] = Deferred(lambda: [make() for make in panes])
+    data[".status"], data[".message"], data[".state"], data[".events"] = (
         run.status,
         run.message,
         run.state(),
         run.events,
     )
-    out[".left_limits"] = limits_left(bd, t, x)
-    out[".stats"] = Result("stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count)
+    data[".left_limits"] = limits_left(run.diagram.continuous, blocks, t, x)
+    data[".stats"] = Deferred(
+        functools.partial(
+            Result, "stats", integration_time_points=len(t), steps=run.steps, evaluations=run.diagram.count
+        )
+    )
     return out
+
+
+def _widths(signals: list[Any]) -> list[int]:
+    """Return how many numbers signals have, 0 for one that is a number alone."""
+    return [0 if np.ndim(values) == 1 else math.prod(np.shape(values)[1:]) for values in signals]
 
 
 def _in_one(logged: list[Any], dimensions: int) -> Any:

@@ -74,7 +74,7 @@ class Pane:
         #: Which of the columns are shown, None for all.
         self.chosen = list(chosen) if isinstance(chosen, (list, tuple)) else None
         #: Inputs whose values have names at some outputs of the block that gives them.
-        self._named = [s for s in self.signals if getattr(type(s.block), "value_names", None)]
+        self.named = [s for s in self.signals if getattr(type(s.block), "value_names", None)]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -84,8 +84,7 @@ class Pane:
 
     def serves(self) -> bool:
         """Tell whether its block is wired, named and told to show things as when this was made."""
-        now = _seen(self.block)
-        return len(now) == len(self._seen) and all(map(is_, now, self._seen))
+        return [*map(id, _seen(self.block))] == [*map(id, self._seen)]
 
     def columns(self) -> list[NDArray[Any]]:
         """Return what the block shows now, input by input, as flat arrays."""
@@ -134,13 +133,9 @@ class Pane:
         shown = set(units if self.chosen is None else [units[k] for k in self.chosen])
         return shown.pop() if len(shown) == 1 and self.kind != "mechanism" else ""
 
-    def _value_names(self) -> dict[Any, Any]:
-        """Return what the values 0, 1, … of inputs are called, of those where they have names."""
-        return {s.key: s.block.value_names[s.port] for s in self._named}
-
     def names(self, widths: Sequence[int]) -> list[tuple[str, ...] | None]:
         """Return for each column what its values 0, 1, … are called, None where they are those of a quantity."""
-        return self._spread(self._value_names(), widths)
+        return self._spread({s.key: s.block.value_names[s.port] for s in self.named}, widths)
 
     def _spread(self, known: dict[Any, Any], widths: Sequence[int]) -> list[tuple[str, ...] | None]:
         names: list[tuple[str, ...] | None] = []
@@ -148,10 +143,24 @@ class Pane:
             names += [known.get(signal.key) or None] * size
         return names if self.chosen is None else [names[k] for k in self.chosen]
 
-    def recorded(self, t: Array, values: list[Array]) -> Callable[[], RecordedPane]:
-        """Return what makes the record of a run, of what the block is told to show now."""
-        told, known, options = _own(self.block, "labels"), self._value_names() if self._named else {}, self.options
-        given, mechanisms = None if told is None else [*told], self._mechanisms()
+    def recorded(
+        self, t: Array, values: list[Array], mechanisms: Mapping[Any, Any], names: Mapping[Any, Any]
+    ) -> Callable[[], RecordedPane]:
+        """Return what makes the record of a run, of what the block is told to show now.
+
+        Parameters
+        ----------
+        t : ndarray (N,)
+        values : list of ndarray (N, ...)
+            What has been recorded of each input.
+        mechanisms : mapping
+            The mechanism of each block whose signals are shown, or None.
+        names : mapping
+            What the values 0, 1, … at the outputs of a block are called, of each block of `named`.
+        """
+        own = self.block.__dict__
+        told, options = own["labels"] if "labels" in own else _own(self.block, "labels"), self.options
+        given, known = None if told is None else [*told], {s.key: names[s.block][s.port] for s in self.named}
 
         def make() -> RecordedPane:
             y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
@@ -180,22 +189,26 @@ _ATTRIBUTES = ("name", "_name", "title", "unit", "mechanism", "vector", "indices
 def _seen(block: Any) -> list[Any]:
     """Return on what the pane of a block depends."""
     seen = [*map(block.__dict__.get, _ATTRIBUTES), *block._inport_slots]
-    for each in seen[5:7]:
-        seen += each if isinstance(each, (list, tuple)) else ()
+    vector, indices = seen[5:7]
+    for each in (vector, indices):
+        if each.__class__ is list or each.__class__ is tuple:
+            seen += each
     return seen
 
 
 def find_panes(bd: Any) -> list[Pane]:
     """Return the panes of a compiled diagram in the order of its blocks, those of before where they serve."""
-    kept = bd.__dict__.get(_KEPT, {})
-    panes = []
-    for block in bd.blocklist:
-        kind = getattr(type(block), "pane_kind", None) or _KINDS.get(type(block).__name__)
-        if kind is not None:
-            pane = kept.get(block)
-            panes.append(pane if pane is not None and pane.serves() else Pane(block, kind))
-    bd.__dict__[_KEPT] = {pane.block: pane for pane in panes}
-    return panes
+    blocks, panes = bd.__dict__.get(_KEPT, ([], []))
+    if len(blocks) == len(bd.blocklist) and all(map(is_, blocks, bd.blocklist)):
+        panes = [pane if pane.serves() else Pane(pane.block, pane.kind) for pane in panes]
+    else:
+        kinds = [
+            (block, getattr(type(block), "pane_kind", None) or _KINDS.get(type(block).__name__))
+            for block in bd.blocklist
+        ]
+        panes = [Pane(block, kind) for block, kind in kinds if kind is not None]
+    bd.__dict__[_KEPT] = [*bd.blocklist], panes
+    return [*panes]
 
 
 def _own(block: Any, name: str) -> Any:

@@ -7,8 +7,8 @@ import functools
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from bdsim.block import Block
@@ -16,6 +16,7 @@ from bdsim.connect import Plug
 from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError, InvalidType, UnknownName, unknown_name
+from cstormpy.simulation.wiring import port_numbers
 
 __all__ = ["Recording", "Signal", "find_signals", "named_blocks", "paths", "port_suffix", "signal_name"]
 
@@ -79,6 +80,8 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
     what : str
         The argument that they were given as, for messages.
     """
+    if watch.__class__ in (tuple, list) and not watch:
+        return []
     if isinstance(watch, str):
         watch = [b for b in bd.blocklist if b.nout] if watch == "all" else [watch]
         watch = [b[i] for b in watch for i in range(b.nout)] if watch and isinstance(watch[0], Block) else watch
@@ -100,7 +103,7 @@ def _find(bd: Any, item: Any, what: str) -> list[Signal]:
     block = _there(bd, item.block if isinstance(item, Plug) else item, what)
     ports: Iterable[int] = range(block.nout)
     if isinstance(item, Plug):
-        ports = [item.port or 0] if not item.isslice else item.portlist
+        ports = port_numbers(item)
     for p in ports:
         if not 0 <= p < block.nout:
             raise UnknownName(f"{what}: block {_outside(block)[0]!r} has {block.nout} outputs, there is no output {p}")
@@ -168,7 +171,7 @@ class Recording:
         self._x: list[Array] = []
         self._y: list[list[Any]] = [[] for _ in signals]
         #: Those before: times, states, and each signal.
-        self._parts: list[tuple[Array, Array, list[Any]]] = []
+        self._parts: list[tuple[Array, Array, list[Any] | _Columns]] = []
 
     def add(self, t: float, x: Array) -> None:
         """Keep the present values; copies, because a block may reuse its arrays."""
@@ -181,14 +184,17 @@ class Recording:
         # a float, and an array with its head, for the time, the state and each signal
         self._take(32 + 128 * (1 + len(self.signals)) + x.nbytes)
 
-    def extend(self, t: Array, x: Array, signals: list[Array]) -> None:
-        """Keep many samples: times (N,), states (N, nstates), and the signals, each (N, ...)."""
+    def extend(self, t: Array, x: Array, columns: Array, split: Callable[[Array], list[Any]]) -> None:
+        """Keep many samples: times (N,), states (N, nstates), and the numbers of all signals side by side (N, columns).
+
+        `split` makes of these the signals, each (N, ...).
+        """
         if not len(t):
             return
         self._close()
-        self._parts.append((t, x, signals))
+        self._parts.append((t, x, _Columns(columns, split)))
         self.last = float(t[-1])
-        self._take(t.nbytes + x.nbytes + sum(y.nbytes for y in signals))
+        self._take(t.nbytes + x.nbytes + columns.nbytes)
 
     def _take(self, size: int) -> None:
         self._room -= size
@@ -201,9 +207,10 @@ class Recording:
 
     def _close(self) -> None:
         n = len(self._t)  # after an interruption the other lists may be one longer
-        if n:
-            x = np.array(self._x[:n], dtype=float).reshape(n, self._x[0].size)
-            self._parts.append((np.array(self._t), x, [_stack(values[:n]) for values in self._y]))
+        if not n:
+            return
+        x = np.array(self._x[:n], dtype=float).reshape(n, self._x[0].size)
+        self._parts.append((np.array(self._t), x, [_stack(values[:n]) for values in self._y]))
         self._t, self._x, self._y = [], [], [[] for _ in self.signals]
 
     def __len__(self) -> int:
@@ -214,11 +221,30 @@ class Recording:
         self._close()
         if not self._parts:
             return np.zeros(0), np.zeros((0, 0)), [np.zeros(0) for _ in self.signals]
+        t, x, y = zip(*self._parts, strict=True)
         if len(self._parts) > 1:
-            t, x, y = zip(*self._parts, strict=True)
-            self._parts = [(np.concatenate(t), np.concatenate(x), [_joined(parts) for parts in zip(*y, strict=True)])]
-        t, x, y = self._parts[0]
-        return t, x, list(y)
+            self._parts = [(np.concatenate(t), np.concatenate(x), _signals(y))]
+        else:
+            self._parts = [(t[0], x[0], _signals(y))]
+        times, states, signals = self._parts[0]
+        return times, states, [*signals]
+
+
+class _Columns(NamedTuple):
+    """Samples (N, columns) of several signals side by side, and what makes of these the signals."""
+
+    values: Array
+    split: Callable[[Array], list[Any]]
+
+
+def _signals(parts: Sequence[Any]) -> list[Any]:
+    """Return signals that are recorded in pieces, each a list of signals, or `_Columns`, as one list."""
+    first = parts[0]
+    if all(part.__class__ is _Columns and part.split is first.split for part in parts):
+        found: list[Any] = first.split(np.concatenate([part.values for part in parts]))
+        return found
+    listed = [part.split(part.values) if part.__class__ is _Columns else part for part in parts]
+    return [_joined(pieces) for pieces in zip(*listed, strict=True)]
 
 
 def _stack(values: list[Any]) -> Any:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import BlockError, CstormError
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.wiring import describe, written
 
 __all__ = ["refuse_unrepeatable", "unrepeatable"]
@@ -62,7 +63,7 @@ def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) ->
 
 
 def _may_differ(b: Any, remembering: bool) -> bool:
-    if isinstance(b, Function):
+    if is_of(b.__class__, Function):
         return remembering or b.userdata is None
     return type(b).__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
 

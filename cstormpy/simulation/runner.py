@@ -144,6 +144,10 @@ class Run:
         """Take no step longer than this from now on; steps of fixed length stay as they are."""
         self.stepper.limit(longest)
 
+    def publish(self) -> None:
+        """Leave the signals where the run ended at the outputs of the blocks, for others to look at."""
+        self.diagram.publish()
+
     def state(self) -> SavedState:
         """Return where the run stands, to go on from."""
         return SavedState.of(self.diagram, self.simstate, self.t, self.x, self.stepper.h)
@@ -269,6 +273,10 @@ class Run:
         self._look_beyond(jumped)
         self._hold_or_free()
         self.stepper.restart(self.t, self.x)
+        self._show()
+
+    def _show(self) -> None:
+        """Have the signals of where the run stands be where its blocks look at them."""
         self.diagram.at(self.t, self.x)
 
     def _hold_or_free(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import os
 from collections.abc import Mapping
@@ -104,7 +105,7 @@ class SavedState:
             t=float(t),
             continuous={str(b.name): x[part].tolist() for b, part in diagram.continuous},
             sampled={str(b.name): cell[0].tolist() for b, cell in diagram.cells.items()},
-            memory={str(b.name): m for b in diagram.bd.blocklist if (m := _memory(b))},
+            memory={str(b.name): m for b in diagram.bd.blocklist if _remembers(b.__class__) and (m := _memory(b))},
             step=float(step),
             held={str(b.name): hold.saved() for b, hold in diagram.holds.items()},
         )
@@ -142,6 +143,12 @@ class SavedState:
                 f"{'has none of that name' if value is None else len(value)}; was it saved from another diagram?"
             )
         return value
+
+
+@functools.cache
+def _remembers(kind: type) -> bool:
+    """Tell whether blocks of a class may remember something besides their states."""
+    return hasattr(kind, "memory") or issubclass(kind, Function)
 
 
 def _memory(b: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import queue
 import sys
@@ -233,8 +234,11 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         del minstepsize
         wanted = self.live if live is None else live
         options = self._make_run_options(threaded=threaded)
-        options.debug += debug
-        options.progress = bool(options.progress and not options.quiet and not threaded)
+        if debug:
+            options.debug += debug
+        progress = bool(options.progress and not options.quiet and not threaded)
+        if progress is not options.progress:
+            options.progress = progress
         began = time.perf_counter()
         out: Result | None = None
         try:
@@ -350,6 +354,12 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         self._unread.keep(str(bd.name), out)
         notice_once("what the scopes showed is in the result of the run; sim.report('run.html') writes it to a file")
 
+    def _make_run_options(self, *, threaded: bool = False, **overrides: Any) -> Any:
+        """Return the options of one run, a copy of those of all."""
+        if threaded or overrides or self.options.data.get("movies") is not None:
+            return super()._make_run_options(threaded=threaded, **overrides)
+        return copy.copy(self.options)  # as bdsim does entry by entry
+
     @contextlib.contextmanager
     def in_context(self, bd: Any, simstate: RunState, options: Any, threaded: bool) -> Iterator[None]:
         """Let bdsim's blocks find a run and its options, as they do while bdsim itself runs them."""
@@ -409,7 +419,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
 
     def _finish(self, bd: Any, run: Run, options: Any, block: bool | None, interrupts: Interrupts) -> None:
         """Leave the blocks as bdsim would: outputs to look at, plots drawn."""
-        run.diagram.publish()
+        run.publish()
         if options.graphics and any(getattr(b, "isgraphics", False) for b in bd.blocklist):
             options.hold = options.hold if block is None else block
             interrupts.end_wait(lambda: self.done(bd, block=options.hold))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,9 +54,7 @@ def shrink(error: float, exponent: float) -> float:
 
 def shortest_step(t: float) -> float:
     """Return the shortest step that time can resolve at t."""
-    return (
-        10.0 * abs(math.nextafter(t, math.inf) - t) if hasattr(math, "nextafter") else 10.0 * abs(float(np.spacing(t)))
-    )
+    return 10.0 * abs(math.nextafter(t, math.inf) - t)
 
 
 def first_step(
@@ -72,16 +70,26 @@ def first_step(
     """Return a first step from the size of the derivative and of its change (Hairer et al., II.4, p. 169)."""
     if x.size == 0:
         return longest
-    scale = atol + np.abs(x) * rtol
-    root = x.size**0.5
-    d0, d1 = norm(x / scale) / root, norm(f0 / scale) / root
+    # plain floats: of few states, NumPy takes longer to begin than they take
+    states, rates, root = x.tolist(), f0.tolist(), x.size**0.5
+    scale = [atol + abs(value) * rtol for value in states]
+    d0, d1 = _size(states, scale) / root, _size(rates, scale) / root
     h0 = max(min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest), sys.float_info.min)
-    d2 = norm((f(t + h0, x + h0 * f0) - f0) / scale) / root / h0
+    d2 = _size((f(t + h0, x + h0 * f0) - f0).tolist(), scale) / root / h0
     if d1 <= 1e-15 and d2 <= 1e-15:
         h1 = max(1e-6, h0 * 1e-3)
     else:
         h1 = (0.01 / max(d1, d2)) ** (1.0 / (order + 1))
     return float(min(100 * h0, h1, longest)) if math.isfinite(h1) else h0
+
+
+def _size(values: Sequence[float], scale: Sequence[float]) -> float:
+    """Return the Euclidean norm of numbers, each as a share of its scale, their squares added one after the other."""
+    total = 0.0
+    for value, unit in zip(values, scale, strict=True):
+        share = value / unit
+        total += share * share
+    return math.sqrt(total)
 
 
 def norm(x: Array) -> float:

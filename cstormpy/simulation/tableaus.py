@@ -227,5 +227,7 @@ def explicit_method(solver: Any) -> Tableau | None:
     """Return the explicit method that a user asked for, by its name in any case or itself; None for another."""
     if isinstance(solver, Tableau):
         return solver
+    if solver.__class__ is str and solver in EXPLICIT:
+        return EXPLICIT[solver]
     name = next((known for known in EXPLICIT if known.lower() == str(solver).lower()), None)
     return None if name is None else EXPLICIT[name]

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cstormpy.arguments import one_of
-from cstormpy.errors import InvalidType
-from cstormpy.simulation.wiring import compile_diagram
+from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 __all__ = ["Translations"]
 
@@ -116,8 +115,7 @@ class Translations:
     def _told(name: str, bd: Any, tell: Callable[[Any], str]) -> str:
         from cstormpy.simulation.compiled import NotTranslated
 
-        if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"{name}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        refuse_no_diagram(bd, name)
         compile_diagram(bd)
         try:
             return tell(bd)

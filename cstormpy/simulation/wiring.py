@@ -13,7 +13,7 @@ from typing import Any
 from bdsim.block import SubsystemBlock
 from bdsim.exceptions import BlockRuntimeError
 
-from cstormpy.errors import CstormError, DiagramError
+from cstormpy.errors import CstormError, DiagramError, InvalidType
 from cstormpy.simulation.palette import quiet
 
 __all__ = [
@@ -22,6 +22,8 @@ __all__ = [
     "describe",
     "input_name",
     "output_name",
+    "port_numbers",
+    "refuse_no_diagram",
     "remember_subsystems",
     "subsystems",
     "written",
@@ -52,6 +54,17 @@ def input_name(block: Any, port: int) -> str:
 def output_name(block: Any, port: int) -> str:
     """Return how messages call an output port."""
     return f"output {_port(block._outport_names, port)} of {describe(block)}"
+
+
+def port_numbers(plug: Any) -> list[int]:
+    """Return the numbers of the ports that an end of a wire stands for."""
+    return list(plug.portlist) if plug.isslice else [plug.port or 0]
+
+
+def refuse_no_diagram(bd: Any, what: str) -> None:
+    """Refuse what is no diagram."""
+    if not hasattr(bd, "blocklist"):
+        raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
 
 
 def compile_diagram(bd: Any) -> None:
@@ -99,7 +112,7 @@ def _check_ports(bd: Any, path: str = "") -> None:
         _check_exists(wire.start, wire.start.block.nout, "output", path)
         _check_exists(wire.end, wire.end.block.nin, "input", path)
         _check_widths(wire, path)
-        for port in wire.end.portlist if wire.end.isslice else [wire.end.port or 0]:
+        for port in port_numbers(wire.end):
             key = (id(wire.end.block), port)
             if key in driven and not wire.end.isslice:
                 first, second = driven[key], wire.start
@@ -121,7 +134,7 @@ def _check_ports(bd: Any, path: str = "") -> None:
 
 
 def _check_exists(plug: Any, count: int, kind: str, path: str) -> None:
-    port = max(plug.portlist, default=0) if plug.isslice else plug.port or 0
+    port = max(port_numbers(plug), default=0)
     if port >= count:
         raise DiagramError(
             f"{path}{describe(plug.block)} is wired at {kind} port {port}, but it has {count or 'no'} {kind}s, "

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import as_floats, refuse_non_finite
-from cstormpy.errors import InvalidType, ShapeError, unknown_name
+from cstormpy.errors import ShapeError, unknown_name
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
-from cstormpy.simulation.wiring import compile_diagram
+from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 __all__ = ["continuous_parts", "first_state", "numbers", "saved_with", "started", "state_places", "state_vector"]
 
@@ -100,8 +100,7 @@ def started(
     first_tick : {0, "bdsim"}
         When clocks tick first, as in `Simulation.run`.
     """
-    if not hasattr(bd, "blocklist"):
-        raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+    refuse_no_diagram(bd, what)
     compile_diagram(bd)
     diagram = Diagram(bd)
     simstate = RunState(diagram)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, NonFinite
-from cstormpy.reporting import notice
+from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 
 __all__ = ["INTERRUPTED", "Descent", "single"]
@@ -23,8 +21,6 @@ _BOTTOMLESS, _DEEP = 1e12, 1e4
 _CLOSE = 1e-3
 #: So many runs are kept, as a search may come back to one.
 _KEPT = 4
-#: Seconds between two looks of the progress line.
-_EVERY = 0.2
 _NO_GAIN, INTERRUPTED = "nothing more is gained", "interrupted"
 
 
@@ -52,7 +48,7 @@ class Descent:
     def __post_init__(self) -> None:
         self.scale = np.where(self.before != 0.0, np.abs(self.before), 1.0)
         self.best: Gradient
-        self._shown, self._width = 0.0, 0
+        self.progress = Progress("tune", 0.0, self.most, enabled=bool(getattr(self.options, "progress", True)))
         #: What the last runs gave, by their parameters; None of those that failed.
         self._last: dict[bytes, Gradient | None] = {}
         #: Where runs failed, as measured, and how the last one did.
@@ -68,7 +64,8 @@ class Descent:
         if not self.history or single(found.cost) < single(self.best.cost):
             self.best = found
         self.history.append(single(self.best.cost))
-        self.line(f"tune: run {self.runs} of at most {self.most}, cost {single(self.best.cost):.6g}")
+        if self.progress.due:
+            self.progress.say(f"tune: run {self.runs} of at most {self.most}", f"cost {single(self.best.cost):.6g}")
         return found
 
     def go(self, tol: float) -> tuple[bool, str]:
@@ -215,14 +212,3 @@ class Descent:
             f"it falls to {self.history[-1]:.3g} as {name} goes to {value:.3g}; keep that within bounds, as in "
             f"bounds={{{name!r}: {limits}}}"
         )
-
-    def line(self, text: str) -> None:
-        """Show a line of progress on a terminal; an empty one clears it."""
-        shown = bool(getattr(self.options, "progress", True)) and sys.stderr is not None and sys.stderr.isatty()
-        now = time.perf_counter()
-        if not shown or (text and now - self._shown < _EVERY) or (not text and not self._width):
-            return
-        self._shown = now
-        sys.stderr.write("\r" + text.ljust(self._width) + ("" if text else "\r"))
-        sys.stderr.flush()
-        self._width = len(text)

@@ -24,7 +24,7 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
-from cstormpy.simulation.wiring import compile_diagram
+from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 __all__ = ["Gradient", "Problem", "gradient"]
 
@@ -98,8 +98,7 @@ class Problem:
     """
 
     def __init__(self, sim: Any, bd: Any, cost: Cost, parameters: Any, options: dict[str, Any], what: str) -> None:
-        if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        refuse_no_diagram(bd, what)
         _known_options(sim, options, what)
         compile_diagram(bd)
         self.sim, self.bd, self.what = sim, bd, what

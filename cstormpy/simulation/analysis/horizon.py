@@ -16,7 +16,7 @@ from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
-from cstormpy.simulation.analysis.model import columns_of
+from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
@@ -181,14 +181,12 @@ class _TangentRun(Run):
         assert method is not None, "others are refused where options are read"
         function = self.program.change() if compiled else along_many(self.program)
         self.steps_of = Steps(self.program, function, compiled, method, dp, self.diagram.nstates)
-        spans = [columns_of(self.program, s) for s in self.signals]
-        parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
+        watched = places_of(self.program, self.signals)
+        self._seen = watched.size
         self._jumps = JumpWatch(
             self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
         )
-        self._seen = sum(part.size for part in parts)
-        parts.append(np.array(self._jumps.columns))
-        self.columns = np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
+        self.columns = np.concatenate([watched, np.array(self._jumps.columns, dtype=np.int64)])
 
     # segments
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidValue
-from cstormpy.linkage.components import Component, Inertia, LoopFrame, Term, Wrench, components, find
+from cstormpy.linkage.components import Component, Inertia, Term, Wrench, components, find
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.simulation.palette import quiet
@@ -65,11 +65,6 @@ class MechanismNumbers:
             if isinstance(part, Wrench):
                 raise InvalidValue(
                     f"parameters: {self.prefix}{name!s} is no number of the mechanism; wire it to a port for wrenches"
-                )
-            if isinstance(part, LoopFrame):
-                raise InvalidValue(
-                    f"parameters: {self.prefix}{name!s} is the frame of a loop, which a diagram takes as it is; "
-                    "mech.parameter_sensitivity has the derivative, or difference two runs"
                 )
             if isinstance(part, Inertia) and part.name.endswith(".mass") and not part_value(self._own[0], part):
                 raise InvalidValue(

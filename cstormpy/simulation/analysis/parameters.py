@@ -180,6 +180,7 @@ class Parameters:
         own = attribute in getattr(block, "_parameters", {}) or not (kept or attribute.startswith("_"))
         if not own or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
             known = [*_tunables(block), *(components(block.mech) if is_mechanical(block) else ())]
+            _refuse_whole(block, attribute, name)
             raise unknown_name(f"parameters: {name!r}; tunable number of block {block.name!r}", attribute, known)
         return np.array(value, dtype=float)
 
@@ -393,6 +394,18 @@ class Parameters:
         same = sides[0] == sides[1]  # as a bound that is nowhere, of which the infinities have no difference
         with np.errstate(invalid="ignore"):
             return np.where(same, 0.0, (sides[0] - sides[1]) / (h + back))
+
+
+def _refuse_whole(block: Any, attribute: str, name: str) -> None:
+    """Refuse a whole number of a law of a controller: it may count or choose, so it is no gain."""
+    law, _, gain = attribute.partition(".")
+    held = getattr(getattr(block, "laws", None), "laws", {}).get(law)
+    value = vars(getattr(held, "own", held)).get(gain) if held is not None else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise InvalidType(
+            f"parameters: {name!r} is a whole number, which may count or choose; write {float(value)} instead of "
+            f"{value} for a gain"
+        )
 
 
 def _tunables(block: Any) -> list[str]:

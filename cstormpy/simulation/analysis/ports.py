@@ -12,7 +12,7 @@ from bdsim.connect import Plug
 
 from cstormpy.errors import unknown_name
 from cstormpy.simulation.recording import Signal, find_signals
-from cstormpy.simulation.wiring import declared_width
+from cstormpy.simulation.wiring import declared_width, port_numbers
 
 __all__ = ["EnteringSlot", "InputPort", "feed_open_inputs", "find_ports"]
 
@@ -73,8 +73,7 @@ def feed_open_inputs(bd: Any, given: Any, what: str) -> None:
 
 
 def _ends_at(wire: Any, block: Any, port: int) -> bool:
-    end = wire.end
-    return end.block is block and port in (end.portlist if end.isslice else [end.port or 0])
+    return wire.end.block is block and port in port_numbers(wire.end)
 
 
 def _port_names(block: Any) -> list[str]:

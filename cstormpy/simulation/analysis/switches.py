@@ -1,4 +1,4 @@
-"""Which numbers of a diagram's graph decide when something jumps: those that a choice compares."""
+"""Numbers of a diagram's graph that decide when something jumps: those that a choice compares."""
 
 from __future__ import annotations
 

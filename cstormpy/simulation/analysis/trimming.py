@@ -74,7 +74,7 @@ class OperatingPoint:
 
 @dataclass
 class _Conditions:
-    """Which rates and outputs are to have which values."""
+    """Rates and outputs with the values that they are to have."""
 
     rates: NDArray[np.intp]
     wanted: Array

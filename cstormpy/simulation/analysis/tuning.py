@@ -113,18 +113,17 @@ def tune(
     problem.runs = _EXPECTED
     search = Descent(problem, _limits(problem.parameters.names, bounds, before), before, most, sim.options)
     try:
-        first = search.look(before)
-        success, message = search.go(least)
-        best = search.best
-        problem.parameters.set(best.values)
-        if message != INTERRUPTED and problem.times is not None:
-            holds, said = _by_own_steps(problem, best, single(first.cost))
-            success, message = success and holds, message + said
+        with search.progress:
+            first = search.look(before)
+            success, message = search.go(least)
+            best = search.best
+            problem.parameters.set(best.values)
+            if message != INTERRUPTED and problem.times is not None:
+                holds, said = _by_own_steps(problem, best, single(first.cost))
+                success, message = success and holds, message + said
     except BaseException:
         problem.parameters.set(before)
         raise
-    finally:
-        search.line("")
     better = single(best.cost) < single(first.cost)
     keep = better and (success if apply is None else bool(apply))
     problem.parameters.set(best.values if keep else before)

@@ -20,6 +20,7 @@ from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.block_numbers import BlockNumbers
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.equations import equations_of, passed_on
+from cstormpy.simulation.compiled.held_numbers import HeldNumbers, held_by
 from cstormpy.simulation.compiled.numba_functions import ByNumba
 from cstormpy.simulation.compiled.opaque_laws import laws_of, stand_ins, unready
 from cstormpy.simulation.compiled.program import FILLED, GIVEN, Program
@@ -73,7 +74,7 @@ class Assembly:
         self.call_table = self.graph.call_table = CallTable(self.numbers.kept, self.time)
         self.by_numba = ByNumba(self.graph, self.call_table, self.numbers.read, self.numbers.depends)
         self._twins: dict[int, Twins] = {}
-        self._python: dict[Callable[..., Any], CalledInPython] = {}
+        self._python: dict[Callable[..., Any], tuple[CalledInPython, list[Signal]]] = {}
         #: Blocks whose laws have been looked at one by one.
         self._opaque: set[int] = set()
         #: Of blocks that may fail their number, and when they do.
@@ -354,7 +355,7 @@ class Assembly:
             return [np.ravel(result)] if whole else list(result)
 
         given = [*(v for v in u if v is not None), *([] if x is None else [x])]
-        return self.in_python(ask, given, samples, found, f"{name} in Python")
+        return self.in_python(ask, given, samples, found, f"{name} in Python", held_by(b))
 
     def in_python(
         self,
@@ -363,15 +364,29 @@ class Assembly:
         samples: list[Any],
         found: list[Any],
         what: str,
+        held: HeldNumbers,
     ) -> list[Signal]:
         """Return what a function of Python finds, which is called with the time and some signals while it runs.
 
-        `what` names it where its derivative, which is differenced, is spoken of.
+        `what` names it where its derivative, which is differenced, is spoken of: that to the signals, and to the
+        numbers that are `held` by the object behind it.
         """
-        call = self._python.get(ask)
-        if call is None:
-            call = self._python[ask] = CalledInPython(self.call_table, ask, samples, found)
-        parts = call.nodes(self.graph, [self.time, *(x for value in given for x in numbers(value))])
+        made = self._python.get(ask)
+        if made is None:
+            readers, count = held.readers(), len(given)
+
+            def plain(t: float, values: list[Any]) -> Any:
+                return ask(t, values[:count])
+
+            def beside(t: float, values: list[Any]) -> Any:
+                with held.moved(values[count:]):
+                    return ask(t, values[:count])
+
+            samples = [*samples, *(read() for read in readers)]
+            call = CalledInPython(self.call_table, plain, samples, found, beside)
+            made = self._python[ask] = call, [self.numbers.read(read) for read in readers]
+        call, more = made
+        parts = call.nodes(self.graph, [self.time, *(x for value in [*given, *more] for x in numbers(value))])
         if parts:
             self.call_table.differenced(parts[0].args[0], what)
         values, k = [], 0

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from cstormpy.graph import Node
 from cstormpy.graph.external import Function
+from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.numbers import Numbers
 
@@ -38,7 +39,7 @@ class CalledFunction:
 
     def connect(self, n: NDArray[np.int64], in_python: bool = False) -> None:
         """Have the function ready, and write its address; one of the user's as it is in Python, if that is wanted."""
-        python = getattr(self.function, "python", None) if in_python else None
+        python: PythonCall | None = getattr(self.function, "python", None) if in_python else None
         self.address = python.address() if python is not None else self.address or self.function.address()
         n[self.place] = self.address
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ from bdsim.block import Block
 from bdsim.components import Clock
 from numpy.typing import NDArray
 
-from cstormpy.errors import BlockError
+from cstormpy.errors import BlockError, CstormError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
@@ -80,7 +81,8 @@ class CompiledRun(Run):
     def _prepare(self) -> None:
         """Have what is kept of the diagram, with the numbers of now."""
         self.diagram.at(self.t, self.x)
-        if any(getattr(b, "decides_in_rates", False) for b, _ in self.diagram.continuous):
+        # of the class: where a block has none, it would look for a port of that name, which takes long
+        if any(getattr(type(b), "decides_in_rates", False) for b, _ in self.diagram.continuous):
             self.diagram.derivative(self.t, self.x)
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
 
@@ -109,7 +111,7 @@ class CompiledRun(Run):
             self.stepper.f = self._derivative  # type: ignore[attr-defined]
             return
         keys = [(id(s.block), s.port) for s in self.recording.signals]
-        seen = all(key in program.columns for key in keys)
+        seen = all(map(program.columns.__contains__, keys))
         slices = self._prepared.slices(self.stepper.method, keys if seen else [], self.settings.check_finite)
         self._slices = slices if program.guards is not None and not program.stepped_sinks and seen else None
         if self.diagram.nstates:
@@ -188,7 +190,11 @@ class CompiledRun(Run):
 
     def _asked(self) -> bool:
         """Tell whether a block is to do something at its next evaluation, as a controller that swaps its law."""
-        return self.program is not None and any(pending() for pending in self.program.pending)
+        if self.program is not None:
+            for pending in self.program.pending:
+                if pending():
+                    return True
+        return False
 
     def _serve(self, sources: list[Any]) -> None:
         # a block that may be asked for something, as a controller by a signal that jumps, is looked at again
@@ -198,7 +204,9 @@ class CompiledRun(Run):
         super()._serve(sources)
 
     def _commanded(self, jumped: bool = False) -> bool:
-        self._stale = self._stale or not self.commands.empty()
+        if not self.commands.empty():
+            self.diagram.at(self.t, self.x)
+            self._stale = True
         return super()._commanded(jumped)
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
@@ -332,7 +340,7 @@ class CompiledRun(Run):
         crossings.before = [None if value != value else value for value in before.tolist()]
         self._log_ticks(slices, taken.ticks)
         d.forget()
-        self.recording.extend(taken.times, taken.states, slices.split(taken.signals))
+        self.recording.extend(taken.times, taken.states, taken.signals, slices.split)
         self._glance()
         self._lengths.look(self.t, self.x, self.steps)
         return taken
@@ -341,8 +349,10 @@ class CompiledRun(Run):
         """Enter ticks where bdsim keeps them, all of this slice as one array."""
         if not len(ticks):
             return
-        for k, (clock, part, _) in enumerate(slices.compiled.program.clocks):
-            rows, size = ticks[ticks[:, 1] == k], sum(b.ndstates for b in clock.blocklist)
+        clocks = slices.compiled.program.clocks
+        for k, (clock, part, _) in enumerate(clocks):
+            rows = ticks if len(clocks) == 1 else ticks[ticks[:, 1] == k]
+            size = sum(b.ndstates for b in clock.blocklist)
             log = self.simstate.clock_states[clock]
             log.tlog.append(rows[:, 0].copy())
             log.xlog.append(rows[:, 2 : 2 + size].copy())
@@ -351,9 +361,38 @@ class CompiledRun(Run):
             self.diagram.holds[b].put(self._compiled.z[part])
         self.diagram.bind_samples(self.simstate)
 
+    def _show(self) -> None:
+        if not self._unseen():
+            super()._show()
+
+    def _unseen(self) -> bool:
+        """Tell whether nothing looks at the signals at the outputs of blocks between the steps of this run."""
+        kept = self._slices is not None and self._published is not None
+        return kept and not (self._stale or self.watchers or self.diagram.holds or self._asked())
+
     def _observe(self, at_boundary: bool = False) -> None:
-        super()._observe(at_boundary)
+        if not (self._unseen() and self._keep()):
+            super()._observe(at_boundary)
         self._glance()
+
+    def _keep(self) -> bool:
+        """Record the point where the run stands from the compiled function; return whether that is all."""
+        slices = self._slices
+        assert slices is not None
+        self._sample()
+        if not self.probe(self.t, self.x):
+            return False
+        out = self._compiled.out
+        return self.observation.add_kept(
+            self.t, self.x, out[: slices.compiled.program.checked], out.take(slices.columns)[None], slices.split
+        )
+
+    def publish(self) -> None:
+        """Leave the signals where the run ended at the outputs of the blocks, which have not got them on its way."""
+        if self.error is None and self._unseen():
+            with contextlib.suppress(CstormError):
+                self.diagram.at(self.t, self.x)
+        super().publish()
 
     def _glance(self) -> None:
         for glance in self.glances:

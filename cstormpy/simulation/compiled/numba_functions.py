@@ -13,9 +13,10 @@ import numpy as np
 from cstormpy.graph import Graph
 from cstormpy.graph.external import external
 from cstormpy.graph.python_calls import Differences, PythonCall
+from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.fingerprints import fingerprint
-from cstormpy.simulation.compiled.refusals import told
+from cstormpy.simulation.compiled.refusals import draws_numbers, told
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
 
@@ -28,7 +29,7 @@ _KEPT = 64
 
 
 class UserFunction:
-    """A function of the user, compiled by numba when it is asked for its address.
+    """A function of the user, compiled by numba when it is asked for its address; where that refuses it, in Python.
 
     Parameters
     ----------
@@ -39,24 +40,31 @@ class UserFunction:
         The types of its arguments.
     owner : str
         The name of its block.
+    role : str
+        What it is to the block, as that says in which way it is computed.
+    python : PythonCall
+        The same, asked in Python.
 
     Attributes
     ----------
-    python : PythonCall or None
-        The same, asked in Python.
+    refused : str
+        Why numba does not compile it; "" as long as that is not known.
     """
 
-    python: PythonCall | None = None
+    refused = ""
     _compiled: ClassVar[dict[tuple[str, str], tuple[Any, int]]] = {}
+    _refused: ClassVar[dict[tuple[str, str], str]] = {}
 
-    def __init__(self, function: Any, source: str, kinds: str, owner: str) -> None:
-        self._function, self._source, self._kinds, self._owner = function, source, kinds, owner
+    def __init__(self, function: Any, source: str, kinds: str, owner: str, role: str, python: PythonCall) -> None:
+        self._function, self._source, self._kinds = function, source, kinds
+        self.owner, self.role, self.python = owner, role, python
         self.seen, self._lasting = fingerprint([function])
         self._ready: tuple[Any, int] | None = None
 
     def is_ready(self) -> bool:
         """Tell whether it has been compiled: it is here, or on disk."""
-        if self._ready is not None or (self._source, self.seen) in self._compiled:
+        key = self._source, self.seen
+        if self._ready is not None or key in self._compiled or key in self._refused:
             return True
         from cstormpy.kernels.compiling import is_kept
         from cstormpy.kernels.user_functions import kept_as
@@ -69,23 +77,45 @@ class UserFunction:
         Raises
         ------
         NotTranslated
-            If numba does not compile it.
+            If it reads a random generator.
         """
         from cstormpy.kernels.user_functions import Refused as RefusedByNumba
         from cstormpy.kernels.user_functions import compiled
 
-        key, known = (self._source, self.seen), self._compiled
-        self._ready = self._ready or known.get(key)
-        if self._ready is None:
+        key = self._source, self.seen
+        self._ready = self._ready or self._compiled.get(key)
+        self.refused = self._refused.get(key, "")
+        if self._ready is None and not self.refused:
             try:
                 made = compiled(self._source, self._function, self._kinds, self.seen if self._lasting else None)
-            except RefusedByNumba as refused:
-                why = f"numba does not compile its function: {told(self._function, str(refused))}"
-                raise NotTranslated([(self._owner, why)]) from refused
-            while len(known) >= _KEPT:
-                known.pop(next(iter(known)))
-            self._ready = known[key] = made
-        return self._ready[1]
+            except RefusedByNumba as error:
+                written = getattr(self._function, "written", self._function)
+                why = told(written, str(error))
+                if draws_numbers(written):
+                    raise NotTranslated([(self.owner, f"numba does not compile its function: {why}")]) from error
+                self.refused = _kept(self._refused, key, why)
+                notice_once(f"block {self.owner!r}: asked in Python, as numba does not compile {self._said()}")
+            else:
+                self._ready = _kept(self._compiled, key, made)
+        return self._ready[1] if self._ready is not None else self.python.address()
+
+    def _said(self) -> str:
+        return f"its function: {self.refused}" if self.role == "output" else f"its {self.role}: {self.refused}"
+
+    def told(self, way: str) -> str:
+        """Return the way in which its block says to be computed, corrected where numba has refused the function."""
+        first = f"{self.role}: compiled by numba"
+        if not self.refused or not way.startswith(first):
+            return way
+        return f"{self.role}: asked in Python{way.removeprefix(first)}; numba: {self.refused}"
+
+
+def _kept(store: dict[tuple[str, str], Any], key: tuple[str, str], value: Any) -> Any:
+    """Keep what has become of a function, and no more than some of them."""
+    while len(store) >= _KEPT:
+        store.pop(next(iter(store)))
+    store[key] = value
+    return value
 
 
 class ByNumba:
@@ -127,21 +157,23 @@ class ByNumba:
         return self.call(func, [*u, *more], [*signals, *given], whole)
 
     def call(
-        self, func: Callable[..., Any], arguments: list[Signal], samples: list[Any], whole: bool = False
+        self,
+        func: Callable[..., Any],
+        arguments: list[Signal],
+        samples: list[Any],
+        whole: bool = False,
+        role: str = "output",
     ) -> list[Signal]:
         """Return what a function returns, a list or tuple as its parts.
 
         What it raises makes the run look at the block by its own methods. `samples` are values of the arguments, from
-        which it is seen what it returns.
+        which it is seen what it returns; `role` says what the function is to the block.
         """
         func, arguments, samples = self._plain(func, arguments, samples)
-        sample = func(*[np.array(v) if isinstance(v, np.ndarray) else v for v in samples])
+        sample = _sampled(func, samples)
         several = isinstance(sample, (list, tuple)) and not whole
         parts = list(sample) if several else [sample]
         source, kinds, count = _source([np.shape(v) for v in arguments], parts, sample if several else None)
-        made = UserFunction(func, source, kinds, self._call_table.owner)
-        made = self._made.setdefault((source, made.seen), made)
-        self._depends(lambda: fingerprint([func])[0], made.seen)
         given = [self._call_table.time, *(x for value in arguments for x in numbers(value))]
         failure, call_table, graph = self._call_table.failure, self._call_table, self._graph
 
@@ -149,7 +181,9 @@ class ByNumba:
             found = func(*values)
             return list(found) if several else [found]
 
-        made.python = PythonCall(ask, samples, parts)
+        made = UserFunction(func, source, kinds, self._call_table.owner, role, PythonCall(ask, samples, parts))
+        made = self._made.setdefault((source, made.seen), made)
+        self._depends(lambda: fingerprint([func])[0], made.seen)
         differences = Differences(call_table, ask, samples, parts)
 
         def along(values: Any, rates: Any) -> Any:
@@ -204,6 +238,15 @@ class ByNumba:
     def _number(self, value: Any) -> Signal:
         """Return the symbols of a number or an array, which may be written into later."""
         return self._read(lambda: value)
+
+
+def _sampled(func: Callable[..., Any], samples: list[Any]) -> Any:
+    try:
+        return func(*[np.array(v) if isinstance(v, np.ndarray) else v for v in samples])
+    except Refused:
+        raise
+    except Exception as error:
+        raise Refused(f"it fails when it is tried: {type(error).__name__}: {error}") from error
 
 
 def _extra(func: Callable[..., Any], count: int, args: Any, kwargs: Any) -> list[Any]:

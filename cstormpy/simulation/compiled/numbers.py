@@ -48,6 +48,8 @@ class Table:
         self._arrays: list[tuple[Callable[[], Any], Callable[[Any], NDArray[Any]]]] = []
         #: What fills in many numbers by itself, and where.
         self._filled: list[tuple[Reading, slice]] = []
+        #: The array that was filled last, and that part of it for each of these.
+        self._views: tuple[NDArray[Any], list[tuple[Reading, NDArray[Any]]]] | None = None
 
     def keep(
         self, value: Any, reader: Callable[[], Any] | None, convert: Callable[[Any], NDArray[Any]]
@@ -71,6 +73,7 @@ class Table:
         self._parts.append(reading())
         self.size = part.stop
         self._filled.append((reading, part))
+        self._views = None
 
     def array(self) -> NDArray[Any]:
         """Return all numbers."""
@@ -88,8 +91,10 @@ class Table:
             if [value.shape for value in arrays] != self._shapes:
                 return False
             out[self._within.array] = np.concatenate(arrays, axis=None)
-        for reading, part in self._filled:
-            reading.fill(out[part])
+        if self._views is None or self._views[0] is not out:
+            self._views = out, [(reading, out[part]) for reading, part in self._filled]
+        for reading, numbers in self._views[1]:
+            reading.fill(numbers)
         return True
 
 

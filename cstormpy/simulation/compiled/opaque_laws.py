@@ -17,6 +17,8 @@ import numpy as np
 from cstormpy.control.blend import LawSet
 from cstormpy.control.user_laws import OwnLaw
 from cstormpy.graph.arrays import symbols
+from cstormpy.simulation.compiled.held_numbers import HeldNumbers
+from cstormpy.simulation.compiled.methods_as_functions import MethodAsFunction
 from cstormpy.simulation.compiled.traced import untraceable
 from cstormpy.simulation.compiled.untranslated import Refused
 
@@ -63,15 +65,15 @@ def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, 
             continue
         own = law.own if isinstance(law, OwnLaw) else law
         name = str(getattr(own, "__name__", type(own).__name__))
-        torque = _by_numba(assembly, own) if isinstance(own, types.FunctionType) else None
-        if torque is not None:
-            try:
-                torque(None, *[np.zeros(shape) if shape else 0.0 for shape in shapes[:3]])
-            except Refused as error:
-                why, torque = f"{why}; numba: {error}", None
-        way = "asked in Python" if torque is None else "compiled by numba"
+        found[id(law)], way = {"__call__": _in_python(assembly, law, name)}, "asked in Python"
+        try:
+            torque = _by_numba(assembly, own, len(law.modes), f"law {name}")
+            torque(None, *[np.zeros(shape) if shape else 0.0 for shape in shapes[:3]])
+        except Refused as error:
+            why = f"{why}; numba: {error}"
+        else:
+            found[id(law)], way = {"__call__" if own is not law else "torque": torque}, "compiled by numba"
         assembly.ways.append((str(block.name), f"law {name}: {way}, as it cannot be traced: {why}"))
-        found[id(law)] = {"__call__": torque or _in_python(assembly, law)}
     return found
 
 
@@ -79,26 +81,41 @@ def _asked(twin: Any, t: Any, q: Any, qd: Any, *target: Any) -> list[Any]:
     return [twin(t, q, qd, target or None)]
 
 
-def _by_numba(assembly: Any, own: types.FunctionType) -> Callable[..., Any]:
-    """Return what stands for the call of a law that is a plain function: a call of that, compiled."""
+def _by_numba(assembly: Any, own: Any, modes: int, role: str) -> Callable[..., Any]:
+    """Return what stands for the call of a law: a call of a function, or of a method of its numbers, compiled."""
+    more: list[Any] = []
+    read: list[Any] = []
+    if isinstance(own, types.FunctionType):
+        function: Any = own
+    elif modes > 1:
+        raise Refused("it has phases")
+    else:
+        made = MethodAsFunction(own, "torque", ("t", "q", "qd"))
+        function, held = made.function, HeldNumbers(made.names, partial(getattr, own), partial(setattr, own))
+        for name, value in made.whole.items():
+            assembly.numbers.depends(partial(getattr, own, name), value)
+        more, read = [reader() for reader in held.readers()], [assembly.numbers.read(r) for r in held.readers()]
 
     def torque(twin: Any, t: Any, q: Any, qd: Any, *_: Any) -> Any:
-        parts = assembly.by_numba.call(own, [t, q, qd], [0.0, np.zeros(np.shape(q)), np.zeros(np.shape(qd))])
+        samples = [0.0, np.zeros(np.shape(q)), np.zeros(np.shape(qd)), *more]
+        parts = assembly.by_numba.call(function, [t, q, qd, *read], samples, role=role)
         return symbols(np.concatenate([np.atleast_1d(part) for part in parts]))
 
     return torque
 
 
-def _in_python(assembly: Any, law: Any) -> Callable[..., Any]:
+def _in_python(assembly: Any, law: Any, name: str) -> Callable[..., Any]:
     """Return what stands for the call of a law in the trace: a call of the law itself while the diagram runs."""
-    count, what = len(law.motors), f"law {type(law).__name__}"
+    count, what = len(law.motors), f"law {name}"
+    held = HeldNumbers(tuple(law.gains), lambda name: law.gains[name], law.set_gain)
 
     def ask(t: float, values: list[Any]) -> list[Any]:
         return [law(t, values[0], values[1], tuple(values[2:]) or None)]
 
     def torque(twin: Any, t: Any, q: Any, qd: Any, reference: Any = None, *_: Any) -> Any:
         given = [q, qd, *(reference or ())]
-        return assembly.in_python(ask, given, [np.zeros(np.shape(v)) for v in given], [np.zeros(count)], what)[0]
+        samples = [np.zeros(np.shape(v)) for v in given]
+        return assembly.in_python(ask, given, samples, [np.zeros(count)], what, held)[0]
 
     return torque
 

@@ -192,9 +192,14 @@ def _ways_back(diagram: Diagram, program: Program) -> WaysBack:
 
 def _wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:
     """Return all by which a diagram's source differs from another's, besides the numbers of its blocks."""
+    things: list[Any] = []
+    for b, _, inputs, _, _, _ in diagram.order:
+        things += b, b.__class__, *inputs
+    for b, _ in diagram.continuous:
+        things += b, *b._inport_slots
     return (
-        tuple((id(b), type(b), *map(id, b._inport_slots)) for b, *_ in diagram.order),
-        tuple((id(b), b.nstates, *map(id, b._inport_slots)) for b, _ in diagram.continuous),
+        [*map(id, things)],
+        [(part.start, part.stop) for _, part in diagram.continuous],
         tuple((id(clock), *((id(b), b.ndstates) for b in clock.blocklist)) for clock in diagram.bd.clocklist),
         tuple(map(_crossing, detectors)),
     )

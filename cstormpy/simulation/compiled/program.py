@@ -30,6 +30,7 @@ from cstormpy.graph.printing import c_source, equations
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.call_table import CalledFunction
+from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.numbers import Numbers
 
 __all__ = ["FILLED", "GIVEN", "MachineFunction", "Program"]
@@ -42,6 +43,8 @@ _ORDER = ("t", *GIVEN, *FILLED)
 _CHANGES = ("dt", "dx", "dz", "dp", "dw", "dout", "dxd")
 #: With more numbers of all signals and rates, registers are chosen quickly (see `graph.machine`).
 _WIDE = 1500
+#: Rates alone have a routine of their own if that has so many of the operations, or less.
+_SAVED = 0.95
 #: So many machines are kept ready.
 _MACHINES = 64
 
@@ -129,7 +132,7 @@ class Program:
     def __post_init__(self) -> None:
         routines = [self.routine] if self.closing is None else [self.routine, self.closing]
         self.key = digest_of(*routines) or hashlib.sha256(self.text.encode()).hexdigest()
-        self.key += " quick" if self.is_wide else ""
+        self.key += " quick" if self.is_wide else " stages"
 
     @property
     def is_wide(self) -> bool:
@@ -139,7 +142,18 @@ class Program:
     @cached_property
     def text(self) -> str:
         """The routines, as LLVM reads them."""
-        return text_for_one(self.routine, None, *([] if self.closing is None else [self.closing]))
+        return text_for_one(self.routine, None, *([] if self.closing is None else [self.closing]), *self._for_stages())
+
+    def _for_stages(self) -> list[Routine]:
+        """Return the routine that fills the rates alone, which is all that is asked at the stages of a step.
+
+        None where nothing is saved by it, or where compiling another one takes long.
+        """
+        if self.is_wide:
+            return []
+        rates = {"xd": self.routine.outputs["xd"]}
+        stage = Routine("stage", {}, {}, rates, self.routine.status, scalars=("t",), order=_ORDER)
+        return [stage] if stage.operations < _SAVED * self.routine.operations else []
 
     def refresh(self) -> bool:
         """Read the numbers anew from the blocks; return False where the diagram is to be translated anew instead."""
@@ -158,8 +172,9 @@ class Program:
     def raise_interrupt(self) -> None:
         """Raise what has interrupted a block that the routine asked in Python."""
         for link in self.links:
-            if isinstance(link.function, PythonCall):
-                link.function.raise_interrupt()
+            python = getattr(link.function, "python", link.function)
+            if isinstance(python, PythonCall):
+                python.raise_interrupt()
 
     def printed(self) -> str:
         """Return its equations, as Python, with a line for each block before them."""
@@ -173,6 +188,17 @@ class Program:
     def called(self) -> list[Function]:
         """The functions that the routine itself calls."""
         return [link.function for link in self.links if not link.changes]
+
+    def ways_taken(self) -> list[tuple[str, str]]:
+        """Return in which way each block is computed, after numba has tried what it is to compile."""
+        self.function()
+        found = []
+        for name, way in self.ways:
+            for function in self.called:
+                if isinstance(function, UserFunction) and function.owner == name:
+                    way = function.told(way)
+            found.append((name, way))
+        return found
 
     def calling_block(self) -> tuple[str, str] | None:
         """Return the name of the first block that calls something, and how it is computed; None where none does."""
@@ -203,9 +229,17 @@ class Program:
 
     def closing_address(self) -> int:
         """Return where the code begins that closes loops, 0 where there is none."""
-        return (
-            0 if self.closing is None else self._machine("diagram", self.key, lambda: self.text).address("closing_one")
-        )
+        return self._address_of("closing_one") if self.closing is not None else 0
+
+    def stage_address(self) -> int:
+        """Return where the code begins that fills the rates alone, or signals too where that costs as much."""
+        try:
+            return self._address_of("stage_one")
+        except LookupError:
+            return self._address_of("rate_one")
+
+    def _address_of(self, name: str) -> int:
+        return self._machine("diagram", self.key, lambda: self.text).address(name)
 
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph.gathering import Gathered
-from cstormpy.linkage.tables import tables_of
+from cstormpy.linkage.tables import numbers_of
 from cstormpy.simulation.compiled.structures import Holders
 from cstormpy.simulation.compiled.twins import Path, Place, Readers, TableStep, as_parameter
 
@@ -78,7 +78,7 @@ class Reading:
             inside, key = end, path[-1]
             if isinstance(key, TableStep):  # a mechanism's tables stay as long as it is the same
                 key = key.name
-                inside = {key: getattr(tables_of(end.tree), key)}
+                inside = {key: numbers_of(end, key)}
             elif not isinstance(end, (list, tuple, dict)):
                 inside = self._holders.attributes(end)
             value = inside[key]
@@ -117,7 +117,8 @@ class Reading:
         for held, key, place in self._singles:
             out[place] = held[key]
         for read, some, part in self._others:
-            numbers = np.ravel(read())
+            value = read()
+            numbers = value.ravel() if value.__class__ is np.ndarray else np.ravel(value)
             out[part] = numbers if some is None else numbers[some]
 
 

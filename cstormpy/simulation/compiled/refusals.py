@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["told"]
+__all__ = ["draws_numbers", "told"]
 
 #: A fault of numba's own, which tells of its objects and not of the function: all but the line.
 _FAULT = re.compile(r"^<[^>]* object at 0x[0-9a-f]+>.*?(?=, in the function at line|$)")
@@ -39,6 +39,11 @@ def told(function: types.FunctionType, said: str) -> str:
         where = _WHERE.search(rest)
         rest = where[0] if where else ""
     return "; ".join([*reasons, rest] if rest else reasons)
+
+
+def draws_numbers(function: types.FunctionType) -> bool:
+    """Tell whether a function reads a random generator: it gives something else each time that it is asked."""
+    return any(isinstance(value, _GENERATORS) for _, value in _read(function))
 
 
 def _read(function: types.FunctionType) -> Iterator[tuple[str, Any]]:

@@ -44,4 +44,3 @@ silent_sink(
     "bdsim.blocks.displays.ScopeXY1",
     when=lambda block: not getattr(block, "_enabled", True),
 )
-silent_sink("cstormpy.blocks.live.LiveScope", "cstormpy.blocks.live.LiveXY", "cstormpy.blocks.live.MechanismView")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Compiled:
     def update(self, program: Program) -> None:
         """Take another program of the same diagram."""
         function = program.function()
-        self.address, self.closing = function.address, program.closing_address()
+        self.address, self.closing, self.stages = function.address, program.closing_address(), program.stage_address()
         self.program = program
         if self.w.size != program.scratch:
             self.w = np.zeros(program.scratch)
@@ -101,7 +102,7 @@ class Slices:
 
     def __init__(self, compiled: Compiled, method: Tableau, keys: list[tuple[int, int]], finite: bool) -> None:
         from cstormpy.kernels import dense, rungekutta, stepping
-        from cstormpy.kernels.stepping_code import Steps
+        from cstormpy.kernels.stepping_code import Steps, steps_of
 
         self.compiled, self.method, self.keys, self._at = compiled, method, keys, rungekutta
         self._advance, self._trial = Steps("advance"), Steps("trial")
@@ -112,6 +113,7 @@ class Slices:
         self._result = method.stages + dense.K_RESULT
         self.how = np.zeros(at.HOW, dtype=np.int64)
         self.how[[dense.STAGES, dense.DENSE, at.ADAPTIVE]] = method.stages, kind, method.adaptive
+        self.how[[at.STAGES_CODE, at.ERROR_CODE]] = steps_of(self.table, n)
         self.how[[at.SECOND, at.FINITE, at.MOST]] = method.E3 is not None, finite, _ROOM
         self.at = np.zeros(at.AT)
         self.at[[at.SAFETY, at.MAX_FACTOR, at.MIN_FACTOR]] = SAFETY, MAX_FACTOR, MIN_FACTOR
@@ -128,13 +130,15 @@ class Slices:
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
-        self._parts_of: list[tuple[slice, tuple[int, ...]]] = []
+        parts_of: list[tuple[slice, tuple[int, ...]]] = []
         columns, width = [np.zeros(0, dtype=np.int64)], 0
         for first, shape in (program.columns[key] for key in self.keys):
             size = int(np.prod(shape))
             columns.append(np.arange(first, first + size))
-            self._parts_of.append((slice(width, width + size), shape))
+            parts_of.append((slice(width, width + size), shape))
             width += size
+        #: Makes the samples (N, ...) of each output that is recorded of those of all columns (N, columns).
+        self.split = functools.partial(_split, parts_of)
         self.columns = np.concatenate(columns).astype(np.int64)
         self.signals = np.zeros((self.times.size, self.columns.size))
         guards = program.guards or []
@@ -143,6 +147,7 @@ class Slices:
         self.sides[event_location.DIRECTION] = [direction for _, direction, _ in guards]
         self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
         self.how[[at.COLUMNS, at.CHECKED, at.CLOSED]] = self.columns.size, program.checked, program.closes
+        self.how[at.RATES] = self.compiled.stages
         # what is called, as in Python, is called once a tick
         self.how[at.MERGES] = not program.called
         clocks, flags = program.clocks, program.flags
@@ -200,7 +205,7 @@ class Slices:
             stepper.fx, stepper.h = self.K[0].copy(), float(row[at.LENGTH])
             before[:] = self.sides[0]
         fired = np.flatnonzero(~np.isnan(self._crosses_at)).tolist() if status == self._crossed else []
-        times, states, signals = (part[:taken].copy() for part in (self.times, self.states, self.signals))
+        times, states, signals = self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy()
         return Taken(times, states, signals, self.ticked[: how[at.TICKED]], status == self._look, fired)
 
     def trial(self, t: float, x: Array, fx: Array, h: float, earliest: float, latest: float) -> Array | None:
@@ -234,9 +239,9 @@ class Slices:
         """The number of the next point of the grid."""
         return int(self.how[self._at.POINT])
 
-    def split(self, signals: Array) -> list[Array]:
-        """Return the samples (N, ...) of each output that is recorded, from those of all columns (N, columns)."""
-        return [signals[:, part].reshape(len(signals), *shape) for part, shape in self._parts_of]
+
+def _split(parts: list[tuple[slice, tuple[int, ...]]], signals: Array) -> list[Array]:
+    return [signals[:, part].reshape(len(signals), *shape) for part, shape in parts]
 
 
 def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:

@@ -194,11 +194,13 @@ class Holders:
 
     def hold(self) -> bool:
         """Tell whether the same objects stand there, or other arrays of as many numbers, which are noted."""
-        if any(type(each) is not kind or vars(each) is not held for each, kind, held in self._odd):
-            return False
-        try:
-            if not all([holder[key] is value for holder, key, value in self._in_lists]):
+        for each, kind, held in self._odd:
+            if type(each) is not kind or vars(each) is not held:
                 return False
+        try:
+            for holder, key, value in self._in_lists:
+                if holder[key] is not value:
+                    return False
         except LookupError:
             return False
         return self._entries.take(_like_arrays)

@@ -46,7 +46,7 @@ def explanation_of(bd: Any) -> str:
     """Return in which way each block of a compiled diagram is computed, a line for each."""
     diagram, program = Diagram(bd), _at_the_start(bd)
     told: dict[str, list[str]] = {}
-    for name, way in program.ways:
+    for name, way in program.ways_taken():
         told.setdefault(name, []).append(way)
     names = [str(b.name) for b, *_ in diagram.order]
     width = max(map(len, names), default=0)

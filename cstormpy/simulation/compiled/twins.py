@@ -22,7 +22,7 @@ from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.nodes import INPUT, TABLE
 from cstormpy.graph.tables import Table
-from cstormpy.linkage.tables import Form, Tables, tables_of
+from cstormpy.linkage.tables import Form, Tables, numbers_of, tables_of
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
@@ -57,7 +57,7 @@ class Changed(Exception):
 
 @dataclass(frozen=True)
 class TableStep:
-    """The step from a mechanism to one of the arrays of its tables."""
+    """The step from a mechanism to one of the arrays of its numbers."""
 
     name: str
 
@@ -373,7 +373,7 @@ def value_at(owner: Any, path: Path, readers: Readers) -> Any:
         return as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, TableStep):
-            owner = getattr(tables_of(owner.tree), step.name)
+            owner = numbers_of(owner, step.name)
         elif isinstance(owner, (list, tuple, dict)):
             owner = owner[step]
         else:

@@ -1,16 +1,16 @@
-"""Which blocks the compiled engine does not translate, and why; a diagram that has one runs interpreted.
+"""Blocks that the compiled engine does not translate, and why; a diagram that has one runs interpreted.
 
 All other blocks are translated by their equations (`equations`), in one of three ways: traced; compiled by numba, where
-a FUNCTION or a law that is a plain function cannot be written down; asked in Python from inside of the compiled
-function, as IKINE, POW of a matrix with an exponent that is no whole number, NORM over several axes, singular values of
+a FUNCTION or a law cannot be written down that is a function of numbers, or a method that reads numbers of its object;
+asked in Python from inside of the compiled function, as what numba does not compile either (a message names the line),
+IKINE, POW of a matrix with an exponent that is no whole number, NORM over several axes, singular values of
 a matrix of more than four columns. Subsystems, DERIV, PID and PID_S among them, are translated by their parts; sinks
 compute nothing, and those that print or draw are called at each point of a run.
 
 Of blocks that are translated, these forms are not:
 
 - a signal of more than 1500 numbers, or of text, lists or other objects; a DICT serves only where ITEM takes it apart;
-- FUNCTION with ``persistent=True``;
-- FUNCTION that cannot be traced and that numba does not compile (the message names the line).
+- FUNCTION with ``persistent=True``, or one that cannot be traced and draws random numbers.
 
 What a function of the user, PROD or POW computes is computed with the numbers of the machine. Where Python raises, as
 at ``math.sqrt(-1.0)``, ``math.exp(1000.0)`` or ``1.0 / 0.0``, these give nan or inf, which shorten a trial step and end
@@ -69,7 +69,7 @@ class Untraceable(Exception):
 
 
 class Refused(Exception):
-    """Why one block is not translated in any way."""
+    """The reason why one block is not translated in any way."""
 
 
 def refusal_of(block: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bdsim.components import Block, Plug
@@ -10,7 +10,7 @@ from bdsim.components import Block, Plug
 from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
 from cstormpy.blocks._stops import Stops
 from cstormpy.dynamics.hybrid import HybridDynamics
-from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribute, unknown_name
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism import Mechanism, as_mechanism
 
@@ -68,12 +68,20 @@ class Ported:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Wire an input port, or set an attribute, which a block or a port cannot be."""
+        if name.startswith("_"):  # no port is, and a run sets many of these at its start
+            object.__setattr__(self, name, value)
+            return
         if isinstance(value, (Block, Plug)) and not name.startswith("_") and name not in self._port_names()[0]:
             raise unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
         inputs, outputs = self._port_names()
         if name in outputs and name not in inputs:
             raise InvalidType(f"block {label(self)!r}: {name!r} is an output, which cannot be set")
         super().__setattr__(name, value)
+
+    def _tune(self, *names: str) -> None:
+        """Make attributes tunable."""
+        for name in names:
+            self.add_param(name)  # type: ignore[attr-defined]
 
     def set_param(self, name: str, newvalue: Any) -> None:
         """Change a tunable parameter."""
@@ -89,6 +97,11 @@ class Mechanical(Ported):
     _mech: Mechanism
     _parts: tuple[Sequence[str], ...]
     _stops: Stops | None = None
+
+    def _begin(self, mech: Mechanism, *tunable: str) -> None:
+        """Take the mechanism of the block that is being made, and make attributes tunable."""
+        self._prepare(mech)
+        self._tune(*tunable)
 
     def _prepare(self, mech: Mechanism) -> None:
         """Keep the mechanism, and make ready what is evaluated."""
@@ -134,5 +147,10 @@ class Mechanical(Ported):
             return closed_hybrid(mech, q, qd, u, wrench, base, check=False)
         return mech.hybrid_dynamics(q, qd, u, wrench=wrench, base=base)
 
-    def _blame(self, signals: Sequence[Any]) -> None:
-        refuse_non_finite(self, signals, self._parts)
+    def _ask(self, signals: Sequence[Any], question: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """Return an answer of the mechanism; where a number is not finite, name the port of the signal that is not."""
+        try:
+            return question(*given, **options)
+        except NonFinite:
+            refuse_non_finite(self, signals, self._parts)
+            raise

@@ -97,9 +97,10 @@ class LawSelection(bases.Ported):
         self._fresh, self._asked, self._before = -math.inf, math.inf, None
         self._last = (-math.inf, 0.0)
         self._located = can_locate(self, simstate)
-        if not self._located:
+        has_phases = any(len(law.modes) > 1 for law in self._laws.laws.values())
+        if not self._located or (len(self._laws.laws) == 1 and not has_phases):
             return
-        if any(len(law.modes) > 1 for law in self._laws.laws.values()):
+        if has_phases:
             Crossing(self, simstate, self._phase_margin, self._change_phase)
         if self._by_signal:
             # where the signal jumps, the block itself looks at it between two steps

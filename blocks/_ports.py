@@ -13,6 +13,7 @@ from bdsim.components import Block, Clock, Plug, SinkBlock, SourceBlock, _fixnam
 from numpy.typing import NDArray
 
 from cstormpy import arrays
+from cstormpy.arguments import flag
 from cstormpy.arrays import Shape, real_array
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
@@ -276,13 +277,6 @@ def coordinates(value: Any, mech: Mechanism, name: str) -> Array:
     array = array.reshape(mech.n).copy()
     arrays.refuse_non_finite(array, name, lambda index: f"joint {mech.names[index[0]]!r}")
     return array
-
-
-def flag(value: Any, name: str) -> bool:
-    """Return True or False, or refuse what is neither."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidType(f"{name}: expected True or False, got a {type(value).__name__}")
-    return bool(value)
 
 
 def refuse_non_finite(block: Any, signals: Sequence[Any], parts: Sequence[Sequence[str]]) -> None:

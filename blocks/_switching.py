@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
+from cstormpy.signals.logic import compared
 
-__all__ = ["Kinked", "Switching"]
+__all__ = ["Kinked", "Switching", "Thresholded"]
 
 
 class Kinked(Ported):
@@ -85,3 +87,21 @@ class Switching(Ported):
         """Go on from what ``memory`` returned."""
         mode = np.asarray(memory["mode"], dtype=float)
         self._mode, self._begins = mode if mode.ndim else float(mode), False
+
+
+class Thresholded(Switching):
+    """A block whose mode is whether a signal is above its threshold."""
+
+    threshold: float
+    #: The port of the signal, and how it is compared.
+    _compared: tuple[int, str] = 0, ">"
+
+    def _signal(self, u: Sequence[Any]) -> Any:
+        port = self._compared[0]
+        return ports.vector(self, port, u[port], 1)[0]  # type: ignore[arg-type]
+
+    def _decided(self, u: Sequence[Any]) -> Any:
+        return compared(self._signal(u), self.threshold, self._compared[1])
+
+    def _margin(self, t: float, u: Sequence[Any]) -> Any:
+        return (2.0 * self._mode - 1.0) * (self._signal(u) - self.threshold)

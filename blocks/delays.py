@@ -289,8 +289,7 @@ class RateLimiter(bases.Ported, SampledBlock):
         made = ports.options(type(self), blockargs, states=flat.size)
         super().__init__(ticks, x0=flat, feedthrough=True, **made)
         self._single, self.rising, self.falling = not np.ndim(first), up, down
-        self.add_param("rising")
-        self.add_param("falling")
+        self._tune("rising", "falling")
         self._widths = (flat.size,), (flat.size,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:

@@ -18,7 +18,6 @@ from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
-from cstormpy.errors import NonFinite
 from cstormpy.graph.arrays import zeros
 from cstormpy.loops.assembly import shut
 from cstormpy.loops.linearisation import independent_joints, tangent
@@ -197,9 +196,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         self._drive, self._n, self._stops = ported, n, stopped
         self._pushed: tuple[int, Array, Array] | None = None
         self._widths, self._parts = (ported.widths, (n, n, 1)[: len(outputs)]), ported.owners
-        self._prepare(mechanism)
-        for name in ("q0", "qd0", "gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "q0", "qd0", "gravity", "mech")
         self._names_own_states = self._state_names is None
         self._name_states()
 
@@ -251,7 +248,7 @@ class HybridDynamics(Changing, ContinuousBlock):
     def start(self, simstate: Any) -> None:
         """Begin a run without a push; let it re-centre rotation vectors."""
         super().start(simstate)
-        self.release()
+        self._pushed = None
         self._begin_drives(simstate)
         if self._mech.ball_starts and can_locate(self, simstate):
             Crossing(
@@ -277,7 +274,7 @@ class HybridDynamics(Changing, ContinuousBlock):
 
     @property
     def closed(self) -> bool:
-        """Whether loops are to be kept closed."""
+        """True where loops are to be kept closed."""
         return bool(self._mech.loops)
 
     def projected(self, x: Array) -> Array:
@@ -331,11 +328,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         n, drive = self._n, self._drive
         q, qd = x[:n], x[n:]
         wrench = self._wrenches(u, q) if drive.wrench or self._pushed is not None else None
-        try:
-            qdd = self._answer(self._mode, u, q, qd, wrench, drive.motion(self, u))[0]
-        except NonFinite:
-            self._blame(u)
-            raise
+        qdd = self._ask(u, self._answer, self._mode, u, q, qd, wrench, drive.motion(self, u))[0]
         return np.concatenate([qd, qdd])
 
 
@@ -445,19 +438,13 @@ class JointEffort(Following, FunctionBlock):
         self._drives, self._locate = among, drives is not None
         self._widths = (self._n, self._n, *drive.widths), (self._n, self._n)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return accelerations and torques."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         wrench, base = self._drive.wrenches(self, u), self._drive.motion(self, u)
-        try:
-            return list(self._answer(self._number(u), u, q, qd, wrench, base))
-        except NonFinite:
-            self._blame(u)
-            raise
+        return list(self._ask(u, self._answer, self._number(u), u, q, qd, wrench, base))
 
 
 class InverseDynamics(bases.Mechanical, FunctionBlock):
@@ -538,16 +525,10 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
         n = self._n = mechanism.n
         self._loads = loads
         self._widths, self._parts = ((n, n, n, *loads.widths), (n,)), (*[mechanism.names] * 3, *loads.owners)
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the torques."""
         q, qd, qdd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1, 2))
         wrench, base = self._loads.wrenches(self, u), self._loads.motion(self, u)
-        try:
-            return [self._mech.inverse_dynamics(q, qd, qdd, wrench=wrench, base=base)]
-        except NonFinite:
-            self._blame(u)
-            raise
+        return [self._ask(u, self._mech.inverse_dynamics, q, qd, qdd, wrench=wrench, base=base)]

@@ -14,15 +14,14 @@ from cstormpy.arguments import whole_number
 from cstormpy.arrays import real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.control.lqr import weights
+from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
 from cstormpy.trajectory.checks import finite_array
 
 Array = NDArray[np.float64]
-#: How far below zero an eigenvalue of a covariance may be, as a part of the largest: rounding.
-_ROUNDING = 1e-9
 
 
 class _Estimator(bases.Ported):
@@ -135,9 +134,9 @@ class Kalman(_Estimator, SampledBlock):
         """
         ticks, (a, b, c, d) = ports.clock(clock), state_space(A, B, C, D)
         n = len(a)
-        noise, error = _covariance(Q, n, "Q"), _covariance(R, len(c), "R", definite=True)
+        noise, error = weights(Q, n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(n) if x0 is None else finite_array(np.atleast_1d(x0), "x0", (n,))
-        spread = _steady(a, c, noise, error) if P0 is None else _covariance(P0, n, "P0")
+        spread = _steady(a, c, noise, error) if P0 is None else weights(P0, n, "P0", definite=False)
         made = ports.options(type(self), blockargs, states=n + n * n)
         super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
@@ -251,9 +250,9 @@ class EKF(_Estimator, SampledBlock):
             )
         n = mechanism.n
         c = np.eye(n, 2 * n) if C is None else np.atleast_2d(real_array(C, "C", ("any", 2 * n), (2 * n,)) + 0.0)
-        noise, error = _covariance(Q, 2 * n, "Q"), _covariance(R, len(c), "R", definite=True)
+        noise, error = weights(Q, 2 * n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(2 * n) if x0 is None else finite_array(x0, "x0", (2 * n,), "positions, then rates")
-        spread, count = _covariance(P0, 2 * n, "P0"), whole_number(substeps, "substeps", 1, 100)
+        spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
         size = 2 * n + 4 * n * n
         made = ports.options(type(self), blockargs, states=size)
         super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)
@@ -284,24 +283,6 @@ class EKF(_Estimator, SampledBlock):
 
     def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
         return self._corrected(u, x, self.C @ self._parts(x)[0])
-
-
-def _covariance(value: Any, n: int, what: str, definite: bool = False) -> Array:
-    """Return a covariance (n, n), from a matrix, its diagonal, or one number."""
-    given = real_array(value, what, (), ("any",), ("any", "any")) + 0.0
-    if given.ndim == 1 and given.size == n:
-        given = np.diag(given)
-    if given.ndim == 0:
-        given = given * np.eye(n)
-    if given.shape != (n, n):
-        raise ShapeError(f"{what}: expected one number, {n} for its diagonal, or shape ({n}, {n}), got {given.shape}")
-    if np.abs(given - given.T).max() > _ROUNDING * np.abs(given).max():
-        raise InvalidValue(f"{what}: a covariance must be symmetric")
-    least = float(np.linalg.eigvalsh(given).min())
-    if least < -_ROUNDING * np.abs(given).max() or (definite and least <= 0.0):
-        kind = "definite" if definite else "semidefinite"
-        raise InvalidValue(f"{what}: a covariance must be positive {kind}, got an eigenvalue of {least:.3g}")
-    return np.asarray(0.5 * (given + given.T))
 
 
 def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import NonFinite
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 Array = NDArray[np.float64]
@@ -71,17 +70,12 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
         super().__init__(**ports.options(type(self), blockargs))
         n = self._n = mechanism.n
         self._widths, self._parts = ((n,), ((n, n),)), (mechanism.names,)
-        self._prepare(mechanism)
-        self.add_param("mech")
+        self._begin(mechanism, "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the mass matrix."""
         q = ports.vector(self, 0, u[0], self._n, self._parts[0])
-        try:
-            return [self._mech.mass_matrix(q)]
-        except NonFinite:
-            self._blame(u)
-            raise
+        return [self._ask(u, self._mech.mass_matrix, q)]
 
 
 class GravityLoad(bases.Mechanical, FunctionBlock):
@@ -137,18 +131,12 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
         super().__init__(**ports.options(type(self), blockargs))
         n = self._n = mechanism.n
         self._widths, self._parts = ((n,), (n,)), (mechanism.names,)
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the torques."""
         q = ports.vector(self, 0, u[0], self._n, self._parts[0])
-        try:
-            return [self._mech.gravity_load(q)]
-        except NonFinite:
-            self._blame(u)
-            raise
+        return [self._ask(u, self._mech.gravity_load, q)]
 
 
 class Energy(bases.Mechanical, FunctionBlock):
@@ -217,16 +205,10 @@ class Energy(bases.Mechanical, FunctionBlock):
         super().__init__(**ports.options(type(self), blockargs))
         n = self._n = mechanism.n
         self._widths, self._parts = ((n, n), (1, 1, 1)), (mechanism.names, mechanism.names)
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the energies."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        try:
-            kinetic, potential = self._mech.energy(q, qd)
-        except NonFinite:
-            self._blame(u)
-            raise
+        kinetic, potential = self._ask(u, self._mech.energy, q, qd)
         return [kinetic, potential, kinetic + potential]

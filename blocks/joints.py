@@ -248,9 +248,7 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         self._stops, self._rows = stops, np.arange(mechanism.n) if every else driven
         n = mechanism.n
         self._widths, self._parts = ((n, n), (len(self._rows),)), (mechanism.names, mechanism.names)
-        self._prepare(mechanism)
-        for name in ("stiffness", "damping", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "stiffness", "damping", "mech")
 
     @property
     def stiffness(self) -> Array:

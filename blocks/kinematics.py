@@ -12,11 +12,12 @@ from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks, lie
-from cstormpy.arrays import as_floats, real_array
+from cstormpy.arrays import as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.checked_arguments import link_index
-from cstormpy.errors import InvalidType, NonFinite, ShapeError, unknown_name
+from cstormpy.dynamics.inverse_kinematics import tool_pose
+from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 Array = NDArray[np.float64]
@@ -136,18 +137,13 @@ class Kinematics(bases.Mechanical, FunctionBlock):
             ((n,) * (2 + more), ((4, 4), 6, (6, n), *[3] * (1 + more))),
             (mechanism.names,) * (2 + more),
         )
-        self._prepare(mechanism)
-        self.add_param("mech")
+        self._begin(mechanism, "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return pose, velocity, Jacobian and position, and the acceleration where it is wanted."""
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
-        try:
-            pose = self._mech.forward_kinematics(q)[self._link]
-            J = self._mech.jacobian(q, self._link)
-        except NonFinite:
-            self._blame(u)
-            raise
+        pose = self._ask(u, self._mech.forward_kinematics, q)[self._link]
+        J = self._ask(u, self._mech.jacobian, q, self._link)
         if self._tool is not None:
             carried, into_tool = self._tool
             pose, J = pose @ carried, into_tool @ J
@@ -269,8 +265,7 @@ class IKine(bases.Mechanical, FunctionBlock):
         self._n = mechanism.n
         self._widths, self._parts = (((4, 4),), (self._n, 1)), ((),)
         self._found: deque[tuple[float, Array]] = deque(maxlen=REMEMBERED)
-        self._prepare(mechanism)
-        self.add_param("mech")
+        self._begin(mechanism, "mech")
 
     def start(self, simstate: Any) -> None:
         """Forget the answers of the run before."""
@@ -285,11 +280,8 @@ class IKine(bases.Mechanical, FunctionBlock):
             found.pop()
         first = not (found and self._follow)
         seed, starts = (self._q0, self._starts) if first else (found[-1][1], 1)
-        try:
-            answer = self._mech.inverse_kinematics(self._link, pose, seed, starts=starts, **self._search)
-        except NonFinite:
-            self._blame(u)
-            raise
+        search = self._mech.inverse_kinematics
+        answer = self._ask(u, search, self._link, pose, seed, starts=starts, **self._search)
         if self._follow:
             found.append((float(t), answer.q))
         return [answer.q.copy(), float(answer.reached)]
@@ -329,6 +321,5 @@ def _tool(tool: ArrayLike | None) -> tuple[Array, Array] | None:
     """Return the pose of a tool's frame in the link's, and what brings twists of the link there."""
     if tool is None:
         return None
-    array = real_array(tool, "tool", (3,), (4, 4), hint="give a point or a pose in the link's frame")
-    pose = lie.check_pose(array, name="tool") if array.ndim == 2 else lie.make_pose(np.eye(3), array)
+    pose = tool_pose(tool)
     return pose, lie.Ad(lie.inverse(pose))

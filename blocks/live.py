@@ -19,6 +19,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
+from cstormpy.simulation.diagram import idle_step
 
 VIEWS = ("auto", "planar", "3d")
 """Views of a mechanism."""
@@ -99,8 +100,7 @@ class LiveScope(bases.Ported, SinkBlock):
             self.options["stairs"] = True
         super().__init__(**ports.options(type(self), blockargs, [f"u{k}" for k in range(count)]))
 
-    def step(self, t: float, u: list[Any]) -> None:
-        """Do nothing: what is to be seen is read at the input ports."""
+    step = idle_step
 
 
 class LiveXY(bases.Ported, SinkBlock):
@@ -185,8 +185,7 @@ class LiveXY(bases.Ported, SinkBlock):
             self.options["equal"] = True
         super().__init__(**ports.options(type(self), blockargs))
 
-    def step(self, t: float, u: list[Any]) -> None:
-        """Do nothing: what is to be seen is read at the input ports."""
+    step = idle_step
 
 
 class MechanismView(bases.Ported, SinkBlock):
@@ -264,8 +263,7 @@ class MechanismView(bases.Ported, SinkBlock):
         super().__init__(**ports.options(type(self), blockargs))
         self._widths = (self.mechanism.n,), ()
 
-    def step(self, t: float, u: list[Any]) -> None:
-        """Do nothing: what is to be seen is read at the input ports."""
+    step = idle_step
 
 
 def _text(value: Any, name: str) -> str:

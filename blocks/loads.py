@@ -16,7 +16,7 @@ from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
@@ -129,8 +129,7 @@ class Wrench(bases.Mechanical, FunctionBlock):
         width, n = (6 if kind == "wrench" else 3), mechanism.n
         self._widths = (*[width] * loads, *[n] * in_base), ((len(mechanism.links), 6),)
         self._parts = (*[()] * loads, *[mechanism.names] * in_base)
-        self._prepare(mechanism)
-        self.add_param("mech")
+        self._begin(mechanism, "mech")
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the wrenches on all links."""
@@ -139,11 +138,7 @@ class Wrench(bases.Mechanical, FunctionBlock):
         else:
             moment = ports.vector(self, 1, u[1], 3) if self._kind == "force and moment" else np.zeros(3)
             given = np.concatenate([moment, ports.vector(self, 0, u[0], 3)])
-        try:
-            rotation = _axes(self, self._mech, self._link, self._q_port, u)
-        except NonFinite:
-            self._blame(u)
-            raise
+        rotation = self._ask(u, _axes, self, self._mech, self._link, self._q_port, u)
         return [_on_link(self, rotation, given)]
 
 
@@ -238,8 +233,7 @@ class Push(bases.Mechanical, FunctionBlock):
         self._held = np.zeros(6)
         self._widths = (mechanism.n,) * in_base, ((len(mechanism.links), 6),)
         self._parts = (mechanism.names,) * in_base
-        self._prepare(mechanism)
-        self.add_param("mech")
+        self._begin(mechanism, "mech")
 
     def push(self, wrench: ArrayLike) -> None:
         """Hold a load from now on.
@@ -267,11 +261,7 @@ class Push(bases.Mechanical, FunctionBlock):
         load = self._held
         for begin, end, wrench in self._pulses:
             load = load + pulse(t, begin, end, self._smooth) * wrench
-        try:
-            rotation = _axes(self, self._mech, self._link, self._q_port, u)
-        except NonFinite:
-            self._blame(u)
-            raise
+        rotation = self._ask(u, _axes, self, self._mech, self._link, self._q_port, u)
         return [_on_link(self, rotation, load)]
 
     def memory(self) -> dict[str, list[float]]:

@@ -120,8 +120,7 @@ class Noise(bases.Ported, SampledBlock):
         super().__init__(ticks, x0=np.zeros(size), **made)
         self.std, self.mean, self._kind, self._count, self._keeps = spread, centre, which, count, keeps
         self.seed = own
-        for name in ("std", "mean", "seed"):
-            self.add_param(name)
+        self._tune("std", "mean", "seed")
         self._widths = (), (count or 1,)
 
     @property

@@ -83,8 +83,7 @@ class Saturation(Kinked, FunctionBlock):
         look = ports.flag(locate, "locate")
         super().__init__(**ports.options(type(self), blockargs))
         self.low, self.high, self._locate = least, most, look
-        self.add_param("low")
-        self.add_param("high")
+        self._tune("low", "high")
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal within its limits."""
@@ -152,8 +151,7 @@ class DeadZone(Kinked, FunctionBlock):
         look = ports.flag(locate, "locate")
         super().__init__(**ports.options(type(self), blockargs))
         self.low, self.high, self._locate = least, most, look
-        self.add_param("low")
-        self.add_param("high")
+        self._tune("low", "high")
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return what is beyond the zone."""
@@ -312,8 +310,7 @@ class Relay(Switching, FunctionBlock):
         first = float(ports.flag(closed, "closed"))
         super().__init__(**ports.options(type(self), blockargs))
         self.switch_on, self.switch_off, (self.on, self.off), self._first = upper, lower, values, first
-        for name in ("switch_on", "switch_off", "on", "off"):
-            self.add_param(name)
+        self._tune("switch_on", "switch_off", "on", "off")
 
     def start(self, simstate: Any) -> None:
         """Begin a run."""

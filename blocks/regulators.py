@@ -25,6 +25,10 @@ _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
 class _Controller:
     """Base of both controllers: gains, checked, and signals of one width."""
 
+    nin = 2
+    nout = 1
+    inlabels = ("reference", "measured")
+    outlabels = ("control",)
     _single: bool
     _n: int
 
@@ -92,10 +96,6 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
     :seealso: :class:`DiscretePID`
     """
 
-    nin = 2
-    nout = 1
-    inlabels = ("reference", "measured")
-    outlabels = ("control",)
     kernel: ClassVar[str] = "signals.pid.parts"
     _blockclass = "continuous"
     _by_states = True
@@ -212,10 +212,6 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
     :seealso: :class:`PIDController`
     """
 
-    nin = 2
-    nout = 1
-    inlabels = ("reference", "measured")
-    outlabels = ("control",)
     kernel: ClassVar[str] = "signals.pid.sampled_derivative"
     _blockclass = "sampled"
 

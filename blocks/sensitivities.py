@@ -16,13 +16,14 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
 from cstormpy.dynamics.recentring import carried, half_turn_left
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.arrays import zeros
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import LoopFrame, Shift, find
+from cstormpy.loops.parameters import closed_sensitivity_with_parameters
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import HybridSensitivity, variation_rate
-from cstormpy.sensitivity.parameters import sensitivity_with_parameters
+from cstormpy.sensitivity.parameters import Asked, sensitivity_with_parameters
 
 Array = NDArray[np.float64]
 
@@ -47,6 +48,7 @@ class _Derivatives(Following):
                 f"{', '.join(columns)}; make a block for it"
             )
         super()._prepare(mech)
+        self._asked = Asked.of(mech, self._numbers)
 
     def _derivatives(
         self, k: int, u: Any, q: Array, qd: Array, wrench: Any, base: Any = None
@@ -55,10 +57,9 @@ class _Derivatives(Following):
         mech, given, to_base = self._drives.of(self._mech, k), self._drive.u(self, u, k), base is not None
         if not self._numbers:
             return mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=to_base), None
-        if mech.loops:
-            found = mech.hybrid_sensitivity(q, qd, given, wrench=wrench, base=base, to_base=to_base)
-            return found, mech.parameter_sensitivity(q, qd, given, self._numbers, wrench, base).dy_dp
-        return sensitivity_with_parameters(mech, q, qd, given, self._numbers, wrench, base, to_base)
+        if mech.loops and not to_base:
+            return closed_sensitivity_with_parameters(mech, q, qd, given, self._asked, wrench, base)
+        return sensitivity_with_parameters(mech, q, qd, given, self._asked, wrench, base, to_base)
 
 
 class Sensitivity(_Derivatives, FunctionBlock):
@@ -195,11 +196,7 @@ class Sensitivity(_Derivatives, FunctionBlock):
         q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
         wrench, base = self._drive.loads(self, u), self._drive.motion(self, u)
         options = [lambda *given, k=k: self._matrices(k, *given) for k in range(len(self._drives))]
-        try:
-            found = choose(self._number(u), options, u, q, qd, wrench, base)
-        except NonFinite:
-            self._blame(u)
-            raise
+        found = self._ask(u, choose, self._number(u), options, u, q, qd, wrench, base)
         ends = np.cumsum([columns for _, columns in self._widths[1]]).tolist()
         return [found[:, first:end] for first, end in pairwise([0, *ends])]
 
@@ -440,11 +437,7 @@ class Variation(_Derivatives, ContinuousBlock):
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
         options = [lambda *given, k=k: self._rate(k, *given) for k in range(len(self._drives))]
-        try:
-            found: Array = choose(self._number(u), options, u, q, qd, wrench, X, change)
-        except NonFinite:
-            self._blame(u)
-            raise
+        found: Array = self._ask(u, choose, self._number(u), options, u, q, qd, wrench, X, change)
         return found
 
     def _rate(self, k: int, u: Any, q: Any, qd: Any, wrench: Any, X: Any, change: Any) -> Any:

@@ -13,14 +13,14 @@ from cstormpy.arguments import one_of, whole_number
 from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Switching
+from cstormpy.blocks._switching import Switching, Thresholded
 from cstormpy.signals.limits import either, nearest_level, room_in_level
 from cstormpy.signals.logic import COMPARISONS, OPERATIONS, combined, compared, picked
 
 _MOST_INPUTS = 26
 
 
-class Switch(Switching, FunctionBlock):
+class Switch(Thresholded, FunctionBlock):
     r"""One of two signals, by a third.
 
     :blockname:`SWITCH`
@@ -72,6 +72,7 @@ class Switch(Switching, FunctionBlock):
     nout = 1
     inlabels = ("on", "control", "off")
     outlabels = ("y",)
+    _compared = 1, ">="
     _widths = (None, 1, None), (None,)
     kernel: ClassVar[str] = "signals.limits.either"
 
@@ -94,12 +95,6 @@ class Switch(Switching, FunctionBlock):
         """Return the signal that passes."""
         on, off = ports.signal(self, 0, u[0]), ports.signal(self, 2, u[2])
         return [either(self.mode(u) > 0.5, on, off)]
-
-    def _decided(self, u: Sequence[Any]) -> Any:
-        return compared(ports.vector(self, 1, u[1], 1)[0], self.threshold, ">=")
-
-    def _margin(self, t: float, u: Sequence[Any]) -> Any:
-        return (2.0 * self._mode - 1.0) * (ports.vector(self, 1, u[1], 1)[0] - self.threshold)
 
 
 class MultiSwitch(Switching, FunctionBlock):

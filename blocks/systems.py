@@ -21,6 +21,10 @@ Matrices = tuple[Array, Array, Array, Array]
 class _Linear(bases.Ported):
     """A linear system: one port for all inputs, one for all outputs; numbers where there is one of them."""
 
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
     A: Array
     B: Array
     C: Array
@@ -82,10 +86,6 @@ class StateSpace(_Linear, ContinuousBlock):
         plant = bd.STATESPACE([[0, 1], [-2, -3]], [[0], [1]], [[1, 0]])
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
     kernel: ClassVar[str] = "signals.systems.linear_rate"
     _blockclass = "continuous"
 
@@ -159,10 +159,6 @@ class TransferFn(_Linear, ContinuousBlock):
         both = bd.TRANSFERFN([[[1], [2]], [[0], [1, 1]]], [1, 3, 2])  # two inputs, two outputs
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
     kernel: ClassVar[str] = "signals.systems.realized"
     _blockclass = "continuous"
 
@@ -220,10 +216,6 @@ class DiscreteSS(_Linear, SampledBlock):
         filter = bd.DISCRETESS(bd.clock(100, "Hz"), 0.9, 0.1, 1.0)
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
     kernel: ClassVar[str] = "signals.systems.linear_rate"
     _blockclass = "sampled"
 
@@ -298,10 +290,6 @@ class DiscreteTF(_Linear, SampledBlock):
         filter = bd.DISCRETETF(bd.clock(100, "Hz"), [0.1, 0], [1, -0.9])
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
     kernel: ClassVar[str] = "signals.systems.realized"
     _blockclass = "sampled"
 

@@ -13,14 +13,14 @@ from cstormpy.arguments import one_of, whole_number
 from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._switching import Switching
+from cstormpy.blocks._switching import Thresholded
 from cstormpy.signals.logic import compared, edge
 
 Array = NDArray[np.float64]
 _DIRECTIONS = ("rising", "falling", "both")
 
 
-class SampleHold(Switching, ContinuousBlock):
+class SampleHold(Thresholded, ContinuousBlock):
     r"""The value that a signal had where another one became true.
 
     :blockname:`SAMPLEHOLD`
@@ -67,6 +67,7 @@ class SampleHold(Switching, ContinuousBlock):
     nout = 1
     inlabels = ("u", "trigger")
     outlabels = ("y",)
+    _compared = 1, ">"
     kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(self, threshold: float = 0.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
@@ -101,14 +102,8 @@ class SampleHold(Switching, ContinuousBlock):
         if self._mode > 0.5:
             x[:] = ports.vector(self, 0, self.inport_values[0], self.nstates)
 
-    def _decided(self, u: Sequence[Any]) -> Any:
-        return compared(ports.vector(self, 1, u[1], 1)[0], self.threshold, ">")
 
-    def _margin(self, t: float, u: Sequence[Any]) -> Any:
-        return (2.0 * self._mode - 1.0) * (ports.vector(self, 1, u[1], 1)[0] - self.threshold)
-
-
-class Counter(Switching, FunctionBlock):
+class Counter(Thresholded, FunctionBlock):
     r"""A counter of how often a signal has become true.
 
     :blockname:`COUNTER`
@@ -197,12 +192,6 @@ class Counter(Switching, FunctionBlock):
             self._count += 1.0
             if self._period is not None:
                 self._count %= self._period
-
-    def _decided(self, u: Sequence[Any]) -> Any:
-        return compared(ports.vector(self, 0, u[0], 1)[0], self.threshold, ">")
-
-    def _margin(self, t: float, u: Sequence[Any]) -> Any:
-        return (2.0 * self._mode - 1.0) * (ports.vector(self, 0, u[0], 1)[0] - self.threshold)
 
     def memory(self) -> dict[str, Any]:
         """Return what a continued run needs: side and count."""

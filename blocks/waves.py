@@ -88,8 +88,7 @@ class Pulse(bases.Ported, SourceBlock):
         super().__init__(**ports.options(type(self), blockargs))
         self.amplitude, self.period, self.width = given
         self.delay, self.offset = late, level
-        for name in ("amplitude", "period", "width", "delay", "offset"):
-            self.add_param(name)
+        self._tune("amplitude", "period", "width", "delay", "offset")
 
     def start(self, simstate: Any) -> None:
         """Tell a run when this source jumps."""
@@ -176,8 +175,7 @@ class Chirp(bases.Ported, SourceBlock):
             raise InvalidValue(f"f1: a logarithmic sweep wants another frequency than f0, got {first:g} Hz for both")
         super().__init__(**ports.options(type(self), blockargs))
         self.f0, self.f1, self.duration, self.amplitude, self._logarithmic = first, last, span, size, logarithmic
-        for name in ("f0", "f1", "duration", "amplitude"):
-            self.add_param(name)
+        self._tune("f0", "f1", "duration", "amplitude")
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the sine."""
@@ -251,8 +249,7 @@ class MultiSine(bases.Ported, SourceBlock):
         angles = schroeder_phases(f.size) if phases is None else finite_array(phases, "phases", (f.size,))
         super().__init__(**ports.options(type(self), blockargs))
         self.frequencies, self.amplitudes, self.phases = f, np.resize(sizes, f.size), angles
-        for name in ("amplitudes", "phases"):
-            self.add_param(name)
+        self._tune("amplitudes", "phases")
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the sum."""

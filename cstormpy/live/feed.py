@@ -289,7 +289,7 @@ class LiveFeed:
 
     @property
     def alive(self) -> bool:
-        """Whether there is a window, or one that is just being made."""
+        """True where there is a window, or one that is just being made."""
         return not self._gone.is_set()
 
     def commands(self) -> Sequence[Command]:

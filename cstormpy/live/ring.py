@@ -121,7 +121,7 @@ class RingWriter:
 
     @property
     def count(self) -> int:
-        """How many samples were written."""
+        """Number of samples that were written."""
         return self._count
 
 

@@ -89,7 +89,7 @@ class SearchWindow:
 
     @property
     def reason(self) -> str | None:
-        """Why there is no window, if it could not be shown."""
+        """The reason why there is no window, if it could not be shown."""
         return self.feed.reason
 
     # what the search says

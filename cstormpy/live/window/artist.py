@@ -28,7 +28,7 @@ _TRAIL_STEPS = 12
 _SHADE = 55
 """By how many per cent a face across the view is darker."""
 _SOLID, _LAST = 10, 1000
-"""Where the numbers of shapes begin among the kinds of what is drawn; in a plane they lie below all else."""
+"""First number of shapes among the kinds of what is drawn; in a plane they lie below all else."""
 
 
 @dataclass

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import QMargins, QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QMainWindow, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QSplitter, QVBoxLayout
 
 from cstormpy.live.ring import RingReader, attach
 from cstormpy.live.window.mechanism import MechanismTile
@@ -21,6 +21,8 @@ from cstormpy.live.window.starting_window import SIZES, TEXT, TITLE
 from cstormpy.live.window.tile import Tile
 from cstormpy.live.window.tile_menu import copy_data, open_menu
 from cstormpy.live.window.transport import TimeBar, Transport
+from cstormpy.live.window.widgets import make
+from cstormpy.live.window.window import Conversation, Window
 from cstormpy.live.window.xy import XYTile
 
 __all__ = ["MainWindow", "Times"]
@@ -28,37 +30,20 @@ __all__ = ["MainWindow", "Times"]
 Array = NDArray[np.float64]
 
 _HEIGHTS = ((2, 4), (3, 4), (3, 6), (4, 8), (6, 12))
-"""How many pictures, and how many scopes, stand in one column; the first that makes few columns is taken."""
+"""Most pictures, and most scopes, in one column; the first pair that makes few columns is taken."""
 _MOST_COLUMNS = 3
 _RATE_EVERY = 0.5
 """Seconds over which the rate of the run is measured."""
 
 
-class Conversation(Protocol):
-    """The part of a `Channel` that the window uses."""
-
-    lost: bool
-
-    def messages(self) -> Any:
-        """Return what was said since the last call."""
-
-    def send(self, **message: Any) -> None:
-        """Say something."""
-
-    def flush(self) -> None:
-        """Have it go out."""
-
-
-class MainWindow(QMainWindow):
+class MainWindow(Window):
     """The live window.
 
     It shows the time `now`: of the newest sample while it is `live`, or else what the user scrubbed to.
     """
 
     def __init__(self, channel: Conversation) -> None:
-        super().__init__()
-        self.channel = channel
-        self.driver: Any = None
+        super().__init__(channel, SIZES["run"], TITLE)
         self.reader: RingReader | None = None
         self.tiles: list[Tile] = []
         self._columns: list[slice] = []
@@ -67,42 +52,25 @@ class MainWindow(QMainWindow):
         self.begin, self.end = 0.0, 1.0
         self.newest = self.now = 0.0
         self.live = True
-        self.frames = 0
         self._log = Times()
         self._measured = (time.monotonic(), 0.0)
-        self.resize(*SIZES["run"])
-        self.setWindowTitle(TITLE)
         self._build()
         self._make_shortcuts()
 
     def _build(self) -> None:
-        desk = QWidget()
-        desk.setObjectName("desk")
-        self.setCentralWidget(desk)
-        self._column = QVBoxLayout(desk)
-        self._column.setContentsMargins(8, 8, 8, 8)
-        self._column.setSpacing(8)
         self.transport = Transport()
         self.transport.asked.connect(self._ask)
         self.transport.back.connect(lambda: self.leaf(-1))
         self.transport.forward.connect(lambda: self.leaf(1))
         self.transport.go_live.connect(self.go_live)
-        self._column.addWidget(self.transport)
-        self.middle = QSplitter(Qt.Orientation.Horizontal)
-        self.middle.setHandleWidth(8)
-        self.middle.setChildrenCollapsible(False)
-        waiting = QLabel(TEXT)
-        waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.middle.addWidget(waiting)
-        self._column.addWidget(self.middle, 1)
-        bar = QFrame()
-        bar.setObjectName("bar")
-        inside = QVBoxLayout(bar)
-        inside.setContentsMargins(4, 3, 4, 1)
+        self.rows.addWidget(self.transport)
+        self.middle.addWidget(make(QLabel, TEXT, alignment=Qt.AlignmentFlag.AlignCenter))
+        self.rows.addWidget(self.middle, 1)
+        bar = make(QFrame, objectName="bar")
         self.time_bar = TimeBar()
         self.time_bar.scrubbed.connect(self.scrub)
-        inside.addWidget(self.time_bar)
-        self._column.addWidget(bar)
+        make(QVBoxLayout, bar, contentsMargins=QMargins(4, 3, 4, 1)).addWidget(self.time_bar)
+        self.rows.addWidget(bar)
 
     def _make_shortcuts(self) -> None:
         self.keys = [
@@ -162,8 +130,6 @@ class MainWindow(QMainWindow):
                     tile.view.gravity = np.array(message["value"], dtype=float)
         elif said == "law" and self.panel is not None:
             self.panel.show_law(message["block"], message["name"])
-        elif said == "drive" and self.driver is not None:
-            self.channel.send(**self.driver.drive(message))
 
     def _end_controls(self) -> None:
         """Leave nothing to turn or push: nobody listens any more."""
@@ -177,9 +143,7 @@ class MainWindow(QMainWindow):
         """Lay out the panes and controls of a run."""
         memory = run["memory"]
         self.reader = RingReader(attach(memory, memory["size"]), memory["slots"], run["width"])
-        self.setWindowTitle(f"{run['title']} — cstormpy")
-        if run.get("position"):
-            self.setGeometry(*run["position"])
+        self.lay_out(run["title"], run.get("position"))
         self.begin, self.end = run["begin"], max(run["end"], run["begin"] + 1e-9)
         self.newest = self.now = self.begin
         self.time_bar.begin, self.time_bar.end = self.begin, self.end
@@ -194,19 +158,14 @@ class MainWindow(QMainWindow):
                 tile.released.connect(lambda: self._ask({"do": "release"}))
             self.tiles.append(tile)
             self._columns.append(slice(*pane["columns"]))
-        self._lay_out(run)
+        self._add_columns(run)
         self.transport.show_state(run["state"])
         self.transport.show_pace(run["pace"])
         self._log = Times()
         self._measured = (time.monotonic(), self.begin)
 
-    def _lay_out(self, run: dict[str, Any]) -> None:
+    def _add_columns(self, run: dict[str, Any]) -> None:
         """Put the mechanisms and XY plots in one column, the scopes in the next ones, the panel at the side."""
-        for k in reversed(range(self.middle.count())):
-            old = self.middle.widget(k)
-            if old is not None:
-                old.setParent(None)
-                old.deleteLater()
         pictures: list[Tile] = [tile for tile in self.tiles if isinstance(tile, MechanismTile)]
         pictures += [tile for tile in self.tiles if isinstance(tile, XYTile)]
         scopes = [tile for tile in self.tiles if isinstance(tile, ScopeTile)]
@@ -215,13 +174,8 @@ class MainWindow(QMainWindow):
             if len(groups) <= _MOST_COLUMNS:
                 break
         for group in groups:
-            self._splitters.append(column := QSplitter(Qt.Orientation.Vertical))
-            column.setHandleWidth(8)
-            column.setChildrenCollapsible(False)
-            for tile in group:
-                column.addWidget(tile)
-            column.setSizes([400 if isinstance(tile, MechanismTile) else 260 for tile in group])
-            self.middle.addWidget(column)
+            sizes = [400 if isinstance(tile, MechanismTile) else 260 for tile in group]
+            self._splitters.append(self.add_column(group, sizes))
             self.middle.setStretchFactor(self.middle.count() - 1, 1)
         if not groups:
             self.middle.addWidget(QLabel("This diagram has no scopes; add LIVESCOPE, LIVEXY or MECHANISMVIEW to it."))
@@ -242,20 +196,13 @@ class MainWindow(QMainWindow):
 
     # each frame
 
-    def tick(self) -> None:
-        """Take what came, and draw."""
-        for message in self.channel.messages():
-            self.take(message)
-        if self.channel.lost:
-            self.close()
-            return
+    def draw(self) -> None:
+        """Draw what came."""
         if self.reader is not None:
             self._read()
             self._refresh()
         if self.panel is not None:
             self.panel.flush()
-        self.frames += 1
-        self.channel.flush()
 
     def _read(self) -> None:
         assert self.reader is not None

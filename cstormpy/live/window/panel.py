@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QMargins, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import (
     QFrame,
@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from cstormpy.live.window.combo_box import Combo
 from cstormpy.live.window.elided_label import Elided
 from cstormpy.live.window.number_box import NumberBox
+from cstormpy.live.window.widgets import make
 
 __all__ = ["KnobRow", "LawRow", "Panel"]
 
@@ -45,13 +46,10 @@ class KnobRow(QWidget):
         self._changed = False
         name = knob["name"] + ("" if knob["index"] is None else f"[{knob['index']}]")
         self.setProperty("control", f"{knob['block']}.{name}")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 2)
-        column.setSpacing(1)
-        row = QHBoxLayout()
-        row.setSpacing(4)
-        label = _Resetting(name if self.law is None else name.partition(".")[2])
-        label.setToolTip(f"{knob['block']}: {name}\nDouble click: {self._first:.6g} again")
+        column = make(QVBoxLayout, self, spacing=1, contentsMargins=QMargins(0, 0, 0, 2))
+        row = make(QHBoxLayout, spacing=4)
+        tip = f"{knob['block']}: {name}\nDouble click: {self._first:.6g} again"
+        label = make(_Resetting, name if self.law is None else name.partition(".")[2], toolTip=tip)
         label.reset.connect(lambda: self._choose(self._first))
         row.addWidget(label, 1)
         self.box = NumberBox(self.value)
@@ -61,10 +59,9 @@ class KnobRow(QWidget):
         if knob["unit"]:
             row.addWidget(QLabel(knob["unit"]))
         column.addLayout(row)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, _STEPS)
+        tip = f"{self.low:.4g} … {self.high:.4g}" + (", by factors" if self.log else "")
+        self.slider = make(QSlider, Qt.Orientation.Horizontal, maximum=_STEPS, toolTip=tip)
         self.slider.setProperty("control", f"{knob['block']}.{name} slider")
-        self.slider.setToolTip(f"{self.low:.4g} … {self.high:.4g}" + (", by factors" if self.log else ""))
         self.slider.valueChanged.connect(lambda place: self._choose(self._value_at(place), moved=True))
         column.addWidget(self.slider)
         self.show_value(self.value)
@@ -124,9 +121,7 @@ class LawRow(QWidget):
     def __init__(self, choice: dict[str, Any]) -> None:
         super().__init__()
         self.block = choice["block"]
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 2)
-        column.setSpacing(2)
+        column = make(QVBoxLayout, self, spacing=2, contentsMargins=QMargins(0, 0, 0, 2))
         column.addWidget(QLabel(self.block))
         self.box = Combo()
         self.box.addItems(choice["laws"])
@@ -154,24 +149,19 @@ class Panel(QFrame):
         super().__init__()
         self.setObjectName("panel")
         self.setFixedWidth(_WIDTH)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(2, 4, 2, 4)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        outer.addWidget(area)
+        hidden = Qt.ScrollBarPolicy.ScrollBarAlwaysOff
+        area = make(QScrollArea, widgetResizable=True, horizontalScrollBarPolicy=hidden)
+        make(QVBoxLayout, self, contentsMargins=QMargins(2, 4, 2, 4)).addWidget(area)
         inside = QWidget()
         area.setWidget(inside)
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(8, 4, 10, 4)
-        column.setSpacing(5)
+        column = make(QVBoxLayout, inside, spacing=5, contentsMargins=QMargins(8, 4, 10, 4))
         self.laws = [LawRow(choice) for choice in laws]
         blocks = list(dict.fromkeys(knob["block"] for knob in knobs))
         known = {choice["block"]: choice["laws"] for choice in laws}
         ordered = sorted(knobs, key=lambda knob: blocks.index(knob["block"]))
         self.knobs = [KnobRow(knob, known.get(knob["block"], [])) for knob in ordered]
         if self.laws:
-            column.addWidget(_section("CONTROL LAW"))
+            column.addWidget(make(QLabel, "CONTROL LAW", objectName="section"))
         for law in self.laws:
             law.asked.connect(self.asked)
             law.changed.connect(self._show_gains)
@@ -181,7 +171,7 @@ class Panel(QFrame):
             if row.knob["block"] != block:
                 block = row.knob["block"]
                 column.addSpacing(6)
-                column.addWidget(_section(str(block).upper()))
+                column.addWidget(make(QLabel, str(block).upper(), objectName="section"))
             column.addWidget(row)
         column.addStretch(1)
         self._show_gains()
@@ -210,9 +200,3 @@ class Panel(QFrame):
         for row in self.laws:
             if row.block == block:
                 row.show_law(name)
-
-
-def _section(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setObjectName("section")
-    return label

@@ -17,6 +17,7 @@ from cstormpy.live.window.history import Drawn, Extremes
 from cstormpy.live.window.plotting import Plot, curve, line, rounded_range
 from cstormpy.live.window.tile import Tile, figure, small_button
 from cstormpy.live.window.trigger import Trigger
+from cstormpy.live.window.widgets import make
 
 __all__ = ["ScopeTile"]
 
@@ -32,7 +33,7 @@ _MOST_IN_LEGEND = 12
 _WIDEST_READOUT = 5
 """So many traces stand side by side in the readout of the cursors; more stand one below the other."""
 _BESIDE_NAMED = 0.5
-"""How much an axis of names goes on below the lowest and above the highest."""
+"""Margin of an axis of names below the lowest and above the highest."""
 _DENSITY = 1.0
 """Cells that a pixel column is worth; each has at most two points."""
 
@@ -84,11 +85,13 @@ class ScopeTile(Tile):
         self.reset_button = small_button("fit", "reset", "The whole run again (wheel and drag zoom)", checkable=False)
         for button in (self.cursor_button, self.trigger_button, self.hold_button, self.reset_button):
             self.head.addWidget(button)
-        self.legend = QLabel()
-        self.legend.setWordWrap(True)
-        self.legend.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        self.legend.setTextInteractionFlags(Qt.TextInteractionFlag.LinksAccessibleByMouse)
-        self.legend.setToolTip("Click: hide or show")
+        self.legend = make(
+            QLabel,
+            wordWrap=True,
+            contextMenuPolicy=Qt.ContextMenuPolicy.NoContextMenu,
+            textInteractionFlags=Qt.TextInteractionFlag.LinksAccessibleByMouse,
+            toolTip="Click: hide or show",
+        )
         self.legend.linkActivated.connect(lambda k: self.switch_trace(int(k)))
         self.column.addWidget(self.legend)
         self.cursor_button.toggled.connect(self._switch_cursors)
@@ -102,9 +105,7 @@ class ScopeTile(Tile):
             item.setVisible(False)
             item.sigPositionChanged.connect(self._write_readout)
             self.plot.addItem(item)
-        self.readout = QLabel()
-        self.readout.setObjectName("readout")
-        self.readout.setVisible(False)
+        self.readout = make(QLabel, objectName="readout", visible=False)
         self.column.addWidget(self.readout)
 
     # what comes

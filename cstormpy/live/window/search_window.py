@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMainWindow, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtCore import QMargins
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
 
 from cstormpy.live.window import theme
 from cstormpy.live.window.history import Thinned
-from cstormpy.live.window.main_window import Conversation
 from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.plotting import Plot, curve, line, rounded_range
 from cstormpy.live.window.starting_window import SIZES
 from cstormpy.live.window.tile import Tile
+from cstormpy.live.window.widgets import make
+from cstormpy.live.window.window import Conversation, Window
 
 __all__ = ["CostTile", "CurvesTile", "MotionTile", "SearchWindow", "unpacked"]
 
@@ -149,49 +150,31 @@ class CostTile(Tile):
         self.plot.setXRange(1.0, max(last, 10.0), padding=0.0)
 
 
-class SearchWindow(QMainWindow):
+class SearchWindow(Window):
     """The window; it says "stop" and nothing else."""
 
     def __init__(self, channel: Conversation) -> None:
-        super().__init__()
-        self.channel = channel
-        self.driver: Any = None
+        super().__init__(channel, SIZES["search"], "cstormpy")
         self.motion: MotionTile | None = None
         self.joints: CurvesTile | None = None
         self.torques: CurvesTile | None = None
         self.cost: CostTile | None = None
         self._motors: list[int] = []
-        self.frames = 0
         self._began = time.monotonic()
-        self.resize(*SIZES["search"])
-        self.setWindowTitle("cstormpy")
-        desk = QWidget()
-        desk.setObjectName("desk")
-        self.setCentralWidget(desk)
-        column = QVBoxLayout(desk)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(8)
-        column.addWidget(self._make_bar())
-        self.middle = QSplitter(Qt.Orientation.Horizontal)
-        self.middle.setHandleWidth(8)
-        self.middle.setChildrenCollapsible(False)
-        column.addWidget(self.middle, 1)
+        self.rows.addWidget(self._make_bar())
+        self.rows.addWidget(self.middle, 1)
 
     def _make_bar(self) -> QFrame:
-        bar = QFrame()
-        bar.setObjectName("bar")
-        row = QHBoxLayout(bar)
-        row.setContentsMargins(8, 6, 12, 6)
-        self.stop = QPushButton("Stop")
+        bar = make(QFrame, objectName="bar")
+        row = make(QHBoxLayout, bar, contentsMargins=QMargins(8, 6, 12, 6))
+        tip = "End the search; the best so far is kept (closing the window does not end it)"
+        self.stop = make(QPushButton, "Stop", toolTip=tip, clicked=self._ask_to_stop)
         self.stop.setProperty("control", "stop")
-        self.stop.setToolTip("End the search; the best so far is kept (closing the window does not end it)")
-        self.stop.clicked.connect(self._ask_to_stop)
         self.status = QLabel("the search is being prepared \u2026")
         row.addWidget(self.stop)
         row.addSpacing(8)
         row.addWidget(self.status, 1)
-        self.stage = QLabel()
-        self.stage.setObjectName("muted")
+        self.stage = make(QLabel, objectName="muted")
         row.addWidget(self.stage)
         return bar
 
@@ -205,7 +188,7 @@ class SearchWindow(QMainWindow):
         """Do what a message says."""
         said = message.get("say")
         if said == "search":
-            self._lay_out(message)
+            self._show_problem(message)
             self.channel.send(say="shown")
         elif said == "motion":
             self._show_motion(message)
@@ -215,18 +198,9 @@ class SearchWindow(QMainWindow):
             self.status.setText(message["text"])
             if said == "found":
                 self.stop.setEnabled(False)
-        elif said == "drive" and self.driver is not None:
-            self.channel.send(**self.driver.drive(message))
 
-    def _lay_out(self, message: dict[str, Any]) -> None:
-        for k in reversed(range(self.middle.count())):
-            old = self.middle.widget(k)
-            if old is not None:
-                old.setParent(None)
-                old.deleteLater()
-        self.setWindowTitle(f"{message['title']} \u2014 cstormpy")
-        if message.get("position"):
-            self.setGeometry(*message["position"])
+    def _show_problem(self, message: dict[str, Any]) -> None:
+        self.lay_out(message["title"], message.get("position"))
         self.stage.setText(message["stage"])
         joints, self._motors = message["joints"], message["motors"]
         motors = [joints[k] for k in self._motors]
@@ -236,13 +210,7 @@ class SearchWindow(QMainWindow):
         self.torques = CurvesTile("torques", "Torques", motors, effort, message["bounds"])
         self.cost = CostTile(message["starts"])
         for upper, lower in ((self.motion, self.cost), (self.joints, self.torques)):
-            column = QSplitter(Qt.Orientation.Vertical)
-            column.setHandleWidth(8)
-            column.setChildrenCollapsible(False)
-            column.addWidget(upper)
-            column.addWidget(lower)
-            column.setSizes([400, 300])
-            self.middle.addWidget(column)
+            self.add_column([upper, lower], [400, 300])
         self.middle.setSizes([1000, 1000])
 
     def _show_motion(self, message: dict[str, Any]) -> None:
@@ -254,18 +222,11 @@ class SearchWindow(QMainWindow):
         self.joints.replace(t[:, 0], q)
         self.torques.replace(t[:, 0], tau[:, self._motors])
 
-    def tick(self) -> None:
-        """Take what came, and draw."""
-        for message in self.channel.messages():
-            self.take(message)
-        if self.channel.lost:
-            self.close()
-            return
+    def draw(self) -> None:
+        """Move the mechanism, and the cursors along the curves."""
         if self.motion is not None and self.joints is not None and self.torques is not None:
-            self.frames += 1
             if self.frames % _MECHANISM_EVERY == 0:
                 now = self.motion.play(time.monotonic() - self._began)
                 if self.frames % _CURSORS_EVERY == 0:
                     self.joints.now.setPos(now)
                     self.torques.now.setPos(now)
-        self.channel.flush()

@@ -9,6 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
 
+from cstormpy.live.window.widgets import make
+
 __all__ = ["SIZES", "TEXT", "TITLE", "StartingWindow", "import_slowly"]
 
 TITLE = "starting — cstormpy"
@@ -33,12 +35,10 @@ class StartingWindow(QMainWindow):
 
     def __init__(self, kind: str) -> None:
         super().__init__()
+        self.setWindowTitle(TITLE)
         self.closed = False
         self.resize(*SIZES.get(kind, SIZES["run"]))
-        self.setWindowTitle(TITLE)
-        label = QLabel(TEXT)
-        label.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.setCentralWidget(label)
+        self.setCentralWidget(make(QLabel, TEXT, alignment=Qt.AlignmentFlag.AlignCenter))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Remember that its user wants no window."""

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QMargins, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from cstormpy.live.window.elided_label import Elided
 from cstormpy.live.window.plotting import short_number
+from cstormpy.live.window.widgets import make
 
 __all__ = ["Tile", "figure", "small_button"]
 
@@ -40,12 +41,8 @@ def figure(value: float, digits: int = 4) -> str:
 
 def small_button(text: str, name: str, tip: str, checkable: bool = True) -> QToolButton:
     """Return a button for the head of a tile."""
-    button = QToolButton()
-    button.setObjectName("small")
+    button = make(QToolButton, objectName="small", text=text, toolTip=tip, checkable=checkable)
     button.setProperty("control", name)
-    button.setText(text)
-    button.setToolTip(tip)
-    button.setCheckable(checkable)
     button.setCursor(Qt.CursorShape.PointingHandCursor)
     return button
 
@@ -74,28 +71,21 @@ class Tile(QFrame):
 
     def __init__(self, pane: dict[str, Any]) -> None:
         super().__init__()
+        self.setObjectName("tile")
+        self.setMinimumWidth(_NARROWEST)
         self.pane = pane
         self.labels: list[str] = pane["labels"]
         self.unit: str = pane["unit"]
         self.options: dict[str, Any] = pane["options"]
-        self.setObjectName("tile")
         self.setProperty("control", pane["name"])
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(8, 6, 8, 6)
-        self.column.setSpacing(3)
+        self.column = make(QVBoxLayout, self, spacing=3, contentsMargins=QMargins(8, 6, 8, 6))
         head = _Head()
         head.enlarged.connect(lambda: self.enlarge.emit(self))
-        self.head = QHBoxLayout(head)
-        self.head.setContentsMargins(0, 0, 0, 0)
-        self.head.setSpacing(3)
-        title = Elided(pane["title"])
-        title.setObjectName("title")
-        title.setToolTip(f"{pane['title']}\nDouble click: this pane alone, and back")
-        self.head.addWidget(title)
+        self.head = make(QHBoxLayout, head, spacing=3, contentsMargins=QMargins())
+        tip = f"{pane['title']}\nDouble click: this pane alone, and back"
+        self.head.addWidget(make(Elided, pane["title"], objectName="title", toolTip=tip))
         self.head.addStretch(1)
         self.column.addWidget(head)
-        self._title = title
-        self.setMinimumWidth(_NARROWEST)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Leave the buttons to the menu where there is no room for them."""

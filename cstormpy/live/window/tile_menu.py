@@ -1,4 +1,4 @@
-"""What a pane offers at a right click: its buttons, its picture and its data, to be copied or saved."""
+"""Context menu of a pane: its buttons, its picture and its data, to be copied or saved."""
 
 from __future__ import annotations
 

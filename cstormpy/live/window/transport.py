@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QMargins, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
@@ -12,6 +12,7 @@ from cstormpy.live.window import theme
 from cstormpy.live.window.combo_box import Combo
 from cstormpy.live.window.icons import icon
 from cstormpy.live.window.plotting import round_step
+from cstormpy.live.window.widgets import make
 
 __all__ = ["PACES", "TimeBar", "Transport"]
 
@@ -44,14 +45,12 @@ class Transport(QFrame):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("bar")
+        self.setMinimumWidth(_NARROWEST)
         self.state = "waiting"
         self._narrow = False
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 6, 12, 6)
-        row.setSpacing(6)
+        row = make(QHBoxLayout, self, spacing=6, contentsMargins=QMargins(8, 6, 12, 6))
         self.run = _button("Pause", "pause", "run", "Run and pause (space)")
         self.run.setObjectName("primary")
-        self.run.setMinimumWidth(84)
         self.step = _button("Step", "step", "step", "One step of the solver (S)")
         self.backward = _button("", "back", "back", "One logged sample back (,)")
         self.onward = _button("", "forward", "forward", "One logged sample forward (.)")
@@ -59,9 +58,8 @@ class Transport(QFrame):
         self.live.setCheckable(True)
         self.live.setChecked(True)
         self.stop = _button("Stop", "stop", "stop", "End the run; its data is kept (Ctrl+E)")
-        self.pace = Combo()
+        self.pace = make(Combo, toolTip="How fast the run goes")
         self.pace.setProperty("control", "pace")
-        self.pace.setToolTip("How fast the run goes")
         self.pace.addItems([text for text, _ in PACES])
         for widget in (self.run, self.step, self.stop):
             row.addWidget(widget)
@@ -72,13 +70,11 @@ class Transport(QFrame):
         self._pace_label = QLabel("pace")
         row.addWidget(self._pace_label)
         row.addWidget(self.pace)
-        self.status = QLabel("waiting for the simulation …")
-        self.status.setObjectName("muted")
+        self.status = make(QLabel, objectName="muted")
         self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         row.addSpacing(8)
         row.addWidget(self.status, 1)
-        self.clock = QLabel()
-        self.clock.setObjectName("clock")
+        self.clock = make(QLabel, objectName="clock")
         row.addWidget(self.clock)
         self.run.clicked.connect(self.run_or_pause)
         self.step.clicked.connect(lambda: self.asked.emit({"do": "step"}))
@@ -88,7 +84,6 @@ class Transport(QFrame):
         self.live.clicked.connect(self.go_live)
         self.pace.activated.connect(lambda k: self.asked.emit({"do": "pace", "value": PACES[k][1]}))
         self._texts = [(self.run, "Pause"), (self.step, "Step"), (self.stop, "Stop"), (self.live, "Live")]
-        self.setMinimumWidth(_NARROWEST)
         self.show_state("waiting")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -150,11 +145,11 @@ class TimeBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setToolTip("Drag to see what was logged at another time")
         self.setProperty("control", "time")
         self.setFixedHeight(34)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setToolTip("Drag to see what was logged at another time")
         self.begin, self.end = 0.0, 1.0
         self.newest = self.now = 0.0
         self.live = True
@@ -218,9 +213,8 @@ class TimeBar(QWidget):
 
 
 def _button(text: str, sign: str, name: str, tip: str) -> QPushButton:
-    button = QPushButton(icon(sign, theme.ACCENT if sign == "live" else theme.INK), text)
+    picture = icon(sign, theme.ACCENT if sign == "live" else theme.INK)
+    button = make(QPushButton, picture, text, toolTip=tip, focusPolicy=Qt.FocusPolicy.NoFocus)
     button.setProperty("control", name)
-    button.setToolTip(tip)
-    button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
     button.setCursor(Qt.CursorShape.PointingHandCursor)
     return button

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtCore import QMargins
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from cstormpy.live.window.combo_box import Combo
 from cstormpy.live.window.number_box import NumberBox
 from cstormpy.live.window.plotting import line
 from cstormpy.live.window.tile import figure
+from cstormpy.live.window.widgets import make
 
 __all__ = ["Trigger", "crossings"]
 
@@ -51,9 +53,7 @@ class Trigger(QWidget):
         self._crossing: float | None = None
         self._waiting: float | None = None
         self._last: tuple[float, Array] | None = None
-        self._rows = QVBoxLayout(self)
-        self._rows.setContentsMargins(0, 0, 0, 0)
-        self._rows.setSpacing(3)
+        self._rows = make(QVBoxLayout, self, spacing=3, contentsMargins=QMargins())
         self.trace, self.edge = Combo(), Combo()
         self.trace.addItems(labels)
         self.edge.addItems(_EDGES)
@@ -61,8 +61,7 @@ class Trigger(QWidget):
         self.level, self.width_box = NumberBox(width=60), NumberBox(float(f"{span / 10.0:.3g}"), width=50)
         self._span = span
         self.single = QCheckBox("once")
-        self.found = QLabel("waits")
-        self.found.setObjectName("muted")
+        self.found = make(QLabel, "waits", objectName="muted")
         self.found.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         for name, widget in (
             ("trigger trace", self.trace),
@@ -84,8 +83,7 @@ class Trigger(QWidget):
         self.setVisible(False)
 
     def _lay_out(self, widgets: list[QWidget]) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(4)
+        row = make(QHBoxLayout, spacing=4)
         for widget in widgets:
             row.addWidget(widget, 1 if widget is self.found else 0)
         if self.found not in widgets:
@@ -98,7 +96,7 @@ class Trigger(QWidget):
 
     @property
     def width_shown(self) -> float:
-        """How long a time is shown [s]."""
+        """Length of the time that is shown [s]."""
         return min(max(self.width_box.number, 1e-6 * self._span), self._span)
 
     def switch(self, on: bool, low: float, high: float) -> None:

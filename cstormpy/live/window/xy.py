@@ -13,6 +13,7 @@ from cstormpy.live.window import theme
 from cstormpy.live.window.history import Drawn, Extremes
 from cstormpy.live.window.plotting import Plot, curve, rounded_range
 from cstormpy.live.window.tile import Tile, figure, small_button
+from cstormpy.live.window.widgets import make
 
 __all__ = ["XYTile"]
 
@@ -37,8 +38,7 @@ class XYTile(Tile):
         self._at = np.nan
         trail = self.options.get("trail", True)
         self._trail = _TRAIL if trail is True else float(trail or 0.0)
-        self.value_label = QLabel()
-        self.value_label.setObjectName("muted")
+        self.value_label = make(QLabel, objectName="muted")
         self.head.addWidget(self.value_label)
         self.reset_button = small_button("fit", "reset", "The whole path again (wheel and drag zoom)", checkable=False)
         self.reset_button.clicked.connect(self.reset_view)

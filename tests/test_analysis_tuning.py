@@ -7,6 +7,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName
+from cstormpy.reporting import Progress
 
 
 @pytest.fixture
@@ -54,6 +55,20 @@ def test_tuning_keeps_within_bounds_and_sets_nothing_unless_wanted(sim):
         sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds={"gain.K": (1.0, 2.0)}, **RUN)
     with pytest.raises(UnknownName, match="gian"):
         sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds={"gian.K": (1.0, 2.0)}, **RUN)
+
+
+def test_a_search_says_how_it_goes_without_a_terminal_too(sim, monkeypatch, caplog):
+    """Its line of progress was written to terminals only: in a log file nothing was said for minutes."""
+    caplog.set_level("INFO", "cstormpy")
+    monkeypatch.setattr(Progress, "LINE_EVERY", 0.0)
+    monkeypatch.setattr(Progress, "LINE_PART", 0.0)
+    sim.tune(lag(sim), lambda out: (out.x[-1, 0] - 0.75) ** 2, ["gain.K"], **RUN)
+    said = [line for line in caplog.messages if line.startswith("tune: run ")]
+    assert said[0].startswith("tune: run 1 of at most 100, cost 0.")
+    sim.options.progress = False
+    caplog.clear()
+    sim.tune(lag(sim), lambda out: (out.x[-1, 0] - 0.75) ** 2, ["gain.K"], **RUN)
+    assert not caplog.messages
 
 
 def test_an_interrupted_search_returns_the_best_and_leaves_the_blocks_alone(sim):

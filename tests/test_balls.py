@@ -75,7 +75,8 @@ def test_batches_evaluators_and_loops_say_the_same(angle):
     for k in range(len(q)):
         assert_close(evaluate(q[k], qd[k], u[k]), y[k], 1e-11)
         one = mech.hybrid_sensitivity(q[k], qd[k], u[k])
-        assert_close(one.dy_dq, d.dy_dq[k], 1e-10)
+        for found, expected in ((one.dy_dq, d.dy_dq[k]), (one.dy_dqd, d.dy_dqd[k]), (one.dy_du, d.dy_du[k])):
+            assert_close(found, expected, 1e-10)
     assert_close(mech.jacobian_derivative(q, 3)[4], mech.jacobian_derivative(q[4], 3), 1e-12)
 
 

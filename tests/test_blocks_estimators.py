@@ -124,9 +124,9 @@ def test_a_step_of_a_motion_has_its_exact_derivative():
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
-        (lambda bd, c: bd.KALMAN(c, A, B, C, -1.0, 1.0), InvalidValue, "Q: a covariance must be positive semidefinite"),
-        (lambda bd, c: bd.KALMAN(c, A, B, C, Q, 0.0), InvalidValue, "R: a covariance must be positive definite"),
-        (lambda bd, c: bd.KALMAN(c, A, B, C, np.eye(3), 1.0), ShapeError, "Q: expected one number, 2 for its diagonal"),
+        (lambda bd, c: bd.KALMAN(c, A, B, C, -1.0, 1.0), InvalidValue, "Q: must be positive semi-definite"),
+        (lambda bd, c: bd.KALMAN(c, A, B, C, Q, 0.0), InvalidValue, "R: must be positive definite"),
+        (lambda bd, c: bd.KALMAN(c, A, B, C, np.eye(3), 1.0), ShapeError, r"Q: expected shape \(2,\) or \(2, 2\)"),
         (lambda bd, c: bd.KALMAN(c, 2 * np.eye(2), B, C, Q, R), InvalidValue, "P0: there is no steady state"),
         (lambda bd, c: bd.EKF(c, ACROBOT.with_drive(active=["elbow"])), InvalidValue, "'elbow' is active"),
         (lambda bd, c: bd.EKF(c, "acrobot", C=[[1.0, 0.0]]), ShapeError, "C: "),

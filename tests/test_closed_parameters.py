@@ -8,6 +8,7 @@ from closeness import assert_close
 import cstormpy as cs
 from cstormpy.formulations import kim_constrained
 from cstormpy.linkage.components import components
+from cstormpy.linkage.tables import Form
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism.component_values import component_value, with_components
 
@@ -203,9 +204,59 @@ def test_lengths_of_loops_want_a_start_that_goes_along():
     for name in ("coupler_rod.pose.x", "pin.pose_a"):
         with pytest.raises(cs.InvalidValue, match="give dx0_dp, the derivative of the closed start"):
             run_beside("interpreted", mech, q, qd, [name])
-    sim, bd = run_beside("interpreted", mech, q, qd)
-    with pytest.raises(cs.InvalidValue, match=r"pin\.pose_a is the frame of a loop"):
-        sim.gradient(bd, "plant.crank.q", ["pin.pose_a"], T=0.1)
+
+
+OPTIONS = {"T": 0.04, "dt": 0.005, "solver": "RK4"}
+
+
+def test_gradients_reach_the_frames_of_loops():
+    """They were constants of what a diagram was translated into, and refused by name."""
+    mech, q, qd = state("four_bar", 1)
+    names = ["pin.pose_a.x", "pin.pose_b.y", "crank.damping"]
+    sim, bd = run_beside("compiled", mech, q, qd)
+    found = sim.gradient(bd, lambda out: out.x[-1], names, **OPTIONS)
+
+    def end(changed):
+        bd.blocknames["plant"].set_param("mech", changed)
+        return sim.run(bd, **OPTIONS).x[-1]
+
+    for k, name in enumerate(names):
+        assert_close(found.gradient[:, k], differences(end, mech, name), 1e-7)
+    assert np.abs(found.gradient[:, :2]).max(axis=0).min() > 0.1
+
+
+def test_another_frame_of_a_loop_needs_no_other_code():
+    mech, q, qd = state("four_bar", 1)
+    longer = with_components(mech, {"pin.pose_a.x": component_value(mech, "pin.pose_a.x") + 0.01})
+    assert Form.of(mech).fits(longer)
+    turned = mech.with_parameters({"pin.pose_a": cs.lie.exp_se3([0, 0, 0.1, 0.5, 0, 0])})
+    assert not Form.of(mech).fits(turned)  # a zero folds
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim, bd = run_beside(engine, mech, q, qd)
+        sim.run(bd, **OPTIONS)
+        bd.blocknames["plant"].set_param("mech", longer)
+        ends.append(sim.run(bd, **OPTIONS).x[-1])
+    assert_close(*ends, 1e-10)
+    u = np.array([0.4, 0.0, 0.0])
+    closed = [m.project(q, qd) for m in (mech, longer)]
+    for m, at in zip((mech, longer), closed, strict=True):  # one line serves both
+        assert_close(m.hybrid_evaluator()(*at, u), closed_hybrid(m, *at, u).y, 1e-12)
+
+
+@pytest.mark.slow
+def test_a_frame_of_a_loop_is_tuned():
+    """Of two four-bars the frame of one is found again by how its crank turns."""
+    mech, q, qd = state("four_bar", 1)
+    value = component_value(mech, "pin.pose_a.x")
+    wanted = with_components(mech, {"pin.pose_a.x": value + 0.01})
+    sim, bd = run_beside("compiled", mech, q, qd)
+    bd.blocknames["plant"].set_param("mech", wanted)
+    there = sim.run(bd, **OPTIONS).x[-1]
+    bd.blocknames["plant"].set_param("mech", mech)
+    off = lambda out: 1e3 * float(((out.x[-1] - there) ** 2).sum())  # noqa: E731
+    found = sim.tune(bd, off, ["pin.pose_a.x"], bounds=(-0.05, 0.05), **OPTIONS)
+    assert abs(found.after[0] - 0.01) < 1e-5
 
 
 @pytest.mark.parametrize("name", ["balls", "free"])

@@ -306,6 +306,41 @@ def test_a_posted_function_is_called_between_two_steps():
     assert out.x[-1, 0] == pytest.approx(math.exp(-1.5), rel=1e-7)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_blocks_show_their_outputs_of_the_end_of_a_run(engine):
+    """Samples are taken from the compiled function: its blocks have not seen their signals on the way."""
+    sim = simulation(engine)
+    bd, rate = decay(sim)
+    state = bd["state"]
+    for T in (1.0, 2.0):
+        out = sim.run(bd, T=T)
+        assert rate._output_values[0] == -state._output_values[0] == pytest.approx(-out.x[-1, 0])
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_function_posted_before_a_run_finds_the_signals_of_its_start(engine):
+    sim, seen = simulation(engine), []
+    bd, _ = decay(sim)
+    state = bd["state"]
+    sim.run(bd, T=1.0)
+    sim.post(lambda: seen.append(state.inport_values[0]))
+    sim.run(bd, T=1.0, start=[3.0])
+    assert seen == [-3.0]
+
+
+def test_a_signal_that_is_not_finite_at_the_start_of_a_compiled_run_is_named():
+    """The first sample is taken from the compiled function too."""
+    sim = simulation()
+    bd, _ = decay(sim)
+    state = bd["state"]
+    root = bd.FUNCTION(lambda v: 1.0 / v, name="inverse")
+    bd.connect(state, root)
+    bd.connect(root, bd.NULL())
+    sim.run(bd, T=1.0)
+    with np.errstate(divide="ignore"), pytest.raises(BlockError, match="inverse"):
+        sim.run(bd, T=1.0, start=[0.0])
+
+
 @pytest.mark.slow
 def test_diagrams_read_from_disk_are_not_mixed_up(tmp_path):
     """Code of two diagrams compiled by two processes once had the same symbol, and one ran as the other."""

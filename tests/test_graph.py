@@ -288,9 +288,8 @@ def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, section, coun
     found = [where(large, a, s * a) * sum_of_squares + np.sin(a) * (s * t) for a in x]
     found += [where(large & (found[0] > found[1]), np.cos(x[1]), t), 2.5, s, x[3]]
     status = where(found[2] > 1e3, 4.0, 0.0)
-    routine = Routine(
-        "f", {"s": 2}, {"x": 5}, {"y": found, "z": [x[1]]}, status, watchful=True, late=graph.nodes[-1].index // 2
-    )
+    outputs, late = {"y": found, "z": [x[1]]}, graph.nodes[-1].index // 2
+    routine = Routine("f", {"s": 2}, {"x": 5}, outputs, status, watchful=True, late=late, divisible=True)
     shared, rows = np.array([0.3, -1.5]), np.random.default_rng(0).normal(size=(count, 5))
     shapes = {"x": (5,), "y": (9,), "z": (1,)}
 

@@ -292,3 +292,27 @@ def test_a_figure_shows_residuals_and_every_number_whole():
     told = np.isfinite(found.standard_errors)
     reach = np.where(told, 1.96 * found.standard_errors, 0.0)
     assert low < (found.base_values - reach).min() and high > (found.base_values + reach).max()
+
+
+@pytest.mark.parametrize("form", ["inverse", "output"])
+def test_slips_with_a_closed_mechanism_are_told_before_its_loops_are_refused(form):
+    """A misspelled name or a NaN was hidden behind a sentence that named neither identify nor what to do."""
+    mech = library.four_bar()
+    t = np.linspace(0.0, 1.0, 50)
+    log = {"t": t, "q": np.zeros((50, 3)), "qd": np.zeros((50, 3)), "qdd": np.zeros((50, 3)), "tau": np.zeros((50, 3))}
+    with pytest.raises(cs.UnknownName, match=r"did you mean 'coupler_rod\.mass'"):
+        cs.identify(mech, log, ["coupler_rod.mas"], form=form)
+    torn = {**log, "q": np.where(np.arange(150).reshape(50, 3) == 52, np.nan, 0.0)}
+    with pytest.raises(cs.NonFinite, match="data, q: joint 'coupler' is nan in row 17, and 1 of 50 rows"):
+        cs.identify(mech, torn, ["coupler_rod.mass"], form=form)
+    with pytest.raises(cs.InvalidValue, match=r"loop 'pin': identify does not know of loops yet; mech\.without_loops"):
+        cs.identify(mech, log, ["coupler_rod.mass"], form=form)
+
+
+def test_times_that_fall_are_refused_by_row():
+    """They were fitted by a spline as if the rows were in order."""
+    mech = library.pendulum(1)
+    log = {"t": np.linspace(0.0, 1.0, 60), "q": np.zeros((60, 1)), "tau": np.zeros((60, 1))}
+    log["t"][[30, 31]] = log["t"][[31, 30]]
+    with pytest.raises(cs.InvalidValue, match=r"data, t: falls from .* in row 31; sort the rows"):
+        cs.identify(mech, log, [f"{mech.links[0].name}.mass"])

@@ -9,8 +9,10 @@ import pytest
 from random_mechanisms import random_mechanism, random_pose
 
 from cstormpy import lie
+from cstormpy.dynamics import lines
 from cstormpy.dynamics.inverse_kinematics import MASKS, _tip
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.kernels.entries import Entry
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, library
 
 TOLERANCE = 1e-10
@@ -481,3 +483,19 @@ def test_numbers_that_overflow_are_refused():
     rail = Mechanism([Link("cart", None, Prismatic((1, 0, 0)))])
     with pytest.raises(NonFinite):
         rail.inverse_kinematics("cart", lie.make_pose(np.eye(3), [1e300, 0, 0]), [-1e308], length=1e-10)
+
+
+def test_the_first_pose_of_an_arm_waits_for_no_kernel(monkeypatch):
+    """A first answer took ten seconds, in which the kernels of poses and Jacobians were compiled."""
+
+    def refuse(self):
+        raise AssertionError(f"{self.name} is loaded")
+
+    monkeypatch.setattr(Entry, "load", refuse)
+    monkeypatch.setattr(Entry, "is_ready", lambda self: False)
+    monkeypatch.setattr(lines._Spent, "seconds", 0.0)
+    mech = library.puma560().with_parameters({"joint2.damping": 0.37})
+    _, target = random_targets(np.random.default_rng(5), mech, len(mech.links) - 1)
+    found = mech.inverse_kinematics(mech.links[-1].name, target)
+    placed = mech.forward_kinematics(found.q)[-1]
+    assert max(errors(placed, target)) < 1e-9

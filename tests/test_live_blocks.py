@@ -108,3 +108,26 @@ def test_what_they_describe_is_what_a_window_takes():
 def test_bad_arguments_are_refused(make, says):
     with pytest.raises(CstormError, match=says.replace("(", r"\(")):
         make()
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_scope_with_a_step_of_its_own_is_called_at_each_point(engine):
+    """LIVESCOPE's own step does nothing and is not called; that of a class derived from it is."""
+    seen = []
+
+    class Counting(LiveScope):
+        def step(self, t, u):
+            seen.append((t, u[0]))
+
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False, live=False)
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=1.0)
+    bd.connect(state, gain := bd.GAIN(-1.0))
+    bd.connect(gain, state)
+    bd.connect(state, Counting(bd=bd, name="counting"))
+    bd.connect(state, bd.LIVESCOPE(name="idle"))
+    for _ in range(2):
+        seen.clear()
+        out = sim.run(bd, T=0.5)
+        assert [t for t, _ in seen] == out.t.tolist()
+        assert [y for _, y in seen] == pytest.approx(out.x[:, 0])

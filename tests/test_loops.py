@@ -11,7 +11,7 @@ import pytest
 from cstormpy.graph.loops import LoopError, loops_text
 from cstormpy.graph.machine import Machine
 from cstormpy.kernels import dense, event_location, rungekutta, stepping
-from cstormpy.kernels.stepping_code import Steps
+from cstormpy.kernels.stepping_code import Steps, steps_of
 from cstormpy.simulation.compiled.slices import _tables
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import EXPLICIT
@@ -147,7 +147,7 @@ def arguments(method, grid):
 @pytest.mark.parametrize("grid", [0.0, 0.07])
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_the_steps_of_machine_code_are_those_of_python(name, grid):
-    """Steps, ticks, jumps, a grid, a crossing, what keeps loops closed: `advance` leaves the same to the last bit."""
+    """Steps, ticks, jumps, a grid, a crossing, what keeps loops closed: `advance` leaves the same bits."""
     ours, theirs = arguments(EXPLICIT[name], grid), arguments(EXPLICIT[name], grid)
     functions = [behind_an_address(f) for f in (pendulum, slowed)]
     for how in (ours[2], theirs[2]):
@@ -165,3 +165,31 @@ def test_steps_refuse_arrays_of_another_kind():
     arrays = [np.zeros((2, 2)), np.zeros(3)]
     with pytest.raises(TypeError, match="argument 2 is not a C array of int64"):
         steps(0, *arrays)
+
+
+def rates_of_the_pendulum(t, x, z, p, n, w, out, xd):
+    """Fill the rates of the pendulum alone."""
+    return pendulum(t, x, z, p, n, w, np.full(4, np.nan), xd)
+
+
+@pytest.mark.parametrize("rates", [pendulum, rates_of_the_pendulum])
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_steps_written_out_for_a_method_are_those_of_any(name, rates):
+    """Its coefficients and the number of states are folded in, and its stages need no signals: the same bits."""
+    ours, theirs = arguments(EXPLICIT[name], 0.07), arguments(EXPLICIT[name], 0.07)
+    functions = [behind_an_address(f) for f in (pendulum, slowed, rates)]
+    places = [ctypes.cast(f, ctypes.c_void_p).value for f in functions]
+    codes = [rungekutta.STAGES_CODE, rungekutta.ERROR_CODE, rungekutta.RATES]
+    ours[2][codes] = *steps_of(ours[0], 2), places[2]
+    assert ours[2][codes].all()
+    for _ in range(3):
+        assert Steps("advance")(*places[:2], *ours) == Steps("advance")(*places[:2], *theirs)
+        theirs[2][codes] = ours[2][codes]
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+        theirs[2][codes] = 0
+
+
+def test_steps_of_many_states_are_not_written_out():
+    table = _tables(EXPLICIT["RK45"], dense)[0]
+    assert steps_of(table, 1000) == steps_of(table, 0) == (0, 0)

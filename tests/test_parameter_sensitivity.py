@@ -245,3 +245,44 @@ def test_a_row_of_a_batch_whose_derivatives_overflow_is_named():
         mech.parameter_sensitivity(q, qd, u, [f"{mech.links[-1].name}.com"])
     with pytest.raises(cs.NonFinite, match="in row 9"):
         mech.regressor(q, qd, u)
+
+
+def test_small_mechanisms_answer_for_inertial_numbers_by_straight_lines():
+    """Of many samples, or of one, under loads and on a moving base; a bad row among them is still named."""
+    rng = np.random.default_rng(5)
+    mech = random_mechanism(rng, 2, ("revolute", "screw"))
+    mech = mech.with_drive(active=mech.names[1:])
+    q, qd, u = random_state(rng, mech, 259)
+    loads = random_loads(rng, mech, 259)
+    names = [f"{link.name}.{field}" for link in mech.links for field in ("mass", "com", "inertia")]
+    d, s = mech.parameter_sensitivity(q, qd, u, names, **loads), mech.hybrid_sensitivity(q, qd, u, **loads)
+    assert len(mech.memo["inertial lines"]) == 1
+    weights = np.zeros((10 * len(mech.links), d.dy_dp.shape[-1]))
+    for k, part in enumerate(part for name in names for part in components(mech)[name]):
+        weights[10 * part.link : 10 * part.link + 10, k] = part.weights
+    response = np.where(mech.active_mask, np.eye(mech.n), -s.dy_du)
+    assert_close(d.dy_dp, response @ (mech.regressor(q, qd, s.qdd, loads["base"]) @ weights), 1e-11)
+    assert_close(d.y, s.y, 1e-12)
+    heavier = mech.with_parameters({f"{mech.links[0].name}.mass": 7.0})
+    again = heavier.parameter_sensitivity(q, qd, u, names, **loads)
+    assert_close(
+        again.dy_dp[3],
+        heavier.parameter_sensitivity(
+            q[3:5],
+            qd[3:5],
+            u[3:5],
+            names,
+            **{"wrench": loads["wrench"][3:5], "base": tuple(x[3:5] for x in loads["base"])},
+        ).dy_dp[0],
+        1e-11,
+    )
+    one = mech.parameter_sensitivity(q[3], qd[3], u[3], names)
+    for _ in range(2):  # what is prepared at the first call
+        assert_close(mech.parameter_sensitivity(q, qd, u, names).dy_dp[3], one.dy_dp, 1e-11)
+    with pytest.raises(cs.ShapeError, match="qd"):
+        mech.parameter_sensitivity(q, qd[:, :1], u, names)
+    qd[200, 0] = 1e160
+    with pytest.raises(cs.NonFinite, match="in row 200"):
+        mech.parameter_sensitivity(q, qd, u, names)
+    with pytest.raises(cs.NonFinite, match="in row 200"):
+        mech.parameter_sensitivity(q, qd, u, names, **loads)

@@ -7,6 +7,7 @@ from random_mechanisms import COMPOUND, KINDS, random_loads, random_mechanism, r
 
 import cstormpy as cs
 from cstormpy import library
+from cstormpy.blocks.loads import Wrench
 from cstormpy.blocks.sensitivities import Sensitivity, Variation
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, UnknownName
 from cstormpy.mechanism.component_values import component_value, with_components
@@ -30,6 +31,12 @@ def wired(engine, mech, names=None):
             bd.connect(plant[0:2], block[0:2])
             bd.connect(drive, block[2])
     return sim, bd
+
+
+def assert_in_machine_code(sim, bd):
+    """Hold that the compiled engine asks no block in Python."""
+    said = str(sim.explain(bd))
+    assert "traced" in said and "Python" not in said, said
 
 
 def differences(run, mech, component, h=2e-3):
@@ -57,6 +64,7 @@ def test_a_variation_carries_the_derivatives_to_masses_and_lengths_along_a_run(a
         assert_close(out.signal("slopes.dy_dp")[-1], last.dy_dp, 1e-10)
         assert bd.blocknames["variation"].components == bd.blocknames["slopes"].components == last.components
         assert bd.statenames[-1] == "variation.elbow.qd/elbow.point[0]"
+    assert_in_machine_code(sim, bd)
     assert found["compiled"].shape == (round(T / H) + 1, 4, 8)
     assert_close(found["interpreted"], found["compiled"], 1e-12)
     sim, bd = wired("compiled", mech)
@@ -71,6 +79,81 @@ def test_a_variation_carries_the_derivatives_to_masses_and_lengths_along_a_run(a
     for k, component in enumerate(last.components):
         assert_close(found["compiled"][-1][:, k], differences(end, mech, component), 1e-8)
     assert (np.abs(found["compiled"][-1]).max(axis=0) > 1e-4).sum() >= 4
+
+
+CLOSED = {
+    "four_bar": ["coupler_rod.mass", "crank.damping", "gravity", "coupler_rod.pose.x", "pin.pose_a.y"],
+    "three_rrr": ["platform.mass", "fore2.pose.x", "pin3.pose_b.x"],
+}
+
+
+def beside(engine, mech, names, q0, dx0_dp=None):
+    """Return a simulation of a plant under constant torques, with both blocks beside it."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=q0, name="plant")
+    blocks = [
+        bd.VARIATION(mech, directions=[], parameters=names, dx0_dp=dx0_dp, name="variation"),
+        bd.SENSITIVITY(mech, parameters=names, name="slopes"),
+    ]
+    drive = bd.CONSTANT(np.full(len(mech.actuated), 0.1))
+    bd.connect(drive, plant[0])
+    for block in blocks:
+        bd.connect(plant[0:2], block[0:2])
+        bd.connect(drive, block[2])
+    return sim, bd
+
+
+def assert_both_engines_agree(mech, names, q0, dx0_dp=None):
+    found = {}
+    for engine in ENGINES:
+        sim, bd = beside(engine, mech, names, q0, dx0_dp)
+        out = sim.run(bd, T=0.04, dt=0.02, solver="RK4", watch=["variation.dx_dp", "slopes.dy_dp"])
+        found[engine] = out.signal("variation.dx_dp"), out.signal("slopes.dy_dp")
+    for plain, compiled in zip(*found.values(), strict=True):
+        assert_close(plain, compiled, 1e-12 * max(1.0, np.abs(plain).max()))
+    assert_in_machine_code(sim, bd)
+
+
+@pytest.mark.parametrize("name", ["four_bar", pytest.param("three_rrr", marks=pytest.mark.slow)])
+def test_derivatives_of_a_closed_mechanism_are_written_down_as_those_of_a_tree(name):
+    """They were asked in Python at each stage of a step: a second of simulation took a minute."""
+    mech = library.get(name)
+    q0 = mech.project(np.full(mech.n, 0.3))[0]
+    count = len(mech.parameter_sensitivity(q0, 0 * q0, 0 * q0, CLOSED[name]).components)
+    assert_both_engines_agree(mech, CLOSED[name], q0, np.zeros((2 * mech.n, count)))
+
+
+@pytest.mark.slow
+def test_dependent_constraints_are_shared_as_by_numbers():
+    """A flat four-bar closed by a weld: of the six rows three say what holds anyway, but not when a length changes."""
+    flat = library.get("four_bar")
+    (pin,) = flat.loops
+    loop = pin.replace(directions="hinge")
+    mech = cs.Mechanism(flat.links, gravity=flat.gravity, actuated=flat.actuated, loops=[loop])
+    q0 = mech.project([1.0, 0.0, 1.5])[0]
+    names = ["coupler_rod.mass", "coupler_rod.pose.x", "pin.pose_a.rx"]
+    assert_both_engines_agree(mech, names, q0, np.zeros((2 * mech.n, 3)))
+
+
+@pytest.mark.slow
+def test_kernels_are_called_for_the_parameters_of_a_large_mechanism():
+    mech = library.chain(16)
+    first, second = mech.links[3].name, mech.links[9].name
+    names = [f"{first}.mass", f"{second}.com", f"{mech.names[2]}.damping", "gravity", f"{first}.pose.x"]
+    assert_both_engines_agree(mech, names, np.full(16, 0.1))
+
+
+def test_a_load_that_does_not_turn_does_not_where_a_frame_is_moved_either():
+    """A load of WRENCH in the axes of the base was taken for one that turns with its link beside held joints."""
+    mech = library.acrobot()
+    q, qd, force, point = np.array([0.3, 0.5]), np.array([0.2, -0.1]), np.array([1.0, -3.0, 0.0]), (0.5, 0.0, 0.0)
+    wrenches = Wrench(mech, "forearm", frame="base", point=point, load="force").test_output(force, q)[0]
+    block = Sensitivity(mech, wrench=True, parameters=["forearm.pose.rz"])
+    got = block.test_output(q, qd, 0.0, wrenches)[-1][:, 0]
+    load = cs.Load("forearm", force, point=point)
+    want = differences(lambda m: m.hybrid_dynamics(q, qd, np.zeros(2), wrench=load).y, mech, "forearm.pose.rz")
+    assert_close(got, want, 1e-9)
 
 
 def test_the_columns_of_parameters_are_the_mechanism_s_for_all_joint_types_and_ports():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -370,3 +371,51 @@ def test_the_derivative_to_the_base_is_there_when_asked_for():
     for ask_without in (mech.hybrid_sensitivity, mech.inverse_sensitivity):
         with pytest.raises(AttributeError, match="to_base=True"):
             _ = ask_without(zero, zero, zero).dy_dbase
+
+
+# Batches by the kernels with loops --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_loops(monkeypatch):
+    """Answer by the kernels with loops, however small a mechanism is."""
+    from cstormpy.sensitivity import hybrid
+
+    monkeypatch.setattr(hybrid, "filled", lambda *_: False)
+
+
+def two_arms(n):
+    """Return a mechanism of two arms from one trunk whose joints are counted in turns, and not arm by arm."""
+    rng, links = np.random.default_rng(n), []
+    for k in range(n):
+        parent = None if k == 0 else f"link{max(0, k - 2)}"
+        joint = Revolute(rng.normal(size=3), point=rng.normal(size=3))
+        links.append(Link(f"link{k}", parent, joint, mass=1.0 + k, com=rng.normal(size=3), inertia=np.eye(3)))
+    return Mechanism(links)
+
+
+@pytest.mark.usefixtures("by_loops")
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 9])
+def test_each_derivative_of_a_batch_is_that_of_its_sample_and_joints(n):
+    """Rows are written in pieces that go over their ends, whole groups otherwise than the rest."""
+    mech = two_arms(n)
+    rows = random_state(np.random.default_rng(1), mech, 19)
+    found = mech.forward_sensitivity(*rows).columns
+    for k in range(19):
+        expected = mech.forward_sensitivity(*(x[k] for x in rows)).columns
+        np.testing.assert_allclose(found[k], expected, atol=1e-11 * np.abs(expected).max())
+
+
+@pytest.mark.usefixtures("by_loops")
+def test_a_batch_takes_memory_for_its_derivatives_once():
+    """Twice as much at once went back to the system after each call, and was cleared anew at the next one."""
+    mech = two_arms(9)
+    rows = random_state(np.random.default_rng(1), mech, 4096)
+    mech.forward_sensitivity(*rows)
+    tracemalloc.start()
+    try:
+        size = mech.forward_sensitivity(*rows).columns.nbytes
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * size

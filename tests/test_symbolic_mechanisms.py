@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cstormpy.dynamics.tracing import TooLarge
+from cstormpy.dynamics.tracing import TooLarge, operations_of
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
@@ -135,6 +135,15 @@ def test_a_large_mechanism_is_refused_before_anything_is_written_down():
     small, (q, qd, u) = written_for(library.chain(10))
     with pytest.raises(TooLarge, match="its sensitivities are written down for at most 7"):
         small.hybrid_sensitivity(q, qd, u)
+
+
+def test_a_closed_mechanism_of_many_short_legs_is_written_down():
+    """A Stewart platform's tree of 24 coordinates branches at its base: it costs less than a chain of twelve."""
+    mech = library.stewart_platform()
+    symbolic, (q, qd, u) = written_for(mech)
+    assert np.asarray(symbolic.hybrid_dynamics(q, qd, u).y).shape == (mech.n,)  # TooLarge before
+    chain = library.chain(20)
+    assert operations_of(tables_of(mech.tree).N, True) < operations_of(tables_of(chain).N, True) / 2
 
 
 def test_a_vanished_pivot_is_a_status():

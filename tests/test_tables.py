@@ -23,7 +23,16 @@ def node_rows(mech, drive="own"):
     n = mech.n
     T = tables.T[at.T_NODES : at.T_NODES + at.T_NODE * n].reshape(n, at.T_NODE)
     N = tables.N[at.N_NODES : at.N_NODES + at.N_NODE * n].reshape(n, at.N_NODE)
-    return T, N, tables.N[at.N_NODES + at.N_NODE * n :]
+    return T, N, tables.N[at.N_NODES + at.N_NODE * n :][: len(mech.links)]
+
+
+@some
+@given(seeds)
+def test_each_coordinate_knows_its_node(seed):
+    mech = random_mechanism(np.random.default_rng(seed), links=8)
+    _, structure, _ = node_rows(mech)
+    nodes = tables_of(mech).N[len(tables_of(mech).N) - mech.n :]
+    np.testing.assert_array_equal(structure[nodes - 1, at.N_COORDINATE], np.arange(mech.n))
 
 
 def link_poses_in_nodes(mech):

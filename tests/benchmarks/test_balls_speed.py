@@ -86,6 +86,7 @@ def test_free_base(benchmark, record_row, name):
     f = mech.hybrid_evaluator()
     other = on_free_base(name)[0]
     g = other.hybrid_sensitivity_evaluator()
+    warm(record_row, name, "one call", mech, "line", lambda: f(q, qd, tau))
     warm(record_row, name, "one call, with sensitivities", other, "line", lambda: g(q, qd, tau))
     times = interleave(
         {

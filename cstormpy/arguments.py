@@ -6,8 +6,9 @@ Each returns the clean value, or raises an error that names the argument. Arrays
 from __future__ import annotations
 
 import contextlib
+import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from cstormpy.arrays import real_number
@@ -25,6 +26,9 @@ def one_of(value: Any, what: str, choices: Sequence[Any]) -> Any:
     >>> one_of("hold", "outside", ("hold", "extrapolate")), one_of(1, "live", (True, False, "auto"))
     ('hold', True)
     """
+    for choice in choices:
+        if value is choice:
+            return choice
     if isinstance(value, (str, numbers.Real)) or type(value).__name__ == "bool":  # NumPy has a bool of its own
         for choice in choices:
             if isinstance(value, str) == isinstance(choice, str) and value == choice:
@@ -34,7 +38,7 @@ def one_of(value: Any, what: str, choices: Sequence[Any]) -> Any:
     raise InvalidValue(f"{what}: expected {listed}, got {shown(value)}")
 
 
-def option(value: Any, what: str, choices: Sequence[str]) -> str:
+def option(value: Any, what: str, choices: Collection[str]) -> str:
     """Return the word of the choices that a value is; for another one the nearest of them is in the message."""
     if not isinstance(value, str) or value not in choices:
         raise unknown_name(what, value, choices)
@@ -77,6 +81,8 @@ def positive(value: Any, what: str) -> float:
     >>> positive(2, "duration")
     2.0
     """
+    if value.__class__ is float and 0.0 < value < math.inf:
+        return value
     wanted = f"{what}: expected a positive number, got {shown(value)}"
     try:
         number = real_number(value, what)

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array, real_array, real_number
 from cstormpy.errors import InvalidValue, NonFinite, ShapeError
+from cstormpy.reporting import aligned
 
 __all__ = [
     "MeasureTable",
@@ -180,14 +181,7 @@ class MeasureTable(Mapping[str, Measured]):
         return [head, *([name, self.units.get(name, ""), *_texts(found)] for name, found in self._found.items())]
 
     def __str__(self) -> str:
-        rows = self.rows()
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(w) if k < 2 else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        )
+        return "\n".join(aligned(self.rows(), (0, 1)))
 
     __repr__ = __str__
 

@@ -1,4 +1,4 @@
-"""Messages of the library to its user: one line at a time, through the logger named ``cstormpy``."""
+"""Text for the user: messages, one line at a time through the logger named ``cstormpy``, progress, and tables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import functools
 import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 
-__all__ = ["Progress", "notice", "notice_once"]
+__all__ = ["Progress", "aligned", "notice", "notice_once"]
 
 _logger = logging.getLogger("cstormpy")
 
@@ -31,6 +31,20 @@ def notice(text: str) -> None:
 def notice_once(text: str) -> None:
     """Say one line, but only the first time in this process."""
     notice(text)
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Return the lines of a table; its columns stand at the right, but for some.
+
+    >>> aligned([["law", "effort"], ["energy", "1.5"]])
+    ['law     effort', 'energy     1.5']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = enumerate(zip(row, widths, strict=True))
+        lines.append("  ".join(cell.ljust(w) if k in left else cell.rjust(w) for k, (cell, w) in cells).rstrip())
+    return lines
 
 
 class Progress:
@@ -66,8 +80,9 @@ class Progress:
     ) -> None:
         self.name, self.begin, self.end, self.unit = name, begin, end, unit
         self.enabled, self._terminal = enabled, False
-        with contextlib.suppress(AttributeError, ValueError):  # there is none, or it is closed
-            self._terminal = sys.stderr.isatty()
+        if enabled:
+            with contextlib.suppress(AttributeError, ValueError):  # there is none, or it is closed
+                self._terminal = sys.stderr.isatty()
         self._idle = idle or (lambda: 0.0)
         self._started = time.perf_counter()
         self._after = self.AFTER if self._terminal else self.LINE_EVERY
@@ -80,26 +95,27 @@ class Progress:
         """Say where it stands; cheap enough to be called at each step."""
         if not self.enabled:
             return
-        now = time.perf_counter()
         if self._first is None:
+            now = time.perf_counter()
             self._first, self._next = (now, value, self._idle()), now + self._after
-        if now < self._next:
+        if not self.due:
             return
         when, where, idle = self._first
-        spent = now - when - (self._idle() - idle)
+        spent = time.perf_counter() - when - (self._idle() - idle)
         rate = (value - where) / spent if spent > 0.0 else 0.0
         left = (self.end - value) / rate if rate > 0.0 else float("inf")
         part = (value - self.begin) / (self.end - self.begin)
-        parts = (
-            f"{self.name} = {value:.4g} of {self.end:.4g} {self.unit}",
-            f"{100 * part:3.0f} %",
-            f"{rate:.3g} {self.unit}/s",
-            f"{_duration(left)} left",
-        )
-        self._say(parts, now)
+        stands = f"{self.name} = {value:.4g} of {self.end:.4g} {self.unit}"
+        self.say(stands, f"{100 * part:3.0f} %", f"{rate:.3g} {self.unit}/s", f"{_duration(left)} left")
 
-    def _say(self, parts: Sequence[str], now: float) -> None:
-        """Say a line of some parts, in columns or, without a terminal, with commas; and when the next is due."""
+    @property
+    def due(self) -> bool:
+        """True where it is time for a line."""
+        return self.enabled and time.perf_counter() >= self._next
+
+    def say(self, *parts: str) -> None:
+        """Say a line of some parts, in columns or, without a terminal, with commas."""
+        now = time.perf_counter()
         if self._terminal:
             self._next = now + self.EVERY
             self._write("  ".join(parts))

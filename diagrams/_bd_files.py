@@ -18,6 +18,7 @@ from cstormpy.diagrams._swinging_up import LASTS
 from cstormpy.errors import DiagramError
 from cstormpy.file_writer import write_text
 from cstormpy.simulation import Simulation
+from cstormpy.simulation.wiring import port_numbers
 
 __all__ = ["FILES", "path", "text"]
 
@@ -148,7 +149,7 @@ def text(name: str) -> str:
             sockets.update({(block, kind, port): _socket_id(1000 * number, kind, port) for port in range(count)})
     wires: list[dict[str, Any]] = []
     for wire in bd.wirelist:
-        for source, target in zip(_ports(wire.start), _ports(wire.end), strict=True):
+        for source, target in zip(port_numbers(wire.start), port_numbers(wire.end), strict=True):
             ends = sockets[wire.start.block, OUTPUT, source], sockets[wire.end.block, INPUT, target]
             wires.append(_wire(100_000 + len(wires), *ends))
     lines = ",\n".join(json.dumps(block) for block in blocks)
@@ -156,10 +157,6 @@ def text(name: str) -> str:
     about = {"id": 1, "created_by": "cstormpy", "creation_time": 0, "simulation_time": 10.0}
     head = json.dumps({**about, "scene_width": 2000, "scene_height": 1200}).removesuffix("}")
     return f'{head},\n"blocks": [\n{lines}\n],\n"wires": [\n{joined}\n],\n"labels": [], "grouping_boxes": []}}\n'
-
-
-def _ports(plug: Any) -> list[int]:
-    return list(plug.portlist) if plug.isslice else [plug.port or 0]
 
 
 def _block(number: int, block: Any, made: dict[str, Any], column: float, row: float) -> dict[str, Any]:

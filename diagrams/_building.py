@@ -10,7 +10,7 @@ from typing import Any
 from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["motion_of", "ready", "scope", "switch", "view"]
+__all__ = ["motion_of", "ready", "scope", "view"]
 
 
 def ready(build: Callable[..., Any]) -> Callable[..., Any]:
@@ -64,10 +64,3 @@ def motion_of(bd: Any, motion: Any, duration: float, joints: Sequence[str]) -> A
     if source.curve.n != len(joints):
         raise ShapeError(f"motion: expected {len(joints)} joints ({', '.join(joints)}), got {source.curve.n}")
     return source
-
-
-def switch(value: Any, name: str) -> bool:
-    """Return an option that is True or False."""
-    if not isinstance(value, bool):
-        raise InvalidType(f"{name}: expected True or False, got a {type(value).__name__}")
-    return value

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import flag
 from cstormpy.control import LQR, TVLQR, Law, OpenLoop, Then
-from cstormpy.diagrams._building import scope, switch, view
+from cstormpy.diagrams._building import scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.errors import InvalidValue
 from cstormpy.optimal.solution_cache import asked, solved
@@ -58,7 +59,7 @@ def found(
     """
     name, begin = options["name"], time.perf_counter()
     made_by = asked(mechanism=problem.mech.to_dict(), **options)
-    solutions, known = solved(problem, made_by, search, anew=switch(optimise, "optimise"))
+    solutions, known = solved(problem, made_by, search, anew=flag(optimise, "optimise"))
     solution = solutions[min(way, len(solutions) - 1)]
     if not solution.feasible:
         raise InvalidValue(f"{name}: the search ended without a motion that keeps to the limits ({solution.reason})")

@@ -7,8 +7,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from cstormpy.arguments import flag
 from cstormpy.control import Law
-from cstormpy.diagrams._building import scope, switch, view
+from cstormpy.diagrams._building import scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.mechanism import Mechanism
 
@@ -50,7 +51,7 @@ def swing_up(
     plant = bd.HYBRIDDYNAMICS(mech, q0=list(rest) if q0 is None else q0, qd0=qd0, name="plant")
     chosen = bd.CONTROLLER(mech, laws, law=controller, blend=blend, limit=limit, name="controller")
     bd.connect(plant[0:2], chosen[0:2])
-    kicked = (q0 is None and qd0 is None) if kick is None else switch(kick, "kick")
+    kicked = (q0 is None and qd0 is None) if kick is None else flag(kick, "kick")
     torque = _kicked(bd, chosen[0], strength) if kicked else chosen[0]
     effort = bd.EFFORT(name="effort")
     bd.connect(torque, plant[0], effort[0])

@@ -17,6 +17,7 @@ from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.errors import DiagramError
 from cstormpy.signals.delays import between_samples
 from cstormpy.signals.noise import normal, uniform
+from cstormpy.simulation.wiring import port_numbers
 
 Array = NDArray[np.float64]
 
@@ -122,13 +123,9 @@ def disturb(bd: Any, dt: float, longest: int) -> Any:
             bd.connect(wire.start, motors[0])
         elif wire.start.block is plant and wire.end.block.nout:
             bd.wirelist.remove(wire)
-            ends = _ports(wire.end)
-            for source, target in zip(_ports(wire.start), ends, strict=True):
+            ends = port_numbers(wire.end)
+            for source, target in zip(port_numbers(wire.start), ends, strict=True):
                 bd.connect(measured[source], wire.end.block[target])
     bd.connect(plant[0:2], measured[0:2])
     bd.connect(motors[0], plant[0])
     return plant
-
-
-def _ports(plug: Any) -> list[int]:
-    return list(plug.portlist) if plug.isslice else [plug.port or 0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
+from cstormpy.reporting import aligned
+
 if TYPE_CHECKING:
     from cstormpy.comparison.formulations import FormulationComparison
 
@@ -73,7 +75,7 @@ def problem_table(found: FormulationComparison, problem: str) -> str:
                 f"{max(errors):.0e}" if errors else NOTHING,
             ]
         )
-    return aligned(body)
+    return "\n".join(aligned(body))
 
 
 def crossings(found: FormulationComparison) -> str:
@@ -91,7 +93,7 @@ def crossings(found: FormulationComparison) -> str:
                 lines.append(
                     [problem, cheap, "fewer operations than", dear, "always" if n == 1 else f"from n = {n} on"]
                 )
-    return "Where they cross (loops)\n" + aligned(lines, left=5) if lines else ""
+    return "Where they cross (loops)\n" + "\n".join(aligned(lines, range(5))) if lines else ""
 
 
 def printed(found: FormulationComparison) -> str:
@@ -108,7 +110,7 @@ def printed(found: FormulationComparison) -> str:
     n = found.crossing(_FORWARD, "Johnson, Su: articulated body", "Johnson, Su: composite body")
     if n is not None:
         lines.append(["articulated body cheaper than composite body (slides)", "N > 9", f"N > {n - 1}", ""])
-    return aligned(lines) if len(lines) > 1 else ""
+    return "\n".join(aligned(lines)) if len(lines) > 1 else ""
 
 
 def less_matrices(found: FormulationComparison, name: str) -> tuple[int, int] | None:
@@ -144,21 +146,3 @@ def duration(value: tuple[float, bool] | None) -> str:
     seconds, continued = value
     unit, scale = next(((u, s) for u, s in (("s", 1.0), ("ms", 1e3)) if seconds * s >= 1.0), ("µs", 1e6))
     return f"{CONTINUED if continued else ''}{seconds * scale:.3g} {unit}"
-
-
-def aligned(body: list[list[str]], left: int = 1) -> str:
-    """Return rows as text, so many columns to the left and the others to the right.
-
-    >>> print(aligned([["name", "n"], ["a", "10"], ["bcd", "5"]]))
-    name   n
-    a     10
-    bcd    5
-    """
-    widths = [max(len(line[k]) for line in body) for k in range(len(body[0]))]
-    lines = [
-        "  ".join(
-            cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in body
-    ]
-    return "\n".join(line.rstrip() for line in lines)

@@ -24,6 +24,7 @@ from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.steppers import check_solver
 from cstormpy.simulation.sweep.axis_names import accepted
+from cstormpy.simulation.wiring import port_numbers
 
 __all__ = ["compare"]
 
@@ -238,7 +239,7 @@ def _torque(bd: Any, plant: Any) -> Any:
     drivers = {}
     for wire in bd.wirelist:
         if wire.end.block is plant:
-            for source, target in zip(_ports(wire.start), _ports(wire.end), strict=False):
+            for source, target in zip(port_numbers(wire.start), port_numbers(wire.end), strict=False):
                 drivers[target] = wire.start.block[source]
     missing = [port for port in range(plant.nin) if port not in drivers]
     if missing:
@@ -250,10 +251,6 @@ def _torque(bd: Any, plant: Any) -> Any:
     for port, source in enumerate([plant[0], plant[1], *(drivers[k] for k in range(plant.nin))]):
         bd.connect(source, found[port])
     return found[1]
-
-
-def _ports(plug: Any) -> list[int]:
-    return list(plug.portlist) if plug.isslice else [plug.port or 0]
 
 
 # ---------------------------------------------------------------- the run, and what is measured

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy.reporting import aligned
+
 if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
 
@@ -61,7 +63,7 @@ def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> str:
     for row in rows:
         measured = [_written(row.get(name), form) for name, _, form in MEASURES]
         body.append([*(short(row[name]) for name in options), _settled(row), *measured])
-    lines = _aligned(body, len(options) + 1)
+    lines = aligned(body, range(len(options) + 1))
     for row in rows:
         if row["status"] in ("failed", "interrupted"):
             who = ", ".join(short(row[name]) for name in options)
@@ -80,18 +82,7 @@ def robustness_table(entries: Sequence[Entry], options: Sequence[str]) -> str:
         body.append([*names, *(NOTHING if s != s else f"{100 * s:.1f}" for s in shares or [math.nan] * 7)])
         if found is not None and found.reason:
             lines.append(f"{', '.join(names)}: {found.reason}")
-    return "\n".join([*_aligned(body, len(options)), *lines])
-
-
-def _aligned(body: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Return lines of which so many columns stand at the left, and the others at the right."""
-    widths = [max(len(line[k]) for line in body) for k in range(len(body[0]))]
-    return [
-        "  ".join(
-            cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in body
-    ]
+    return "\n".join([*aligned(body, range(len(options))), *lines])
 
 
 def _settled(row: Mapping[str, Any]) -> str:

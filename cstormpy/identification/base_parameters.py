@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
-from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism

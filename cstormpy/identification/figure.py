@@ -33,7 +33,7 @@ ROW = 0.17
 
 
 class _Signals(NamedTuple):
-    """What is drawn of each joint over the times of the rows."""
+    """Curves of each joint over the times of the rows."""
 
     t: Array
     logged: Array

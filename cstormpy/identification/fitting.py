@@ -20,7 +20,7 @@ from cstormpy.identification.result import Identification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
 from cstormpy.linkage.loops import refuse_loops
-from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -37,6 +37,8 @@ ROUNDING = 1e-12
 QUIET = 1e-6
 #: A base parameter is determined if no more than this part of its direction is left out by the data.
 UNTOLD = 1e-6
+#: What does not know of loops.
+_IDENTIFY = "identify"
 #: A stretch of fewer rows says little but where it begins.
 _LEAST_HORIZON = 3
 #: A joint's noise is found from what the first fit leaves, and the second weighs by it.
@@ -131,6 +133,7 @@ def identify(
         return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step, physical)
     unknowns = unknowns_of(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
+    refuse_loops(mech.loops, _IDENTIFY)
     structure = regrouped(unknowns.names, excited(mech, unknowns))
     count, n = log.q.shape
     if count * n < len(structure) + 1:
@@ -165,9 +168,9 @@ def _by_output(
 ) -> OutputIdentification:
     if wrench is not None:
         raise InvalidValue("wrench: is not followed with form='output'")
-    refuse_loops(mech.loops)
     names = parameter_list(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
+    refuse_loops(mech.loops, _IDENTIFY)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):

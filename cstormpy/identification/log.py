@@ -186,6 +186,10 @@ def _times(data: Any, name: str, count: int, what: str) -> Array | None:
         raise ShapeError(f"{what}, t: expected shape ({count},), a time for each row of q, got {t.shape}")
     if not np.isfinite(t).all():
         raise NonFinite(f"{what}, t: is {t[~np.isfinite(t)][0]} in row {int(np.flatnonzero(~np.isfinite(t))[0])}")
+    falls = np.flatnonzero(np.diff(t) < 0.0)
+    if len(falls):
+        row = int(falls[0]) + 1
+        raise InvalidValue(f"{what}, t: falls from {t[row - 1]:g} to {t[row]:g} in row {row}; sort the rows by time")
     return t
 
 

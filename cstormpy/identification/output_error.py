@@ -25,7 +25,7 @@ from cstormpy.identification.log_cholesky import Bodies
 from cstormpy.linkage.components import Component, Term, find
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-from cstormpy.sensitivity.parameters import torque_rates
+from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -100,7 +100,7 @@ class Stretches:
 
 @dataclass(frozen=True)
 class Fit:
-    """What `fit_output` found.
+    """Result of `fit_output`.
 
     Attributes
     ----------
@@ -165,7 +165,7 @@ def _gone(search: _Search) -> tuple[Array, bool, str]:
 
 @dataclass(frozen=True)
 class _Point:
-    """Where the search stands: numbers and starts, what they simulate, and its derivatives."""
+    """State of the search: numbers and starts, what they simulate, and its derivatives."""
 
     values: Array
     start: Array

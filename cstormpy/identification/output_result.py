@@ -19,7 +19,7 @@ __all__ = ["OutputIdentification"]
 
 
 class OutputIdentification:
-    """What `identify` with ``form="output"`` found.
+    """Result of `identify` with ``form="output"``.
 
     Attributes
     ----------

@@ -13,6 +13,7 @@ from cstormpy.identification.base_parameters import BaseParameters
 from cstormpy.identification.log import Log
 from cstormpy.identification.unknowns import Unknowns
 from cstormpy.linkage.components import Inertia, Term
+from cstormpy.reporting import aligned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,7 +85,7 @@ class Identification:
 
     @property
     def rank(self) -> int:
-        """How many base parameters the data determine."""
+        """Number of base parameters that the data determine."""
         return int(self._determined.sum())
 
     @cached_property
@@ -163,9 +164,7 @@ def _set_term(mech: Mechanism, changes: dict[str, Any], part: Term, value: float
 def rows_text(what: str, table: list[tuple[str, float, float]]) -> list[str]:
     """Return the lines of a table of names, values and standard errors."""
     head = (what, "value", "std. error")
-    rows = [head, *((name, f"{v:.6g}", f"{e:.2g}" if np.isfinite(e) else "?") for name, v, e in table)]
-    width = [max(len(row[k]) for row in rows) for k in range(3)]
-    return [f"{a:<{width[0]}}  {b:>{width[1]}}  {c:>{width[2]}}" for a, b, c in rows]
+    return aligned([head, *((name, f"{v:.6g}", f"{e:.2g}" if np.isfinite(e) else "?") for name, v, e in table)])
 
 
 def _symmetric(six: Array) -> Array:

@@ -20,6 +20,7 @@ from cstormpy.arguments import option
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.joints import OneDofJoint
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism.dh import CONVENTIONS, DHTable, parameters, transform
 from cstormpy.mechanism.mechanism import Mechanism
 
@@ -93,13 +94,13 @@ def _joint(link: Link) -> OneDofJoint:
 def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -> dict[str, Any]:
     """Return a row: parameters, names, the inertia in the axes of the convention's frame, the joint's own terms."""
     joint = _joint(link)
-    theta, d, a, alpha = parameters(_inverse(before) @ frame, convention)
+    theta, d, a, alpha = parameters(inverse_pose(before) @ frame, convention)
     row: dict[str, Any] = {"type": joint.kind, "theta": theta, "d": d, "a": a, "alpha": alpha, "name": link.name}
     if link.joint.name is not None:
         row["joint"] = link.joint.name
     com, inertia = link.com, link.inertia
     if not np.array_equal(own, frame):
-        X = _inverse(frame) @ own
+        X = inverse_pose(frame) @ own
         com, inertia = X[:3, :3] @ com + X[:3, 3], X[:3, :3] @ inertia @ X[:3, :3].T
     if link.mass:
         row["mass"] = link.mass
@@ -116,18 +117,11 @@ def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -
     return row
 
 
-def _inverse(T: Array) -> Array:
-    inverse = np.eye(4)
-    inverse[:3, :3] = T[:3, :3].T
-    inverse[:3, 3] = -T[:3, :3].T @ T[:3, 3]
-    return inverse
-
-
 def _misfit(links: tuple[Link, ...], G: Array, z: Array, p: Array, convention: str, slack: float) -> Link | None:
     """Return the first link whose joint has another axis than z of its frame, or whose frame has another pose."""
     for k, link in enumerate(links):
         carrier = G[k] if convention == "standard" else G[k + 1]
-        pose = _inverse(G[k]) @ G[k + 1]
+        pose = inverse_pose(G[k]) @ G[k + 1]
         off = np.abs(pose - transform(*parameters(pose, convention), convention)).max()
         turned = np.abs(carrier[:3, 2] - z[k]).max()
         arm = carrier[:3, 3] - p[k]
@@ -152,7 +146,7 @@ def _own(links: tuple[Link, ...], F: Array, z: Array, p: Array, convention: str)
         joint = _joint(links[0])
         alpha = float(np.arctan2(joint.axis[1], joint.axis[2]))
         a = -float(joint.point[0]) if joint.turns else 0.0
-        G[0] = F[0] @ _inverse(transform(0.0, 0.0, a, alpha))
+        G[0] = F[0] @ inverse_pose(transform(0.0, 0.0, a, alpha))
     return G
 
 

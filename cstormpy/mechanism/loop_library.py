@@ -15,7 +15,7 @@ from cstormpy.linkage.joints import Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.planar import rod, rod_inertia
+from cstormpy.mechanism.planar import uniform_rod
 
 __all__ = ["five_bar", "four_bar", "slider_crank", "three_rrr", "two_arms"]
 
@@ -49,11 +49,10 @@ def four_bar(
     """
     crank, coupler, rocker = checks.array(lengths, (3,), "lengths").tolist()
     m, apart = checks.array(masses, (3,), "masses").tolist(), checks.positive(ground, "ground")
-    hinges = [Revolute((0, 0, 1), damping=damping, name=name) for name in ("crank", "coupler", "rocker")]
     links = [
-        rod("crank_rod", None, hinges[0], 0.0, m[0], crank / 2, rod_inertia(crank, m[0])),
-        rod("coupler_rod", "crank_rod", hinges[1], crank, m[1], coupler / 2, rod_inertia(coupler, m[1])),
-        rod("rocker_rod", None, hinges[2], apart, m[2], rocker / 2, rod_inertia(rocker, m[2])),
+        uniform_rod("crank_rod", None, "crank", 0.0, crank, m[0], damping),
+        uniform_rod("coupler_rod", "crank_rod", "coupler", crank, coupler, m[1], damping),
+        uniform_rod("rocker_rod", None, "rocker", apart, rocker, m[2], damping),
     ]
     pin = Loop("rocker_rod", "coupler_rod", (rocker, 0, 0), (coupler, 0, 0), "pin", name="pin")
     return Mechanism(links, actuated=["crank"], loops=[pin])
@@ -86,13 +85,11 @@ def five_bar(
     """
     a, b, c, d = checks.array(lengths, (4,), "lengths").tolist()
     m = checks.array(masses, (4,), "masses").tolist()
-    names = ("left_shoulder", "left_elbow", "right_shoulder", "right_elbow")
-    hinges = [Revolute((0, 0, 1), damping=damping, name=name) for name in names]
     links = [
-        rod("left_upper", None, hinges[0], 0.0, m[0], a / 2, rod_inertia(a, m[0])),
-        rod("left_fore", "left_upper", hinges[1], a, m[1], b / 2, rod_inertia(b, m[1])),
-        rod("right_upper", None, hinges[2], checks.positive(ground, "ground"), m[2], c / 2, rod_inertia(c, m[2])),
-        rod("right_fore", "right_upper", hinges[3], c, m[3], d / 2, rod_inertia(d, m[3])),
+        uniform_rod("left_upper", None, "left_shoulder", 0.0, a, m[0], damping),
+        uniform_rod("left_fore", "left_upper", "left_elbow", a, b, m[1], damping),
+        uniform_rod("right_upper", None, "right_shoulder", checks.positive(ground, "ground"), c, m[2], damping),
+        uniform_rod("right_fore", "right_upper", "right_elbow", c, d, m[3], damping),
     ]
     pin = Loop("right_fore", "left_fore", (d, 0, 0), (b, 0, 0), "pin", name="pin")
     return Mechanism(links, actuated=["left_shoulder", "right_shoulder"], loops=[pin])
@@ -121,11 +118,10 @@ def slider_crank(
     """
     m = checks.array(masses, (3,), "masses").tolist()
     r, length = checks.positive(crank, "crank"), checks.positive(rod_length, "rod_length")
-    hinges = [Revolute((0, 0, 1), damping=damping, name=name) for name in ("crank", "crank_pin")]
     slider = Prismatic((1, 0, 0), damping=damping, name="slider")
     links = [
-        rod("crank_rod", None, hinges[0], 0.0, m[0], r / 2, rod_inertia(r, m[0])),
-        rod("connecting_rod", "crank_rod", hinges[1], r, m[1], length / 2, rod_inertia(length, m[1])),
+        uniform_rod("crank_rod", None, "crank", 0.0, r, m[0], damping),
+        uniform_rod("connecting_rod", "crank_rod", "crank_pin", r, length, m[1], damping),
         Link("slider_block", None, slider, mass=m[2]),
     ]
     pin = Loop("slider_block", "connecting_rod", None, (length, 0, 0), "pin", name="wrist_pin")
@@ -172,11 +168,10 @@ def three_rrr(
     for k, angle in enumerate(np.pi + 2.0 * np.pi / 3.0 * np.arange(3), 1):
         pose = np.eye(4)
         pose[:2, 3] = R * np.cos(angle), R * np.sin(angle)
-        shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=f"{part}{k}") for part in ("shoulder", "elbow"))
-        inertia = rod_inertia(a, m[0])
+        upper = uniform_rod(f"upper{k}", None, f"shoulder{k}", 0.0, a, m[0], damping)
         links += [
-            Link(f"upper{k}", None, shoulder, pose, m[0], (a / 2, 0.0, 0.0), np.diag([0.0, inertia, inertia])),
-            rod(f"fore{k}", f"upper{k}", elbow, a, m[1], b / 2, rod_inertia(b, m[1])),
+            upper.replace(pose=pose),
+            uniform_rod(f"fore{k}", f"upper{k}", f"elbow{k}", a, b, m[1], damping),
         ]
         motors.append(f"shoulder{k}")
         if k == 1:
@@ -225,16 +220,12 @@ def two_arms(
     c = checks.positive(bar, "bar")
     links, motors = [], []
     for side, start in (("left", 0.0), ("right", checks.positive(apart, "apart"))):
-        shoulder, elbow = (
-            Revolute((0, 0, 1), damping=damping, name=f"{side}_{part}") for part in ("shoulder", "elbow")
-        )
         links += [
-            rod(f"{side}_upper", None, shoulder, start, m[0], a / 2, rod_inertia(a, m[0])),
-            rod(f"{side}_fore", f"{side}_upper", elbow, a, m[1], b / 2, rod_inertia(b, m[1])),
+            uniform_rod(f"{side}_upper", None, f"{side}_shoulder", start, a, m[0], damping),
+            uniform_rod(f"{side}_fore", f"{side}_upper", f"{side}_elbow", a, b, m[1], damping),
         ]
         motors += [f"{side}_shoulder", f"{side}_elbow"]
         if side == "left":
-            hand = Revolute((0, 0, 1), damping=damping, name="hand")
-            links.append(rod("bar", "left_fore", hand, b, m[2], c / 2, rod_inertia(c, m[2])))
+            links.append(uniform_rod("bar", "left_fore", "hand", b, c, m[2], damping))
     pin = Loop("bar", "right_fore", (c, 0, 0), (b, 0, 0), "pin", name="pin")
     return Mechanism(links, actuated=motors, loops=[pin])

@@ -20,9 +20,8 @@ from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.mjcf_loops import loops_of
 from cstormpy.mechanism.mjcf_model import Model
-from cstormpy.mechanism.reader_notes import Reading, is_text
+from cstormpy.mechanism.reader_notes import Reading, is_text, said
 from cstormpy.mechanism.xml_elements import Element
-from cstormpy.reporting import notice
 
 __all__ = ["from_mjcf", "read"]
 
@@ -37,12 +36,7 @@ def from_mjcf(
     active: Iterable[str] = (),
 ) -> Mechanism:
     """Return the mechanism of a model of MuJoCo; `Mechanism.from_mjcf` tells of the arguments."""
-    name, found = "MJCF", read(source, gravity=gravity, actuated=actuated, active=active)
-    if not is_text(source, "MJCF"):
-        name = file_path(source).name
-    for note in found.notes:
-        notice(f"{name}: {note}")
-    return found.mechanism
+    return said("MJCF", source, read(source, gravity=gravity, actuated=actuated, active=active))
 
 
 def read(

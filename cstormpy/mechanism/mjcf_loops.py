@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism.mjcf_model import Model
 from cstormpy.mechanism.mjcf_settings import unit
 from cstormpy.mechanism.reader_notes import fresh_name, made
@@ -53,14 +54,14 @@ def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
 def _frames(model: Model, element: Element, whose: str, a: str | None, b: str | None) -> tuple[Array, Array]:
     """Return the frames on both bodies; where the file does not say, they lie together at q = 0."""
     pose_a, pose_b = np.eye(4), np.eye(4)
-    between = _inverse(model.home[b]) @ model.home[a]  # frame of body 1 in that of body 2
+    between = inverse_pose(model.home[b]) @ model.home[a]  # frame of body 1 in that of body 2
     if element.tag == "connect":
         pose_a[:3, 3] = element.vector("anchor", whose, (0.0, 0.0, 0.0))
         pose_b[:3, 3] = between[:3, :3] @ pose_a[:3, 3] + between[:3, 3]
         return pose_a, pose_b
     pose_b[:3, 3] = element.vector("anchor", whose, (0.0, 0.0, 0.0))
     relative = np.array(element.numbers("relpose", whose, 7)) if "relpose" in element.attributes else np.zeros(7)
-    there = _inverse(between)  # body 2 in body 1
+    there = inverse_pose(between)  # body 2 in body 1
     if relative[3:].any():
         there = np.eye(4)
         there[:3, 3] = relative[:3]
@@ -82,10 +83,3 @@ def _site(model: Model, element: Element, key: str, whose: str) -> tuple[str | N
     if name not in model.sites:
         raise FileFormatError(f"line {element.line}: {whose}: {unknown_name(key, name, model.sites)}")
     return model.sites[name]
-
-
-def _inverse(pose: Array) -> Array:
-    back = np.eye(4)
-    back[:3, :3] = pose[:3, :3].T
-    back[:3, 3] = -pose[:3, :3].T @ pose[:3, 3]
-    return back

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import FileFormatError, shown
+from cstormpy.errors import FileFormatError
 from cstormpy.linkage.bodies import Body, sum_of
 from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mjcf_geoms import Geom, geom, inertia_of
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
-from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link
+from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, refuse_twice
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Model", "Placed"]
@@ -146,11 +146,7 @@ class Model:
         name = element.attributes.get("name", "")
         if not name:
             name = fresh_name(f"body{len(self.body_lines) + 1}", self._names[0])
-        elif name in self.body_lines:
-            raise FileFormatError(
-                f"line {element.line}: body {shown(name)}: the name occurs twice, first in line {self.body_lines[name]}"
-            )
-        self.body_lines[name] = element.line
+        refuse_twice(self.body_lines, "body", name, element.line)
         return name
 
     def _mass(self, whose: str, inside: _Inside, geoms: list[Geom]) -> Body:
@@ -211,12 +207,7 @@ class Model:
         name = element.attributes.get("name", "")
         if not name:
             return fresh_name(body, self._names[1])
-        if name in self._joint_lines:
-            raise FileFormatError(
-                f"line {element.line}: joint {shown(name)}: the name occurs twice, "
-                f"first in line {self._joint_lines[name]}"
-            )
-        self._joint_lines[name] = element.line
+        refuse_twice(self._joint_lines, "joint", name, element.line)
         return name
 
     def _note_sites(self, sites: list[Placed], body: str | None) -> None:

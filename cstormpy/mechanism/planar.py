@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import checks
-from cstormpy.errors import NonFinite, unknown_name
+from cstormpy.arguments import option
+from cstormpy.errors import NonFinite
 from cstormpy.linkage.joints import Limits, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["acrobot", "branched_acrobot", "pendulum", "planar_2r", "rod", "rod_inertia", "xiang_two_link"]
+__all__ = ["acrobot", "branched_acrobot", "pendulum", "planar_2r", "two_rods", "uniform_rod", "xiang_two_link"]
 
 # (lengths, centres of mass from the joint, masses, inertias about the centres of mass, damping, gravity)
 _ACROBOTS = {
@@ -48,9 +50,8 @@ def pendulum(n: int = 1, *, length: float = 1.0, mass: float = 1.0, damping: flo
     size = checks.positive(length, "length")
     links = []
     for k in range(count):
-        joint = Revolute((0, 0, 1), damping=damping, name=f"joint{k + 1}")
         parent, start = (f"link{k}", size) if k else (None, 0.0)
-        links.append(rod(f"link{k + 1}", parent, joint, start, mass, size / 2, rod_inertia(size, mass)))
+        links.append(uniform_rod(f"link{k + 1}", parent, f"joint{k + 1}", start, size, mass, damping))
     return Mechanism(links)
 
 
@@ -78,13 +79,8 @@ def planar_2r(
     """
     l1, l2 = checks.array(lengths, (2,), "lengths").tolist()
     m1, m2 = checks.array(masses, (2,), "masses").tolist()
-    shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=name) for name in ("shoulder", "elbow"))
-    return Mechanism(
-        [
-            rod("upper_arm", None, shoulder, 0.0, m1, l1 / 2, rod_inertia(l1, m1)),
-            rod("forearm", "upper_arm", elbow, l1, m2, l2 / 2, rod_inertia(l2, m2)),
-        ]
-    )
+    upper = uniform_rod("upper_arm", None, "shoulder", 0.0, l1, m1, damping)
+    return Mechanism([upper, uniform_rod("forearm", "upper_arm", "elbow", l1, l2, m2, damping)])
 
 
 def acrobot(parameters: str = "teaching") -> Mechanism:
@@ -112,13 +108,10 @@ def acrobot(parameters: str = "teaching") -> Mechanism:
     >>> acrobot().actuated, acrobot().active
     (('elbow',), ())
     """
-    if not isinstance(parameters, str) or parameters not in _ACROBOTS:
-        raise unknown_name("acrobot parameter set", parameters, _ACROBOTS)
-    lengths, coms, masses, inertias, damping, g = _ACROBOTS[parameters]
-    shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=name) for name in ("shoulder", "elbow"))
-    upper = rod("upper_arm", None, shoulder, 0.0, masses[0], coms[0], inertias[0])
-    fore = rod("forearm", "upper_arm", elbow, lengths[0], masses[1], coms[1], inertias[1])
-    return Mechanism([upper, fore], gravity=(0.0, -g, 0.0), actuated=["elbow"])
+    given = _ACROBOTS[option(parameters, "acrobot parameter set", _ACROBOTS)]
+    lengths, coms, masses, inertias, damping, g = given
+    links = two_rods(lengths[0], coms, masses, inertias, damping=damping)
+    return Mechanism(links, gravity=(0.0, -g, 0.0), actuated=["elbow"])
 
 
 def branched_acrobot(*, length: float = 1.0, mass: float = 1.0, damping: float = 0.0) -> Mechanism:
@@ -137,14 +130,9 @@ def branched_acrobot(*, length: float = 1.0, mass: float = 1.0, damping: float =
     ('left_hip', 'right_hip')
     """
     size = checks.positive(length, "length")
-    inertia = rod_inertia(size, mass)
-    base, left, right = (Revolute((0, 0, 1), damping=damping, name=n) for n in ("base", "left_hip", "right_hip"))
-    links = [
-        rod("body", None, base, 0.0, mass, size / 2, inertia),
-        rod("left_leg", "body", left, size, mass, size / 2, inertia),
-        rod("right_leg", "body", right, size, mass, size / 2, inertia),
-    ]
-    return Mechanism(links, actuated=["left_hip", "right_hip"])
+    body = uniform_rod("body", None, "base", 0.0, size, mass, damping)
+    legs = [uniform_rod(f"{side}_leg", "body", f"{side}_hip", size, size, mass, damping) for side in ("left", "right")]
+    return Mechanism([body, *legs], actuated=["left_hip", "right_hip"])
 
 
 def xiang_two_link() -> Mechanism:
@@ -158,11 +146,7 @@ def xiang_two_link() -> Mechanism:
     >>> xiang_two_link().joint("elbow").limits
     Limits(torque=(-10, 10))
     """
-    shoulder, elbow = (Revolute((0, 0, 1), limits=Limits(torque=10.0), name=name) for name in ("shoulder", "elbow"))
-    links = [
-        rod("upper_arm", None, shoulder, 0.0, 0.5, 0.2, 0.1),
-        rod("forearm", "upper_arm", elbow, 0.4, 0.5, 0.2, 0.1),
-    ]
+    links = two_rods(0.4, (0.2, 0.2), (0.5, 0.5), (0.1, 0.1), limits=Limits(torque=10.0))
     return Mechanism(links, gravity=(0.0, -9.8062, 0.0))
 
 
@@ -175,9 +159,26 @@ def rod_inertia(length: float, mass: float) -> float:
     return inertia
 
 
-def rod(name: str, parent: str | None, joint: Revolute, start: float, mass: float, com: float, inertia: float) -> Link:
+def _rod(name: str, parent: str | None, joint: Revolute, start: float, mass: float, com: float, inertia: float) -> Link:
     """Return a link along +x that starts at `start` on its parent; a thin body has no inertia about its own axis."""
     return Link(name, parent, joint, _shift_x(start), mass, (com, 0.0, 0.0), np.diag([0.0, inertia, inertia]))
+
+
+def uniform_rod(
+    name: str, parent: str | None, joint: str, start: float, length: float, mass: float, damping: float
+) -> Link:
+    """Return a uniform rod along +x on a joint about z."""
+    hinge = Revolute((0, 0, 1), damping=damping, name=joint)
+    return _rod(name, parent, hinge, start, mass, length / 2, rod_inertia(length, mass))
+
+
+def two_rods(
+    length: float, coms: Sequence[float], masses: Sequence[float], inertias: Sequence[float], **joint: Any
+) -> list[Link]:
+    """Return upper arm, of this length, and forearm by their numbers; further arguments are of both joints."""
+    shoulder, elbow = (Revolute((0, 0, 1), name=name, **joint) for name in ("shoulder", "elbow"))
+    upper = _rod("upper_arm", None, shoulder, 0.0, masses[0], coms[0], inertias[0])
+    return [upper, _rod("forearm", "upper_arm", elbow, length, masses[1], coms[1], inertias[1])]
 
 
 def _shift_x(distance: float) -> NDArray[np.float64]:

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown
+from cstormpy.file_writer import file_path
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.reporting import notice
 
-__all__ = ["Notes", "Reading", "fresh_name", "is_text", "kept_link", "made"]
+__all__ = ["Notes", "Reading", "fresh_name", "is_text", "kept_link", "made", "refuse_twice", "said"]
 
 _SHOWN = 4
 
@@ -24,6 +26,14 @@ class Reading(NamedTuple):
 
     mechanism: Mechanism
     notes: list[str]
+
+
+def said(kind: str, source: str | os.PathLike[str], found: Reading) -> Mechanism:
+    """Return the mechanism of a file, after its reader's remarks were said."""
+    name = kind if is_text(source, kind) else file_path(source).name
+    for note in found.notes:
+        notice(f"{name}: {note}")
+    return found.mechanism
 
 
 class Notes:
@@ -58,6 +68,13 @@ def fresh_name(wish: str, taken: set[str]) -> str:
         wish += "_"
     taken.add(wish)
     return wish
+
+
+def refuse_twice(lines: dict[str, Any], kind: str, name: str, line: int | str) -> None:
+    """Note the line in which a name stands, or refuse it where it stood in another one."""
+    if name in lines:
+        raise FileFormatError(f"line {line}: {kind} {shown(name)}: the name occurs twice, first in line {lines[name]}")
+    lines[name] = line
 
 
 def made(where: str, make: Callable[[], Any]) -> Any:

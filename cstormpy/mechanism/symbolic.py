@@ -17,8 +17,10 @@ from numpy.typing import ArrayLike
 from cstormpy.errors import InvalidType
 from cstormpy.graph.arrays import symbols
 from cstormpy.kernels import layout
+from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.links import Link
-from cstormpy.linkage.tables import Tables, folded, tables_of
+from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.tables import NUMBERS, Tables, folded, loops_with, numbers_of, tables_of
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["GRAVITY", "SymbolicMechanism"]
@@ -35,7 +37,8 @@ class SymbolicMechanism(Mechanism):
     of : Mechanism
         Whose structure it has.
     number : function of (str, int)
-        Gives the symbol of an ordinary number (never 0, 1 or -1) of its tables: "T" or "base_inertia", and the place.
+        Gives the symbol of an ordinary number (never 0, 1 or -1) of its tables, "T" or "base_inertia", or of the frames
+        of its "loops", and the place.
     links : function without arguments
         Gives its links, of symbols.
     unfolded : collection of int
@@ -54,17 +57,19 @@ class SymbolicMechanism(Mechanism):
         links: Callable[[], tuple[Link, ...]],
         unfolded: Collection[int] = (),
     ) -> None:
-        tables = tables_of(of.tree)
         made = dict[str, Any]()
-        for name in ("T", "base_inertia"):
-            array = folded(getattr(tables, name))
+        for name in NUMBERS:
+            array = folded(numbers_of(of, name))
             known = unfolded if name == "T" else ()
             values = [number(name, k) if np.isnan(x) or k in known else float(x) for k, x in enumerate(array.ravel())]
             made[name] = symbols(values).reshape(array.shape)
-        self._become(of, replace(tables, **made), links)
+        loops = loops_with(of, made.pop("loops"))
+        self._become(of, replace(tables_of(of.tree), **made), links, loops)
 
-    def _become(self, of: Mechanism, tables: Tables, links: Callable[[], tuple[Link, ...]]) -> None:
-        content = {name: value for name, value in vars(of).items() if name != "links"}
+    def _become(
+        self, of: Mechanism, tables: Tables, links: Callable[[], tuple[Link, ...]], loops: tuple[Loop | Constraint, ...]
+    ) -> None:
+        content = {name: value for name, value in vars(of).items() if name != "links"} | {"loops": loops}
         gravity = tables.T[layout.T_GRAVITY : layout.T_GRAVITY + 3]
         own = {"memo": {("tables", "own"): tables}, "_of": of, "_tables": tables, "_make_links": links}
         self._set(**{**content, "gravity": gravity, **own})
@@ -91,7 +96,7 @@ class SymbolicMechanism(Mechanism):
 
     def _of_tables(self, of: Mechanism, tables: Tables) -> SymbolicMechanism:
         made: SymbolicMechanism = object.__new__(type(self))
-        made._become(of, tables, self._make_links)
+        made._become(of, tables, self._make_links, self.loops if of.loops else ())
         return made
 
     def with_drive(

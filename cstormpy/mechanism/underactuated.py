@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from cstormpy import checks
-from cstormpy.errors import unknown_name
+from cstormpy.arguments import option
 from cstormpy.linkage.joints import Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.planar import rod, rod_inertia
+from cstormpy.mechanism.planar import two_rods, uniform_rod
 
 __all__ = ["cart_pole", "furuta", "pendubot"]
 
@@ -76,10 +76,8 @@ def cart_pole(
     """
     size = checks.positive(length, "length")
     track = Prismatic((1, 0, 0), damping=checks.nonnegative(friction, "friction"), name="cart")
-    hinge = Revolute((0, 0, 1), damping=damping, name="pole")
     cart = Link("cart", None, track, mass=checks.positive(cart_mass, "cart_mass"))
-    inertia = rod_inertia(size, mass)
-    return Mechanism([cart, rod("pole", "cart", hinge, 0.0, mass, size / 2, inertia)], actuated=["cart"])
+    return Mechanism([cart, uniform_rod("pole", "cart", "pole", 0.0, size, mass, damping)], actuated=["cart"])
 
 
 def pendubot(parameters: str = "design_C.1") -> Mechanism:
@@ -108,14 +106,10 @@ def pendubot(parameters: str = "design_C.1") -> Mechanism:
     >>> pendubot().actuated, pendubot().active
     (('shoulder',), ())
     """
-    if not isinstance(parameters, str) or parameters not in _PENDUBOTS:
-        raise unknown_name("pendubot parameter set", parameters, _PENDUBOTS)
-    lengths, coms, masses, inertias, damping = _PENDUBOTS[parameters]
-    shoulder, elbow = (Revolute((0, 0, 1), damping=damping, name=name) for name in ("shoulder", "elbow"))
+    given = _PENDUBOTS[option(parameters, "pendubot parameter set", _PENDUBOTS)]
+    lengths, coms, masses, inertias, damping = given
     central = [inertia - mass * com**2 for inertia, mass, com in zip(inertias, masses, coms, strict=True)]
-    upper = rod("upper_arm", None, shoulder, 0.0, masses[0], coms[0], central[0])
-    fore = rod("forearm", "upper_arm", elbow, lengths[0], masses[1], coms[1], central[1])
-    return Mechanism([upper, fore], actuated=["shoulder"])
+    return Mechanism(two_rods(lengths[0], coms, masses, central, damping=damping), actuated=["shoulder"])
 
 
 def furuta(parameters: str = "cazzolato") -> Mechanism:
@@ -144,9 +138,8 @@ def furuta(parameters: str = "cazzolato") -> Mechanism:
     >>> furuta().names, furuta().actuated
     (('arm', 'pendulum'), ('arm',))
     """
-    if not isinstance(parameters, str) or parameters not in _FURUTAS:
-        raise unknown_name("furuta parameter set", parameters, _FURUTAS)
-    lengths, coms, masses, inertias, damping = _FURUTAS[parameters]
+    given = _FURUTAS[option(parameters, "furuta parameter set", _FURUTAS)]
+    lengths, coms, masses, inertias, damping = given
     turn = Revolute((0, 1, 0), damping=damping[0], name="arm")
     swing = Revolute((-1, 0, 0), damping=damping[1], name="pendulum")
     end = np.eye(4)

@@ -18,9 +18,8 @@ from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.reader_notes import Reading, is_text
+from cstormpy.mechanism.reader_notes import Reading, is_text, said
 from cstormpy.mechanism.urdf_robot import Robot
-from cstormpy.reporting import notice
 
 __all__ = ["from_urdf", "read"]
 
@@ -34,12 +33,7 @@ def from_urdf(
     active: Iterable[str] = (),
 ) -> Mechanism:
     """Return the mechanism of a URDF; `Mechanism.from_urdf` tells of the arguments."""
-    name, found = "URDF", read(source, floating, gravity=gravity, actuated=actuated, active=active)
-    if not is_text(source, "URDF"):
-        name = file_path(source).name
-    for note in found.notes:
-        notice(f"{name}: {note}")
-    return found.mechanism
+    return said("URDF", source, read(source, floating, gravity=gravity, actuated=actuated, active=active))
 
 
 def read(

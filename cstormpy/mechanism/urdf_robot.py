@@ -12,7 +12,7 @@ from cstormpy.errors import FileFormatError, shown, unknown_name
 from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
-from cstormpy.mechanism.reader_notes import Notes, kept_link, made
+from cstormpy.mechanism.reader_notes import Notes, kept_link, made, refuse_twice
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
 
@@ -265,11 +265,9 @@ def _refuse_others(root: Element) -> None:
 
 def _by_name(root: Element, tag: str) -> dict[str, Element]:
     found: dict[str, Element] = {}
+    lines: dict[str, int | str] = {}
     for element in root.all(tag):
         name = element.text("name", tag)
-        if name in found:
-            raise FileFormatError(
-                f"line {element.line}: {tag} {shown(name)}: the name occurs twice, first in line {found[name].line}"
-            )
+        refuse_twice(lines, tag, name, element.line)
         found[name] = element
     return found

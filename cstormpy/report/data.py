@@ -49,7 +49,7 @@ _LARGEST_POWER, _LEAST_POWER = 126, -100
 _DENSE = 4
 """With so many samples a frame, straight lines between them do."""
 _COLUMNS = 4
-"""How many columns change with a coordinate: those of a quaternion."""
+"""Columns that change with a coordinate: those of a quaternion."""
 _SPARE = 0.12
 """The way that a slide without limits is drawn beyond its motion, in sizes of the mechanism."""
 
@@ -85,7 +85,7 @@ def moving_plants(bd: Any, out: Any) -> list[Any]:
 
 
 class Budget:
-    """How much each pane of a run may keep.
+    """Numbers of points and frames that each pane of a run may keep.
 
     Parameters
     ----------

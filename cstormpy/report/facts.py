@@ -177,7 +177,7 @@ def block_rows(bd: Any) -> list[tuple[str, str, Rows]]:
 
 
 def _is_dull(parameter: inspect.Parameter | None, value: Any, role: str) -> bool:
-    """Whether nobody asks for it: what is empty, a switch that is off, a plot's setting that is as always."""
+    """Return whether a parameter is not worth a line: empty, a switch that is off, a plot's usual setting."""
     if isinstance(value, (str, list, tuple, dict)) and not value:
         return True
     if parameter is None or isinstance(value, np.ndarray):

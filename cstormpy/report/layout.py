@@ -20,7 +20,7 @@ from cstormpy.report.shapes import Shape, shape_of
 __all__ = ["Box", "Layout", "Net", "arrange"]
 
 _SWEEPS, _SWAPS, _PLACINGS = 12, 4, 12
-"""How often the columns are gone through to find their order, to mend it, and to find the heights."""
+"""Sweeps over the columns that find their order, mend it, and find the heights."""
 _GAP, _DUMMY_GAP = 22.0, 12.0
 """Least distance between boxes of a column, and of a wire that passes between them."""
 _BAND = 2.0 * _GAP

@@ -115,7 +115,7 @@ def _add_ports(
 
 
 def _feeds_through(level: Level) -> bool:
-    """Whether an output of a subsystem depends on an input at once, past all states."""
+    """Return whether an output of a subsystem depends on an input at once, past all states."""
     reached, waiting = set(level.entries), list(level.entries)
     while waiting:
         k = waiting.pop()

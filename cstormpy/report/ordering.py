@@ -1,4 +1,4 @@
-"""Which wires run backwards, and in which column each block stands."""
+"""Layers of a diagram: the wires that run backwards, and the column of each block."""
 
 from __future__ import annotations
 

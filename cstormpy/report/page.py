@@ -54,11 +54,7 @@ def page(bd: Any, out: Any, title: str | None = None, compact: bool = False) -> 
     panes = [pane for pane in panes if len(pane.t) and np.size(pane.y)]
     panes.sort(key=lambda pane: _KINDS.index(pane.kind))
     data = _data(panes, _COMPACT_SHARE if compact else 1.0)
-    diagram = (
-        ""
-        if bd is None or not bd.blocklist
-        else _card("Diagram", f'<div class="scroll">{"".join(diagram_views(bd))}</div>')
-    )
+    diagram = _diagram(bd) if bd is not None and bd.blocklist else ""
     if compact:
         body = _head(heading, out) + _panes(panes) + diagram
     else:

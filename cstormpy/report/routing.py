@@ -43,7 +43,7 @@ class Wire:
 
 @dataclass
 class Routes:
-    """Where all is.
+    """Places of columns, wires and branches.
 
     Attributes
     ----------
@@ -167,13 +167,13 @@ def _columns(widths: list[float], channels: dict[int, list[_Track]]) -> tuple[li
 
 
 def _touch(a: _Track, b: _Track) -> bool:
-    """Whether two tracks need places of their own."""
+    """Return whether two tracks need places of their own."""
     overlap = a.low < b.high + _NEAR and b.low < a.high + _NEAR
     return overlap or _conflict(a, b) or _conflict(b, a)
 
 
 def _conflict(left: _Track, right: _Track) -> bool:
-    """Whether wires would lie upon each other with the tracks in this order."""
+    """Return whether wires would lie upon each other with the tracks in this order."""
     enters = right.enters
     return enters is not None and any(abs(y - enters) < _NEAR for y in left.leaves)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.dynamics.loads import Wrenches
+from cstormpy.dynamics.tracing import LARGEST, of_any_size
+from cstormpy.graph.arrays import zeros
 from cstormpy.linkage import Linkage
 from cstormpy.linkage.joints import Composite, OneDofJoint, Prismatic, Revolute
 from cstormpy.linkage.links import Link
@@ -89,7 +93,7 @@ class Held:
                 more += between
             else:
                 links[i] = _within(mech.links[i], held)
-        made = Linkage([*links, *more], gravity=mech.gravity)
+        made = type(mech)([*links, *more], gravity=mech.gravity)
         own: list[int] = []
         at: dict[tuple[int, int], slice] = {}
         for i, link in enumerate(mech.links):
@@ -113,16 +117,25 @@ class Held:
         """Return the six coordinates that stand before a freedom of a link."""
         return self._places[link, position]
 
+    def widened(self, x: Any) -> Any:
+        """Return numbers (..., n) of all coordinates with zeros for those that are held."""
+        wide = zeros((*np.shape(x)[:-1], self.mech.n), x)
+        wide[..., self.own] = x
+        return wide
+
     def inverse_sensitivity(
         self, q: Array, qd: Array, qdd: Array, wrench: Any, base: Any, threads: int | None
     ) -> HeldSensitivity:
-        """Return the inverse dynamics of rows of the mechanism that it is made of, and its derivatives."""
+        """Return the inverse dynamics of rows, or a row of symbols, of its mechanism, and its derivatives."""
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
+        if isinstance(wrench, Wrenches) and wrench.rows is not None:
+            wrench = wrench.rows
         if isinstance(wrench, np.ndarray) and wrench.ndim > 1:  # rows for all links, none on those that are more
             more = len(self.mech.links) - wrench.shape[-2]
             wrench = np.concatenate([wrench, np.zeros((*wrench.shape[:-2], more, wrench.shape[-1]))], axis=-2)
-        wide = np.zeros((3, len(q), self.mech.n))
-        wide[..., self.own] = q, qd, qdd
-        d = hybrid_sensitivity(self.mech, wide[0], wide[1], wide[2], wrench, base, threads, drive="inverse", name="qdd")
+        motion = self.widened(q), self.widened(qd), self.widened(qdd)
+        whole = of_any_size() if self.mech.symbolic and self.mech.n <= LARGEST["held", True] else nullcontext()
+        with whole:
+            d = hybrid_sensitivity(self.mech, *motion, wrench, base, threads, drive="inverse", name="qdd")
         return HeldSensitivity(d.y, (d.dy_dq, d.dy_dqd, d.dy_du))

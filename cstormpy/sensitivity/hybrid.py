@@ -29,7 +29,7 @@ from cstormpy.dynamics.checked_arguments import (
     refuse_non_finite_samples,
 )
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
-from cstormpy.dynamics.lines import filled, ready, rows_filled
+from cstormpy.dynamics.lines import filled, has_rows, ready, rows_filled
 from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.kernels import layout
 from cstormpy.linkage.tables import tables_of
@@ -102,10 +102,12 @@ def hybrid_sensitivity(
     """Return y and its derivatives of one sample or of a batch; see `dynamics.hybrid.hybrid_dynamics`."""
     to_base = flag(to_base, "to_base")
     active = mech.active_mask if drive == "own" else np.full(mech.n, drive == "inverse")
-    if not to_base and are_plain_rows(q, qd, u, wrench, base, threads):
+    is_prepared = not to_base and has_rows(mech, drive, _WITH_COLUMNS)
+    if is_prepared and are_plain_rows(q, qd, u, wrench, base, threads):
         y, columns = np.empty(q.shape), np.empty((len(q), 3, mech.n, mech.n))  # type: ignore[union-attr, arg-type]
         if rows_filled(mech, drive, _WITH_COLUMNS, (q, qd, u, y, columns), threads):  # type: ignore[arg-type]
             return HybridSensitivity(put_together(y, u, active), columns)
+        del y, columns  # twice as much at once would be memory that the system takes back, and clears, at each call
     samples = read_samples(mech, {"q": q, "qd": qd, name: u}, wrench, base, finite=False)
     y, columns, of_base = _run(mech, samples, threads, to_base, drive)
     parts = put_together(samples.shaped(y), samples.shaped(samples.rows[name]), active)

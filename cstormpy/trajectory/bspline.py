@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, whole_number
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.trajectory import files
-from cstormpy.trajectory.checks import control_point_array, finite_array
+from cstormpy.trajectory.checks import control_point_array, end_points
 from cstormpy.trajectory.curve import Curve
 from cstormpy.trajectory.ends import EndConditions
 from cstormpy.trajectory.fitting import curve_values, fit_points, gauss_sites, interpolate, samples
@@ -240,9 +240,7 @@ class BSpline(Curve):
         """
         whole_number(control_points, "control points", 1)
         interval = interval_of(t0, duration)
-        start, stop = finite_array(q0, "q0", (None,)), finite_array(q1, "q1", (None,))
-        if start.shape != stop.shape or not start.size:
-            raise ShapeError(f"q1: expected the shape {start.shape} of q0, at least one joint, got {stop.shape}")
+        start, stop = end_points(q0, q1)
         still = EndConditions(qd0=0.0, qdd0=0.0, qd1=0.0, qdd1=0.0)
         least_jerk = cls.interpolate(interval, [start, stop], degree=5, ends=still)
         return cls.from_curve(

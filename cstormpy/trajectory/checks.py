@@ -15,6 +15,7 @@ __all__ = [
     "OUTSIDE",
     "Floats",
     "control_point_array",
+    "end_points",
     "finite_array",
     "joint_names",
 ]
@@ -41,6 +42,14 @@ def control_point_array(control_points: ArrayLike) -> Floats:
     if not points.size:
         raise ShapeError(f"control points: expected at least one row and one column, got {points.shape}")
     return points
+
+
+def end_points(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
+    """Return start and end of a motion, (n,) each."""
+    start, stop = finite_array(q0, "q0", (None,)), finite_array(q1, "q1", (None,))
+    if start.shape != stop.shape or not start.size:
+        raise ShapeError(f"q1: expected the shape {start.shape} of q0, at least one joint, got {stop.shape}")
+    return start, stop
 
 
 def joint_names(names: Iterable[str] | None, n: int) -> tuple[str, ...] | None:

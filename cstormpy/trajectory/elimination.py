@@ -1,4 +1,4 @@
-"""Which unknowns of a few linear equations to solve for, so that the others carry small coefficients."""
+"""Elimination of unknowns by a few linear equations, so that those left carry small coefficients."""
 
 from __future__ import annotations
 

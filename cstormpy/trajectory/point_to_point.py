@@ -12,9 +12,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from cstormpy.errors import ShapeError
 from cstormpy.trajectory.bspline import BSpline
-from cstormpy.trajectory.checks import finite_array
+from cstormpy.trajectory.checks import end_points
 from cstormpy.trajectory.ends import EndConditions
 from cstormpy.trajectory.knots import interval_of
 
@@ -121,8 +120,5 @@ def _polynomial(
     outside: str,
 ) -> BSpline:
     """Return the polynomial as a spline of one segment; positions and conditions are as many as its coefficients."""
-    start, stop = finite_array(q0, "q0", (None,)), finite_array(q1, "q1", (None,))
-    if start.shape != stop.shape or not start.size:
-        raise ShapeError(f"q1: expected the shape {start.shape} of q0, at least one joint, got {stop.shape}")
     times = interval_of(t0, duration)
-    return BSpline.interpolate(times, [start, stop], degree=degree, ends=ends, names=names, outside=outside)
+    return BSpline.interpolate(times, list(end_points(q0, q1)), degree=degree, ends=ends, names=names, outside=outside)

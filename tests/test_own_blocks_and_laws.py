@@ -512,6 +512,10 @@ def test_a_law_that_gives_another_value_each_time_is_not_frozen():
     sim = simulation("compiled")
     with pytest.raises(DiagramError, match=r"reads .rng., a random generator"):
         sim.run(controlled(sim, Noisy()), T=0.02, solver="RK4", dt=0.01)
+    first, last = sim.explain(controlled(sim, Noisy())).splitlines()
+    assert first.startswith("controller  interpreted: ")
+    assert "random generator" in first
+    assert "all blocks are interpreted" in last
     sim = cs.Simulation(live=False, progress=False)
     assert len(sim.run(controlled(sim, Noisy()), T=0.02, solver="RK4", dt=0.01).t) == 3
 

@@ -100,16 +100,17 @@ class Translations:
     def explain(self, bd: Any) -> str:
         """Return in which way the compiled engine computes each block of a diagram, a line for each.
 
-        Traced, compiled by numba, or asked in Python, and why not in a faster way.
-
-        Raises
-        ------
-        NotTranslated
-            Naming the blocks that it cannot translate, and why.
+        Traced, compiled by numba, or asked in Python, and why not in a faster way. Of a diagram that it cannot
+        translate, the blocks that are the cause, and why.
         """
-        from cstormpy.simulation.compiled import explanation_of
+        from cstormpy.simulation.compiled import NotTranslated, explanation_of
 
-        return self._told("explain", bd, explanation_of)
+        try:
+            return self._told("explain", bd, explanation_of)
+        except NotTranslated as why:
+            width = max(len(name) for name, _ in why.reasons)
+            lines = [f"{name:{width}}  interpreted: {reason}" for name, reason in why.reasons]
+            return "\n".join([*lines, "all blocks are interpreted, as the compiled engine takes whole diagrams"])
 
     @staticmethod
     def _told(name: str, bd: Any, tell: Callable[[Any], str]) -> str:
@@ -120,4 +121,4 @@ class Translations:
         try:
             return tell(bd)
         except NotTranslated as why:
-            raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from why
+            raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from None

@@ -25,6 +25,7 @@ def no_kernels(monkeypatch):
 
     monkeypatch.setattr(Entry, "load", refuse)
     monkeypatch.setattr(Entry, "is_ready", lambda self: False)
+    monkeypatch.setattr("cstormpy.dynamics.lines._Spent.seconds", 0.0)  # by the tests before
 
 
 def in_plain_python(mech, question):

@@ -137,6 +137,6 @@ def _value(mech: Mechanism, parameter: str) -> Array:
         return np.asarray(next(getattr(loop, field) for loop in mech.loops if loop.name == owner), dtype=float)
     if field in LINK_PARAMETERS:
         return np.asarray(getattr(mech.link(owner), field), dtype=float)
-    whole = owner in {link.joint_name for link in mech.links}
-    joint: Joint = mech.joint(owner) if whole else joint_parts(mech.links)[owner][2]
+    parts = joint_parts(mech.links)  # of a single part the label is the name of the whole joint
+    joint: Joint = parts[owner][2] if owner in parts else mech.joint(owner)
     return np.asarray(getattr(joint, field), dtype=float)

@@ -31,6 +31,7 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.design import Designed
 from cstormpy.optimal.samples import FORCES, Array, Samples
 from cstormpy.optimal.shooting import Shooting, ShootingEvaluation
+from cstormpy.optimal.shooting_design import STAGES, state_rows
 from cstormpy.optimal.transcription import Setup
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
@@ -38,9 +39,6 @@ __all__ = ["ClosedShooting", "shooting_of"]
 
 SINGULAR = 1e-9
 """A singular value of the constraints below this part of the greatest is zero."""
-
-STAGES = ((0, 0.0, 1.0), (1, 0.5, 2.0), (1, 0.5, 2.0), (2, 1.0, 1.0))
-"""Of each stage the half step, the part of the step, and the weight in sixths."""
 
 
 def shooting_of(setup: Setup, steps: int) -> Shooting:
@@ -141,7 +139,7 @@ class ClosedShooting(Shooting):
             places = slice(half, half + 2 * steps - 1, 2)
             dx = base + fraction * h * d_rate
             dx[..., 2 * f :] += fraction * rate[..., None] * dh
-            q, qd = self._rows(signal[places], x0 + fraction * h * rate)
+            q, qd = state_rows(signal[places], x0 + fraction * h * rate, free)
             y, by_state, by_x = self._answer(mech, designed, q, qd, signal[places, 2], seeds[places])
             rate = np.hstack([qd[:, free], y[:, free]])
             lower = by_state[:, free] @ dx
@@ -159,12 +157,6 @@ class ClosedShooting(Shooting):
         found[:, 0, free], found[:, 1, free] = state[:, :f], state[:, f:]
         found[:, 2] = by_state @ state + by_x
         return found
-
-    def _rows(self, signal: Array, x: Array) -> tuple[Array, Array]:
-        """Return q and q̇ of all joints, of which those that are integrated have the state x."""
-        q, qd, f = signal[:, 0].copy(), signal[:, 1].copy(), len(self._free)
-        q[:, self._free], qd[:, self._free] = x[:, :f], x[:, f:]
-        return q, qd
 
     def _answer(
         self, mech: Mechanism, designed: Designed | None, q: Array, qd: Array, u: Array, seeds: Array

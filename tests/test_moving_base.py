@@ -176,7 +176,7 @@ def test_shooting_integrates_on_a_moving_base(constant):
         samples = transcription.evaluate(x).samples
         return np.concatenate([samples.q[-1], samples.qd[-1], samples.tau[-1]])
 
-    exact = np.concatenate([found._by_x(channel)[-1] for channel in ("q", "qd", "tau")])
+    exact = np.concatenate([found.by_x(channel)[-1] for channel in ("q", "qd", "tau")])
     assert_close(exact, central_difference(end, x, 1e-3), 1e-8)
     motion, where = transcription.setup.curve, transcription.map.with_duration(0.8).control_points(x)
 

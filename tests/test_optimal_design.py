@@ -90,6 +90,13 @@ def constraints(last):
     ]
 
 
+@pytest.mark.parametrize("problem", [arm, acrobot])
+def test_gradients_to_an_axis_hold_off_the_guess_too(problem):
+    """What a design sets is made a unit vector of: they were as if it were one, off by its length at the bounds."""
+    design = {"elbow.axis[0]": (0.3, 0.75, 0.8), "shoulder.axis[1]": (-0.5, 0.5)}
+    assert error(problem(design=design, duration=0.5, objective=Effort() + Terminal(q=[1, 1]), limits=None)) < 1e-8
+
+
 @pytest.mark.parametrize("fixed", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_gradients_of_a_motion_on_splines_follow_the_design(fixed):
     """Every kind of number, tied ones too, against differences of the whole problem."""

@@ -75,6 +75,10 @@ def test_the_best_length_of_a_link_is_found_beside_its_motion():
     at = solution.at(np.linspace(0.0, 1.0, 20))
     assert np.abs(solution.mechanism.closure(at.q)).max() < 1e-3  # closed with the new length, not the old one
     assert np.abs(FOUR_BAR.closure(at.q)).max() > 0.01
+    nodes = solution.samples  # between them the forces were those of the old length
+    for channel in ("tau", "multipliers"):
+        want = getattr(nodes, channel)
+        np.testing.assert_allclose(getattr(solution.at(nodes.t), channel), want, rtol=0, atol=1e-9 * np.abs(want).max())
     assert solution.cost == pytest.approx(outer(length), rel=1e-6)
 
 

@@ -5,7 +5,7 @@ import pytest
 from test_optimal_loops import STENCIL, least_effort_of_the_crank
 
 import cstormpy as cs
-from cstormpy.optimal import Cut, Effort, Problem, Tied
+from cstormpy.optimal import Constraint, Cut, Effort, Load, Problem, Running, Tied
 
 FOUR_BAR = cs.library.four_bar()
 START = FOUR_BAR.project([0.5, 0.0, 1.5], hold=["crank"])[0]
@@ -45,6 +45,21 @@ def test_the_gradients_of_an_integrated_closed_motion_are_those_of_its_steps(mec
     """Shooting with loops was refused: duration, masses and losses are variables too."""
     design = {"coupler_rod.mass": (0.5, 1.0), "rocker.damping": (0.0, 0.1, 1.0)}
     assert error(shot(mech, duration=(0.3, 0.6), design=design, points=5, steps=20)) < 1e-8
+
+
+def test_the_forces_of_loops_and_their_gradients_are_those_of_the_steps():
+    """They had no columns, so that a cost of them was zero without a word."""
+    load = Load("rocker_rod", force=[1, 2, 0], point=[0.1, 0, 0])
+    forces = Constraint(lambda at: at.multipliers, lower=-100, upper=100)
+    problem = shot(
+        duration=(0.3, 0.5), points=5, loads=load, constraints=[forces], design={"coupler_rod.com[0]": (0.3, 0.5)},
+        objective=Running(lambda at: (at.multipliers**2).sum(axis=1)),
+    )  # fmt: skip
+    assert error(problem) < 1e-8
+    at = problem.transcription.evaluate(problem.first_guess()).samples
+    found = at.mech.hybrid_dynamics(at.q, at.qd, at.tau, wrench=[load])
+    np.testing.assert_allclose(at.multipliers, found.multipliers, rtol=0, atol=1e-12)
+    assert np.abs(at.multipliers).max() > 1.0
 
 
 @pytest.mark.slow

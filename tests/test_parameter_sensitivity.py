@@ -12,7 +12,8 @@ from scipy.spatial.transform import Rotation
 import cstormpy as cs
 from cstormpy.formulations import kim_derivative
 from cstormpy.linkage.components import components
-from cstormpy.mechanism import Fixed, Link, Mechanism, Revolute, library
+from cstormpy.mechanism import Composite, Fixed, Link, Mechanism, Revolute, library
+from cstormpy.mechanism.component_values import component_value, with_components
 
 PAIRS = [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)]
 
@@ -286,3 +287,11 @@ def test_small_mechanisms_answer_for_inertial_numbers_by_straight_lines():
         mech.parameter_sensitivity(q, qd, u, names)
     with pytest.raises(cs.NonFinite, match="in row 200"):
         mech.parameter_sensitivity(q, qd, u, names, **loads)
+
+
+def test_a_number_of_a_compound_joint_of_one_is_read_and_set():
+    """The label of its part is the joint's own name, and the joint itself has no such number."""
+    joint = Composite([Revolute((0, 0, 1), damping=0.1)], name="hip")
+    mech = Mechanism([Link("leg", None, joint, mass=1.0, com=(0.3, 0, 0), inertia=0.1 * np.eye(3))])
+    assert component_value(mech, "hip.damping") == 0.1
+    assert component_value(with_components(mech, {"hip.damping": 0.2}), "hip.damping") == 0.2

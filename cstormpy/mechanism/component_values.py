@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-__all__ = ["component_value", "with_components"]
+__all__ = ["component_value", "direction_lengths", "with_components"]
 
 #: How the names of parameters end that are poses, whose components are those of a twist.
 _POSES = (".pose", *(f".{field}" for field in LOOP_PARAMETERS))
+#: How the names of those end that are made unit vectors, row by row.
+_DIRECTIONS = (".axis", ".axes")
 _INDEX = re.compile(r"\[([\d,]+)\]$")
 
 
@@ -61,6 +63,38 @@ def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impos
     >>> moved.link("forearm").com.tolist(), float(moved.link("forearm").pose[0, 3])
     ([1.0, 0.1, 0.0], 1.2)
     """
+    changes, twists = _arrays(mech, values)
+    changes |= {name: _value(mech, name) @ exp_se3(twist) for name, twist in twists.items()}
+    start = mech
+    if allow_impossible:
+        touched = {name.rpartition(".")[0] for name in changes if name.endswith(".inertia")}
+        links = (link.replace(allow_impossible=True) if link.name in touched else link for link in mech.links)
+        start = mech.with_links(links) if touched else mech
+    made = start.with_parameters({name: array if array.ndim else float(array) for name, array in changes.items()})
+    made.memo["like"] = mech.memo.get("like", mech)
+    return made
+
+
+def direction_lengths(mech: Mechanism, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the length of the direction that each component of one stands in, as it is set, before it is normalised.
+
+    Beside these values a mechanism changes by so much less than beside the unit vector that it keeps.
+
+    >>> from cstormpy.mechanism import library
+    >>> direction_lengths(library.acrobot(), {"elbow.axis[0]": 0.75, "forearm.mass": 2.0})
+    {'elbow.axis[0]': 1.25}
+    """
+    changes, _ = _arrays(mech, values)
+    found = {}
+    for name in values:
+        parameter, index = _split(mech, name)
+        if parameter.endswith(_DIRECTIONS):
+            found[name] = float(np.linalg.norm(changes[parameter][index[:-1]]))
+    return found
+
+
+def _arrays(mech: Mechanism, values: Mapping[str, float]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Return the arrays that components change, with their new values, and the twists by which poses move."""
     changes: dict[str, Array] = {}
     twists: dict[str, Array] = {}
     for name, value in values.items():
@@ -72,15 +106,7 @@ def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impos
         array[index] = value
         if parameter.endswith(".inertia"):
             array[index[::-1]] = value
-    changes |= {name: _value(mech, name) @ exp_se3(twist) for name, twist in twists.items()}
-    start = mech
-    if allow_impossible:
-        touched = {name.rpartition(".")[0] for name in changes if name.endswith(".inertia")}
-        links = (link.replace(allow_impossible=True) if link.name in touched else link for link in mech.links)
-        start = mech.with_links(links) if touched else mech
-    made = start.with_parameters({name: array if array.ndim else float(array) for name, array in changes.items()})
-    made.memo["like"] = mech.memo.get("like", mech)
-    return made
+    return changes, twists
 
 
 def _split(mech: Mechanism, name: str) -> tuple[str, tuple[Any, ...]]:
@@ -111,6 +137,6 @@ def _value(mech: Mechanism, parameter: str) -> Array:
         return np.asarray(next(getattr(loop, field) for loop in mech.loops if loop.name == owner), dtype=float)
     if field in LINK_PARAMETERS:
         return np.asarray(getattr(mech.link(owner), field), dtype=float)
-    whole = owner in {link.joint_name for link in mech.links}
-    joint: Joint = mech.joint(owner) if whole else joint_parts(mech.links)[owner][2]
+    parts = joint_parts(mech.links)  # of a single part the label is the name of the whole joint
+    joint: Joint = parts[owner][2] if owner in parts else mech.joint(owner)
     return np.asarray(getattr(joint, field), dtype=float)

@@ -8,29 +8,37 @@ one; their derivatives are found side by side, stage by stage,
     dX_s = dx_k + a_s (h dY_{s-1} + Y_{s-1} dh)        dY_s = A_s dX_s + B_s du + C_s dp
 
 with dx_k left open: each step is a matrix and what the variables add, and they are chained from the first on.
+
+The multipliers are the least with Aᵀ λ = τ_r - τ, τ_r the inverse dynamics of the open chain, so that
+
+    dλ = (Aᵀ)⁺ (dτ_r - dτ - dAᵀ λ) + (1 - A A⁺) dA A⁺ λ
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.loops.closure import closure_of
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.loops.parameters import closed_parameter_sensitivity
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.design import Designed
-from cstormpy.optimal.samples import Array
-from cstormpy.optimal.shooting import Shooting
+from cstormpy.optimal.samples import FORCES, Array, Samples
+from cstormpy.optimal.shooting import Shooting, ShootingEvaluation
+from cstormpy.optimal.shooting_design import STAGES, state_rows
 from cstormpy.optimal.transcription import Setup
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 __all__ = ["ClosedShooting", "shooting_of"]
 
-STAGES = ((0, 0.0, 1.0), (1, 0.5, 2.0), (1, 0.5, 2.0), (2, 1.0, 1.0))
-"""Of each stage the half step, the part of the step, and the weight in sixths."""
+SINGULAR = 1e-9
+"""A singular value of the constraints below this part of the greatest is zero."""
 
 
 def shooting_of(setup: Setup, steps: int) -> Shooting:
@@ -53,6 +61,24 @@ class ClosedShooting(Shooting):
         self._loads: Any = [load for _, load in setup.loads] or None
         q, qd = self._begin
         closed_sensitivity(setup.mech, q, qd, np.zeros(setup.mech.n), self._loads)  # refuses what has no derivatives
+
+    def _evaluation(self, samples: Samples, *derived: Any) -> ShootingEvaluation:
+        at = samples
+        given = np.where(at.mech.active_mask, at.qdd, at.tau)
+        multipliers = closed_hybrid(at.mech, at.q, at.qd, given, self._loads, check=False).multipliers
+        return _ClosedEvaluation(self, replace(at, multipliers=multipliers), *derived)
+
+    def multipliers_by_x(self, at: Samples, d: dict[str, Array]) -> Array:
+        """Return the derivatives of the multipliers to x, (N, m, size), from those of q, q̇, q̈ and the torques."""
+        found, lam = closure_of(at.mech, at.q), at.multipliers
+        of = hybrid_sensitivity(at.mech.tree, at.q, at.qd, at.qdd, self._loads, drive="inverse", name="qdd")
+        inverse, slopes = np.linalg.pinv(found.A, rcond=SINGULAR), found.slopes()
+        right = of.dy_dq @ d["q"] + of.dy_dqd @ d["qd"] + of.dy_du @ d["qdd"] - d["tau"]
+        right -= np.einsum("sk,skij->sij", lam, slopes) @ d["q"]
+        if at.designed is not None:  # which moves no loop
+            right[..., self.of_design] += at.designed.torque_rates(at.q, at.qd, at.qdd, self._loads, None)
+        turned = np.einsum("skij,si->skj", slopes, np.einsum("sik,sk->si", inverse, lam)) @ d["q"]
+        return np.asarray(np.swapaxes(inverse, 1, 2) @ right + turned - found.A @ (inverse @ turned))
 
     def _integrated(
         self, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array
@@ -113,7 +139,7 @@ class ClosedShooting(Shooting):
             places = slice(half, half + 2 * steps - 1, 2)
             dx = base + fraction * h * d_rate
             dx[..., 2 * f :] += fraction * rate[..., None] * dh
-            q, qd = self._rows(signal[places], x0 + fraction * h * rate)
+            q, qd = state_rows(signal[places], x0 + fraction * h * rate, free)
             y, by_state, by_x = self._answer(mech, designed, q, qd, signal[places, 2], seeds[places])
             rate = np.hstack([qd[:, free], y[:, free]])
             lower = by_state[:, free] @ dx
@@ -132,12 +158,6 @@ class ClosedShooting(Shooting):
         found[:, 2] = by_state @ state + by_x
         return found
 
-    def _rows(self, signal: Array, x: Array) -> tuple[Array, Array]:
-        """Return q and q̇ of all joints, of which those that are integrated have the state x."""
-        q, qd, f = signal[:, 0].copy(), signal[:, 1].copy(), len(self._free)
-        q[:, self._free], qd[:, self._free] = x[:, :f], x[:, f:]
-        return q, qd
-
     def _answer(
         self, mech: Mechanism, designed: Designed | None, q: Array, qd: Array, u: Array, seeds: Array
     ) -> tuple[Array, Array, Array]:
@@ -152,3 +172,18 @@ class ClosedShooting(Shooting):
             by = closed_parameter_sensitivity(mech, q, qd, given, names, self._loads, check=False).dy_dp
             by_x[..., self.of_design] += by @ designed.design.rates(designed.values)
         return d.y, np.concatenate([d.dy_dq[..., free], d.dy_dqd[..., free]], axis=-1), by_x
+
+
+class _ClosedEvaluation(ShootingEvaluation):
+    """A motion of a closed mechanism of which some joints were integrated."""
+
+    owner: ClosedShooting
+
+    def by_x(self, channel: str) -> Array:
+        """Return the derivatives of a channel to x, (N, n or m, size)."""
+        if channel != FORCES:
+            return super().by_x(channel)
+        if channel not in self._known:
+            others = {name: super(_ClosedEvaluation, self).by_x(name) for name in ("q", "qd", "qdd", "tau")}
+            self._known[channel] = self.owner.multipliers_by_x(self.samples, others)
+        return self._known[channel]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.transcription import Indices
 from cstormpy.trajectory import BSpline
@@ -36,7 +37,7 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
         q, qd, qdd, qddd = (curve[:, :n] for curve in curves)
         tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
         if problem.setup.loops is not None:
-            shared = problem.setup.loops.shared(q, tau, curves[2][:, n:])
+            shared = problem.setup.loops.shared(q, tau, curves[2][:, n:], mech)
             tau, multipliers = shared.tau, shared.multipliers
         channels, T = (q, qd, qdd, tau, qddd), spline.duration
         even, sizes = np.zeros(len(times)), problem.setup.sizes
@@ -51,8 +52,12 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
             q[:, j], qd[:, j], u[:, j], jerk[:, j] = (curve[:, c] for curve in curves)
         else:
             u[:, j] = curves[0][:, c]
+    even, sizes = np.zeros(len(times)), problem.setup.sizes
+    if mech.loops:  # between the nodes they may be a little more open
+        closed = closed_hybrid(mech, q, qd, u, loads, check=False)
+        return Samples(mech, T, even, times, q, qd, closed.qdd, closed.tau, jerk, sizes, designed, closed.multipliers)
     r = mech.hybrid_dynamics(q, qd, u, wrench=loads, base=base)
-    return Samples(mech, T, np.zeros(len(times)), times, q, qd, r.qdd, r.tau, jerk, problem.setup.sizes, designed)
+    return Samples(mech, T, even, times, q, qd, r.qdd, r.tau, jerk, sizes, designed)
 
 
 def _quintic(at: Samples, k: Indices, s: Array, h: float) -> tuple[Array, Array]:

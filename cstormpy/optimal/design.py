@@ -21,7 +21,7 @@ from cstormpy.lie.derivatives import dexp_se3
 from cstormpy.linkage.components import TWIST, Component, LoopFrame, Shift, Wrench, components, find
 from cstormpy.loops.parameters import constraint_rates
 from cstormpy.loops.residual_slopes import residual_rates
-from cstormpy.mechanism.component_values import component_value, with_components
+from cstormpy.mechanism.component_values import component_value, direction_lengths, with_components
 from cstormpy.optimal.differences import STENCIL
 from cstormpy.optimal.differences import STEP as PART
 from cstormpy.sensitivity.torque_rates import held_for, torque_rates
@@ -149,7 +149,10 @@ class Design:
         return tuple(dict.fromkeys([*names, *whole]))
 
     def rates(self, values: Array) -> Array:
-        """Return the derivatives of what moves to the variables, (E, k); a pose moves in its own axes of now."""
+        """Return the derivatives of what moves to the variables, (E, k).
+
+        A pose moves in its own axes of now, and the direction of a joint as the unit vector that it is by now.
+        """
         row = {name: k for k, name in enumerate(self.moved)}
         made = np.zeros((len(row), len(values)))
         for k, (variable, value) in enumerate(zip(self.variables.values(), values.tolist(), strict=True)):
@@ -161,6 +164,8 @@ class Design:
                 for name, number in variable.numbers(value + place * step).items():
                     made[row[name], k] += weight / step * number
         numbers = self.numbers(values)
+        for name, length in direction_lengths(self.mech, numbers).items():
+            made[row[name]] /= length
         for owner in {name.rpartition(".")[0] for name in self.moved if name.endswith(_TURNED)}:
             own = [f"{owner}.{field}" for field in TWIST]
             if all(name in row for name in own):

@@ -9,7 +9,7 @@ Integrals are Simpson sums over the steps.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -133,7 +133,11 @@ class Shooting(Transcription):
         qdd, tau = np.where(active, given, out[:, 2]), np.where(active, out[:, 2], given)
         channels = (out[:, 0], out[:, 1], qdd, tau, jerk)
         at = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
-        return ShootingEvaluation(self, at, d_out, seeds, moved, signal)
+        return self._evaluation(at, d_out, seeds, moved, signal)
+
+    def _evaluation(self, samples: Samples, *derived: Any) -> ShootingEvaluation:
+        """Return the evaluation of a motion; `derived` as `ShootingEvaluation` takes it."""
+        return ShootingEvaluation(self, samples, *derived)
 
     def _integrated(
         self, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array
@@ -205,7 +209,7 @@ class ShootingEvaluation(Evaluation):
             self._answered[..., self.owner.of_design] = self.owner.by_design(self.samples, self._signal)
         return self._answered
 
-    def _by_x(self, channel: str) -> Array:
+    def by_x(self, channel: str) -> Array:
         """Return the derivatives of a channel to x, (N, n, size)."""
         if channel not in self._known:
             active = self.owner.setup.mech.active_mask[:, None]
@@ -241,7 +245,7 @@ class ShootingEvaluation(Evaluation):
             elif channel == "design":
                 gradient[self.owner.of_design] += part.sum(axis=0)
             else:
-                gradient += part.ravel() @ self._by_x(channel).reshape(-1, self.owner.size)
+                gradient += part.ravel() @ self.by_x(channel).reshape(-1, self.owner.size)
         return gradient
 
     def entries(self, plan: RowPlan, parts: Parts) -> Array:
@@ -254,5 +258,5 @@ class ShootingEvaluation(Evaluation):
             elif channel == "design":
                 total[:, self.owner.of_design] += part
             else:
-                total += np.einsum("rj,rjc->rc", part, self._by_x(channel)[plan.places])
+                total += np.einsum("rj,rjc->rc", part, self.by_x(channel)[plan.places])
         return total.ravel()

@@ -19,7 +19,7 @@ from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.optimal.design import Designed
 
-__all__ = ["design_columns"]
+__all__ = ["STAGES", "design_columns", "state_rows"]
 
 STAGES = ((0, 0.0, 1.0), (1, 0.5, 2.0), (1, 0.5, 2.0), (2, 1.0, 1.0))
 """Of each stage the half step, the part of the step, and the weight in sixths."""
@@ -52,7 +52,7 @@ def design_columns(designed: Designed, signal: Array, h: float, out: Array, wren
     for half, fraction, weight in STAGES:
         x, dx = x0 + fraction * h * rate, base + fraction * h * d_rate
         at = signal[half : half + 2 * steps - 1 : 2]
-        rows = _rows(at, x, free)
+        rows = state_rows(at, x, free)
         y, by_state, by_design = _answer(designed, *rows, at[:, 2], wrench, free)
         rate = np.hstack([x[:, f:], y[:, free]])
         lower = by_state[:, free] @ dx
@@ -70,7 +70,7 @@ def design_columns(designed: Designed, signal: Array, h: float, out: Array, wren
     return found
 
 
-def _rows(signal: Array, x: Array, free: Any) -> tuple[Array, Array]:
+def state_rows(signal: Array, x: Array, free: Any) -> tuple[Array, Array]:
     """Return q and q̇ of all joints, of which those that are integrated have the state x."""
     q, qd = signal[:, 0].copy(), signal[:, 1].copy()
     q[:, free], qd[:, free] = x[:, : len(free)], x[:, len(free) :]

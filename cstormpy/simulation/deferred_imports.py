@@ -28,6 +28,7 @@ DEFERRED: Mapping[str, frozenset[str]] = {
     "matplotlib": frozenset(),
     "matplotlib.animation": frozenset(),
     "matplotlib.axes": frozenset({"Axes"}),
+    "matplotlib.backend_tools": frozenset({"ToolToggleBase"}),
     "matplotlib.colors": frozenset(),
     "matplotlib.figure": frozenset(),
     "matplotlib.patches": frozenset({"Circle", "PathPatch"}),

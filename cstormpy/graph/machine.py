@@ -69,11 +69,17 @@ def fingerprint() -> str:
 
 
 @functools.cache
-def _target_machine() -> Any:
+def _target() -> tuple[Any, dict[str, str]]:
+    """Return the target of this machine, and the name and the features of its processor."""
     llvm = _llvm()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=_LEVEL
-    )
+    processor = {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()}
+    return llvm.Target.from_default_triple(), processor
+
+
+@functools.cache
+def _target_machine() -> Any:
+    target, processor = _target()
+    return target.create_target_machine(**processor, opt=_LEVEL)
 
 
 class Machine:
@@ -126,7 +132,5 @@ class Machine:
 
 def _own_machine(level: int) -> Any:
     """Return a target machine for an engine, which takes it over."""
-    llvm = _llvm()
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=level, jit=True
-    )
+    target, processor = _target()
+    return target.create_target_machine(**processor, opt=level, jit=True)

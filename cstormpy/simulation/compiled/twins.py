@@ -62,7 +62,7 @@ class TableStep:
     name: str
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Place:
     """Place of a number of an object: the steps that lead to it, and its index there.
 

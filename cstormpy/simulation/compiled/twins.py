@@ -239,7 +239,9 @@ def _is_ours(owner: Any, name: str, known: dict[Any, bool]) -> bool:
         return ours and _is_known(held[name])
     ours = known.get((kind, name))
     if ours is None:
-        ours = known[kind, name] = _is_known(next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None))
+        ours = known[kind, name] = _is_known(
+            next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        )
     return ours
 
 

@@ -8,7 +8,7 @@ with warnings.catch_warnings(), deferred():
     # bdsim loads spatialmath, in whose docstrings Python 3.12 and later find escapes to warn of, when they compile it.
     warnings.filterwarnings("ignore", message=".*invalid escape sequence")
     import bdsim
-    import bdsim.blocks
+    import bdsim.blocks  # noqa: F401
     import numpy.f2py
     import numpy.testing  # noqa: F401
 

@@ -1,9 +1,10 @@
 """Imports that are deferred until somebody touches the module: what bdsim imports for plots, filters and splines.
 
 bdsim, and spatialmath on which it is built, import matplotlib and most of scipy when they are loaded, which takes
-longer than a run, and which no run without plots needs. So does scipy take all of numpy into a namespace of its own,
-its reader of Fortran and its tests too, where a law asks it for linear algebra. Within `deferred` an import of these puts a module in place
-that is loaded when one of its attributes is looked at, from whatever thread; from then on it is a module as any other.
+longer than a run, and which no run without plots needs. So does scipy, where a law asks it for linear algebra, take all
+of numpy into a namespace of its own, with numpy's reader of Fortran and its tools for tests. Within `deferred` an
+import of these puts a module in place that is loaded when one of its attributes is looked at, from whatever thread;
+from then on it is a module as any other.
 A class that is imported by name is stood in for until then: calling it, asking it for anything, or deriving from it
 loads it. Afterwards imports are as they were.
 

@@ -33,6 +33,8 @@ _MODULES: dict[str, dict[Any, tuple[str, ...]]] = {
     "held_steps": {held_steps.held_steps: _HELD},
     "line_shooting": {line_shooting.shoot_by_line: line_shooting.KINDS},
 }
+#: Those whose loops, over the states and signals of a diagram, have few rounds.
+_BRIEF = frozenset({"steps"})
 _MODULE_OF = {function.__name__: name for name, module in _MODULES.items() for function in module}
 _KINDS = {function.__name__: kinds for module in _MODULES.values() for function, kinds in module.items()}
 
@@ -48,7 +50,7 @@ def _machine(name: str) -> Machine:
 
         return loops_text(_MODULES[name])
 
-    return machine_for(name, name.encode(), text)
+    return machine_for(name, name.encode(), text, unrolled=name not in _BRIEF)
 
 
 _MACHINES = {name: functools.cache(functools.partial(_machine, name)) for name in _MODULES}

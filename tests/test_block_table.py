@@ -35,7 +35,7 @@ class Reader(BDSim):
         return BDSim.load_blocks(self, verbose, toolboxes=toolboxes)
 
     def load_blocks(self):
-        return kept_table(self.read, self.packages, False, False)
+        return kept_table(self, self.read, False, False)
 
 
 @pytest.fixture

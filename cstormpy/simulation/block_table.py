@@ -6,7 +6,6 @@ that it was made of: the sources of the blocks, bdsim's own reader, and Python's
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import json
@@ -32,16 +31,17 @@ Table = dict[str, dict[str, Any]]
 _MOST = 16
 
 
-def kept_table(read: Callable[..., Table], packages: str | None, verbose: bool, toolboxes: bool) -> Table:
-    """Return what bdsim's reader of (verbose, toolboxes) returns, from disk where no source has changed.
+def kept_table(reader: Any, read: Callable[..., Table], verbose: bool, toolboxes: bool) -> Table:
+    """Return what a bdsim reads of (verbose, toolboxes), from disk where no source has changed.
 
     Parameters
     ----------
+    reader : BDSim
+        Its `packages` are further folders with blocks, separated by colons.
     read : callable
-        The reader, which also sets `BDSim._moduledicts`.
-    packages : str or None
-        Further folders with blocks, separated by colons.
+        Its own way to read, which also sets `BDSim._moduledicts`.
     """
+    packages = reader.packages
     sources = dict(_sources(packages))
     given = repr((sys.version, toolboxes, packages, os.environ.get("BDSIMPATH")))
     digest = hashlib.sha256(given.encode())
@@ -54,20 +54,38 @@ def kept_table(read: Callable[..., Table], packages: str | None, verbose: bool, 
         return read(verbose, toolboxes=toolboxes)
     found = _taken(read_private(place))
     if found is None:
-        table = read(verbose, toolboxes=toolboxes)
+        complaints: list[Any] = []
+        with _noted(reader, complaints):
+            table = read(verbose, toolboxes=toolboxes)
         found = table, BDSim._moduledicts
         content = _written(*found)
         folders = {os.path.dirname(path) for path in sources}
         whole = folders.issuperset(folder for info in table.values() for folder in info["path"])
         again = _taken(content)
         same = again is not None and (_plain(again[0]), again[1]) == (_plain(table), found[1])
-        if whole and same and all(map(_is_python, sources.values())):
+        if whole and same and not complaints:  # else it is to complain each time
             with contextlib.suppress(OSError):
                 make_private(place.parent)
                 write_bytes(place, content, durable=False, mode=FILE_MODE)
                 _remove_old(place.parent)
     table, BDSim._moduledicts = found
     return table
+
+
+@contextlib.contextmanager
+def _noted(reader: Any, complaints: list[Any]) -> Iterator[None]:
+    """Note of which sources a bdsim says that they are no Python."""
+    say = reader._print_exception_red
+
+    def noted(*what: Any) -> None:
+        complaints.append(what)
+        say(*what)
+
+    reader._print_exception_red = noted
+    try:
+        yield
+    finally:
+        del reader._print_exception_red
 
 
 def _sources(packages: str | None) -> Iterator[tuple[str, bytes]]:
@@ -117,15 +135,6 @@ def _entry(info: dict[str, Any]) -> dict[str, Any]:
     params = {name: tuple(said) for name, said in info["params"].items()}
     given = {key: params.get(key[:-1]) for key in ("inputs", "outputs")}
     return {**info, **given, "params": params, "class": bdsim_runs._LazyBlockClass(info["module"], info["classname"])}
-
-
-def _is_python(content: bytes) -> bool:
-    """Tell whether a source is one; bdsim says each time that it is not."""
-    try:
-        ast.parse(content)
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def _remove_old(folder: Path) -> None:

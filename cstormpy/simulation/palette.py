@@ -64,4 +64,4 @@ class _Reader(BDSim):
         self.packages = folder
 
     def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:
-        return kept_table(super().load_blocks, self.packages, verbose, toolboxes)
+        return kept_table(self, super().load_blocks, verbose, toolboxes)

@@ -124,7 +124,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
 
     def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:
         """Return what bdsim knows of all blocks that it finds; read from disk where no source of them has changed."""
-        return kept_table(super().load_blocks, self.packages, verbose, toolboxes)
+        return kept_table(self, super().load_blocks, verbose, toolboxes)
 
     def blockdiagram(self, name: str = "main") -> BlockDiagram:
         """Return a new, empty diagram, with one method for each kind of block, as in ``bd.GAIN(2)``."""

@@ -37,12 +37,11 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import alive
+from cstormpy.graph.nodes import TABLE, alive
 from cstormpy.graph.routine import Routine
 from cstormpy.mechanism import library
 from cstormpy.simulation.compiled.readings import Reading, Source
-from cstormpy.simulation.compiled.signals import renamed as with_inputs_renamed
-from cstormpy.simulation.compiled.twins import Twins, moved, numbers_used
+from cstormpy.simulation.compiled.twins import Twins, numbers_used, readers_of_numbers
 from cstormpy.trajectory import BSpline
 
 ACROBOT, ARM = library.acrobot(), library.planar_2r()
@@ -120,10 +119,14 @@ class Written:
         for k in numbers_used(nodes):
             begins[k] = count
             count += twins.places[k].count
-        directions = {x: graph.input("dx", k) for k, x in enumerate(given)} | moved(nodes, begins, "dp")
-        changes = tangents(outputs, directions)
-        renamed = {node.index: to for node, to in moved(nodes, begins, "p").items()}
-        outputs, changes, (status,) = with_inputs_renamed([outputs, changes, [graph.status]], renamed)
+        read = [*readers_of_numbers(nodes, begins)]
+        directions = {x: graph.input("dx", k) for k, x in enumerate(given)}
+        for node, first in read:
+            extent = node.data[2] if node.primitive is TABLE else False
+            directions[node] = graph.make(node.primitive, (), ("dp", first, extent))
+        changes, status = tangents(outputs, directions), graph.status
+        for node, first in read:
+            graph.rename(node, "p", first)
         self.count, self.numbers = len(outputs), count
         sizes = {"p": count, "dp": count}, {"x": 5, "dx": 5}
         self.text = text_for_one(Routine("w", *sizes, {"y": outputs, "dy": changes}, status))

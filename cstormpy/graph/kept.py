@@ -55,19 +55,19 @@ def is_kept(name: str, key: bytes) -> bool:
         return False
 
 
-def machine_for(name: str, key: bytes, text: Callable[[], str], quick: bool = False) -> Machine:
-    """Return the machine of a name and a key, from disk, or compiled from its text, `quick` or not, and kept there."""
+def machine_for(name: str, key: bytes, text: Callable[[], str], quick: bool = False, unrolled: bool = True) -> Machine:
+    """Return the machine of a name and a key, from disk, or compiled from its text and kept there; see `Machine`."""
     try:
         place = _place(name, key)
     except OSError as error:
         say_not_kept(error)
-        return Machine(text(), quick=quick)
+        return Machine(text(), quick=quick, unrolled=unrolled)
     code = _read(place)
     if code is not None:
         with contextlib.suppress(OSError):
             os.utime(place)  # in use
         return Machine(code=code)
-    machine = Machine(text(), quick=quick)
+    machine = Machine(text(), quick=quick, unrolled=unrolled)
     try:
         make_private(place.parent)
         _remove_old(place.parent)

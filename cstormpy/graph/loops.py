@@ -6,7 +6,8 @@ C arrays), which it may index, of which it may take a row or a stretch, and ask 
 use ``for`` over a ``range``, ``while``, ``if``, ``break``, ``continue``, the constants of its module, `abs`, `min`,
 `max`, `float`, `int`, `len`, and what `loop_expressions` lists. A variable keeps the kind that it is first given.
 
-A function that stands behind an address is called as ``evaluate(address, ...)`` by one that is marked by `at_address`.
+A function that stands behind an address is called as ``evaluate(address, ...)`` by one that is marked by
+`addressed.at_address`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from cstormpy.graph.loop_expressions import Expressions
 from cstormpy.graph.loop_lines import TYPES, Kind, LoopError, Value, number_text, slots, type_of
 
-__all__ = ["LoopError", "at_address", "fixed_text", "loops_text"]
+__all__ = ["LoopError", "fixed_text", "loops_text"]
 
 _DECLARED = """declare double @pow(double, double)
 declare double @nextafter(double, double)
@@ -29,11 +30,6 @@ declare double @llvm.fabs.f64(double)
 """
 #: Functions of fewer lines become part of those that call them.
 _SMALL = 150
-
-
-def at_address(function: Callable[..., Any], signature: str) -> None:
-    """Have a function stand for the one at the address that is its first argument; of numba's signature."""
-    function._at_address = signature  # type: ignore[attr-defined]
 
 
 def loops_text(entries: dict[Callable[..., Any], Sequence[str]]) -> str:

@@ -102,6 +102,14 @@ class Graph:
         """Return the symbol of the number ``name[i]``; an `ordinary` one is never 0, 1 or -1."""
         return self.make(INPUT, (), (name, i, ordinary))
 
+    def rename(self, node: Node, name: str, i: int) -> None:
+        """Have an input, or a table, be that of another name and place, in all that is made of it.
+
+        Nothing else of the graph may read from there.
+        """
+        node.data = name, i, node.data[2] if node.primitive is TABLE else False
+        self._known[node.primitive.name, node.data, None, None, None] = node
+
     def inputs(self, name: str, count: int) -> list[Node]:
         """Return the symbols ``name[0]`` to ``name[count - 1]``."""
         return [self.input(name, i) for i in range(count)]
@@ -290,12 +298,13 @@ def require_zero(number: Any) -> None:
 def alive(outputs: Iterable[Any]) -> list[Node]:
     """Return the nodes that some outputs need, in the order in which they can be computed."""
     found: dict[int, Node] = {}
-    stack = [x for x in outputs if isinstance(x, Node)]
-    while stack:
-        node = stack.pop()
+    met = [x for x in outputs if isinstance(x, Node)]
+    for node in met:  # which grows meanwhile
         if node.index not in found:
             found[node.index] = node
-            stack.extend(a for a in node.args if isinstance(a, Node) and a.index not in found)
+            for a in node.args:
+                if isinstance(a, Node) and a.index not in found:
+                    met.append(a)
     return [found[k] for k in sorted(found)]
 
 

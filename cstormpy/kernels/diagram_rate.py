@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cstormpy.graph.loops import at_address
+from cstormpy.graph.addressed import at_address
 
 __all__ = ["RATE", "evaluate"]
 

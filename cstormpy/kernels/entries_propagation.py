@@ -5,7 +5,7 @@ Beside a value stands its tangent, the derivative along one direction, named as 
 
 from __future__ import annotations
 
-from cstormpy.graph.loops import at_address
+from cstormpy.graph.addressed import at_address
 from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.event_location import crossed

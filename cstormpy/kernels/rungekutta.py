@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph.loops import at_address
+from cstormpy.graph.addressed import at_address
 from cstormpy.kernels.dense import (
     K_RESULT,
     K_ROWS,

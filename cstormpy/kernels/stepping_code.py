@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph.kept import is_kept, machine_for
-from cstormpy.graph.loops import fixed_text, loops_text
 from cstormpy.graph.machine import Machine
 from cstormpy.kernels import dense, held_steps, line_shooting, rungekutta, stepping
 
@@ -34,6 +33,8 @@ _MODULES: dict[str, dict[Any, tuple[str, ...]]] = {
     "held_steps": {held_steps.held_steps: _HELD},
     "line_shooting": {line_shooting.shoot_by_line: line_shooting.KINDS},
 }
+#: Those whose loops, over the states and signals of a diagram, have few rounds.
+_BRIEF = frozenset({"steps"})
 _MODULE_OF = {function.__name__: name for name, module in _MODULES.items() for function in module}
 _KINDS = {function.__name__: kinds for module in _MODULES.values() for function, kinds in module.items()}
 
@@ -44,7 +45,12 @@ def steps_are_kept() -> bool:
 
 
 def _machine(name: str) -> Machine:
-    return machine_for(name, name.encode(), lambda: loops_text(_MODULES[name]))
+    def text() -> str:
+        from cstormpy.graph.loops import loops_text
+
+        return loops_text(_MODULES[name])
+
+    return machine_for(name, name.encode(), text, unrolled=name not in _BRIEF)
 
 
 _MACHINES = {name: functools.cache(functools.partial(_machine, name)) for name in _MODULES}
@@ -84,7 +90,13 @@ def _fixed_machine(numbers: bytes, stages: int, nstates: int) -> Machine:
         rungekutta.error_noted: (table, how, at, "f", x, K),
     }  # fmt: skip
     key = f"{stages} {nstates} ".encode() + numbers
-    return machine_for("stages", key, lambda: fixed_text(entries))
+
+    def text() -> str:
+        from cstormpy.graph.loops import fixed_text
+
+        return fixed_text(entries)
+
+    return machine_for("stages", key, text)
 
 
 class Steps:

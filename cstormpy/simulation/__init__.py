@@ -9,6 +9,8 @@ with warnings.catch_warnings(), deferred():
     warnings.filterwarnings("ignore", message=".*invalid escape sequence")
     import bdsim
     import bdsim.blocks  # noqa: F401
+    import numpy.f2py
+    import numpy.testing  # noqa: F401
 
 from cstormpy.simulation.simulation import Simulation
 

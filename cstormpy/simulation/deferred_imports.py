@@ -1,8 +1,10 @@
 """Imports that are deferred until somebody touches the module: what bdsim imports for plots, filters and splines.
 
 bdsim, and spatialmath on which it is built, import matplotlib and most of scipy when they are loaded, which takes
-longer than a run, and which no run without plots needs. Within `deferred` an import of these puts a module in place
-that is loaded when one of its attributes is looked at, from whatever thread; from then on it is a module as any other.
+longer than a run, and which no run without plots needs. So does scipy, where a law asks it for linear algebra, take all
+of numpy into a namespace of its own, with numpy's reader of Fortran and its tools for tests. Within `deferred` an
+import of these puts a module in place that is loaded when one of its attributes is looked at, from whatever thread;
+from then on it is a module as any other.
 A class that is imported by name is stood in for until then: calling it, asking it for anything, or deriving from it
 loads it. Afterwards imports are as they were.
 
@@ -28,6 +30,7 @@ DEFERRED: Mapping[str, frozenset[str]] = {
     "matplotlib": frozenset(),
     "matplotlib.animation": frozenset(),
     "matplotlib.axes": frozenset({"Axes"}),
+    "matplotlib.backend_tools": frozenset({"ToolToggleBase"}),
     "matplotlib.colors": frozenset(),
     "matplotlib.figure": frozenset(),
     "matplotlib.patches": frozenset({"Circle", "PathPatch"}),
@@ -36,6 +39,8 @@ DEFERRED: Mapping[str, frozenset[str]] = {
     "matplotlib.transforms": frozenset({"Affine2D"}),
     "mpl_toolkits.mplot3d": frozenset({"Axes3D"}),
     "mpl_toolkits.mplot3d.art3d": frozenset({"Line3DCollection", "Poly3DCollection", "pathpatch_2d_to_3d"}),
+    "numpy.f2py": frozenset(),
+    "numpy.testing": frozenset(),
     "scipy.integrate": frozenset(),
     "scipy.interpolate": frozenset({"BSpline", "CubicSpline", "interp1d"}),
     "scipy.linalg": frozenset(),

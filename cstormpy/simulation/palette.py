@@ -19,6 +19,8 @@ from typing import Any
 from bdsim import BDSim
 from bdsim.run_sim import _LazyBlockClass
 
+from cstormpy.simulation.block_table import kept_table
+
 __all__ = ["our_blocks", "quiet"]
 
 _PACKAGE = "cstormpy"
@@ -60,3 +62,6 @@ class _Reader(BDSim):
 
     def __init__(self, folder: str) -> None:
         self.packages = folder
+
+    def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:
+        return kept_table(self, super().load_blocks, verbose, toolboxes)

@@ -22,6 +22,7 @@ from cstormpy.live.availability import is_on_screen
 from cstormpy.reporting import Progress, notice, notice_once
 from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
+from cstormpy.simulation.block_table import kept_table
 from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
@@ -120,6 +121,10 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         self._unread = UnreadResult()
         weakref.finalize(self, self._unread.write)
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+
+    def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:
+        """Return what bdsim knows of all blocks that it finds; read from disk where no source of them has changed."""
+        return kept_table(self, super().load_blocks, verbose, toolboxes)
 
     def blockdiagram(self, name: str = "main") -> BlockDiagram:
         """Return a new, empty diagram, with one method for each kind of block, as in ``bd.GAIN(2)``."""

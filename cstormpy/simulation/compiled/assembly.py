@@ -102,8 +102,7 @@ class Assembly:
         clocks = self._clocks()
         conditions = [condition for _, condition in self._failing]
         closed, open_ = self._closed_states()
-        settled = self.numbers.settle([self.out, self.rates, conditions, closed, open_])
-        self.out, self.rates, conditions, closed, open_ = settled
+        self.numbers.settle([*self.out, *self.rates, *conditions, *closed, *open_])
         status: Any = 0.0
         for (failure, _), condition in zip(reversed(self._failing), reversed(conditions), strict=True):
             status = where(condition, float(failure), status)

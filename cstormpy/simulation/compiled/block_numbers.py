@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.readings import Reading, Source
-from cstormpy.simulation.compiled.signals import Signal, renamed
+from cstormpy.simulation.compiled.signals import Signal
 from cstormpy.simulation.compiled.structures import Structure, Structures
-from cstormpy.simulation.compiled.twins import Place, Readers, Twins, moved, numbers_used
+from cstormpy.simulation.compiled.twins import Place, Readers, Twins, numbers_used, readers_of_numbers
 from cstormpy.simulation.compiled.untranslated import Refused
 
 __all__ = ["BlockNumbers"]
@@ -86,10 +86,10 @@ class BlockNumbers:
         self._always.append(place)
         return self._graph.input("all", place), place
 
-    def settle(self, lists: list[list[Any]]) -> list[list[Any]]:
-        """Give the numbers that are read their places in p; return outputs that read them from there."""
+    def settle(self, outputs: Iterable[Any]) -> None:
+        """Give the numbers that some outputs need their places in p, from where all nodes read them from now on."""
         self.kept.structures = Structures([Structure(*traced) for traced in self._rules.values()])
-        nodes = alive([x for one in lists for x in one])
+        nodes = alive(outputs)
         groups: dict[int, list[int]] = {}
         # all numbers of a mechanism that is asked count as read, even where nothing depends on them, as a planar one
         # does not on the gravity across its plane
@@ -105,14 +105,13 @@ class BlockNumbers:
             equations = equations_of(owner)
             sources.append(Source(owner, places, equations.numbers if equations else {}))
         self.kept.floats.keep_filled(Reading(*sources))
-        made = {node.index: to for node, to in moved(nodes, self.begins, "p").items()}
-        found = renamed(lists, made)
+        for node, first in [*readers_of_numbers(nodes, self.begins)]:
+            self._graph.rename(node, "p", first)
         borders, owners = [border for border, _ in self._owned], [name for _, name in self._owned]
-        for before, node in made.items():
-            place = bisect.bisect_right(borders, before)
-            if isinstance(node, Node) and place < len(owners):
+        for node in nodes:
+            place = bisect.bisect_right(borders, node.index)
+            if place < len(owners):
                 self.owner_of[node.index] = owners[place]
-        return found
 
 
 class _Places(list[Place]):

@@ -17,7 +17,7 @@ from cstormpy.simulation.compiled.numbers import Numbers
 __all__ = ["CallTable", "CalledFunction"]
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CalledFunction:
     """A function that is called.
 

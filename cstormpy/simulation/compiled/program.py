@@ -26,7 +26,6 @@ from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import INPUT, TABLE, alive
-from cstormpy.graph.printing import c_source, equations
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.call_table import CalledFunction
@@ -49,7 +48,7 @@ _SAVED = 0.95
 _MACHINES = 64
 
 
-@dataclass
+@dataclass(eq=False, repr=False)  # each of which would be written when this is imported
 class Program:
     """A diagram's routine, and the arrays that it takes.
 
@@ -178,10 +177,14 @@ class Program:
 
     def printed(self) -> str:
         """Return its equations, as Python, with a line for each block before them."""
+        from cstormpy.graph.printing import equations
+
         return "\n".join(f"# {line}" for line in self.legend) + "\n" + equations("rate", self.routine, _ORDER)
 
     def in_c(self) -> str:
         """Return its equations, as C, with a line for each block before them."""
+        from cstormpy.graph.printing import c_source
+
         return "\n".join(f"// {line}" for line in self.legend) + "\n" + c_source("rate", self.routine, _ORDER)
 
     @property

@@ -10,10 +10,9 @@ import numpy as np
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.graph import Node
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.nodes import alive
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
-__all__ = ["Signal", "as_copy", "as_signal", "as_truth", "compared", "number", "numbers", "renamed", "shaped"]
+__all__ = ["Signal", "as_copy", "as_signal", "as_truth", "compared", "number", "numbers", "shaped"]
 
 #: A node, a float, or an array of them; of DICT a dict of these.
 Signal = Any
@@ -64,12 +63,3 @@ def compared(result: Any) -> list[Any]:
     parts = result if isinstance(result, (list, tuple)) else [result]
     items = [x for part in parts for x in np.asarray(symbols(part)).ravel().tolist()]
     return [x.index if isinstance(x, Node) else repr(x) for x in items]
-
-
-def renamed(lists: list[list[Any]], made: dict[int, Node]) -> list[list[Any]]:
-    """Return outputs of which some inputs are others of the same graph; `made` gets what all nodes have become."""
-    for node in alive([x for one in lists for x in one]):
-        if node.index not in made:
-            args = tuple(made[a.index] if isinstance(a, Node) else a for a in node.args)
-            made[node.index] = node if args == () else node.graph.make(node.primitive, args, node.data)
-    return [[made[x.index] if isinstance(x, Node) else x for x in one] for one in lists]

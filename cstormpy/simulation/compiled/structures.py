@@ -330,7 +330,11 @@ def _stays(value: Any) -> bool:
 
 def _of_class(kind: type, name: str) -> Any:
     """Return what a class has by a name, as it stands there."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    for base in kind.__mro__:
+        held = vars(base)
+        if name in held:
+            return held[name]
+    return None
 
 
 def _held(value: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -22,7 +22,7 @@ from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.nodes import INPUT, TABLE
 from cstormpy.graph.tables import Table
-from cstormpy.linkage.tables import Form, Tables, numbers_of, tables_of
+from cstormpy.linkage.tables import NUMBERS, Form, Tables, numbers_of, tables_of
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
@@ -40,8 +40,8 @@ __all__ = [
     "is_numbers",
     "is_of_library",
     "is_own",
-    "moved",
     "numbers_used",
+    "readers_of_numbers",
     "value_at",
 ]
 
@@ -62,7 +62,7 @@ class TableStep:
     name: str
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Place:
     """Place of a number of an object: the steps that lead to it, and its index there.
 
@@ -82,7 +82,7 @@ class Place:
     @property
     def of_mechanism(self) -> bool:
         """True of one of the numbers of a mechanism."""
-        return any(isinstance(step, TableStep) for step in self.path)
+        return isinstance(self.path[-1], TableStep)
 
 
 Path = tuple[Any, ...]
@@ -141,10 +141,12 @@ class Twins:
             whole = f"all[{len(self.places)}]"
             self.places.append(Place((*path, TableStep("T")), -tables_of(mech.tree).T.size))
 
+        paths = {name: (*path, TableStep(name)) for name in NUMBERS}
+
         def number(table: str, index: int) -> Node:
             if large and table == "T":
                 return self.graph.input(whole, index, ordinary=index not in GRAVITY)
-            return self._symbol((*path, TableStep(table)), index, ordinary=True)
+            return self._symbol(paths[table], index, ordinary=True)
 
         def links() -> Any:
             return tuple(self.of(link, (*path, "links", k)) for k, link in enumerate(mech.links))
@@ -205,7 +207,8 @@ class Twins:
 
     def are_ours(self) -> bool:
         """Tell whether all that was looked at is this package's own, which gives the same each time it is asked."""
-        return all(_is_ours(self._owners[path], name) for path, name in self.reads)
+        owners, known = self._owners, dict[Any, bool]()
+        return all(_is_ours(owners[path], name, known) for path, name in self.reads)
 
     def refuse_changes(self) -> None:
         """Refuse a method that has changed its object, as it remembers what a graph cannot.
@@ -223,13 +226,23 @@ class Twins:
                     raise Changed(f"it changes {name!r} of {of} while it computes")
 
 
-def _is_ours(owner: Any, name: str) -> bool:
-    """Tell whether what an object has by a name can be told from what this package wrote: no function of others."""
-    if not all(map(_is_of_ours, type(owner).__mro__)):
-        return False
-    if name in vars(owner):
-        return _is_known(vars(owner)[name])
-    return _is_known(next((vars(base)[name] for base in type(owner).__mro__ if name in vars(base)), None))
+def _is_ours(owner: Any, name: str, known: dict[Any, bool]) -> bool:
+    """Tell whether what an object has by a name can be told from what this package wrote: no function of others.
+
+    `known` keeps what was found of classes, and of what they have by a name.
+    """
+    kind, held = type(owner), vars(owner)
+    ours = known.get(kind)
+    if ours is None:
+        ours = known[kind] = all(map(_is_of_ours, kind.__mro__))
+    if not ours or name in held:
+        return ours and _is_known(held[name])
+    ours = known.get((kind, name))
+    if ours is None:
+        ours = known[kind, name] = _is_known(
+            next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+        )
+    return ours
 
 
 def _is_known(value: Any) -> bool:
@@ -286,17 +299,18 @@ def as_parameter(value: Any) -> Any:
 
 def is_of_library(function: Any) -> bool:
     """Tell whether a function is one of an installed package's, whose code does not change."""
-    return str(function.__module__).partition(".")[0] in {*_FOREIGN, "cstormpy"}
+    return str(function.__module__).partition(".")[0] in _LIBRARY
 
 
 def _own_methods(kind: type) -> dict[str, Any]:
     """Return the methods of a class that somebody has written, such that `math` takes symbols in them."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
+        builtin = base.__module__ == "builtins"
         for name, value in vars(base).items():
-            if isinstance(value, types.FunctionType) and not is_of_library(value) and base.__module__ != "builtins":
+            if isinstance(value, types.FunctionType) and not builtin and not is_of_library(value):
                 found[name] = with_symbolic_math(value)
-            elif callable(value) or name in found:
+            elif found:
                 found.pop(name, None)  # it is that of a class behind it no longer
     return {name: value for name, value in found.items() if not name.startswith("__") or name == "__call__"}
 
@@ -311,6 +325,7 @@ def is_container(value: Any) -> bool:
 
 #: Packages whose objects are no parts of a user's block or law.
 _FOREIGN = frozenset({"bdsim", "numpy", "scipy", "numba", "matplotlib", "spatialmath", "ansitable", "colored"})
+_LIBRARY = _FOREIGN | {"cstormpy"}
 _ENGINE = ("cstormpy.simulation", "cstormpy.live", "cstormpy.report")
 
 
@@ -347,24 +362,15 @@ def numbers_used(nodes: Iterable[Node]) -> list[int]:
     return sorted(found)
 
 
-def moved(nodes: Iterable[Node], begins: Mapping[int, int], name: str) -> dict[Node, Node]:
-    """Return for each node that reads numbers what reads them in an array of that name, where places begin as said."""
-    found = {}
+def readers_of_numbers(nodes: Iterable[Node], begins: Mapping[int, int]) -> Iterator[tuple[Node, int]]:
+    """Yield each node that reads numbers, and where these begin in an array of all, where places begin as said."""
     for node in nodes:
         if node.primitive is INPUT or node.primitive is TABLE:
             array, first = node.data[:2]
             if array.startswith("all["):
-                first += begins[int(array[4:-1])]
+                yield node, first + begins[int(array[4:-1])]
             elif array == "all":
-                first = begins[first]
-            else:
-                continue
-            graph = node.graph
-            if node.primitive is TABLE:
-                found[node] = graph.make(TABLE, (), (name, first, node.data[2]))
-            else:
-                found[node] = graph.input(name, first)
-    return found
+                yield node, begins[first]
 
 
 def value_at(owner: Any, path: Path, readers: Readers) -> Any:

@@ -236,6 +236,15 @@ class Dividing:
         return -with_care * qd[1]
 
 
+class DividingLater(Dividing):
+    """The same on the way: a run was at its end there."""
+
+    def torque(self, t, q, qd):
+        steps = np.floor(t / 0.3) - 1.0 + 0.0 * q[0]
+        share = 1.0 / steps
+        return -self.kd * qd[1] if share > 0.0 else -1.9 * qd[1]
+
+
 class Returning:
     """Unlike results, which numba refuses: it is asked itself."""
 
@@ -279,6 +288,7 @@ LAWS = {
     "a whole number with a name": (Named, "numba: it reads self.pull, which is no number"),
     "numbers of any name": (Called, "law Called: compiled by numba"),
     "division by zero": (Dividing, "numba: compiled, it fails where it does not in Python"),
+    "division by zero later": (DividingLater, "numba: compiled, it fails where it does not in Python"),
     "unlike results": (Returning, "asked in Python, as it cannot be traced: it asks a number"),
     "a method of one object": (lambda: Made(ACROBOT), "numba: its torque is no method of its class"),
     "only Python": (OnlyPython, "asked in Python"),

@@ -85,6 +85,26 @@ def test_functions_that_are_alike_and_remember_do_so_apart():
     assert sim.explain(bd).count("numba: it reads 'largest', a list") == 2
 
 
+def test_a_function_that_writes_into_its_further_arguments_is_asked_in_python():
+    """Compiled code wrote into a copy, and remembered nothing."""
+
+    def largest(v, memory):
+        if v > memory[0]:
+            memory[0] = v
+        return memory[0]
+
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram("kept")
+        wave, kept = bd.WAVEFORM("sine", freq=1.0), bd.FUNCTION(largest, fargs=[np.zeros(1)], name="kept")
+        bd.connect(wave, kept)
+        bd.connect(kept, bd.INTEGRATOR())
+        ends.append(sim.run(bd, T=1.0, dt=0.01, solver="RK4").x[-1])
+    np.testing.assert_allclose(*ends, rtol=1e-8)
+    assert "numba: it writes into an array" in sim.explain(bd)
+
+
 class Mine(Law):
     """A law of a user."""
 

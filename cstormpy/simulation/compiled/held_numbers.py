@@ -25,13 +25,14 @@ class HeldNumbers:
     Parameters
     ----------
     names : sequence of str
+        Or what else `read` and `write` take.
     read : function of a name
         Returns what is held now.
     write : function of (name, value)
         Has the object hold something else.
     """
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], Any], write: Callable[[str, Any], object]) -> None:
+    def __init__(self, names: Sequence[Any], read: Callable[[Any], Any], write: Callable[[Any, Any], object]) -> None:
         self.names, self._read, self._write = tuple(names), read, write
 
     @classmethod

@@ -167,7 +167,18 @@ class ByNumba:
 
         given = further()
         more = [self._read(lambda k=k: further()[k]) for k in range(len(given))]  # type: ignore[misc]
-        return self.call(func, [*u, *more], [*signals, *given], whole)
+        moved: dict[Any, Any] = {}
+
+        def write(k: Any, value: Any) -> None:
+            moved.pop(k, None)
+            if value is not further()[k]:
+                moved[k] = value
+
+        def own(*values: Any) -> Any:
+            return func(*values, *[moved.get(k, value) for k, value in enumerate(further())])
+
+        held = HeldNumbers(range(len(given)), lambda k: further()[k], write)
+        return self.call(func, [*u, *more], [*signals, *given], whole, method=(own, held) if given else None)
 
     def call(
         self,
@@ -182,8 +193,8 @@ class ByNumba:
 
         What it raises makes the run look at the block by its own methods. `samples` are values of the arguments, from
         which it is seen what it returns; `role` says what the function is to the block. Where the function stands for a
-        method of an object, its last arguments are what that holds, into which nothing may be written, and where numba
-        refuses the function the `method` itself is asked, of whose results any shape will do.
+        `method` of an object, its last arguments are what that holds, into which nothing may be written, and where
+        numba refuses the function that is asked without them, of whose results any shape will do.
         """
         func, arguments, samples = self._plain(func, arguments, samples)
         own, held = method or (func, HeldNumbers.none())
@@ -268,7 +279,8 @@ class ByNumba:
 
 def _like(parts: list[Any], value: Any) -> list[Any]:
     """Return a result in parts of these shapes."""
-    flat = np.ravel(value)
+    several = isinstance(value, (list, tuple))
+    flat = np.concatenate([np.ravel(each) for each in value]) if several else np.ravel(value)
     ends = np.cumsum([np.size(part) for part in parts])
     if flat.size != ends[-1]:
         raise Refused(f"returns {flat.size} numbers for {ends[-1]}")

@@ -63,6 +63,48 @@ def test_a_function_that_numba_refuses_is_asked_in_python(function, line, tmp_pa
     assert re.search(rf"output: asked in Python, as it cannot be traced: .*; numba: .*{line}", way)
 
 
+def remembering():
+    largest = [0.0]
+
+    def law(v):
+        largest[0] = max(largest[0], float(v))
+        return largest[0]
+
+    return law
+
+
+def test_functions_that_are_alike_and_remember_do_so_apart():
+    """Two of one factory, asked in Python, were one and the same in a compiled run."""
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("apart")
+    for k, size in enumerate((1.0, 3.0)):
+        kept = bd.FUNCTION(remembering(), name=f"kept{k}")
+        bd.connect(bd.CONSTANT(size), kept)
+        bd.connect(kept, bd.INTEGRATOR(name=f"sum{k}"))
+    np.testing.assert_allclose(sim.run(bd, T=1.0).x[-1], [1.0, 3.0])
+    assert sim.explain(bd).count("numba: it reads 'largest', a list") == 2
+
+
+def test_a_function_that_writes_into_its_further_arguments_is_asked_in_python():
+    """Compiled code wrote into a copy, and remembered nothing."""
+
+    def largest(v, memory):
+        if v > memory[0]:
+            memory[0] = v
+        return memory[0]
+
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram("kept")
+        wave, kept = bd.WAVEFORM("sine", freq=1.0), bd.FUNCTION(largest, fargs=[np.zeros(1)], name="kept")
+        bd.connect(wave, kept)
+        bd.connect(kept, bd.INTEGRATOR())
+        ends.append(sim.run(bd, T=1.0, dt=0.01, solver="RK4").x[-1])
+    np.testing.assert_allclose(*ends, rtol=1e-8)
+    assert "numba: it writes into an array" in sim.explain(bd)
+
+
 class Mine(Law):
     """A law of a user."""
 

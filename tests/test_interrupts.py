@@ -258,3 +258,12 @@ def test_a_pool_ends_whose_processes_get_it_too(tmp_path, kind):
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     assert said.splitlines() == ["interrupted True", "left the pool"] and process.returncode == 0
+
+
+def test_a_handler_of_c_is_let_alone(monkeypatch):
+    """It is None for Python, which could not put it back: a run raised a TypeError instead of its result."""
+    monkeypatch.setattr(signal, "getsignal", lambda number: None)
+    with Interrupts():
+        pass
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

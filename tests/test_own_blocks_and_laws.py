@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import random
 
@@ -163,6 +164,108 @@ class OnlyPythonWithGains:
         return float(f"{-self.kd * qd[1]:.16e}")
 
 
+class Pull(enum.IntEnum):
+    SOFT, HARD = 1, 3
+
+
+class Remembering:
+    """An array of its own that it writes into, behind an `if`: numba's code would not see it in the next call."""
+
+    def __init__(self):
+        self.kd, self.memory = 2.0, np.zeros(1)
+
+    def torque(self, t, q, qd):
+        if t > 0.2:
+            self.memory[0] = 1.0
+        return -self.kd * qd[1] * (1.0 + self.memory[0]) if t > 0.1 else 0.0
+
+
+class Calling(Gains):
+    """A method of its own, behind an `if` that the first look at it does not pass."""
+
+    def torque(self, t, q, qd):
+        return self.beyond(q, qd) if q[0] != 0.0 else 0.0
+
+    def beyond(self, q, qd):
+        return super().torque(t=0.0, q=q, qd=qd)
+
+
+class Inheriting(Gains):
+    def torque(self, t, q, qd):
+        return super().torque(t, q, qd) if q[0] != 0.0 else 0.0
+
+
+class Asking(Gains):
+    """An attribute by its name: numba took the default."""
+
+    def torque(self, t, q, qd):
+        return -getattr(self, "kp", 0.5) * qd[1] if q[0] != 0.0 else 0.0
+
+
+class Named:
+    """A whole number with a name."""
+
+    def __init__(self):
+        self.pull = Pull.HARD
+
+    def torque(self, t, q, qd):
+        return -self.pull * qd[1] if q[0] != 0.0 else 0.0
+
+
+class Called:
+    """Numbers that are called as the arguments, and as what stands in for the object."""
+
+    def __init__(self):
+        self.t, self.q, self.method, self.Held = 2.0, np.array([0.1, 0.2]), 3.0, True
+
+    def torque(self, t, q, qd):
+        goal = self.q[1] if t < self.t and self.Held else 0.0
+        return self.method * (goal - q[1])
+
+
+class Dividing:
+    """A division by zero at rest, which gives inf in NumPy; code for the machine's numbers raises."""
+
+    def __init__(self):
+        self.kd = 2.0
+
+    def torque(self, t, q, qd):
+        with_care = self.kd / abs(qd[1])
+        if with_care > 3.0:
+            with_care = 3.0
+        return -with_care * qd[1]
+
+
+class DividingLater(Dividing):
+    """The same on the way: a run was at its end there."""
+
+    def torque(self, t, q, qd):
+        steps = np.floor(t / 0.3) - 1.0 + 0.0 * q[0]
+        share = 1.0 / steps
+        return -self.kd * qd[1] if share > 0.0 else -1.9 * qd[1]
+
+
+class Returning:
+    """Unlike results, which numba refuses: it is asked itself."""
+
+    def __init__(self):
+        self.kd = 2.0
+
+    def torque(self, t, q, qd):
+        return -self.kd * qd[1] if q[0] != 0.0 else [0.0]
+
+
+class Made(Law):
+    """Its torque is a function of this object alone."""
+
+    def __init__(self, mech):
+        super().__init__(mech)
+        self.torque = lambda t, q, qd, reference=None: -5.0 * qd[1] if q[0] != 0.0 else 0.0
+
+    def torque(self, t, q, qd, reference=None):
+        return -qd[1] if q[0] != 0.0 else 0.0
+
+
 def formatting(t, q, qd):
     return float(f"{-2.0 * qd[1]:.12e}") if qd[1] < 40.0 else 0.0
 
@@ -178,6 +281,16 @@ LAWS = {
     "if in a class with gains": (Saturating, "law Saturating: compiled by numba"),
     "if in a law with a limit": (lambda: SaturatingLaw(ACROBOT), "law SaturatingLaw: compiled by numba"),
     "if on its mechanism": (lambda: AskingAndBranching(ACROBOT), "numba: it reads self.mech, which is no number"),
+    "memory": (Remembering, "numba: it writes into an array that it does not make itself; in line"),
+    "a method of its own": (Calling, "numba: it reads self.beyond, which is no number"),
+    "super": (Inheriting, "numba: it uses super()"),
+    "an attribute by its name": (Asking, "numba: it does more with self than to read numbers"),
+    "a whole number with a name": (Named, "numba: it reads self.pull, which is no number"),
+    "numbers of any name": (Called, "law Called: compiled by numba"),
+    "division by zero": (Dividing, "numba: compiled, it fails where it does not in Python"),
+    "division by zero later": (DividingLater, "numba: compiled, it fails where it does not in Python"),
+    "unlike results": (Returning, "asked in Python, as it cannot be traced: it asks a number"),
+    "a method of one object": (lambda: Made(ACROBOT), "numba: its torque is no method of its class"),
     "only Python": (OnlyPython, "asked in Python"),
     "only Python, and an if": (lambda: formatting, "law formatting: asked in Python"),
 }
@@ -196,6 +309,7 @@ def ways(bd):
     return [way for _, way in bd.__dict__["_compiled_form"].program.ways]
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero")
 @pytest.mark.parametrize("name", LAWS)
 def test_a_law_of_ones_own_runs_in_both_engines(name):
     make, way = LAWS[name]
@@ -207,6 +321,28 @@ def test_a_law_of_ones_own_runs_in_both_engines(name):
     np.testing.assert_allclose(found[1].t, found[0].t, atol=1e-9)
     np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-8)
     assert way in sim.explain(bd)
+
+
+def test_a_law_that_branches_follows_what_is_wired_to_it():
+    """Compiled, it was asked without: its torque was that of no reference."""
+
+    class Following(Law):
+        def torque(self, t, q, qd, reference=None):
+            goal = 0.0 if reference is None else reference[0][1]
+            return 3.0 * (goal - q[1]) if q[0] != 0.0 else 0.0
+
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram("own")
+        plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.1], name="plant")
+        controller = bd.CONTROLLER(ACROBOT, Following(ACROBOT), reference=True, name="controller")
+        bd.connect(plant[0:2], controller[0:2])
+        for port, value in ((2, [0.0, 0.8]), (3, [0.0, 0.0]), (4, [0.0, 0.0])):
+            bd.connect(bd.CONSTANT(np.array(value)), controller[port])
+        bd.connect(controller.tau, plant.tau)
+        ends.append(sim.run(bd, T=0.5).x[-1])
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-8)
 
 
 class Rounding(ContinuousBlock):
@@ -249,6 +385,17 @@ def test_a_gradient_reaches_what_cannot_be_traced(law):
         slope = (end(**{name: value + 1e-4}) - end(**{name: value - 1e-4})) / 2e-4
         np.testing.assert_allclose(np.asarray(found.gradient)[..., k], slope, rtol=1e-5, atol=1e-7)
     assert {block for block, _ in found.differenced} == {"controller", "lag"}
+
+
+def test_a_table_of_a_block_that_is_asked_in_python_is_no_number_of_the_program():
+    """Its numbers were arguments of the call: a table of 20000 took minutes to compile."""
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("table")
+    block = placed(bd, Rounding(0.3, name="lag"))
+    block.table = np.linspace(0.0, 1.0, 20000)
+    bd.connect(bd.CONSTANT([1.0]), block)
+    sim.run(bd, T=0.1)
+    assert bd.__dict__["_compiled_form"].program.p.size < 100
 
 
 def test_a_whole_number_is_no_gain_and_is_told_so():

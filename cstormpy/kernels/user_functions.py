@@ -63,11 +63,11 @@ def compiled(source, function, arguments, fingerprint):
     dispatcher = numba.njit(**_EXACT, nogil=True)(space[f"call_{digest}"])
     try:
         if fingerprint is None:
-            _check(user, arguments)
+            _check(user, function, arguments)
             dispatcher.compile(_CALLED)
         else:
             with _Kept(kept_as(source, fingerprint)) as kept:
-                dispatcher._cache = _Checking(kept, lambda: _check(user, arguments))
+                dispatcher._cache = _Checking(kept, lambda: _check(user, function, arguments))
                 dispatcher.compile(_CALLED)
     except NumbaError as error:
         raise Refused(_said(error)) from error
@@ -131,21 +131,35 @@ class _Checking:
         return getattr(self._kept, name)
 
 
-def _check(user, arguments):
+def _check(user, function, arguments):
+    """Have numba look at a function of the user, so that errors name its lines."""
+    given = sigutils.normalize_signature(f"({arguments},)")[0] if arguments else ()
     try:
-        user.compile(_types(user.py_func, arguments))
+        _look(user, given)
+    except Refused:
+        if hasattr(function, "written"):  # it calls a method, of which numba says most by itself
+            kind, count, whole = function.held
+            first = len(given) - count
+            held = types.BaseTuple.from_types([*given[first:], *map(numba.typeof, whole)], kind)
+            _look(numba.njit(**_USERS)(function.written), (held, *given[:first]))
+        raise
+
+
+def _look(user, given):
+    function = user.py_func
+    try:
+        user.compile(_with_defaults(function, given))
     except NumbaError as error:
-        raise Refused(_explained(error, user.py_func)) from error
+        raise Refused(_explained(error, function)) from error
     except Exception as error:  # numba's own faults on code it does not know
         said = str(error).partition(". Raised from")[0]
-        code = user.py_func.__code__
+        code = function.__code__
         where = f"in the function at line {code.co_firstlineno} of {os.path.basename(code.co_filename)}"
         raise Refused(f"{said}, {where}") from error
 
 
-def _types(function, arguments):
+def _with_defaults(function, given):
     """Return the types of the arguments that are given, and the defaults of the others."""
-    given = sigutils.normalize_signature(f"({arguments},)")[0] if arguments else ()
     left, defaults = function.__code__.co_argcount - len(given), function.__defaults__ or ()
     return *given, *(types.Omitted(value) for value in defaults[len(defaults) - min(left, len(defaults)) :])
 

@@ -66,14 +66,10 @@ class Interrupts:
         """Take the place of Python's own handler, and of one of these that another process has left by its fork."""
         if threading.current_thread() is not threading.main_thread():
             return
-        handler = signal.signal(signal.SIGINT, self._press)
+        handler = signal.getsignal(signal.SIGINT)  # None where it is one of C, which Python could not put back
         owner = getattr(handler, "__self__", None)
-        if owner is self:
-            return
-        if handler is signal.default_int_handler or isinstance(owner, Interrupts):
-            self._before = handler
-        else:
-            signal.signal(signal.SIGINT, handler)
+        if owner is not self and (handler is signal.default_int_handler or isinstance(owner, Interrupts)):
+            self._before = signal.signal(signal.SIGINT, self._press)
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         if self.just_pressed():
@@ -97,7 +93,5 @@ class Interrupts:
         around = getattr(self._before, "__self__", None)
         if self.pressed and isinstance(around, Interrupts):  # a sweep ends with the run that was interrupted
             around._at = max(around._at, self._at)
-        if self._before is not None:
-            now = signal.signal(signal.SIGINT, self._before)
-            if getattr(now, "__self__", None) is not self:  # somebody else's by now
-                signal.signal(signal.SIGINT, now)
+        if self._before is not None and getattr(signal.getsignal(signal.SIGINT), "__self__", None) is self:
+            signal.signal(signal.SIGINT, self._before)

@@ -15,20 +15,30 @@ import numpy as np
 __all__ = ["HeldNumbers", "held_by", "is_real"]
 
 
+#: An array of more numbers is a table, which nobody tunes: as arguments of a call they would cost more than the call.
+_MOST = 200
+
+
 class HeldNumbers:
     """Numbers and arrays that an object holds under some names.
 
     Parameters
     ----------
     names : sequence of str
+        Or what else `read` and `write` take.
     read : function of a name
         Returns what is held now.
     write : function of (name, value)
         Has the object hold something else.
     """
 
-    def __init__(self, names: Sequence[str], read: Callable[[str], Any], write: Callable[[str, Any], object]) -> None:
+    def __init__(self, names: Sequence[Any], read: Callable[[Any], Any], write: Callable[[Any, Any], object]) -> None:
         self.names, self._read, self._write = tuple(names), read, write
+
+    @classmethod
+    def none(cls) -> HeldNumbers:
+        """Return no numbers at all."""
+        return cls((), lambda name: None, lambda name, value: None)
 
     def readers(self) -> list[Callable[[], Any]]:
         """Return functions without arguments that return what is held now, one for each name."""
@@ -49,12 +59,13 @@ class HeldNumbers:
 
 
 def held_by(owner: Any) -> HeldNumbers:
-    """Return the numbers and arrays that an object has as public attributes."""
-    names = [name for name, value in vars(owner).items() if not name.startswith("_") and is_real(value)]
+    """Return the numbers, and arrays of some, that an object has as public attributes."""
+    held = {name: value for name, value in vars(owner).items() if not name.startswith("_") and is_real(value)}
+    names = [name for name, value in held.items() if np.size(value) <= _MOST]
     return HeldNumbers(names, lambda name: getattr(owner, name), lambda name, value: setattr(owner, name, value))
 
 
 def is_real(value: Any) -> bool:
     """Tell whether something is a number or an array of real numbers."""
-    array = isinstance(value, np.ndarray) and value.dtype == np.float64
+    array = type(value) is np.ndarray and value.dtype == np.float64
     return array or (isinstance(value, (float, np.floating)) and bool(np.isfinite(value)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import types
@@ -16,6 +17,7 @@ from cstormpy.graph.python_calls import Differences, PythonCall
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.fingerprints import fingerprint
+from cstormpy.simulation.compiled.held_numbers import HeldNumbers
 from cstormpy.simulation.compiled.refusals import draws_numbers, told
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
@@ -97,7 +99,18 @@ class UserFunction:
                 notice_once(f"block {self.owner!r}: asked in Python, as numba does not compile {self._said()}")
             else:
                 self._ready = _kept(self._compiled, key, made)
-        return self._ready[1] if self._ready is not None else self.python.address()
+        return self._ready[1] if self._ready is not None and not self.refused else self.python.address()
+
+    def give_up(self) -> bool:
+        """Have Python asked from now on, where it finds what the compiled function fails at; return whether it was not.
+
+        NumPy's numbers give inf and nan where numbers of the machine raise, as in a division by zero.
+        """
+        if self.refused:
+            return False
+        self.refused = _kept(self._refused, (self._source, self.seen), "compiled, it fails where it does not in Python")
+        notice_once(f"block {self.owner!r}: asked in Python, as numba's code does not do for {self._said()}")
+        return True
 
     def _said(self) -> str:
         return f"its function: {self.refused}" if self.role == "output" else f"its {self.role}: {self.refused}"
@@ -133,7 +146,7 @@ class ByNumba:
 
     def __init__(self, graph: Graph, call_table: CallTable, read: Read, depends: Callable[..., Any]) -> None:
         self._graph, self._call_table, self._read, self._depends = graph, call_table, read, depends
-        self._made: dict[tuple[str, str], UserFunction] = {}
+        self._made: dict[tuple[str, str, int], UserFunction] = {}
 
     def outputs(self, block: Any, u: list[Signal]) -> list[Signal]:
         """Return the outputs of FUNCTION."""
@@ -154,7 +167,18 @@ class ByNumba:
 
         given = further()
         more = [self._read(lambda k=k: further()[k]) for k in range(len(given))]  # type: ignore[misc]
-        return self.call(func, [*u, *more], [*signals, *given], whole)
+        moved: dict[Any, Any] = {}
+
+        def write(k: Any, value: Any) -> None:
+            moved.pop(k, None)
+            if value is not further()[k]:
+                moved[k] = value
+
+        def own(*values: Any) -> Any:
+            return func(*values, *[moved.get(k, value) for k, value in enumerate(further())])
+
+        held = HeldNumbers(range(len(given)), lambda k: further()[k], write)
+        return self.call(func, [*u, *more], [*signals, *given], whole, method=(own, held) if given else None)
 
     def call(
         self,
@@ -163,28 +187,41 @@ class ByNumba:
         samples: list[Any],
         whole: bool = False,
         role: str = "output",
+        method: tuple[Callable[..., Any], HeldNumbers] | None = None,
     ) -> list[Signal]:
         """Return what a function returns, a list or tuple as its parts.
 
         What it raises makes the run look at the block by its own methods. `samples` are values of the arguments, from
-        which it is seen what it returns; `role` says what the function is to the block.
+        which it is seen what it returns; `role` says what the function is to the block. Where the function stands for a
+        `method` of an object, its last arguments are what that holds, into which nothing may be written, and where
+        numba refuses the function that is asked without them, of whose results any shape will do.
         """
         func, arguments, samples = self._plain(func, arguments, samples)
-        sample = _sampled(func, samples)
+        own, held = method or (func, HeldNumbers.none())
+        behind = len(samples) - len(held.names)
+        sample = _sampled(func, samples, behind)
         several = isinstance(sample, (list, tuple)) and not whole
         parts = list(sample) if several else [sample]
-        source, kinds, count = _source([np.shape(v) for v in arguments], parts, sample if several else None)
+        shapes = [np.shape(v) for v in arguments]
+        source, kinds, count = _source(shapes, parts, sample if several else None, behind)
         given = [self._call_table.time, *(x for value in arguments for x in numbers(value))]
         failure, call_table, graph = self._call_table.failure, self._call_table, self._graph
 
         def ask(t: float, values: list[Any]) -> list[Any]:
+            if made.refused and method is not None:
+                return _like(parts, own(*values[:behind]))
             found = func(*values)
             return list(found) if several else [found]
 
+        def beside(t: float, values: list[Any]) -> list[Any]:
+            with held.moved(values[behind:]) if made.refused else contextlib.nullcontext():
+                return ask(t, values)
+
         made = UserFunction(func, source, kinds, self._call_table.owner, role, PythonCall(ask, samples, parts))
-        made = self._made.setdefault((source, made.seen), made)
+        # by the function itself: two that read the same may remember things of their own, which Python's do
+        made = self._made.setdefault((source, made.seen, id(func)), made)
         self._depends(lambda: fingerprint([func])[0], made.seen)
-        differences = Differences(call_table, ask, samples, parts)
+        differences = Differences(call_table, beside, samples, parts)
 
         def along(values: Any, rates: Any) -> Any:
             return differences.nodes(graph, failure, values, rates)
@@ -240,11 +277,25 @@ class ByNumba:
         return self._read(lambda: value)
 
 
-def _sampled(func: Callable[..., Any], samples: list[Any]) -> Any:
+def _like(parts: list[Any], value: Any) -> list[Any]:
+    """Return a result in parts of these shapes."""
+    several = isinstance(value, (list, tuple))
+    flat = np.concatenate([np.ravel(each) for each in value]) if several else np.ravel(value)
+    ends = np.cumsum([np.size(part) for part in parts])
+    if flat.size != ends[-1]:
+        raise Refused(f"returns {flat.size} numbers for {ends[-1]}")
+    return [each.reshape(np.shape(part)) for part, each in zip(parts, np.split(flat, ends[:-1]), strict=True)]
+
+
+def _sampled(func: Callable[..., Any], samples: list[Any], first: int) -> Any:
+    """Return what a function gives for copies of its arguments, into which it cannot write from the first on."""
+    given = [np.array(v) if isinstance(v, np.ndarray) else v for v in samples]
+    for value in given[first:]:
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
     try:
-        return func(*[np.array(v) if isinstance(v, np.ndarray) else v for v in samples])
-    except Refused:
-        raise
+        with np.errstate(all="ignore"):
+            return func(*given)
     except Exception as error:
         raise Refused(f"it fails when it is tried: {type(error).__name__}: {error}") from error
 
@@ -278,14 +329,17 @@ def _as_function(known: Callable[..., Any], count: int) -> Callable[..., Any]:
     return forms[count]
 
 
-def _source(shapes: list[tuple[int, ...]], parts: list[Any], several: Any) -> tuple[str, str, int]:
-    """Return the source of what calls a function, the types of its arguments, and how many numbers come out."""
+def _source(shapes: list[tuple[int, ...]], parts: list[Any], several: Any, fixed: int) -> tuple[str, str, int]:
+    """Return the source of what calls a function, the types of its arguments, and how many numbers come out.
+
+    Into the arguments from number `fixed` on nothing may be written.
+    """
     given, kinds, first = [], [], 1  # the time comes before them, as for what is asked in Python
-    for shape in shapes:
+    for k, shape in enumerate(shapes):
         behind = first + int(np.prod(shape))
         if len(shape) > 2:
             raise Refused(f"is given an array of {len(shape)} dimensions")
-        kinds.append(("f8", "f8[::1]", "f8[:,::1]")[len(shape)])
+        kinds.append(f"Array(f8, {len(shape)}, 'C', readonly={k >= fixed})" if shape else "f8")
         text = f"g[{first}:{behind}]" + (f".reshape({shape})" if len(shape) == 2 else "")
         given.append(text if shape else f"g[{first}]")
         first = behind

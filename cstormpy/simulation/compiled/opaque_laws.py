@@ -67,7 +67,9 @@ def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, 
         name = str(getattr(own, "__name__", type(own).__name__))
         found[id(law)], way = {"__call__": _in_python(assembly, law, name)}, "asked in Python"
         try:
-            torque = _by_numba(assembly, own, len(law.modes), f"law {name}")
+            if law is own and len(shapes) > 3:
+                raise Refused("it is given what to follow")
+            torque = _by_numba(assembly, law, own, f"law {name}")
             torque(None, *[np.zeros(shape) if shape else 0.0 for shape in shapes[:3]])
         except Refused as error:
             why = f"{why}; numba: {error}"
@@ -81,24 +83,21 @@ def _asked(twin: Any, t: Any, q: Any, qd: Any, *target: Any) -> list[Any]:
     return [twin(t, q, qd, target or None)]
 
 
-def _by_numba(assembly: Any, own: Any, modes: int, role: str) -> Callable[..., Any]:
+def _by_numba(assembly: Any, law: Any, own: Any, role: str) -> Callable[..., Any]:
     """Return what stands for the call of a law: a call of a function, or of a method of its numbers, compiled."""
-    more: list[Any] = []
-    read: list[Any] = []
-    if isinstance(own, types.FunctionType):
-        function: Any = own
-    elif modes > 1:
-        raise Refused("it has phases")
-    else:
+    function, held = own, HeldNumbers.none()
+    if not isinstance(own, types.FunctionType):
+        if len(law.modes) > 1:
+            raise Refused("it has phases")
         made = MethodAsFunction(own, "torque", ("t", "q", "qd"))
         function, held = made.function, HeldNumbers(made.names, partial(getattr, own), partial(setattr, own))
         for name, value in made.whole.items():
             assembly.numbers.depends(partial(getattr, own, name), value)
-        more, read = [reader() for reader in held.readers()], [assembly.numbers.read(r) for r in held.readers()]
+    more, read = [reader() for reader in held.readers()], [assembly.numbers.read(r) for r in held.readers()]
 
     def torque(twin: Any, t: Any, q: Any, qd: Any, *_: Any) -> Any:
         samples = [0.0, np.zeros(np.shape(q)), np.zeros(np.shape(qd)), *more]
-        parts = assembly.by_numba.call(function, [t, q, qd, *read], samples, role=role)
+        parts = assembly.by_numba.call(function, [t, q, qd, *read], samples, role=role, method=(law.torque, held))
         return symbols(np.concatenate([np.atleast_1d(part) for part in parts]))
 
     return torque

@@ -160,6 +160,8 @@ class Prepared:
         c.sample(diagram)
         interpreted = diagram.derivative(t, x)
         failed, compiled = c.rate(t, x), c.xd
+        if failed and self.program.ask_in_python(self.named(failed)):
+            failed = c.rate(t, x)
         if failed:
             raise NotTranslated([(self.named(failed), "its compiled form fails at the start")])
         for b, _, _, outs, _, _ in diagram.order:

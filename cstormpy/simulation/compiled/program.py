@@ -175,6 +175,16 @@ class Program:
             if isinstance(python, PythonCall):
                 python.raise_interrupt()
 
+    def ask_in_python(self, name: str) -> bool:
+        """Have Python asked for what numba has compiled for a block; return whether there was any."""
+        found = False
+        for link in self.links:
+            function = link.function
+            if isinstance(function, UserFunction) and function.owner == name and function.give_up():
+                link.address, found = 0, True
+                link.connect(self.n)
+        return found
+
     def printed(self) -> str:
         """Return its equations, as Python, with a line for each block before them."""
         from cstormpy.graph.printing import equations

@@ -16,6 +16,8 @@ __all__ = ["draws_numbers", "told"]
 
 #: A fault of numba's own, which tells of its objects and not of the function: all but the line.
 _FAULT = re.compile(r"^<[^>]* object at 0x[0-9a-f]+>.*?(?=, in the function at line|$)")
+#: What numba says of a function that writes into an array of its module, of what surrounds it, or of its object.
+_WRITING = "setitem(readonly array"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _WHERE = re.compile(r"in (the function at )?line \d+ of .*")
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
@@ -32,6 +34,9 @@ def told(function: types.FunctionType, said: str) -> str:
     """
     unfit = {name: what for name, value in _read(function) if (what := _unfit(value))}
     reasons = [f"it reads {name!r}, {what}" for name, what in unfit.items()]
+    if _WRITING in said:
+        where = _WHERE.search(said)
+        said, reasons = where[0] if where else "", [*reasons, "it writes into an array that it does not make itself"]
     rest = _ADDRESS.sub("", _FAULT.sub("", said)).removeprefix(", ")
     if not reasons and _FAULT.match(said):
         reasons = ["it reads what compiled code cannot hold"]

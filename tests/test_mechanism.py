@@ -305,7 +305,11 @@ class TestMechanism:
         ("links", "error", "message"),
         [
             ([], InvalidValue, "links: there are none"),
-            ([Link("a", parent="world")], UnknownName, r"parent 'world' does not exist; there are none \(None is the"),
+            (
+                [Link("a", parent="world")],
+                UnknownName,
+                r"link 'a': parent 'world' does not exist; there are none \(None is the",
+            ),
             (Link("a"), InvalidType, "links: expected a list of links, got a Link"),
             ("ab", InvalidType, "links: expected a list of links, got 'ab'"),
             (7, InvalidType, "links: expected a list of links, got 7"),

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.dynamics.loads import stop_torque, turn_stop_torque
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory.checks import finite_array
 
@@ -89,9 +89,7 @@ def stops_of(mech: Mechanism, given: Any) -> Stops | None:
     if given is None or given is False:
         return None
     if given is not True and not isinstance(given, Mapping):
-        raise InvalidType(
-            f"stops: expected True or False, or a dict of {', '.join(_OPTIONS)}, got a {type(given).__name__}"
-        )
+        raise InvalidType(f"stops: expected True or False, or a dict of {', '.join(_OPTIONS)}, got {shown(given)}")
     options = {} if given is True else dict(given)
     for name in options:
         if name not in _OPTIONS:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cstormpy.completion import SHELLS, may_define, script_for
 from cstormpy.doctor import look, version
-from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, unknown_name
+from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.reporting import notice
 
@@ -248,7 +248,7 @@ def _run_script(given: argparse.Namespace, path: Path, feed: LiveFeed | None) ->
         with _script(path):
             bd = build(sim, **options)
         if not hasattr(bd, "blocklist"):
-            raise DiagramError(f"{path}: build(sim) returned {type(bd).__name__}; it is to return the diagram")
+            raise DiagramError(f"{path}: build(sim) returned {shown(bd)}, not a diagram; end it with 'return bd'")
         return bd
 
     return _simulate(given, path.stem, made, feed)

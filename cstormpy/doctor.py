@@ -141,7 +141,8 @@ def _kept() -> Finding:
 
     try:
         folder = checked_folder()
-        with tempfile.TemporaryFile(dir=folder):
+        there = next(place for place in (folder, *folder.parents) if place.exists())  # the rest is made with a kernel
+        with tempfile.TemporaryFile(dir=there):
             pass
     except NotPrivateError as error:
         mend = "export CSTORMPY_CACHE_DIR=FOLDER, of one of your own"

@@ -127,10 +127,18 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
 
     >>> str(unknown_name("joint", "elbo", ["shoulder", "elbow"]))
     "joint 'elbo' does not exist; did you mean 'elbow'?"
+    >>> str(unknown_name("parameter", "elbow.mass", ["elbow.axis", "forearm.mass"]))
+    "parameter 'elbow.mass' does not exist; did you mean 'forearm.mass'?"
     """
     names = [str(k) for k in known]
     close = get_close_matches(name[:_LONGEST], names, n=1) if isinstance(name, str) else []
-    if close:
+    last = name.rpartition(".")[2] if isinstance(name, str) else ""
+    of_others = [k for k in names if k.rpartition(".")[2] == last and "." in k]
+    if close and (not of_others or close[0] in of_others):
+        hint = f"did you mean {close[0]!r}?"
+    elif 0 < len(of_others) <= 4:
+        hint = f"did you mean {' or '.join(map(repr, of_others))}?"
+    elif close:
         hint = f"did you mean {close[0]!r}?"
     elif names:
         hint = f"there are {', '.join(repr(k) for k in names[:12])}{', …' if len(names) > 12 else ''}"

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cstormpy.errors import InvalidType, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, ShapeError, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["motion_of", "ready", "scope", "view"]
@@ -21,7 +21,7 @@ def ready(build: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(build)
     def checked(sim: Any, **options: Any) -> Any:
         if not callable(getattr(sim, "blockdiagram", None)):
-            raise InvalidType(f"diagram {diagram!r}: expected a cstormpy.Simulation, got a {type(sim).__name__}")
+            raise InvalidType(f"diagram {diagram!r}: expected a cstormpy.Simulation, got {shown(sim)}")
         for name in options:
             if name not in known:
                 raise unknown_name(f"diagram {diagram!r}: option", name, known)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import describe, is_single, real_array
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, shown
 from cstormpy.values import frozen
 
 __all__ = ["Goal"]
@@ -37,7 +37,7 @@ class Goal:
         if is_single(q) or isinstance(q, (Mapping, Set)):
             raise InvalidType(f"goal: expected a posture, one number for each joint, got {describe(q)}")
         if not isinstance(wrap, bool):
-            raise InvalidType(f"goal: wrap: expected True or False, got a {type(wrap).__name__}")
+            raise InvalidType(f"goal: wrap: expected True or False, got {shown(wrap)}")
         self.q: NDArray[np.float64] = frozen(real_array(q, "goal", ("n",)))
         self.tolerance = checks.positive(tolerance, "goal: tolerance")
         self.wrap = wrap

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from cstormpy.arguments import whole_number
 from cstormpy.diagrams._building import ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.mechanism import library
@@ -43,6 +44,7 @@ def build(
     length, mass, damping : float
         Of each rod [m, kg] and each hinge [N m s/rad].
     """
+    whole_number(rods, "rods", 1)
     mech = library.pendulum(rods, length=length, mass=mass, damping=damping).with_drive(actuated=[], active=[])
     bd = sim.blockdiagram(name="pendulum")
     plant = bd.HYBRIDDYNAMICS(mech, q0=q0, qd0=qd0, name="plant")

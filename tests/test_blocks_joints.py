@@ -137,7 +137,7 @@ def test_linear_models_know_the_stops():
         (
             1.0,
             InvalidType,
-            "stops: expected True or False, or a dict of stiffness, damping, joints, depth, got a float",
+            "stops: expected True or False, or a dict of stiffness, damping, joints, depth, got 1.0",
         ),
         ({"stifness": 1.0}, UnknownName, "stops: option 'stifness' does not exist; did you mean 'stiffness'"),
         ({"stiffness": -1.0}, InvalidValue, "stiffness"),

@@ -322,7 +322,7 @@ def test_a_link_is_a_name_or_a_position():
             ):
                 ask(link)
         for link in (None, 1.0, True, b"forearm", ["forearm"], np.array(1)):
-            with pytest.raises(InvalidType, match=r"^link: expected the name of a link or its position, got a"):
+            with pytest.raises(InvalidType, match=r"^link: expected the name of a link or its position, got "):
                 ask(link)
         with pytest.raises(UnknownName, match=r"^link 'fore arm' does not exist; did you mean 'forearm'"):
             ask("fore arm")

@@ -194,7 +194,7 @@ def test_an_example_is_run(cstorm):
 NULL_BYTE = "SyntaxError" if sys.version_info >= (3, 11, 4) else "ValueError"
 BAD_SCRIPTS = [
     ("x = 1", "mine.py: has no function build(sim) that returns a diagram"),
-    ("def build(sim):\n    return 3", "mine.py: build(sim) returned int; it is to return the diagram"),
+    ("def build(sim):\n    return 3", "mine.py: build(sim) returned 3, not a diagram; end it with 'return bd'"),
     ("def build(sim):\n    x = 0\n    return 1 / x", "mine.py, line 3: ZeroDivisionError: division by zero"),
     ("import json\n\njson.loads('{')\nbuild = 1", "mine.py, line 3: JSONDecodeError: Expecting property name"),
     ("def build(sim)\n    pass", "mine.py, line 1: SyntaxError: "),

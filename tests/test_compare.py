@@ -257,7 +257,7 @@ def failing(sim, a):
         (failing, {"a": [2]}, {"solver": "RK46"}, UnknownName, "solver 'RK46' does not exist"),
         (failing, {"a": [2]}, {"rtol": -1.0}, InvalidValue, "rtol: "),
         (failing, {"a": [2]}, {"max_step": "long"}, InvalidType, "max_step: "),
-        (failing, {"a": [2]}, {"sim": 3}, InvalidType, "sim: expected a cstormpy.Simulation, got a int"),
+        (failing, {"a": [2]}, {"sim": 3}, InvalidType, "sim: expected a cstormpy.Simulation, got 3"),
     ],
 )
 def test_mistakes_are_named_before_anything_runs(monkeypatch, build, options, fixed, error, match):

@@ -91,6 +91,12 @@ def test_the_doctor_never_fails(cstorm, monkeypatch):
     assert sum("fails: OSError: everything is broken" in line for line in said) == len(doctor.NEEDED) + 3
 
 
+def test_the_doctor_on_a_folder_of_kernels_that_is_not_made_yet(monkeypatch, tmp_path):
+    """On a new machine the doctor said that nothing can be kept."""
+    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "new" / "folder"))
+    assert doctor._kept().well and not list(tmp_path.iterdir())
+
+
 @posix
 def test_the_doctor_on_kernels_that_can_not_be_kept(monkeypatch, tmp_path):
     (tmp_path / "a file").touch()

@@ -141,6 +141,11 @@ def test_single_slips_of_the_fuzz_are_named():
         ("ZOH", (), "ZOH: needs 'clock', as in "),
         ("GAIN", (1, 2, 3), r"GAIN: takes 2 arguments \(K, premul\), got 3"),
         ("WAVEFORM", ("saw",), "WAVEFORM: cannot be made: bad waveform"),
+        ("ZOH", (0.1,), r"ZOH: clock: expected a clock, as bd\.clock\(100, 'Hz'\), got 0\.1"),
+        ("STEP", ("1",), "STEP: T: expected a number, got '1'"),
+        ("FUNCTION", ("sin",), "FUNCTION: func: expected a function, as numpy.sin, or a list of them, got 'sin'"),
+        ("FUNCTION", (lambda a, b: a,), "FUNCTION: cannot be made: the function takes 2 arguments, nin=1"),
+        ("CLIP", (1.0, -1.0), r"CLIP: min: 1\.0 is above max, -1\.0"),
     ],
 )
 def test_blocks_of_bdsim_are_refused_in_one_sentence(sim, kind, given, says):
@@ -148,6 +153,19 @@ def test_blocks_of_bdsim_are_refused_in_one_sentence(sim, kind, given, says):
     with pytest.raises(CstormError, match=f"^{says}") as caught:
         getattr(sim.blockdiagram(), kind)(*given)
     assert "Error" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((0,), "clock: expected a positive number, got 0"),  # a run stood still
+        (("10", "Hz"), "clock: expected a positive number, got '10'"),
+        ((10, "hz"), "clock: unit 'hz' does not exist; there are 's', 'ms', 'Hz'"),
+    ],
+)
+def test_a_clock_that_cannot_tick_is_refused(sim, given, says):
+    with pytest.raises(CstormError, match=f"^{says}"):
+        sim.blockdiagram().clock(*given)
 
 
 @pytest.mark.parametrize("parameters", [{"subsys": None}, {"subsys": 3}, {"outlabels": "x"}, {"bd": 1}, {"name": "x"}])

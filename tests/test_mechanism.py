@@ -305,12 +305,17 @@ class TestMechanism:
         ("links", "error", "message"),
         [
             ([], InvalidValue, "links: there are none"),
+            (
+                [Link("a", parent="world")],
+                UnknownName,
+                r"link 'a': parent 'world' does not exist; there are none \(None is the",
+            ),
             (Link("a"), InvalidType, "links: expected a list of links, got a Link"),
-            ("ab", InvalidType, "links: expected a list of links, got a str"),
-            (7, InvalidType, "links: expected a list of links, got a int"),
+            ("ab", InvalidType, "links: expected a list of links, got 'ab'"),
+            (7, InvalidType, "links: expected a list of links, got 7"),
             # It has __iter__, and raises a TypeError of its own when iterated.
-            (np.array(1), InvalidType, "links: expected a list of links, got a ndarray"),
-            ([Link("a"), "b"], InvalidType, r"links\[1\]: expected a Link, got a str"),
+            (np.array(1), InvalidType, "links: expected a list of links, got 1"),
+            ([Link("a"), "b"], InvalidType, r"links\[1\]: expected a Link, got 'b'"),
             ([Link("a"), Link("b"), Link("a")], InvalidValue, r"link 'a': the name occurs twice \(entries 0 and 2\)"),
             (
                 [Link("a", joint=Revolute(Z, name="j")), Link("b", joint=Revolute(Z, name="j"))],
@@ -350,10 +355,10 @@ class TestMechanism:
             ({"actuated": "elbow"}, InvalidType, r"actuated: .*write \['elbow'\]"),
             ({"active": ["sholder"]}, UnknownName, "active: joint 'sholder' .*'shoulder'"),
             ({"active": ["elbow", "elbow"]}, InvalidValue, "active: joint 'elbow' occurs twice"),
-            ({"active": 1}, InvalidType, "active: expected a list of joint names, got a int"),
-            ({"active": np.array(1)}, InvalidType, "active: expected a list of joint names, got a ndarray"),
-            ({"active": {"elbow": True}}, InvalidType, "active: expected a list of joint names, got a dict"),
-            ({"active": [1]}, InvalidType, "active: expected joint names, got a int"),
+            ({"active": 1}, InvalidType, "active: expected a list of joint names, got 1"),
+            ({"active": np.array(1)}, InvalidType, "active: expected a list of joint names, got 1"),
+            ({"active": {"elbow": True}}, InvalidType, "active: expected a list of joint names, got {'elbow': True}"),
+            ({"active": [1]}, InvalidType, "active: expected joint names, got 1"),
             ({"actuated": ["elbow"], "active": ["shoulder"]}, InvalidValue, "joint 'shoulder': is active but not act"),
         ],
     )

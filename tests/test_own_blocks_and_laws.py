@@ -792,6 +792,19 @@ def test_a_law_that_takes_something_else_is_refused_when_it_is_wired():
             bd.CONTROLLER("acrobot", law)
 
 
+def test_a_law_without_a_return_is_told_so():
+    def forgetful(t, q, qd):
+        -2.0 * qd[1]
+
+    sim = cs.Simulation(live=False)
+    bd = sim.blockdiagram()
+    plant, law = bd.HYBRIDDYNAMICS("acrobot"), bd.CONTROLLER("acrobot", forgetful)
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    with pytest.raises(cs.CstormError, match=r"forgetful\(\): returned None; end it with 'return' and the torques"):
+        sim.run(bd, T=0.1)
+
+
 def test_the_way_of_each_block_is_explained():
     sim = simulation("compiled")
     told = sim.explain(with_blocks(sim, Branching)).splitlines()

@@ -481,6 +481,11 @@ def test_paths_that_can_not_be(tmp_path, monkeypatch, path, error):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_report_is_no_pdf(tmp_path):
+    with pytest.raises(InvalidValue, match=r"run\.pdf: is a page of HTML; expected a name that ends in \.html"):
+        report.write(tmp_path / "run.pdf", 3, outcome(pane()))
+
+
 def test_a_folder_is_not_replaced(tmp_path):
     (tmp_path / "run.html").mkdir()
     with pytest.raises(FileFormatError):
@@ -499,7 +504,7 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
 
 
 def test_wrong_diagram_is_named():
-    with pytest.raises(InvalidType, match=r"expected a diagram from sim\.blockdiagram\(\), got int"):
+    with pytest.raises(InvalidType, match=r"expected a diagram from sim\.blockdiagram\(\), got 3"):
         report.html(3, outcome(pane()))
 
 

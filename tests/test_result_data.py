@@ -193,3 +193,11 @@ def test_units_of_joints_with_several_coordinates():
     assert [out.units[f"plant.q[{k}]"] for k in range(3)] == ["m", "m", "rad"]
     assert [out.units[f"plant.qd[{k}]"] for k in range(3)] == ["m/s", "m/s", "rad/s"]
     assert sorted(unit for name, unit in out.units.items() if name.endswith(".q")) == ["m", "m", "rad"]
+
+
+def test_a_loaded_run_tells_what_is_in_it(tmp_path):
+    sim = cs.Simulation(live=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(x0=0.0, name="place"))
+    sim.run(bd, T=1.0, solver="RK4", dt=0.25, watch=["place"]).save(tmp_path / "run.npz")
+    assert repr(cs.load(tmp_path / "run.npz")).startswith("<Recorded: 5 rows from 0 to 1 s: ")

@@ -558,6 +558,21 @@ def test_a_switch_that_holds_up_the_solver_is_named_once(engine, caplog):
     assert "since t = 1.000" in said[0]
 
 
+def test_a_switch_at_which_a_run_begins_is_named(caplog):
+    """A swing about the point of switching is as small as its errors: no look ahead sees it, one to the sides does."""
+    sim = cs.Simulation(engine="compiled")
+    caplog.set_level("INFO", "cstormpy")
+    bd = sim.blockdiagram()
+    speed, place = bd.INTEGRATOR(x0=0.0), bd.INTEGRATOR(x0=0.0)
+    switch = bd.FUNCTION(lambda x: -1.0 if x > 0 else 1.0, name="switch")
+    bd.connect(speed, place)
+    bd.connect(place, switch)
+    bd.connect(switch, speed)
+    sim.run(bd, T=0.02, max_step=1.0)
+    (said,) = [line for line in caplog.messages if line.startswith("steps of ")]
+    assert "'switch' (FUNCTION) jumps to and fro" in said
+
+
 def test_a_stiff_state_that_holds_up_the_solver_is_named(sim, caplog):
     caplog.set_level("INFO", "cstormpy")
     sim.run(signed(sim, lambda x: -1e7 * x), T=4e-3, max_step=1.0)

@@ -127,7 +127,7 @@ def test_what_is_no_port(sim):
     gain = bd.GAIN(1, name="k")
     wrong = {"error": cs.errors.InvalidType}
     unwired(bd, 0.5, gain, "bd.CONSTANT(0.5)", **wrong)
-    unwired(bd, gain, "scope", "got a str", **wrong)
+    unwired(bd, gain, "scope", "got 'scope'", **wrong)
     unwired(bd, [gain, gain], gain, "once for each", **wrong)
     unwired(bd, other.GAIN(1, name="far"), gain, "block 'far' (GAIN) is in another diagram")
     with pytest.raises(cs.DiagramError, match=r"'k' \(GAIN\) has no end"):
@@ -366,6 +366,14 @@ def test_an_unknown_block_suggests_a_name(sim):
     bd = sim.blockdiagram()
     with pytest.raises(AttributeError):
         bd.GIAN(2)
+
+
+def test_what_a_simulation_does_is_not_asked_of_a_diagram(sim):
+    bd = sim.blockdiagram()
+    with pytest.raises(AttributeError, match=r"^a diagram has no 'run'; a simulation has, as in sim\.run\(bd\)$"):
+        bd.run(T=1)
+    with pytest.raises(cs.errors.UnknownName, match=r"^GAIN: argument 'gain' does not exist; there are 'K', "):
+        bd.GAIN(gain=2)
 
 
 def test_documented_in_a_shell():

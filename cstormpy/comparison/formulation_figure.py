@@ -25,6 +25,7 @@ def draw(found: FormulationComparison) -> Figure:
     What was run is drawn as points and a line, what was continued as dots.
     """
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter
 
     problems = found.problems()
     figure, grid = plt.subplots(
@@ -40,6 +41,8 @@ def draw(found: FormulationComparison) -> Figure:
             _line(times, by_time, lambda n, p=problem, m=name: found.seconds(p, m, n), found.last, colour, name)
         for axes, what in ((counts, "multiplications and additions"), (times, "time of a call [s]")):
             axes.set(xscale="log", yscale="log", xlabel="joints", ylabel=what, title=problem)
+            axes.xaxis.set_major_formatter(LogFormatter())  # 20 joints, not 2 x 10^1
+            axes.xaxis.set_minor_formatter(LogFormatter())
             axes.grid(True, which="both", alpha=0.2)
         times.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
     return figure

@@ -94,7 +94,7 @@ def compare(
     combinations = _combinations(options, fixed)
     _check_options(make, [*options, *fixed])
     if sim is not None and not isinstance(sim, Simulation):
-        raise InvalidType(f"sim: expected a cstormpy.Simulation, got a {type(sim).__name__}")
+        raise InvalidType(f"sim: expected a cstormpy.Simulation, got {shown(sim)}")
     simulation = Simulation(graphics=False, live=False) if sim is None else sim
     settings = {"solver": solver, "rtol": rtol, "atol": atol, "max_step": max_step}
     wanted = _asked(robustness)
@@ -125,7 +125,7 @@ def _asked(robustness: Any) -> Robustness | None:
     if isinstance(robustness, Robustness):
         return robustness
     if not isinstance(robustness, bool):
-        raise InvalidType(f"robustness: expected True, False or a Robustness, got a {type(robustness).__name__}")
+        raise InvalidType(f"robustness: expected True, False or a Robustness, got {shown(robustness)}")
     return Robustness() if robustness else None
 
 
@@ -145,16 +145,14 @@ def _maker(build: Any) -> Build:
     if not callable(make):
         raise InvalidType(
             "compare: expected a function build(sim, **options), a module that has one, or the name of a ready "
-            f"diagram, got a {type(build).__name__}"
+            f"diagram, got {shown(build)}"
         )
     return make
 
 
 def _combinations(options: Any, fixed: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(options, Mapping):
-        raise InvalidType(
-            f"options: expected a dict as {{'controller': ['energy', 'pd']}}, got a {type(options).__name__}"
-        )
+        raise InvalidType(f"options: expected a dict as {{'controller': ['energy', 'pd']}}, got {shown(options)}")
     for name, values in options.items():
         if name in fixed:
             raise InvalidValue(f"option {name!r}: is to vary, and given as a fixed one too; leave out one of them")
@@ -208,7 +206,7 @@ def _built(make: Build, sim: Simulation, options: dict[str, Any]) -> Any:
 def _probe(bd: Any) -> _Probe:
     """Find the plant of a diagram, and add blocks for the effort of its motors."""
     if not hasattr(bd, "blocklist"):
-        raise InvalidType(f"compare: build returned a {type(bd).__name__}, not a diagram; end it with 'return bd'")
+        raise InvalidType(f"compare: build returned {shown(bd)}, not a diagram; end it with 'return bd'")
     plants = [b for b in bd.blocklist if isinstance(b, HybridDynamics)]
     named = [b for b in plants if b.name == "plant"] or plants
     if len(named) != 1:

@@ -20,7 +20,7 @@ from cstormpy import checks
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.user_laws import OwnLaw, is_own_law
-from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, unknown_name
+from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism
@@ -137,7 +137,7 @@ class LawSet:
                 raise unknown_name("law", law, self.names)
             return self.names.index(law)
         if isinstance(law, (bool, np.bool_)) or not isinstance(law, (int, np.integer)):
-            raise InvalidType(f"law: expected a name or a number, got a {type(law).__name__}")
+            raise InvalidType(f"law: expected a name or a number, got {shown(law)}")
         if not 0 <= law < len(self.names):
             numbered = ", ".join(f"{k} ({name})" for k, name in enumerate(self.names[:12]))
             raise InvalidValue(f"law: there is none of number {int(law)}; there are {numbered}")
@@ -287,9 +287,9 @@ def _name_of(law: Any) -> str:
 def _instead(value: Any) -> str:
     """Say what was given for a law, and how to make one of it."""
     if isinstance(value, type):
-        return f"got the class {value.__name__}; make one of it, as in {value.__name__}(mech)"
+        return f"got {shown(value)}; make one of it, as in {value.__name__}(mech)"
     hint = "; write a class with the method torque, derived from cstormpy.control.Law" if callable(value) else ""
-    return f"got a {type(value).__name__}{hint}"
+    return f"got {shown(value)}{hint}"
 
 
 def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:

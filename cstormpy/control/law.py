@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.control.prepared import places
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import Node
@@ -125,7 +125,9 @@ class Law:
         """Return what `torque` of a user's law returned, one number for each motor; a number will do for one motor."""
         if is_symbolic(value):
             return symbols(value).reshape(self._torques)
-        if is_single(value) and value is not None:
+        if value is None:
+            raise InvalidType(f"{self._asked()}(): returned None; end it with 'return' and the torques")
+        if is_single(value):
             value = [value]
         what = f"{self._asked()}() (for {', '.join(self.motors)})"
         hint = 'one torque for each joint with a motor, mech.with_drive(actuated=["..."]) says which have one'
@@ -239,7 +241,7 @@ class Law:
         if is_single(given) or isinstance(given, Mapping):
             raise InvalidType(
                 "reference: expected a posture, a tuple (q, qd, qdd), a B-spline or a function of time that returns "
-                f"such a tuple, got a {type(given).__name__}"
+                f"such a tuple, got {shown(given)}"
             )
         width = self._check_width(len(given), "reference")
         return checks.array(given, (width,), "reference"), np.zeros(width), np.zeros(width)

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.control.law import Law, Target
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 
 Array = NDArray[np.float64]
@@ -79,7 +79,7 @@ class Then(Law):
     def __init__(self, first: Law, second: Law, duration: float) -> None:
         for law in (first, second):
             if not isinstance(law, Law):
-                raise InvalidType(f"Then: expected two laws, got a {type(law).__name__}")
+                raise InvalidType(f"Then: expected two laws, got {shown(law)}")
         if first.mech != second.mech:
             raise InvalidValue("Then: the two laws are made for different mechanisms")
         super().__init__(first.mech)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
 Array = NDArray[np.float64]
 
@@ -67,8 +67,7 @@ class SwingUp(Law):
     ) -> None:
         if not isinstance(pump, Law) or not isinstance(balance, Law) or not hasattr(balance, "value"):
             raise InvalidType(
-                "SwingUp: expected a law and a regulator with a value, "
-                f"got a {type(pump).__name__} and a {type(balance).__name__}"
+                f"SwingUp: expected a law and a regulator with a value, got {shown(pump)} and {shown(balance)}"
             )
         if pump.mech != balance.mech:
             raise InvalidValue("SwingUp: the two laws are made for different mechanisms")

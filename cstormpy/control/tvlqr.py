@@ -14,7 +14,7 @@ from cstormpy.arguments import function
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
 
@@ -217,7 +217,7 @@ def _interval(motion: Any, t0: float | None, t1: float | None) -> tuple[float, f
     if isinstance(motion, BSpline):
         t0, t1 = (motion.t0 if t0 is None else t0), (motion.t1 if t1 is None else t1)
     elif not callable(motion):
-        raise InvalidType(f"motion: expected a BSpline or a function of time, got a {type(motion).__name__}")
+        raise InvalidType(f"motion: expected a BSpline or a function of time, got {shown(motion)}")
     elif t0 is None or t1 is None:
         raise InvalidValue("motion: a function does not say when it begins and ends; give t0 and t1")
     begin, end = checks.real(t0, "t0"), checks.real(t1, "t1")

@@ -209,7 +209,7 @@ def _loads_on_links(mech: Linkage, loads: Sequence[Any], count: int, single: boo
             continue
         if not isinstance(load, (list, tuple)) or len(load) != 3:
             size = f" of length {len(load)}" if isinstance(load, (list, tuple)) else ""
-            got = f"a {type(load).__name__}{size}"
+            got = f"{shown(load)}{size}"
             raise InvalidType(f"wrench[{k}]: expected (link, pose or None, wrench), got {got}; a Load will do too")
         index = link_index(mech, load[0], f"wrench[{k}]")
         name = f"wrench[{k}] on link {mech.links[index].name!r}"
@@ -271,7 +271,7 @@ def link_index(mech: Linkage, link: str | int, what: str = "link") -> int:
     if isinstance(link, str):
         return mech.link_index(link)
     if isinstance(link, bool) or not isinstance(link, (int, np.integer)):
-        raise InvalidType(f"{what}: expected the name of a link or its position, got a {type(link).__name__}")
+        raise InvalidType(f"{what}: expected the name of a link or its position, got {shown(link)}")
     if not 0 <= link < len(mech.links):
         raise InvalidValue(
             f"{what}: expected a position from 0 to {len(mech.links) - 1} in the links, got {shown(link)}"

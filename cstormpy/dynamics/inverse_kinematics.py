@@ -16,7 +16,7 @@ from cstormpy.arrays import as_floats, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -174,7 +174,7 @@ def _generator(rng: Any) -> np.random.Generator:
     try:
         seed = 0 if rng is None else operator.index(rng)
     except TypeError:
-        raise InvalidType(f"rng: expected a numpy Generator, a seed or None, got a {type(rng).__name__}") from None
+        raise InvalidType(f"rng: expected a numpy Generator, a seed or None, got {shown(rng)}") from None
     if seed < 0:
         raise InvalidValue(f"rng: a seed must not be negative, got {seed}")
     return np.random.default_rng(seed)

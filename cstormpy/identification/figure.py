@@ -102,6 +102,7 @@ def _draw_confidence(axes: Any, title: str, labels: list[str], values: Array, er
     least, most = float((values - reach).min(initial=0.0)), float((values + reach).max(initial=0.0))
     axes.set_xlim(BESIDE * min(least, -linear), BESIDE * max(most, linear))
     axes.tick_params(axis="x", labelsize="x-small")
+    axes.set_xlabel("value (SI units), linear about 0", fontsize="small")
     axes.set_ylim(-1.0, len(values))
     axes.set_title(title, fontsize="medium", loc="left")
     axes.grid(alpha=0.3)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cstormpy import checks
-from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.errors import InvalidType, shown, unknown_name
 from cstormpy.values import Value
 
 __all__ = ["Constraint"]
@@ -49,7 +49,7 @@ class Constraint(Value):
 
     def __init__(self, function: Callable[[Any], Any], kind: str = "position", name: str = "constraint") -> None:
         if not callable(function):
-            raise InvalidType(f"constraint: expected a function of q, got a {type(function).__name__}")
+            raise InvalidType(f"constraint: expected a function of q, got {shown(function)}")
         if kind not in _KINDS:
             raise unknown_name("constraint: kind", kind, _KINDS)
         self._set(function=function, kind=kind, name=checks.name(name, "constraint name"))

@@ -244,7 +244,7 @@ class Linkage(Value):
         from cstormpy.linkage.parameters import changed_links, changed_loops
 
         if not isinstance(values, Mapping):
-            raise InvalidType(f"parameters: expected a mapping from names to values, got a {type(values).__name__}")
+            raise InvalidType(f"parameters: expected a mapping from names to values, got {shown(values)}")
         loops, rest = changed_loops(self.loops, values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint, self.loops)
@@ -310,7 +310,7 @@ def _freedoms(links: Iterable[Link]) -> tuple[OneDofJoint, ...]:
 
 def _look_up(kind: str, name: object, index: Mapping[str, int]) -> int:
     if not isinstance(name, str):
-        raise InvalidType(f"{kind}: expected a name, got a {type(name).__name__}")
+        raise InvalidType(f"{kind}: expected a name, got {shown(name)}")
     if name not in index:
         raise unknown_name(kind, name, index)
     return index[name]

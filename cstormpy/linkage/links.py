@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import real_array
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.linkage.joints import Fixed, Joint
 from cstormpy.linkage.shapes import Shape, check_shapes
 from cstormpy.values import Value, frozen
@@ -89,7 +89,7 @@ class Link(Value):
         named = checks.name(name, "link name")
         where = f"link {named!r}"
         if joint is not None and not isinstance(joint, Joint):
-            raise InvalidType(f"{where}: joint: expected a joint, as Revolute((0, 0, 1)), got {type(joint).__name__}")
+            raise InvalidType(f"{where}: joint: expected a joint, as Revolute((0, 0, 1)), got {shown(joint)}")
         if not isinstance(allow_impossible, bool):
             raise InvalidType(f"{where}: allow_impossible: expected True or False")
         self._set(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.errors import InvalidType, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
@@ -100,7 +100,7 @@ def changed_links(
     part_changes: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         if not isinstance(name, str):
-            raise InvalidType(f"parameters: expected names, got a {type(name).__name__}")
+            raise InvalidType(f"parameters: expected names, got {shown(name)}")
         owner, _, field = name.rpartition(".")
         if field in LINK_PARAMETERS and owner in link_index:
             link_changes.setdefault(link_index[owner], {})[field] = value

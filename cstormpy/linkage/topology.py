@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cstormpy.errors import InvalidType, InvalidValue, UnknownName, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.links import Link
 
 __all__ = ["check_links", "index_names", "parent_indices", "select_names"]
@@ -16,7 +16,7 @@ def check_links(links: Iterable[Link]) -> tuple[Link, ...]:
     checked = _entries(links, "links: expected a list of links")
     for position, link in enumerate(checked):
         if not isinstance(link, Link):
-            raise InvalidType(f"links[{position}]: expected a Link, got a {type(link).__name__}")
+            raise InvalidType(f"links[{position}]: expected a Link, got {shown(link)}")
     if not checked:
         raise InvalidValue("links: there are none; a mechanism has at least one link")
     return checked
@@ -32,6 +32,10 @@ def index_names(kind: str, names: Iterable[str]) -> dict[str, int]:
     return index
 
 
+_BASES = ("base", "ground", "world")
+"""What other programs call the base."""
+
+
 def parent_indices(links: Sequence[Link], index: Mapping[str, int]) -> list[int]:
     """Return the position of each link's parent, -1 for the base, refusing unknown parents and cycles."""
     parents = []
@@ -41,7 +45,9 @@ def parent_indices(links: Sequence[Link], index: Mapping[str, int]) -> list[int]
         elif link.parent in index:
             parents.append(index[link.parent])
         else:
-            raise UnknownName(f"link {link.name!r}: {unknown_name('parent', link.parent, index)}")
+            unknown = unknown_name("parent", link.parent, [name for name in index if name != link.name])
+            hint = " (None is the base)" if link.parent.lower() in _BASES else ""
+            raise UnknownName(f"link {link.name!r}: {unknown}{hint}")
     _refuse_cycle(links, parents)
     return parents
 
@@ -89,7 +95,7 @@ def select_names(
     coordinates = set(known)
     for name in _entries(names, f"{option}: expected a list of joint names"):
         if not isinstance(name, str):
-            raise InvalidType(f"{option}: expected joint names, got a {type(name).__name__}")
+            raise InvalidType(f"{option}: expected joint names, got {shown(name)}")
         if name not in coordinates and not joints.get(name, (name,)):
             raise InvalidValue(f"{option}: joint {name!r} is fixed and cannot be driven")
         if name not in coordinates and name not in joints:
@@ -112,4 +118,4 @@ def _entries(things: object, expected: str) -> tuple[Any, ...]:
             return tuple(things)  # type: ignore[arg-type]
         except TypeError:  # no iterable, or one that says so only when iterated: an array without dimensions
             pass
-    raise InvalidType(f"{expected}, got a {type(things).__name__}")
+    raise InvalidType(f"{expected}, got {shown(things)}")

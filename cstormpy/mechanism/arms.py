@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, shown
 from cstormpy.linkage.joints import Limits, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
@@ -82,7 +82,7 @@ def puma560(*, friction: bool = False) -> Mechanism:
     (17.4, 2.3248)
     """
     if not isinstance(friction, bool):
-        raise InvalidType(f"friction: expected True or False, got a {type(friction).__name__}")
+        raise InvalidType(f"friction: expected True or False, got {shown(friction)}")
     links = []
     for k, (sin_twist, a, d) in enumerate(_PUMA_DH):
         gear = abs(_PUMA_GEAR[k])

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from cstormpy.errors import CstormError, InvalidType, UnknownName
+from cstormpy.errors import CstormError, InvalidType, UnknownName, shown
 from cstormpy.file_writer import file_path, read_bytes
 from cstormpy.mechanism import files, library, mjcf, urdf, xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
@@ -53,7 +53,7 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
     if not isinstance(value, str):
         raise InvalidType(
             f"mechanism: expected a Mechanism, the name of a ready one or the path of a JSON, URDF or MJCF file, "
-            f"got a {type(value).__name__}"
+            f"got {shown(value)}"
         )
     if value in library.names():
         return library.get(value)

@@ -372,7 +372,7 @@ def _three(value: Any, missing: float, what: str) -> Array:
     try:
         entries = list(value)
     except TypeError as error:
-        raise InvalidType(f"{what}: expected three numbers, got a {type(value).__name__}") from error
+        raise InvalidType(f"{what}: expected three numbers, got {shown(value)}") from error
     if len(entries) != 3:
         raise ShapeError(f"{what}: expected three numbers (x, y, z), got {len(entries)}")
     return np.array([missing if e is None else numbers.real(e, what) for e in entries])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops.assembly import independent_rows, project
 from cstormpy.loops.closure import closure_of, rows_of_constraints
@@ -92,11 +92,11 @@ def read_cuts(mech: Mechanism, given: Any) -> dict[str, Cut]:
     if isinstance(given, (str, Cut)):
         given = [given]
     if not isinstance(given, Sequence):
-        raise InvalidType(f"cuts: expected names of loops or a list of Cut, got a {type(given).__name__}")
+        raise InvalidType(f"cuts: expected names of loops or a list of Cut, got {shown(given)}")
     found: dict[str, Cut] = {}
     for entry in given:
         if not isinstance(entry, (str, Cut)):
-            raise InvalidType(f"cuts: expected names of loops or Cut, got a {type(entry).__name__}")
+            raise InvalidType(f"cuts: expected names of loops or Cut, got {shown(entry)}")
         cut = Cut(entry) if isinstance(entry, str) else entry
         if cut.loop not in known:
             raise unknown_name("cuts: loop", cut.loop, known)

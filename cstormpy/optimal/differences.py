@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import real_array, refuse_non_finite
-from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.errors import InvalidType, shown, unknown_name
 from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Samples
 
 __all__ = ["STENCIL", "differenced", "read_parts", "read_values"]
@@ -61,7 +61,7 @@ def read_values(values: Any, shape: tuple[int | None, ...], what: str) -> Array:
 def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> dict[str, Array]:
     """Return what a user's gradient answered, checked: (*front, n) for each channel, front for "t"."""
     if not isinstance(parts, Mapping):
-        raise InvalidType(f"{what}: expected a mapping from channels to arrays, got a {type(parts).__name__}")
+        raise InvalidType(f"{what}: expected a mapping from channels to arrays, got {shown(parts)}")
     found = {}
     for channel, part in parts.items():
         forces, design = [FORCES] if at.multipliers.shape[1] else [], ["design"] if at.designed else []

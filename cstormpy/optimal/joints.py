@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.errors import InvalidType, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.samples import Array
 
@@ -34,7 +34,7 @@ def mask_of(mech: Mechanism, joints: Any, what: str) -> Array:
         for name in joints:
             weights[mech.joint_indices(name)] = 1.0
     else:
-        raise InvalidType(f"{what}: expected names of joints, or weights by name, got a {type(joints).__name__}")
+        raise InvalidType(f"{what}: expected names of joints, or weights by name, got {shown(joints)}")
     return weights
 
 
@@ -99,7 +99,7 @@ def _entries(mech: Mechanism, value: Any, what: str) -> list[Any]:
     try:
         entries = list(value)
     except TypeError as error:
-        raise InvalidType(f"{what}: expected numbers by joint, got a {type(value).__name__}") from error
+        raise InvalidType(f"{what}: expected numbers by joint, got {shown(value)}") from error
     if isinstance(value, (str, bytes)) or len(entries) != mech.n:
         raise ShapeError(f"{what}: expected {mech.n} numbers ({', '.join(mech.names)}), got {len(entries)}")
     return entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from cstormpy.errors import InvalidType
+from cstormpy.errors import InvalidType, shown
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
@@ -42,7 +42,5 @@ def viewer_of(live: Any) -> Viewer | None:
         made: Viewer = getattr(import_module(module), name)()
         return made
     if not isinstance(live, Viewer):
-        raise InvalidType(
-            f"live: expected True, False or an object with begin, update and finish, got a {type(live).__name__}"
-        )
+        raise InvalidType(f"live: expected True, False or an object with begin, update and finish, got {shown(live)}")
     return live

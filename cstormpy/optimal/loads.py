@@ -7,7 +7,7 @@ from typing import Any
 
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.checked_arguments import read_loads as row_of_loads
-from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.errors import InvalidType, ShapeError, shown
 from cstormpy.mechanism import Load, Mechanism
 from cstormpy.optimal.samples import Array
 
@@ -19,11 +19,11 @@ def read_loads(mech: Mechanism, loads: Any) -> tuple[tuple[int, Load], ...]:
     if isinstance(loads, Load):
         loads = [loads]
     if not isinstance(loads, Sequence):
-        raise InvalidType(f"loads: expected a list of Load, got a {type(loads).__name__}")
+        raise InvalidType(f"loads: expected a list of Load, got {shown(loads)}")
     found = []
     for k, load in enumerate(loads):
         if not isinstance(load, Load):
-            raise InvalidType(f"loads[{k}]: expected a Load, got a {type(load).__name__}")
+            raise InvalidType(f"loads[{k}]: expected a Load, got {shown(load)}")
         if load.force.ndim > 1 or load.moment.ndim > 1:
             raise ShapeError(f"loads[{k}]: expected one force and one moment, (3,) each, for the whole motion")
         found.append((link_index(mech, load.link, f"loads[{k}]"), load))

@@ -208,7 +208,7 @@ class Problem:
     def _read(self) -> None:
         o, mech = self.options, self.mech
         if not isinstance(o.objective, Objective):
-            raise InvalidType(f"objective: expected a sum of terms, got a {type(o.objective).__name__}")
+            raise InvalidType(f"objective: expected a sum of terms, got {shown(o.objective)}")
         if o.transcription not in TRANSCRIPTIONS:
             raise unknown_name("transcription", o.transcription, TRANSCRIPTIONS)
         self.objective = o.objective
@@ -299,10 +299,10 @@ class Problem:
         if isinstance(given, PathConstraint):
             given = [given]
         if not isinstance(given, Sequence):
-            raise InvalidType(f"constraints: expected a list of constraints, got a {type(given).__name__}")
+            raise InvalidType(f"constraints: expected a list of constraints, got {shown(given)}")
         for k, constraint in enumerate(given):
             if not isinstance(constraint, PathConstraint):
-                raise InvalidType(f"constraints[{k}]: expected a constraint, got a {type(constraint).__name__}")
+                raise InvalidType(f"constraints[{k}]: expected a constraint, got {shown(constraint)}")
             constraint.check(self.mech)
         found = [*self.limits, *self.turns, *given]
         if self.inverse and self.mech.loops:

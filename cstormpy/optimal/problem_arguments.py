@@ -9,7 +9,7 @@ import numpy as np
 
 from cstormpy import checks
 from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.conditions import State
 from cstormpy.optimal.constraints import KINDS, JointLimit, PathConstraint
@@ -89,7 +89,7 @@ def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
     elif limits is None:
         limits = {}
     if not isinstance(limits, Mapping):
-        raise InvalidType(f"limits: expected a mapping from kinds to limits, got a {type(limits).__name__}")
+        raise InvalidType(f"limits: expected a mapping from kinds to limits, got {shown(limits)}")
     found = []
     for kind, value in limits.items():
         if kind not in KINDS:

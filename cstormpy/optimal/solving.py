@@ -12,7 +12,7 @@ import numpy as np
 
 from cstormpy import checks
 from cstormpy.dynamics.batches import thread_count
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.optimal.ipopt import has_ipopt
 from cstormpy.optimal.live_search import viewer_of
 from cstormpy.optimal.progress import SearchLine
@@ -51,9 +51,9 @@ class SolutionSearch:
         if solver == "ipopt" and not has_ipopt():
             raise InvalidValue("solver: Ipopt is not installed; pip install 'cstormpy[ipopt]', or take 'slsqp'")
         if callback is not None and not callable(callback):
-            raise InvalidType(f"callback: expected a function, got a {type(callback).__name__}")
+            raise InvalidType(f"callback: expected a function, got {shown(callback)}")
         if executor is not None and not callable(getattr(executor, "submit", None)):
-            raise InvalidType(f"executor: expected one of concurrent.futures, got a {type(executor).__name__}")
+            raise InvalidType(f"executor: expected one of concurrent.futures, got {shown(executor)}")
         self.problem, self.solver = problem, solver
         self.iterations = checks.count(iterations, "iterations")
         checks.positive(accuracy.tolerance, "tolerance")
@@ -85,7 +85,7 @@ class SolutionSearch:
         count, kept = checks.count(starts, "starts"), checks.count(keep, "keep")
         for stage in stages:
             if not isinstance(stage, Stage):
-                raise InvalidType(f"stages: expected Stage, got a {type(stage).__name__}")
+                raise InvalidType(f"stages: expected Stage, got {shown(stage)}")
         problem = stages[0].of(self.problem) if stages else self.problem
         guesses = [problem.first_guess(), *(problem.random_guess(rng) for _ in range(count - 1))]
         problem.programme(guesses[0])  # what is wrong with the problem shows here, before anything runs

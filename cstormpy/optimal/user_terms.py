@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import as_floats
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.optimal.constraints import AtLike, PathConstraint
 from cstormpy.optimal.differences import differenced, read_parts, read_values
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
@@ -129,6 +129,6 @@ class Constraint(PathConstraint):
 
 def _callable(value: object, what: str) -> None:
     if not callable(value):
-        raise InvalidType(f"{what}: expected a function of the samples, got a {type(value).__name__}")
+        raise InvalidType(f"{what}: expected a function of the samples, got {shown(value)}")
     if isinstance(value, type):
-        raise InvalidValue(f"{what}: expected a function of the samples, got the class {value.__name__}")
+        raise InvalidValue(f"{what}: expected a function of the samples, got {shown(value)}")

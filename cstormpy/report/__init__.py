@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from cstormpy.errors import InvalidValue
 from cstormpy.file_writer import file_path, write_text
 from cstormpy.report.figures import figures
 
@@ -63,5 +64,7 @@ def write(path: str | os.PathLike[str], bd: Any, out: Any, *, title: str | None 
         If the file cannot be written: no such folder, no space, no permission.
     """
     target = file_path(path, "report")
+    if target.suffix.lower() not in ("", ".html", ".htm"):
+        raise InvalidValue(f"report: {target}: is a page of HTML; expected a name that ends in .html")
     write_text(target, html(bd, out, title=title))
     return target

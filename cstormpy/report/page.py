@@ -44,7 +44,7 @@ def page(bd: Any, out: Any, title: str | None = None, compact: bool = False) -> 
         Only how the run ended, the panes and the diagram, with fewer points: for a notebook.
     """
     if bd is not None and not hasattr(bd, "blocklist"):
-        raise InvalidType(f"report: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        raise InvalidType(f"report: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
     if title is not None and not isinstance(title, str):
         raise InvalidType(f"report: title: expected a text, got {shown(title)}")
     heading = title or _named(bd)

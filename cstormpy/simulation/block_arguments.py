@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from bdsim.components import Clock
+
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.simulation.block_maker import signature_of
 
 __all__ = ["check_arguments", "not_made"]
 
@@ -33,9 +38,29 @@ def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[s
         needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         if needed and p.name not in bound.arguments:
             raise InvalidType(f"{kind}: needs {p.name!r}, as in bd.{kind}({p.name}=…)")
+    clock = bound.arguments.get("clock")
+    if clock is not None and not isinstance(clock, Clock):
+        raise InvalidType(f"{kind}: clock: expected a clock, as bd.clock(100, 'Hz'), got {shown(clock)}")
+    if made.__module__.partition(".")[0] == "bdsim":
+        _check_bdsim(kind, made, parameters, bound.arguments, named)
     bound.apply_defaults()
     if kind in _CHECKS:
         _CHECKS[kind](kind, bound.arguments)
+
+
+def _check_bdsim(
+    kind: str, made: Any, parameters: list[inspect.Parameter], bound: Mapping[str, Any], named: Mapping[str, Any]
+) -> None:
+    """Refuse unknown names, and texts for numbers: some of bdsim's blocks take them, and fail when they run."""
+    known = [p.name for p in signature_of(made).parameters.values()]
+    if any(p.name == "blockargs" for p in parameters):
+        for name in named:
+            if name not in known:
+                raise unknown_name(f"{kind}: argument", name, known)
+    for p in parameters:
+        is_number = type(p.default) in (int, float) or p.annotation == "float"
+        if is_number and isinstance(bound.get(p.name), (str, bytes)):
+            raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(bound[p.name])}")
 
 
 def _misfit(
@@ -54,11 +79,17 @@ def _misfit(
 def not_made(kind: str, error: Exception) -> DiagramError:
     """Return the error for a block that its own class could not make, in its words where they are for users."""
     words = str(error).strip()
+    if counts := _ARGUMENTS.match(words):
+        words = f"the function takes {counts[1]} arguments, nin={counts[2]}; it has an input for each"
     if isinstance(error, (ValueError, AssertionError)) and words:
         return DiagramError(f"{kind}: cannot be made: {words}")
     if "dtype" in words:  # NumPy's names of types are no words for a user
         words = "one of them is of a type that cannot be computed with"
     return DiagramError(f"{kind}: cannot be made of these arguments: {words}")
+
+
+_ARGUMENTS = re.compile(r"argument count mismatch: function has (\d+) args.*\bnin=(\d+)")
+"""bdsim's words for a FUNCTION that has not an input for each argument."""
 
 
 def _signs(name: str, allowed: str, example: str) -> Callable[[str, Mapping[str, Any]], None]:
@@ -80,7 +111,25 @@ def _gains(kind: str, arguments: Mapping[str, Any]) -> None:
         raise InvalidValue(f"{kind}: needs a gain I or D, as in bd.{kind}(P=2.0, I=1.0); P alone is a SUM and a GAIN")
 
 
+def _functions(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse what cannot be called."""
+    value = arguments["func"]
+    if not all(map(callable, value if isinstance(value, (list, tuple)) else [value])):
+        raise InvalidType(f"{kind}: func: expected a function, as numpy.sin, or a list of them, got {shown(value)}")
+
+
+def _bounds(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse limits of which the lower is above the upper."""
+    low, high = arguments["min"], arguments["max"]
+    if low is not None and high is not None and np.any(np.greater(low, high)):
+        raise InvalidValue(f"{kind}: min: {shown(low)} is above max, {shown(high)}")
+
+
 _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
+    "CLIP": _bounds,
+    "FUNCTION": _functions,
+    "INTEGRATOR": _bounds,
+    "INTEGRATOR_S": _bounds,
     "SUM": _signs("signs", "+-", "+-"),
     "PROD": _signs("ops", "*/", "*/"),
     "PID": _gains,

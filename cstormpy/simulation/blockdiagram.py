@@ -16,7 +16,9 @@ from bdsim import BlockDiagram
 from bdsim.block import Block
 from bdsim.connect import EndPlug, Plug, StartPlug, Wire
 
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, unknown_name
+from cstormpy.arguments import option, positive
+from cstormpy.arrays import real_number
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.block_maker import BlockMaker
@@ -80,6 +82,8 @@ class WiredDiagram(BlockDiagram):
         """Refuse a kind of block that does not exist."""
         if name.startswith("_"):
             raise AttributeError(name)
+        if not name.isupper() and callable(getattr(type(self.runtime), name, None)):
+            raise UnknownAttribute(f"a diagram has no {name!r}; a simulation has, as in sim.{name}(bd)")
         kinds = [key for key in self.__dict__ if key.isupper()]
         if name.upper() in kinds:
             raise UnknownAttribute(f"block {name!r} does not exist; did you mean {name.upper()!r}?")
@@ -109,6 +113,21 @@ class WiredDiagram(BlockDiagram):
         super().add_block(block)
         # a diagram that is used as a subsystem is copied: by this its maker's blocks are known among the copies
         block._identity = uuid.uuid4().hex
+
+    def clock(self, arg: float, unit: str = "s", offset: float = 0.0, name: str | None = None) -> Any:
+        """Return a clock for sampled blocks.
+
+        Parameters
+        ----------
+        arg : float
+            Its period in "s" or "ms", or its rate in "Hz".
+        unit : str, optional
+        offset : float, optional
+            Time of its first tick [s].
+        name : str, optional
+        """
+        positive(arg, "clock")
+        return super().clock(arg, option(unit, "clock: unit", ("s", "ms", "Hz")), real_number(offset, "offset"), name)
 
     def compile(self, *args: Any, **options: Any) -> Any:
         """Prepare for a run, in which the blocks of subsystems stand beside the others."""
@@ -153,7 +172,7 @@ class WiredDiagram(BlockDiagram):
         if not isinstance(given, (Block, Plug)):
             hint = f"; a value is a block too: bd.CONSTANT({given!r})" if isinstance(given, (int, float)) else ""
             hint = hint or ("; call connect once for each" if isinstance(given, (list, tuple)) else "")
-            raise InvalidType(f"connect: expected a block or one of its ports, got a {type(given).__name__}{hint}")
+            raise InvalidType(f"connect: expected a block or one of its ports, got {shown(given)}{hint}")
         block = _block(given)
         if "_inport_names" not in block.__dict__:
             raise DiagramError(

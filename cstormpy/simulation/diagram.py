@@ -18,7 +18,7 @@ from bdsim.blocks.functions import Function, Gain
 from bdsim.exceptions import BlockRuntimeError
 from numpy.typing import NDArray
 
-from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.errors import BlockError, CstormError, DiagramError, shown
 from cstormpy.simulation.bdsim_blocks import is_of, output_of
 from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
-_AHEAD, _HALVES = 4.0, 20
+_AHEAD, _HALVES, _AROUND = 4.0, 20, 40
 
 
 def idle_step(block: Any, t: float, u: list[Any]) -> None:
@@ -270,24 +270,29 @@ class Diagram:
     def why_short_steps(self, t: float, x: Array, h: float, atol: float) -> str:
         """Return why steps are as short as h: a signal that jumps to and fro, or a stiff diagram."""
         rate = self.derivative(t, x)
-        span = _AHEAD * h
-        before, after = self._values(t, x), self._values(t + span, x + span * rate)
+        around = atol * np.eye(len(x))[:_AROUND]  # a run may stay so near to a switch that it is not seen ahead
+        for start, ahead, change in ((x, _AHEAD * h, _AHEAD * h * rate), *((x - e, 0.0, 2.0 * e) for e in around)):
+            if most := self._jumping(t, start, ahead, change):
+                return (
+                    f"{most} jumps to and fro, as a switch does; give it a hysteresis or a slope, or run with steps of "
+                    "fixed length (solver='RK4', dt=0.001)"
+                )
+        return f"state {self._fastest(x, rate, atol)!r} changes fastest; a stiff diagram wants solver='Radau' or 'BDF'"
+
+    def _jumping(self, t: float, x: Array, ahead: float, change: Array) -> str:
+        """Return the output that jumps between a state and another one, empty if none does."""
+        before, after = self._values(t, x), self._values(t + ahead, x + change)
         most = max(before, key=lambda name: abs(after[name] - before[name]), default="")
         # what jumps does so in one of the halves of any stretch, however short
-        left, first, last = 0.0, before, after
+        left, part, first, last = 0.0, 1.0, before, after
         for _ in range(_HALVES if most else 0):
-            span /= 2.0
-            middle = self._values(t + left + span, x + (left + span) * rate)
+            part /= 2.0
+            middle = self._values(t + (left + part) * ahead, x + (left + part) * change)
             if abs(middle[most] - first[most]) > abs(last[most] - middle[most]):
                 last = middle
             else:
-                left, first = left + span, middle
-        if most and abs(last[most] - first[most]) > 0.5 * abs(after[most] - before[most]):
-            return (
-                f"{most} jumps to and fro, as a switch does; give it a hysteresis or a slope, or run with steps of "
-                "fixed length (solver='RK4', dt=0.001)"
-            )
-        return f"state {self._fastest(x, rate, atol)!r} changes fastest; a stiff diagram wants solver='Radau' or 'BDF'"
+                left, first = left + part, middle
+        return most if most and abs(last[most] - first[most]) > 0.5 * abs(after[most] - before[most]) else ""
 
     def _values(self, t: float, x: Array) -> dict[str, float]:
         """Return a number for each output that carries one or more, in the order of evaluation."""
@@ -355,7 +360,8 @@ def _hint(b: Any) -> str:
 
 def _refused(b: Any, values: Any) -> BlockError:
     if not isinstance(values, (list, tuple)):
-        return BlockError(f"output() must return a list of {b.nout} values, got {type(values).__name__}")
+        counted = f"{b.nout} value{'s' * (b.nout != 1)}"
+        return BlockError(f"output() must return a list of {counted}, as in 'return [y]', got {shown(values)}")
     return BlockError(f"output() must return {b.nout} values, got {len(values)}")
 
 

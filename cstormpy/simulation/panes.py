@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.reporting import notice_once
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of_signal
 
@@ -114,6 +115,10 @@ class Pane:
         width = sum(widths) if self.chosen is None else len(self.chosen)
         if given is not None and len(given) == width:
             return [str(label) for label in given]
+        if given is not None and len(given) != len(self.signals):
+            notice_once(
+                f"block {self.block.name!r}: labels: {len(given)} given, one for each trace is expected, {width} in all"
+            )
         labels = []
         for k, (signal, size) in enumerate(zip(self.signals, widths, strict=True)):
             named = given is not None and len(given) == len(self.signals)

@@ -15,7 +15,7 @@ from bdsim.block import Block
 from bdsim.connect import Plug
 from numpy.typing import NDArray
 
-from cstormpy.errors import DiagramError, InvalidType, UnknownName, unknown_name
+from cstormpy.errors import DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.wiring import port_numbers
 
 __all__ = ["Recording", "Signal", "find_signals", "named_blocks", "paths", "port_suffix", "signal_name"]
@@ -97,9 +97,7 @@ def _find(bd: Any, item: Any, what: str) -> list[Signal]:
     if isinstance(item, str):
         return _by_name(bd, item, what)
     if not isinstance(item, (Block, Plug)):
-        raise InvalidType(
-            f"{what}: expected blocks, their ports or names such as 'plant[0]', got {type(item).__name__}"
-        )
+        raise InvalidType(f"{what}: expected blocks, their ports or names such as 'plant[0]', got {shown(item)}")
     block = _there(bd, item.block if isinstance(item, Plug) else item, what)
     ports: Iterable[int] = range(block.nout)
     if isinstance(item, Plug):

@@ -118,6 +118,10 @@ class Recorded:
     columns: dict[str, Array] = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        times = f" from {self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else ""
+        return f"<Recorded: {len(self.t)} rows{times}: {', '.join(self.signals)}>"
+
     @property
     def signals(self) -> dict[str, list[str]]:
         """The columns of each signal, in the order of their indices."""

@@ -96,10 +96,10 @@ def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
     if at is None:
         return
     if not isinstance(at, Mapping):
-        raise InvalidType(f"at: expected a dict from times to functions, got {type(at).__name__}")
+        raise InvalidType(f"at: expected a dict from times to functions, got {shown(at)}")
     for when, command in at.items():
         if not callable(command):
-            raise InvalidType(f"at: expected a function to call at {when}, got {type(command).__name__}")
+            raise InvalidType(f"at: expected a function to call at {when}, got {shown(command)}")
         try:
             t = float(when)
         except (TypeError, ValueError):

@@ -17,7 +17,7 @@ from bdsim.blocks.functions import Function
 from numpy.typing import NDArray
 
 from cstormpy.arrays import describe, real_array
-from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
+from cstormpy.errors import DiagramError, FileFormatError, FileReadError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, write_text
 from cstormpy.reporting import notice_once
 
@@ -77,7 +77,9 @@ class SavedState:
             state._check()
         except FileFormatError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except OSError as error:
+            raise FileReadError(f"{path}: cannot be read: {error.strerror or error}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileFormatError(f"{path}: is not a saved state: {error}") from error
         return state
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cstormpy import report
 from cstormpy.arguments import flag, one_of, option
-from cstormpy.errors import CstormError, DiagramError, InvalidType, unknown_name
+from cstormpy.errors import CstormError, DiagramError, InvalidType, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.live import LiveFeed, is_off
 from cstormpy.live.availability import is_on_screen
@@ -232,7 +232,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             A block failed before the first sample.
         """
         if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+            raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
         settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
         _check_options(on_error, pace, observer, debug)
         threaded = one_of(threaded, "threaded", (True, False))
@@ -435,9 +435,9 @@ def _check_options(on_error: Any, pace: Any, observer: Any, debug: Any) -> None:
     one_of(on_error, "on_error", ("return", "raise"))
     check_pace(None if isinstance(pace, str) and pace == "auto" else pace)
     if observer is not None and not callable(observer):
-        raise InvalidType(f"observer: expected a function of time and state, got {type(observer).__name__}")
+        raise InvalidType(f"observer: expected a function of time and state, got {shown(observer)}")
     if not isinstance(debug, str):
-        raise InvalidType(f"debug: expected a string of flags, got {type(debug).__name__}")
+        raise InvalidType(f"debug: expected a string of flags, got {shown(debug)}")
 
 
 def _go(bd: Any, run: Run, feed: LiveFeed | None, pace: float | str | None, progress: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from bdsim.block import SubsystemBlock
 from bdsim.exceptions import BlockRuntimeError
 
-from cstormpy.errors import CstormError, DiagramError, InvalidType
+from cstormpy.errors import CstormError, DiagramError, InvalidType, shown
 from cstormpy.simulation.palette import quiet
 
 __all__ = [
@@ -64,7 +64,7 @@ def port_numbers(plug: Any) -> list[int]:
 def refuse_no_diagram(bd: Any, what: str) -> None:
     """Refuse what is no diagram."""
     if not hasattr(bd, "blocklist"):
-        raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        raise InvalidType(f"{what}: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
 
 
 def compile_diagram(bd: Any) -> None:

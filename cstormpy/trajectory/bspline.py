@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, whole_number
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.trajectory import files
 from cstormpy.trajectory.checks import control_point_array, end_points
 from cstormpy.trajectory.curve import Curve
@@ -279,5 +279,5 @@ def _conditions(ends: EndConditions | None) -> EndConditions:
     if ends is None:
         return EndConditions()
     if not isinstance(ends, EndConditions):
-        raise InvalidType(f"ends: expected EndConditions, got {type(ends).__name__}")
+        raise InvalidType(f"ends: expected EndConditions, got {shown(ends)}")
     return ends

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries, one_of, positive, whole_number
 from cstormpy.arrays import is_single, real_number
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.trajectory import matrices
 from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, evaluate_symbolic, spans
@@ -278,7 +278,7 @@ class Curve(Value):
         (36, (44, 36))
         """
         if not isinstance(conditions, EndConditions):
-            raise InvalidType(f"conditions: expected EndConditions, got {type(conditions).__name__}")
+            raise InvalidType(f"conditions: expected EndConditions, got {shown(conditions)}")
         return ControlPointMap(self.knots, self.degree, self.n, self.duration, conditions)
 
     # ---------------------------------------------------------------- derived curves

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_point, turn_of_axis
 from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
@@ -66,13 +66,13 @@ class Composite(Joint):
         named = None if name is None else checks.name(name, "joint name")
         where = "" if named is None else f"joint {named!r}: "
         if isinstance(joints, (str, bytes, Joint)) or not isinstance(joints, Iterable):
-            raise InvalidType(f"{where}joints: expected a list of joints, got a {type(joints).__name__}")
+            raise InvalidType(f"{where}joints: expected a list of joints, got {shown(joints)}")
         chain = tuple(joints)
         for k, joint in enumerate(chain):
             if not isinstance(joint, OneDofJoint):
                 raise InvalidType(
                     f"{where}joints[{k}]: expected a joint of one coordinate, as Revolute((0, 0, 1)), "
-                    f"got {type(joint).__name__}"
+                    f"got {shown(joint)}"
                 )
         if not chain:
             raise InvalidValue(f"{where}joints: there are none; use Fixed() for a weld")

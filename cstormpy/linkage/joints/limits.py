@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cstormpy import checks
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.values import Value, numbers_text
 
 __all__ = ["Limits", "limits_of"]
@@ -84,7 +84,7 @@ def _bounds(value: object, what: str, *, symmetric: bool) -> tuple[float, float]
     pair = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(pair, (str, bytes)) or not isinstance(pair, Sequence):
         if not symmetric:
-            raise InvalidType(f"{what}: expected a pair (low, high)")
+            raise InvalidType(f"{what}: expected a pair (low, high), got {shown(value)}")
         bound = checks.nonnegative(pair, what)
         return (-bound + 0.0, bound)
     if len(pair) != 2:

@@ -73,7 +73,7 @@ class Gradient:
     differenced: list[tuple[str, str]]
     notes: list[str]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return cost and derivatives by name."""
         lines = [f"cost = {self.cost}"]
         for name, value, slope in zip(self.parameters, self.values, np.atleast_2d(self.gradient).T, strict=True):

@@ -188,7 +188,7 @@ class LinearModel:
         period = {} if self.dt is None else {"dt": self.dt}
         return control.StateSpace(self.A, self.B, self.C, self.D, **period, **named)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return poles, damping and frequency as a table, with what to know about them."""
         size = f"{len(self.states)} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
         kind, plane = ("linear model", "[1/s]") if self.dt is None else (f"sampled model, dt = {self.dt:g} s,", "in z ")

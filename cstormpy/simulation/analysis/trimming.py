@@ -64,7 +64,7 @@ class OperatingPoint:
     held: tuple[str, ...] = ()
     left_out: dict[str, float] = field(default_factory=dict)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return states, signals and what remains."""
         lines = [self.message]
         lines += [f"  {name} = {value:.9g}" for name, value in zip(self.states, self.x, strict=True)]

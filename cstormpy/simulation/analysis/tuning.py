@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 _FAR = 0.01
 #: How many runs a search is expected to take.
 _EXPECTED = 30
+#: A cost that falls by more than this factor is drawn on a logarithmic axis.
+_DECADE = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ class Tuning:
     out: Result
     differenced: list[tuple[str, str]]
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Return values and costs before and after."""
         lines = [f"{self.message}: cost {self.cost_before:.6g} -> {self.cost:.6g} in {self.runs} runs"]
         rows = zip(self.parameters, self.before, self.after, strict=True)
@@ -88,13 +90,15 @@ class Tuning:
         figure, axes = plt.subplots(1 + len(names), 1, layout="constrained", figsize=(7.0, 2.2 * (1 + len(names))))
         panels = np.ravel(axes)
         panels[0].plot(range(1, len(self.history) + 1), self.history, ".-")
-        panels[0].set_yscale("log" if min(self.history) > 0.0 else "linear")
+        panels[0].xaxis.get_major_locator().set_params(integer=True)
+        panels[0].set_yscale("log" if 0.0 < _DECADE * min(self.history) < max(self.history) else "linear")
         panels[0].set(xlabel="run", ylabel="best cost", title=f"cost {self.cost_before:.4g} → {self.cost:.4g}")
         for panel, name in zip(panels[1:], names, strict=True):
             for out, label, line in ((self.out_before, "before", "--"), (self.out, "after", "-")):
                 values = out.signal(name).reshape(len(out.t), -1)
                 for k, column in enumerate(values.T):
-                    panel.plot(out.t, column, line, color=f"C{k}", label=label if k == 0 else None)
+                    whose = f"[{k}], {label}" if values.shape[1] > 1 else label
+                    panel.plot(out.t, column, line, color=f"C{k}", label=whose)
             panel.set(xlabel="t [s]", ylabel=name)
             panel.legend(loc="best")
         for panel in panels:

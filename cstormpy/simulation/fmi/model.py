@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arguments import positive
-from cstormpy.errors import DiagramError, InvalidValue, unknown_name
+from cstormpy.errors import DiagramError, InvalidValue, shown, unknown_name
 from cstormpy.graph.printing import unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.external import refuse_more_than_samples
@@ -72,7 +72,7 @@ def model_of(
     numbers = [positive(rtol, f"{what}: rtol"), positive(atol, f"{what}: atol")]
     numbers = numbers if method.adaptive else [positive(step, f"{what}: step")]
     if not hasattr(bd, "blocklist"):
-        raise DiagramError(f"{what}: expected a diagram from sim.blockdiagram(), got {type(bd).__name__}")
+        raise DiagramError(f"{what}: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
     feed_open_inputs(bd, inputs, f"{what}: inputs")
     compile_diagram(bd)
     tuned = Parameters(bd, parameters) if not isinstance(parameters, (list, tuple)) or parameters else None

@@ -56,7 +56,7 @@ class Axes:
         given: Any = samples if grid is None else grid
         what = "samples" if grid is None else "grid"
         if not isinstance(given, Mapping):
-            raise InvalidType(f"{what}: expected a dict as {{'rate:K': [0.0, 0.1]}}, got a {type(given).__name__}")
+            raise InvalidType(f"{what}: expected a dict as {{'rate:K': [0.0, 0.1]}}, got {shown(given)}")
         if not given:
             raise InvalidValue(f"{what}: is empty; name what varies, as in {{'rate:K': [0.0, 0.1]}}")
         values = tuple(_values(f"{what} {name!r}", one) for name, one in given.items())

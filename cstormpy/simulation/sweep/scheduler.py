@@ -44,7 +44,7 @@ def check_executor(executor: Any) -> None:
     """Refuse what is no executor."""
     if executor is not None and not isinstance(executor, Executor):
         hint = "; give client.get_executor()" if hasattr(executor, "get_executor") else ""
-        raise InvalidType(f"executor: expected a concurrent.futures.Executor, got a {type(executor).__name__}{hint}")
+        raise InvalidType(f"executor: expected a concurrent.futures.Executor, got {shown(executor)}{hint}")
 
 
 def check_pickling(job: Job, axes: Axes, executor: Executor | None) -> None:

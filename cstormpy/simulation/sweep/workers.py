@@ -112,7 +112,7 @@ class Worker:
         except Exception as error:
             raise DiagramError(f"sweep: the builder failed: {type(error).__name__}: {error}") from error
         if not hasattr(bd, "blocklist"):
-            raise InvalidType(f"sweep: build returned a {type(bd).__name__}, not a diagram; end it with 'return bd'")
+            raise InvalidType(f"sweep: build returned {shown(bd)}, not a diagram; end it with 'return bd'")
         return bd
 
     def run(self, values: Sequence[Any]) -> Record:

@@ -135,7 +135,7 @@ class Kalman(_Estimator, SampledBlock):
         ticks, (a, b, c, d) = ports.clock(clock), state_space(A, B, C, D)
         n = len(a)
         noise, error = weights(Q, n, "Q", definite=False), weights(R, len(c), "R", definite=True)
-        first = np.zeros(n) if x0 is None else finite_array(np.atleast_1d(x0), "x0", (n,))
+        first = np.zeros(n) if x0 is None else finite_array(x0 if np.iterable(x0) else [x0], "x0", (n,))
         spread = _steady(a, c, noise, error) if P0 is None else weights(P0, n, "P0", definite=False)
         made = ports.options(type(self), blockargs, states=n + n * n)
         super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)

@@ -319,4 +319,8 @@ def _with_states(matrices: Matrices) -> Matrices:
 
 
 def _first(x0: Any, n: int) -> Array:
-    return np.zeros(n) if x0 is None else finite_array(np.atleast_1d(x0), "x0", (n,), "one for each row of A")
+    return (
+        np.zeros(n)
+        if x0 is None
+        else finite_array(x0 if np.iterable(x0) else [x0], "x0", (n,), "one for each row of A")
+    )

@@ -71,7 +71,7 @@ def test_what_a_function_remembers_goes_on(tmp_path):
     whole = sim.run(remembering(sim, peak), T=1.0, solver="RK4", dt=0.01)
     first = sim.run(remembering(sim, peak), T=0.5, solver="RK4", dt=0.01)
     first.state.save(tmp_path / "state.json")
-    for start in (first.state, tmp_path / "state.json"):
+    for start in (first, first.state, tmp_path / "state.json"):
         second = sim.run(remembering(sim, peak), T=0.5, solver="RK4", dt=0.01, start=start)
         np.testing.assert_allclose(second.x[-1], whole.x[-1], rtol=1e-12)
     assert whole.x[-1, 0] > 0.8

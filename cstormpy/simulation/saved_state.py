@@ -183,7 +183,13 @@ def _plain(value: Any) -> Any:
 
 
 def opened(start: Any, what: str = "start") -> Any:
-    """Return the start of a run, read from its file where it is a path; `what` it was given as, for messages."""
+    """Return the start of a run: of a run that was before its end, of a path what is in its file.
+
+    `what` it was given as, for messages.
+    """
+    of_run = getattr(start, "state", None)
+    if isinstance(of_run, SavedState):
+        return of_run
     if not isinstance(start, (str, os.PathLike)):
         return start
     try:

@@ -201,9 +201,9 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         first_tick : {0, "bdsim"}
             Clocks tick first at their offset, or one period later and with the samples taken before the tick, as
             bdsim does.
-        start : SavedState, path or array (nstates,), optional
-            Go on from where another run stood, as in ``start=out.state`` or the file that it was saved to, for T more
-            seconds, or begin at another state.
+        start : result, SavedState, path or array (nstates,), optional
+            Go on from where another run stood, as in ``start=out``, ``start=out.state`` or the file that it was saved
+            to, for T more seconds, or begin at another state.
         at : dict of float to callable, optional
             Functions to call at given times, as in ``at={3.0: lambda: controller.select("pd")}``.
         observer : callable, optional

@@ -389,7 +389,8 @@ def _show(given: argparse.Namespace) -> int:
     mech = Mechanism.from_urdf(given.file, floating=True) if given.floating else as_mechanism(given.file)
     print(mech)
     mass, motors = sum(link.mass for link in mech.links), len(mech.actuated)
-    print(f"mass {mass:.6g} kg, {mech.n} coordinates, {motors} with a motor, {len(mech.active)} of prescribed motion")
+    coordinates = "1 coordinate" if mech.n == 1 else f"{mech.n} coordinates"
+    print(f"mass {mass:.6g} kg, {coordinates}, {motors} with a motor, {len(mech.active)} of prescribed motion")
     if given.no_live or not mech.n:
         return OK
     from cstormpy.diagrams import _posture

@@ -19,6 +19,7 @@ __all__ = [
     "NonFinite",
     "ShapeError",
     "SingularInertia",
+    "UnknownArgument",
     "UnknownAttribute",
     "UnknownName",
     "shown",
@@ -71,6 +72,10 @@ class UnknownName(CstormError, LookupError):
 
 class UnknownAttribute(UnknownName, AttributeError):
     """A name after a dot that does not exist: of a port, a kind of block, a part of a result."""
+
+
+class UnknownArgument(UnknownName, TypeError):
+    """An argument that a class does not take."""
 
 
 class SingularInertia(CstormError, ArithmeticError):

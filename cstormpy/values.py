@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn, TypeVar
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, unknown_name
+from cstormpy.errors import CstormError, InvalidType, UnknownArgument, unknown_name
 
 __all__ = ["FrozenError", "Value", "frozen", "numbers_text"]
 
@@ -31,7 +32,37 @@ def frozen(array: NDArray[S]) -> NDArray[S]:
     return np.frombuffer(clean.tobytes(), dtype=array.dtype).reshape(array.shape)
 
 
-class Value:
+class _Named(type):
+    """The class of classes that say which argument they do not take, and the nearest that they do."""
+
+    if not TYPE_CHECKING:  # which reads the constructor itself
+
+        def __call__(cls, *args, **kwargs):
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError:
+                slip = cls._slip(args, kwargs)
+                if slip is None:
+                    raise
+                raise slip from None
+
+    def _slip(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CstormError | None:
+        """Return what is wrong with the names or the number of some arguments."""
+        code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
+        if code is None or code.co_flags & CO_VARKEYWORDS:
+            return None
+        known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        for name in kwargs:
+            if name not in known:
+                return unknown_name(f"{cls.__name__}: argument", name, known, UnknownArgument)
+        by_place = known[: code.co_argcount - 1]
+        if len(args) > len(by_place) and not code.co_flags & CO_VARARGS:
+            taken = ", ".join(by_place) or "nothing"
+            return InvalidType(f"{cls.__name__}: takes {taken} by place, got {len(args)}; give the others by name")
+        return None
+
+
+class Value(metaclass=_Named):
     """Base of immutable classes whose `_fields` are both attributes and arguments of the constructor."""
 
     _fields: ClassVar[tuple[str, ...]] = ()

@@ -383,6 +383,20 @@ class TestMechanism:
         with pytest.raises(UnknownName, match="link 'uper' does not exist; did you mean 'upper'"):
             mech.link("uper")
 
+    @pytest.mark.parametrize(
+        ("made", "argument"),
+        [
+            (lambda: Revolute(Z, dampng=1.0), "Revolute: argument 'dampng' .* 'damping'"),
+            (lambda: Revolute("hip", Z), "Revolute: takes axis by place, got 2; give the others by name"),
+            (lambda: Link("thigh", mas=2.0), "Link: argument 'mas' .* 'mass'"),
+            (lambda: Mechanism([Link("thigh", None, Revolute(Z))], gravty=0.0), "Mechanism: .* 'gravity'"),
+            (lambda: Link(), "missing"),
+        ],
+    )
+    def test_arguments_that_are_not_taken_are_named(self, made, argument):
+        with pytest.raises(TypeError, match=argument):
+            made()
+
     def test_a_long_chain_from_its_tip(self):
         # The first link's way to the base is as long as the chain: no recursion, and no second walk.
         n = 5000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inspect import CO_VARARGS, CO_VARKEYWORDS
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
@@ -37,6 +37,12 @@ class _Named(type):
 
     if not TYPE_CHECKING:  # which reads the constructor itself
 
+        @property
+        def __signature__(cls):
+            """The signature of the constructor, which `help` would look for in the method below."""
+            own = inspect.signature(cls.__init__)
+            return own.replace(parameters=[*own.parameters.values()][1:])
+
         def __call__(cls, *args, **kwargs):
             try:
                 return super().__call__(*args, **kwargs)
@@ -49,14 +55,14 @@ class _Named(type):
     def _slip(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CstormError | None:
         """Return what is wrong with the names or the number of some arguments."""
         code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
-        if code is None or code.co_flags & CO_VARKEYWORDS:
+        if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
             return None
         known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         for name in kwargs:
             if name not in known:
                 return unknown_name(f"{cls.__name__}: argument", name, known, UnknownArgument)
         by_place = known[: code.co_argcount - 1]
-        if len(args) > len(by_place) and not code.co_flags & CO_VARARGS:
+        if len(args) > len(by_place) and not code.co_flags & inspect.CO_VARARGS:
             taken = ", ".join(by_place) or "nothing"
             return InvalidType(f"{cls.__name__}: takes {taken} by place, got {len(args)}; give the others by name")
         return None

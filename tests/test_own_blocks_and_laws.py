@@ -270,8 +270,14 @@ def formatting(t, q, qd):
     return float(f"{-2.0 * qd[1]:.12e}") if qd[1] < 40.0 else 0.0
 
 
+def halving(t, q, qd):
+    q *= 0.5
+    return -3.0 * q[1] - qd[1]
+
+
 LAWS = {
     "function": (lambda: damped, "traced"),
+    "writes into what it is given": (lambda: halving, "traced"),
     "closure": (lambda: closing_over(1.5), "traced"),
     "class with gains": (Gains, "traced"),
     "asks its mechanism": (lambda: AskingItsMechanism(ACROBOT), "traced"),

@@ -53,8 +53,8 @@ class OwnLaw(Law):
         return method if callable(method) else self.own
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return what the function gives; see `Law.torque`."""
-        return self._as_torques(self.function(t, q, qd))
+        """Return what the function gives, which may write into what it is given; see `Law.torque`."""
+        return self._as_torques(self.function(t, q.copy(), qd.copy()))
 
     def _asked(self) -> str:
         return _name(self.function)

@@ -137,9 +137,10 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
     """
     names = [str(k) for k in known]
     close = get_close_matches(name[:_LONGEST], names, n=1) if isinstance(name, str) else []
+    closest = get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.9) if isinstance(name, str) else []
     last = name.rpartition(".")[2] if isinstance(name, str) else ""
     of_others = [k for k in names if k.rpartition(".")[2] == last and "." in k]
-    if close and (not of_others or close[0] in of_others):
+    if closest or (close and (not of_others or close[0] in of_others)):
         hint = f"did you mean {close[0]!r}?"
     elif 0 < len(of_others) <= 4:
         hint = f"did you mean {' or '.join(map(repr, of_others))}?"

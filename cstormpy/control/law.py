@@ -125,11 +125,11 @@ class Law:
         """Return what `torque` of a user's law returned, one number for each motor; a number will do for one motor."""
         if is_symbolic(value):
             return symbols(value).reshape(self._torques)
+        what = f"{self._asked()}() (for {', '.join(self.motors)})"
         if value is None:
-            raise InvalidType(f"{self._asked()}(): returned None; end it with 'return' and the torques")
+            raise InvalidType(f"{what}: returned None; end it with 'return' and the torques")
         if is_single(value):
             value = [value]
-        what = f"{self._asked()}() (for {', '.join(self.motors)})"
         hint = 'one torque for each joint with a motor, mech.with_drive(actuated=["..."]) says which have one'
         return checks.array(value, self._torques, what, hint)  # type: ignore[arg-type]
 

@@ -54,11 +54,13 @@ def _check_bdsim(
     """Refuse unknown names, and texts for numbers: some of bdsim's blocks take them, and fail when they run."""
     known = [p.name for p in signature_of(made).parameters.values()]
     if any(p.name == "blockargs" for p in parameters):
+        inherited = {name for base in made.__mro__[1:-1] for name in inspect.signature(base.__init__).parameters}
         for name in named:
-            if name not in known:
+            if name not in known and name not in inherited:
                 raise unknown_name(f"{kind}: argument", name, known)
     for p in parameters:
         is_number = type(p.default) in (int, float) or p.annotation == "float"
+        is_number = is_number and kind != "CONSTANT"  # which may be anything
         if is_number and isinstance(bound.get(p.name), (str, bytes)):
             raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(bound[p.name])}")
 

@@ -337,10 +337,12 @@ class Parameters:
         """Let all numbers be others, by a little, to the end of the ``with`` block.
 
         What a diagram takes for granted of its numbers when it is translated, as that a mass is 1 and folds, is then
-        not true of these, so that it has derivatives to them.
+        not true of these, so that it has derivatives to them. Each is moved by another part of its step: moved alike,
+        numbers that are 0 can cancel in what is computed of them, as a point's along an axis.
         """
         with self.kept() as values:
-            self.set(values + self._steps(values) / 3.0, lenient=True)
+            parts = 0.2 + 0.3 * (np.arange(len(values)) * 0.5 * (5.0**0.5 - 1.0) % 1.0)
+            self.set(values + parts * self._steps(values), lenient=True)
             yield
 
     @staticmethod
@@ -371,7 +373,15 @@ class Parameters:
                     continue
                 wide, narrow = (self._slope(read, values, k, h) for h in (step, 0.5 * step))
                 rows.append(np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0))
+        most = max((row.size for row in rows), default=0)
+        for row, name in zip(rows, self.names, strict=True):
+            if row.size < most:
+                raise self._changes(name)
         return np.array(rows)
+
+    @staticmethod
+    def _changes(name: str) -> InvalidValue:
+        return InvalidValue(f"parameters: {name} changes the form of the diagram and has no derivative")
 
     def _smooth_slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
         """Return the derivative to a number of a mechanism, of the sixth order."""
@@ -390,7 +400,7 @@ class Parameters:
             self.set(moved, lenient=True)
             sides.append(read())
         if sides[0].shape != sides[1].shape:
-            raise InvalidValue(f"parameters: {self.names[k]} changes the form of the diagram and has no derivative")
+            raise self._changes(self.names[k])
         same = sides[0] == sides[1]  # as a bound that is nowhere, of which the infinities have no difference
         with np.errstate(invalid="ignore"):
             return np.where(same, 0.0, (sides[0] - sides[1]) / (h + back))

@@ -38,7 +38,7 @@ def main(points=16, steps=104, starts=3):
     )  # fmt: skip
     shipped = problem.solve(starts=starts, stages=[Stage(), Stage(exact=True)])
     both = problem.replace(design={"leg": Tied((0.5, 2.0, 3.0), rod)}, guess=shipped.motion)
-    designed = both.solve(stages=[Stage(exact=True)])
+    designed = both.solve(stages=[Stage(), Stage(exact=True)])
     print(designed)
     designed.save("design.json")
     known = Solution.load("design.json", both)

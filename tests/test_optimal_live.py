@@ -267,6 +267,7 @@ def test_the_window_draws_what_it_is_told(sent):
     assert t[-1] == pytest.approx(3.0)
     np.testing.assert_allclose(elbow, solution.at(t).tau[:, 1], atol=1e-4)
     assert [len(curve.getData()[0]) for curve in widgets.joints.curves] == [len(t)] * 2
+    widgets.cost.add_costs(np.array([[0.0, 1.0, 1e4 * solution.cost, 1.0]]), 0)
     assert widgets.cost.by_powers
     best = min(curve.getData()[1].min() for curve in widgets.cost.curves)
     assert 10.0**best <= solution.cost * (1.0 + 1e-6)

@@ -264,7 +264,13 @@ def test_the_list_names_diagrams_options_and_laws(cstorm):
     assert "blend=0.05" in text and "rods=1" in text
 
 
-@pytest.mark.parametrize("name", diagrams.names())
+LONG = {"branched_acrobot", "seven_joint_arm", "two_link_lifting"}
+"""Diagrams whose laws look for much when they are made."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in diagrams.names()]
+)
 def test_each_option_is_explained(cstorm, name):
     """The documentation of `build` has an entry for each; for the laws it says which there are."""
     status, said, _ = cstorm("list", name)

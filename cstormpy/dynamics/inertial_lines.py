@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cstormpy.dynamics.batches import run_parts
 from cstormpy.dynamics.lines import BATCH, Line, key_of
-from cstormpy.dynamics.tracing import InertialForm, Signature, hybrid_routine
+from cstormpy.dynamics.tracing import LARGEST, InertialForm, Signature, hybrid_routine
 from cstormpy.graph.calls import batch_caller, caller
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.routine import Routine
@@ -83,8 +83,8 @@ def filled_by_line(
     mech: Linkage, samples: Samples, columns: Columns, outputs: tuple[Array, Array], threads: int | None
 ) -> bool:
     """Fill y and the derivatives by the straight line; False where that is not the way, or a sample bad."""
-    if 1 < samples.count < LANES:
-        return False
+    if 1 < samples.count < LANES or (samples.count > 1 and mech.n > LARGEST["rows", True]):
+        return False  # without a look at the columns
     signature = Signature.of_samples(mech, samples, sensitivities=True)
     call = _function(mech, signature, columns, samples.count)
     if call is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,9 @@ from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue
 from cstormpy.simulation.block_maker import signature_of
 
 __all__ = ["check_arguments", "not_made"]
+
+#: Classes of blocks whose arguments are kept.
+_KINDS = 512
 
 
 def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
@@ -28,7 +32,7 @@ def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[s
     given, named
         The arguments, without the diagram.
     """
-    signature = inspect.signature(made)
+    signature = _signature(made)
     parameters = [p for name, p in signature.parameters.items() if name != "bd"]
     try:
         bound = signature.bind_partial(*given, **named)
@@ -52,17 +56,28 @@ def _check_bdsim(
     kind: str, made: Any, parameters: list[inspect.Parameter], bound: Mapping[str, Any], named: Mapping[str, Any]
 ) -> None:
     """Refuse unknown names, and texts for numbers: some of bdsim's blocks take them, and fail when they run."""
-    known = [p.name for p in signature_of(made).parameters.values()]
     if any(p.name == "blockargs" for p in parameters):
-        inherited = {name for base in made.__mro__[1:-1] for name in inspect.signature(base.__init__).parameters}
         for name in named:
-            if name not in known and name not in inherited:
-                raise unknown_name(f"{kind}: argument", name, known)
+            if name not in _names(made):
+                raise unknown_name(f"{kind}: argument", name, signature_of(made).parameters)
     for p in parameters:
         is_number = type(p.default) in (int, float) or p.annotation == "float"
         is_number = is_number and kind != "CONSTANT"  # which may be anything
         if is_number and isinstance(bound.get(p.name), (str, bytes)):
             raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(bound[p.name])}")
+
+
+@functools.lru_cache(_KINDS)
+def _signature(made: Any) -> inspect.Signature:
+    """Return the arguments of a class of blocks, which it takes longer to read than to make a block."""
+    return inspect.signature(made)
+
+
+@functools.lru_cache(_KINDS)
+def _names(made: Any) -> frozenset[str]:
+    """Return the names of arguments that a class of blocks takes, of its own and of what it inherits."""
+    inherited = (name for base in made.__mro__[1:-1] for name in inspect.signature(base.__init__).parameters)
+    return frozenset([*signature_of(made).parameters, *inherited])
 
 
 def _misfit(

@@ -100,7 +100,7 @@ class Tuning:
                     whose = f"[{k}], {label}" if values.shape[1] > 1 else label
                     panel.plot(out.t, column, line, color=f"C{k}", label=whose)
             panel.set(xlabel="t [s]", ylabel=name)
-            panel.legend(loc="best")
+            panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))  # beside the curves
         for panel in panels:
             panel.grid(alpha=0.3)
         return figure

@@ -398,7 +398,7 @@ def test_what_a_clock_says_is_no_parameter(sim, name):
 @pytest.mark.parametrize("name", ["hold.ndstates", "hold._id", "hold.id", "plant.nstates"])
 def test_what_the_diagram_keeps_in_a_block_is_no_parameter(sim, name):
     bd = servo(sim, sampled=True)
-    with pytest.raises(UnknownName, match="tunable number of block"):
+    with pytest.raises(UnknownName, match="tunable number"):
         sim.gradient(bd, "cost[0]", [name], T=0.1, dt=0.01, solver="RK4")
     compile_diagram(bd)
     bd.blocknames["gain"].depth = 0.3  # a number of the user's own

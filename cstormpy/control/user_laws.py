@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.control.law import Law, Target
@@ -17,6 +18,9 @@ from cstormpy.mechanism import Mechanism
 Array = NDArray[np.float64]
 
 __all__ = ["OwnLaw", "is_own_law"]
+
+#: Arrays with more numbers are tables, which nobody tunes one by one.
+_MOST = 64
 
 
 def is_own_law(value: object) -> bool:
@@ -31,8 +35,15 @@ class OwnLaw(Law):
     ----------
     mech : Mechanism or str
     own : callable or object
-        Returns the torques of the motors, one number or (n_a,). The numbers that an object has as attributes are its
-        gains.
+        Gives the torques of the motors, one number or (n_a,). The numbers, and arrays of some, that an object or its
+        class has as attributes are its gains; those of a method, ``robot.control``, are the gains of its object.
+
+    Attributes
+    ----------
+    own : object
+        The function, or the object.
+    method : str
+        The name of its method that is asked; "" of a function.
 
     Examples
     --------
@@ -43,14 +54,18 @@ class OwnLaw(Law):
 
     def __init__(self, mech: Mechanism, own: Any) -> None:
         super().__init__(mech)
-        self.own = own
+        written = isinstance(inspect.getattr_static(type(own), "__call__", None), types.FunctionType)
+        self.own, self.method = own, "torque" if callable(getattr(own, "torque", None)) else "__call__" * written
+        bound = getattr(own, "__self__", None)
+        if inspect.ismethod(own) and getattr(bound, own.__name__, None) == own:
+            self.own, self.method = bound, own.__name__
         _check_arguments(self.function)
 
     @property
     def function(self) -> Callable[..., Any]:
-        """The function that is called with (t, q, qd)."""
-        method = getattr(self.own, "torque", None)
-        return method if callable(method) else self.own
+        """The function, or method, that is called with (t, q, qd)."""
+        found: Callable[..., Any] = getattr(self.own, self.method) if self.method else self.own
+        return found
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return what the function gives, which may write into what it is given; see `Law.torque`."""
@@ -60,16 +75,36 @@ class OwnLaw(Law):
         return _name(self.function)
 
     @property
-    def gains(self) -> dict[str, float]:
-        """The numbers among the attributes of the object, by name."""
-        held = getattr(self.own, "__dict__", {})
-        return {name: float(value) for name, value in held.items() if isinstance(value, (float, np.floating))}
+    def gains(self) -> dict[str, Any]:
+        """The numbers and arrays among the attributes of the object, by name."""
+        return {name: value for name, value in self._attributes() if _is_gain(name, value)}
 
-    def set_gain(self, name: str, value: float) -> None:
-        """Change one of them."""
-        if name not in self.gains:
+    def set_gain(self, name: str, value: ArrayLike) -> None:
+        """Change one of them, or all numbers of an array."""
+        held = self.gains.get(name)
+        if held is None:
             raise unknown_name("gain", name, self.gains)
-        setattr(self.own, name, checks.real(value, f"gain {name!r}"))
+        new: Any = value
+        if isinstance(held, np.ndarray):
+            new = checks.array(value, held.shape, f"gain {name!r}").copy()
+        else:
+            new = checks.real(new, f"gain {name!r}")
+        try:
+            setattr(self.own, name, new)
+        except AttributeError as error:
+            raise InvalidType(f"gain {name!r}: {type(self.own).__name__} lets nobody change it: {error}") from None
+
+    def _attributes(self) -> list[tuple[str, Any]]:
+        """Return the attributes of the object: its own, and those that its class gives to all."""
+        owner = self.own
+        if isinstance(owner, (types.ModuleType, type)):
+            return []
+        of_class = [name for kind in reversed(type(owner).__mro__[:-1]) for name in vars(kind)]
+        names = dict.fromkeys([*of_class, *getattr(owner, "__dict__", {})])
+        return [(name, getattr(owner, name, None)) for name in names if _may_be_set(owner, name)]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._asked()})"
 
 
 def _check_arguments(function: Callable[..., Any]) -> None:
@@ -90,3 +125,18 @@ def _name(function: Callable[..., Any]) -> str:
     """Return the name of a function, without that of the function in which it was made."""
     name: str = getattr(function, "__qualname__", type(function).__name__)
     return name.rpartition(".<locals>.")[2]
+
+
+def _is_gain(name: str, value: object) -> bool:
+    """Tell whether an attribute is a number that somebody may want to change, or an array of not too many."""
+    if name.startswith("_"):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.dtype == np.float64 and 0 < value.size <= _MOST
+    return isinstance(value, (float, np.floating))
+
+
+def _may_be_set(owner: object, name: str) -> bool:
+    """Tell whether an attribute is a value: kept by the object, or in a slot of it, or one for all of its class."""
+    given = inspect.getattr_static(type(owner), name, None)
+    return not isinstance(given, property) and not callable(given)

@@ -181,7 +181,7 @@ class Parameters:
         if not own or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
             known = [*_tunables(block), *(components(block.mech) if is_mechanical(block) else ())]
             _refuse_whole(block, attribute, name)
-            raise unknown_name(f"parameters: {name!r}; tunable number of block {block.name!r}", attribute, known)
+            raise unknown_name(f"parameters: of block {block.name!r} the tunable number", attribute, known)
         return np.array(value, dtype=float)
 
     @staticmethod
@@ -407,14 +407,18 @@ class Parameters:
 
 
 def _refuse_whole(block: Any, attribute: str, name: str) -> None:
-    """Refuse a whole number of a law of a controller: it may count or choose, so it is no gain."""
+    """Refuse whole numbers of a law of a controller, which may count or choose, and lists: they are no gains."""
     law, _, gain = attribute.partition(".")
     held = getattr(getattr(block, "laws", None), "laws", {}).get(law)
-    value = vars(getattr(held, "own", held)).get(gain) if held is not None else None
+    value = getattr(getattr(held, "own", held), gain, None) if held is not None else None
     if isinstance(value, int) and not isinstance(value, bool):
         raise InvalidType(
             f"parameters: {name!r} is a whole number, which may count or choose; write {float(value)} instead of "
             f"{value} for a gain"
+        )
+    if isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.dtype != np.float64):
+        raise InvalidType(
+            f"parameters: {name!r} is {shown(value)}; for gains write an array of floats, as np.array([1.0, 2.0])"
         )
 
 

@@ -19,6 +19,7 @@ from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.held_numbers import HeldNumbers
 from cstormpy.simulation.compiled.refusals import draws_numbers, told
+from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
 
@@ -293,11 +294,17 @@ def _sampled(func: Callable[..., Any], samples: list[Any], first: int) -> Any:
     for value in given[first:]:
         if isinstance(value, np.ndarray):
             value.flags.writeable = False
+    reached = Reached([func])
     try:
         with np.errstate(all="ignore"):
-            return func(*given)
+            found = func(*given)
     except Exception as error:
+        reached.restore()
         raise Refused(f"it fails when it is tried: {type(error).__name__}: {error}") from error
+    changed = reached.restore()
+    if changed:
+        raise Refused(f"it changes {changed}")
+    return found
 
 
 def _extra(func: Callable[..., Any], count: int, args: Any, kwargs: Any) -> list[Any]:

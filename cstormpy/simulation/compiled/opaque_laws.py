@@ -60,10 +60,10 @@ def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, 
     for law in laws.laws.values() if laws is not None else ():
         n = (law.mech.n,)
         shapes = [(), n, n, *([n] * (3 if block.nin > 3 else 0))]
+        own = law.own if isinstance(law, OwnLaw) else law
         why = None if id(law) in known else untraceable(law, _asked, shapes)
         if why is None:
             continue
-        own = law.own if isinstance(law, OwnLaw) else law
         name = str(getattr(own, "__name__", type(own).__name__))
         found[id(law)], way = {"__call__": _in_python(assembly, law, name)}, "asked in Python"
         try:
@@ -89,7 +89,7 @@ def _by_numba(assembly: Any, law: Any, own: Any, role: str) -> Callable[..., Any
     if not isinstance(own, types.FunctionType):
         if len(law.modes) > 1:
             raise Refused("it has phases")
-        made = MethodAsFunction(own, "torque", ("t", "q", "qd"))
+        made = MethodAsFunction(own, getattr(law, "method", "torque"), ("t", "q", "qd"))
         function, held = made.function, HeldNumbers(made.names, partial(getattr, own), partial(setattr, own))
         for name, value in made.whole.items():
             assembly.numbers.depends(partial(getattr, own, name), value)

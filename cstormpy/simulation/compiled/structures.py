@@ -7,6 +7,7 @@ looked at is the very object that it was, and cannot have changed as long as it 
 
 from __future__ import annotations
 
+import enum
 import functools
 import gc
 import types
@@ -20,7 +21,7 @@ import numpy as np
 from cstormpy.graph.identity import ABSENT, Entries, OfType
 from cstormpy.graph.numpy_layout import is_cpython
 from cstormpy.mechanism import Mechanism
-from cstormpy.simulation.compiled.fingerprints import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint, is_by_identity
 from cstormpy.simulation.compiled.twins import (
     Path,
     Readers,
@@ -325,7 +326,17 @@ def _stays(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return is_numbers(value)
     function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
-    return not isinstance(function, types.FunctionType) or is_of_library(function)
+    if isinstance(function, types.FunctionType):
+        return is_of_library(function)
+    return isinstance(function, _LASTING) or is_own(function) or is_by_identity(function)
+
+
+#: Types of which a value does not change as long as it is the same object.
+_LASTING = (
+    bool, int, float, complex, str, bytes, frozenset, slice, range, np.generic, np.dtype, np.ufunc, type, enum.Enum,
+    type(None), types.BuiltinFunctionType, types.ModuleType, types.GetSetDescriptorType, types.MemberDescriptorType,
+    types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType,
+)  # fmt: skip
 
 
 def _of_class(kind: type, name: str) -> Any:
@@ -345,7 +356,9 @@ def _held(value: Any) -> Any:
         return type(value), tuple(
             (k, _held(x)) for k, x in (value.items() if isinstance(value, dict) else enumerate(value))
         )
-    return (value.dtype, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else described(value)
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return value.dtype, value.shape, value.tobytes()
+    return fingerprint([value])[0] if is_own(value) and not isinstance(value, Mechanism) else described(value)
 
 
 def described(value: Any) -> Any:
@@ -362,11 +375,26 @@ def described(value: Any) -> Any:
         return type(value), tuple((k, seen(x)) for k, x in entries)
     if isinstance(value, (bool, int, str, bytes, type(None), frozenset, slice)):
         return repr(value)
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value.dtype, value.shape, value.tobytes()
     if isinstance(value, functools.partial):
         return described(value.func), [*map(_held, value.args)], {k: _held(x) for k, x in value.keywords.items()}
     function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
     if isinstance(function, types.FunctionType):
         return id(function) if is_of_library(function) else fingerprint([function])[0]
-    return type(value) if is_own(value) else id(value)
+    if is_own(value):
+        return type(value)
+    return _TheSame(value) if isinstance(value, _LASTING) or is_by_identity(value) else fingerprint([value])[0]
+
+
+class _TheSame:
+    """Something that is seen as the object that it is, which lives as long as it is compared."""
+
+    __slots__ = ("value",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _TheSame) and other.value is self.value

@@ -20,6 +20,7 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import AskedForNumber
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.numbers import Numbers
+from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.compiled.signals import compared
 from cstormpy.simulation.compiled.twins import Changed, Twins
 from cstormpy.simulation.compiled.untranslated import Untraceable
@@ -38,11 +39,16 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any], ours: bool =
     Untraceable
         If it cannot be written down, is too long, changes its object, or gives something else the second time.
     """
-    before = len(graph.nodes)
-    result = _run(ask)
-    if len(graph.nodes) - before > _MOST_OPERATIONS:
-        raise Untraceable(f"it takes {len(graph.nodes) - before} operations")
-    again = result if ours and twins.are_ours() else _run(ask)
+    before, reached, changed = len(graph.nodes), Reached(twins.shared), ""
+    try:
+        result = _run(ask)
+        if len(graph.nodes) - before > _MOST_OPERATIONS:
+            raise Untraceable(f"it takes {len(graph.nodes) - before} operations")
+        again = result if ours and twins.are_ours() else _run(ask)
+    finally:
+        changed = reached.restore()
+    if changed:
+        raise Untraceable(f"it changes {changed} while it computes")
     try:
         twins.refuse_changes()
     except Changed as error:

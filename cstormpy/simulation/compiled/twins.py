@@ -99,12 +99,15 @@ class Twins:
         Methods that stand in the place of those of some objects, by the `id` of the object and their names.
     reads : set of (path, name)
         All attributes that were looked at.
+    shared : list
+        What is no twin, or reaches what is none: functions, classes and objects of others.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.places: list[Place] = []
         self.reads: set[tuple[Path, str]] = set()
+        self.shared: list[Any] = []
         self._forms: list[tuple[Path, Form]] = []
         self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
         self._made: dict[int, Any] = {}
@@ -116,9 +119,14 @@ class Twins:
         if id(owner) in self._made:
             return self._made[id(owner)]
         if isinstance(owner, types.FunctionType):
-            return owner if is_of_library(owner) else with_symbolic_math(owner)
+            if is_of_library(owner):
+                return owner
+            self.shared.append(owner)
+            return with_symbolic_math(owner)
         if isinstance(owner, Mechanism):
             return self._mechanism(owner, path)
+        if not _is_of_ours(type(owner)):
+            self.shared.append(type(owner))
         twin: Any = object.__new__(self._watched(type(owner), path, self.instead.get(id(owner), {})))
         self._made[id(owner)] = twin
         self._owners[path] = owner
@@ -175,7 +183,11 @@ class Twins:
             return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
         if is_container(value):
             return self._container(value, path)
-        return self.of(value, path) if is_own(value) or isinstance(value, types.FunctionType) else value
+        if is_own(value) or isinstance(value, types.FunctionType):
+            return self.of(value, path)
+        if not isinstance(value, _PLAIN):
+            self.shared.append(value)
+        return value
 
     def _table(self, value: Any, path: Path) -> Table:
         name = f"all[{len(self.places)}]"

@@ -1,0 +1,138 @@
+"""Side effects of functions that are called with symbols: what they changed beyond what they return, put back again."""
+
+from __future__ import annotations
+
+import contextlib
+import dis
+import types
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable
+
+__all__ = ["Reached"]
+
+
+class Reached:
+    """The lists, mappings, arrays and objects that some functions can reach, as they were when this was made.
+
+    Parameters
+    ----------
+    roots : sequence
+        The functions, classes and objects.
+    """
+
+    def __init__(self, roots: Sequence[Any]) -> None:
+        self._before = [(each, kept) for each in reachable(list(roots)) if (kept := _kept(each)) is not None]
+
+    def restore(self) -> str:
+        """Put everything back; return what had been changed, or nothing."""
+        changed = ""
+        for each, kept in self._before:
+            if not _is_same(_kept(each), kept):
+                _put_back(each, kept)
+                changed = changed or _said(each)
+        return changed
+
+
+def _kept(value: Any) -> Any:
+    """Return what is to be put back into something; None where nothing can change, or cannot be put back."""
+    if isinstance(value, np.ndarray):
+        return value.copy() if value.flags.writeable else None
+    if isinstance(value, (list, deque)):
+        return list(value)
+    if isinstance(value, (set, bytearray)):
+        return type(value)(value)
+    if isinstance(value, dict):
+        return dict(value)
+    if isinstance(value, type):
+        return {name: each for name, each in vars(value).items() if not name.startswith("__")}
+    if isinstance(value, types.FunctionType):
+        return {**vars(value), **_cells(value), **_written_globals(value)} or None
+    if isinstance(value, types.ModuleType) or is_by_identity(value):
+        return None
+    held = {**getattr(value, "__dict__", {}), **_slots(value)}
+    return held or None
+
+
+def _cells(function: types.FunctionType) -> dict[Any, Any]:
+    """Return what surrounds a function, by the place among its cells."""
+    found: dict[Any, Any] = {}
+    for k, cell in enumerate(function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # nothing is there yet
+            found[k] = cell.cell_contents
+    return found
+
+
+def _written_globals(function: types.FunctionType) -> dict[Any, Any]:
+    """Return what a function declares ``global``, and writes, by a name within a tuple."""
+    space = function.__globals__
+    names = [step.argval for step in dis.get_instructions(function) if step.opname == "STORE_GLOBAL"]
+    return {(name,): space[name] for name in names if name in space}
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    """Return what an object has in slots."""
+    names = [
+        name
+        for kind in type(value).__mro__
+        for name, each in vars(kind).items()
+        if isinstance(each, types.MemberDescriptorType) and isinstance(vars(kind).get("__slots__"), (tuple, list, str))
+    ]
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+
+
+def _is_same(now: Any, before: Any) -> bool:
+    if isinstance(before, np.ndarray):
+        same: bool = now.shape == before.shape and now.tobytes() == before.tobytes()
+        return same
+    if isinstance(before, dict):
+        return len(now) == len(before) and all(name in now and now[name] is each for name, each in before.items())
+    if isinstance(before, list):
+        return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
+    return bool(now == before)
+
+
+def _put_back(value: Any, kept: Any) -> None:
+    if isinstance(value, np.ndarray):
+        value[...] = kept
+    elif isinstance(value, (list, bytearray)):
+        value[:] = kept
+    elif isinstance(value, deque):
+        value.clear()
+        value.extend(kept)
+    elif isinstance(value, (set, dict)):
+        value.clear()
+        value.update(kept)
+    else:
+        _set_attributes(value, kept)
+
+
+def _set_attributes(value: Any, kept: dict[Any, Any]) -> None:
+    write: Callable[..., None] = type.__setattr__ if isinstance(value, type) else object.__setattr__
+    now = _kept(value) or {}
+    for name, each in kept.items():
+        if name in now and now[name] is each:
+            continue
+        if isinstance(name, int):
+            value.__closure__[name].cell_contents = each
+        elif isinstance(name, tuple):
+            value.__globals__[name[0]] = each
+        else:
+            write(value, name, each)
+    for name in now.keys() - kept.keys():
+        if isinstance(name, str):
+            delattr(value, name)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, types.FunctionType):
+        return f"what {value.__name__} remembers"
+    if isinstance(value, type):
+        return f"an attribute of {value.__name__}"
+    if isinstance(value, (list, dict, set, bytearray, deque, np.ndarray)):
+        return f"a {type(value).__name__} that it has from outside"
+    return f"an attribute of a {type(value).__name__}"

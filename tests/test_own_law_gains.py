@@ -1,0 +1,158 @@
+"""The gains of a law of one's own: whatever numbers its object, or its class, has as attributes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.control import OwnLaw
+from cstormpy.simulation.live_session import controls_of
+
+
+class OfItsClass:
+    kp = 3.0
+    K = np.array([1.0, 0.5])
+
+    def torque(self, t, q, qd):
+        return -self.kp * q[1] - self.K @ qd
+
+
+class OfItsObject:
+    def __init__(self):
+        self.kp, self.K = 3.0, np.array([[1.0, 0.5]])
+
+    def torque(self, t, q, qd):
+        return -self.kp * q[1] - self.K @ qd
+
+
+class InSlots:
+    __slots__ = ("K", "kp")
+
+    def __init__(self):
+        self.kp, self.K = 3.0, np.array([1.0, 0.5])
+
+    def torque(self, t, q, qd):
+        return -self.kp * q[1] - self.K @ qd
+
+
+@dataclass
+class Declared:
+    kp: float = 3.0
+
+    def __post_init__(self):
+        self.K = np.array([1.0, 0.5])
+
+    def torque(self, t, q, qd):
+        return -self.kp * q[1] - self.K @ qd
+
+
+class Branching(OfItsObject):
+    def torque(self, t, q, qd):
+        if q[1] > 10.0:
+            return 0.0 * q[:1]
+        return -self.kp * q[1] - self.K @ qd
+
+
+class Robot:
+    def __init__(self):
+        self.kp, self.K = 3.0, np.array([1.0, 0.5])
+
+    def control(self, t, q, qd):
+        return -self.kp * q[1] - self.K @ qd
+
+
+def controlled(law, engine="auto"):
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2], name="plant")
+    controller = bd.CONTROLLER("acrobot", {"mine": law}, name="ctl")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    return sim, bd
+
+
+LAWS = [OfItsClass, OfItsObject, Declared, Branching, lambda: Robot().control]
+IDS = ["class", "object", "dataclass", "branching", "method"]
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("make", LAWS, ids=IDS)
+def test_gradients_reach_numbers_and_arrays(make, engine):
+    sim, bd = controlled(make(), engine)
+    options = {"T": 0.3, "rtol": 1e-10, "atol": 1e-11}
+    names = ["ctl.mine.kp", "ctl.mine.K"]
+    found = sim.gradient(bd, lambda out: float(out.x[-1, 1]), names, **options)
+    slopes = []
+    block, entries = bd.blocknames["ctl"], np.concatenate([[3.0], [1.0, 0.5]])
+    shape = getattr(block, "mine.K").shape
+    for k in range(3):
+        ends = []
+        for step in (1e-4, -1e-4):
+            moved = entries.copy()
+            moved[k] += step
+            block.set_param("mine.kp", moved[0])
+            block.set_param("mine.K", moved[1:].reshape(shape))
+            ends.append(sim.run(bd, **options).x[-1, 1])
+        slopes.append((ends[0] - ends[1]) / 2e-4)
+    np.testing.assert_allclose(np.ravel(found.gradient), slopes, rtol=2e-5)
+    assert np.abs(slopes).min() > 1e-4
+
+
+def test_gains_in_slots_are_read_anew_in_each_run():
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        law = InSlots()
+        sim, bd = controlled(law, engine)
+        for name, value in (("kp", 3.0), ("kp", 5.0), ("K", np.array([4.0, 0.5]))):
+            bd.blocknames["ctl"].set_param(f"mine.{name}", value)
+            ends.append(sim.run(bd, T=0.5).x[-1])
+    np.testing.assert_allclose(ends[:3], ends[3:], rtol=0, atol=1e-9)
+    assert np.abs(np.diff(ends[:3], axis=0)).max(1).min() > 1e-2
+
+
+def test_one_entry_of_an_array_is_tuned_by_its_place_and_swept():
+    sim, bd = controlled(OfItsObject())
+    result = sim.tune(bd, lambda out: float((out.x[:, 1] ** 2).sum()), ["ctl.mine.K[0, 1]"], T=0.5, max_runs=4)
+    assert bd.blocknames["ctl"].laws.laws["mine"].gains["K"].shape == (1, 2)
+    assert list(result.parameters) == ["ctl.mine.K[0, 1]"]
+
+
+def test_sliders_turn_each_number_of_an_array():
+    _, bd = controlled(OfItsClass())
+    knobs = [(c.name, c.index, c.value) for c in controls_of(bd) if getattr(c, "name", "").startswith("mine")]
+    assert knobs == [("mine.kp", None, 3.0), ("mine.K", 0, 1.0), ("mine.K", 1, 0.5)]
+
+
+def test_a_gain_that_is_changed_belongs_to_the_object_alone():
+    law = OwnLaw("acrobot", OfItsClass())
+    law.set_gain("kp", 9.0)
+    law.set_gain("K", [4.0, 5.0])
+    law.own.K[0] += 1.0
+    assert (law.gains["kp"], law.gains["K"].tolist()) == (9.0, [5.0, 5.0])
+    assert (OfItsClass.kp, OfItsClass.K.tolist()) == (3.0, [1.0, 0.5])
+
+
+def test_what_is_no_gain_is_told():
+    @dataclass(frozen=True)
+    class Frozen:
+        kp: float = 3.0
+
+        def torque(self, t, q, qd):
+            return -self.kp * q[1]
+
+    with pytest.raises(cs.InvalidType, match=r"gain 'kp': Frozen lets nobody change it"):
+        OwnLaw("acrobot", Frozen()).set_gain("kp", 1.0)
+    with pytest.raises(cs.CstormError, match=r"gain 'K'.*\(2,\)"):
+        OwnLaw("acrobot", OfItsClass()).set_gain("K", [1.0])
+    sim, bd = controlled(OfItsClass())
+    with pytest.raises(cs.UnknownName, match=r"of block 'ctl' the tunable number 'K' .*; did you mean 'mine.K'\?"):
+        sim.gradient(bd, "plant.q", ["ctl.K"], T=0.1)
+    for value in ([1.0, 2.0], np.array([1, 2])):
+        law = OfItsClass()
+        law.K = value
+        sim, bd = controlled(law)
+        with pytest.raises(cs.InvalidType, match=r"'ctl.mine.K' is .*write an array of floats"):
+            sim.gradient(bd, "plant.q", ["ctl.mine.K"], T=0.1)

@@ -186,16 +186,24 @@ class Diagram:
             for b, deriv, ins, cell, part, shape in self.rates:
                 value = deriv(at, [s.value for s in ins], cell[0])
                 if value.__class__ is not np.ndarray or value.shape != shape:
-                    raise self._wrong_rate(b, value)
+                    value = self._as_rate(b, value, shape)
                 rate[part] = value
         except Exception as error:
             raise self.failure(b, "rate of the state", at, error) from error
         return rate
 
-    def _wrong_rate(self, b: Any, value: Any) -> DiagramError:
+    @staticmethod
+    def _as_rate(b: Any, value: Any, shape: tuple[int, ...]) -> Array:
+        """Return the rate of a block's states that is given as a list, or a number for a single one."""
+        if value is None:
+            raise DiagramError(f"{describe(b)}: deriv() returned None; end it with 'return' and the rate of each state")
+        plain = isinstance(value, (list, tuple, float, int)) and not isinstance(value, bool)
+        rate: Array = np.asarray(value, dtype=float) if plain else np.asarray(value)
+        if rate.dtype.kind == "f" and (rate.shape == shape or (rate.ndim == 0 and shape == (1,))):
+            return rate.reshape(shape)
         widths = ", ".join(f"{input_name(b, i)} carries {_shape(s.value)}" for i, s in enumerate(b._inport_slots))
-        return DiagramError(
-            f"{describe(b)}: has {b.nstates} states, but their rate has the shape {np.shape(value)}; "
+        raise DiagramError(
+            f"{describe(b)}: has {b.nstates} state{'s' * (b.nstates != 1)}, but their rate has the shape {rate.shape}; "
             f"{widths or 'no inputs'}: make the initial state as wide as the signal, or the signal as wide as the state"
         )
 

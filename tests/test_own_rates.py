@@ -1,0 +1,69 @@
+"""What the method `deriv` of a block of one's own may return: an array, a list, a number for a single state."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from bdsim.components import ContinuousBlock
+
+import cstormpy as cs
+
+
+class Decaying(ContinuousBlock):
+    nin, nout = 1, 1
+
+    def __init__(self, form, **options):
+        super().__init__(**options)
+        self.form, self.nstates, self._x0 = form, 1, np.array([1.0])
+
+    def getstate0(self):
+        return self._x0
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def deriv(self, t, u, x):
+        return self.form(-2.0 * u[0])
+
+
+FORMS = {
+    "array": lambda rate: np.array([rate]),
+    "array of no axes": lambda rate: np.array(rate),
+    "list": lambda rate: [rate],
+    "tuple": lambda rate: (rate,),
+    "number": lambda rate: rate,
+}
+
+
+def decaying(form, engine):
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    block, gain = Decaying(form, name="own"), bd.GAIN(1.0)
+    bd.add_block(block)
+    bd.connect(block, gain)
+    bd.connect(gain, block)
+    return sim, bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("form", FORMS)
+def test_rates_are_taken_in_every_form(form, engine):
+    sim, bd = decaying(FORMS[form], engine)
+    assert sim.run(bd, T=0.3, rtol=1e-9, atol=1e-12).x[-1, 0] == pytest.approx(math.exp(-0.6), rel=1e-8)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (lambda rate: None, r"'own'.*deriv\(\) returned None; end it with 'return' and the rate of each state"),
+        (lambda rate: [rate, rate], r"'own'.*has 1 state, but their rate has the shape \(2,\)"),
+        (lambda rate: "fast", r"'own'.*their rate has the shape \(\)"),
+    ],
+)
+def test_what_is_no_rate_is_told(form, said, engine):
+    sim, bd = decaying(form, engine)
+    with pytest.raises(cs.CstormError, match=said):
+        sim.run(bd, T=0.3)

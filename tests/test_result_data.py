@@ -89,13 +89,46 @@ def test_a_figure_has_a_plot_for_each_signal(out):
 
     figure = out.plot("plant.q", "law.tau")
     q, tau = figure.axes
-    assert [line.get_label() for line in q.lines] == ["plant.q[0]", "plant.q[1]"]
+    assert [line.get_label() for line in q.lines] == ["slide", "hinge"]
     np.testing.assert_array_equal(q.lines[1].get_ydata(), out.signal("plant.q")[:, 1])
     assert (q.get_ylabel(), tau.get_ylabel(), tau.get_xlabel()) == ("[m, rad]", "[N]", "t [s]")
     assert len(out.plot().axes) == len(out.ynames)
     plt.close("all")
     with pytest.raises(UnknownName, match=r"did you mean"):
         out.plot("plant.qq")
+
+
+def test_a_figure_names_what_the_values_of_a_signal_stand_for():
+    import matplotlib.pyplot as plt
+
+    sim = cs.Simulation(graphics=False)
+    bd = sim.blockdiagram()
+    plant, law = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.CONTROLLER("acrobot", ["pd", "none"], name="law")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    out = sim.run(bd, T=0.1, live=False, watch=["law.law", "law.tau"])
+    law.select("none")
+    for run, name in ((out, "pd"), (sim.run(bd, T=0.1, live=False, watch=["law.law"]), "none")):
+        axis = run.plot("law.law").axes[0]
+        assert [tick.get_text() for tick in axis.get_yticklabels()] == [name]
+    plt.close("all")
+
+
+def test_a_figure_of_a_saved_run(out, tmp_path):
+    import matplotlib.pyplot as plt
+
+    out.save(tmp_path / "run.npz")
+    saved = cs.load(tmp_path / "run.npz")
+    figure = saved.plot("plant.q", "plant.hinge.q")
+    q, pole = figure.axes
+    assert [line.get_label() for line in q.lines] == ["plant.q[0]", "plant.q[1]"]
+    np.testing.assert_array_equal(q.lines[1].get_ydata(), out.signal("plant.q")[:, 1])
+    np.testing.assert_array_equal(pole.lines[0].get_ydata(), out.signal("plant.q")[:, 1])
+    shown = [line.get_label() for axis in saved.plot().axes for line in axis.lines]
+    assert sorted(shown) == sorted(saved.columns)
+    plt.close("all")
+    with pytest.raises(UnknownName, match=r"did you mean"):
+        saved.plot("plant.qq")
 
 
 def test_a_figure_of_the_states_where_nothing_was_watched():

@@ -435,10 +435,10 @@ class Problem:
         seed : int or numpy.random.Generator
             Draws the random starts.
         solver : {"auto", "slsqp", "gauss-newton", "ipopt"}
-            "auto" takes SLSQP up to 120 variables. For more it takes "gauss-newton", an interior-point method, by the
-            inverse form where the objective is a sum of `Effort`, `Acceleration`, `Jerk`, `Terminal` and `Time`, else
-            Ipopt where it is installed. "gauss-newton" can be asked for any problem; it needs few iterations, each of
-            a few motions.
+            "auto" takes SLSQP up to 120 variables, or 40 where all joints are driven. For more it takes "gauss-newton",
+            an interior-point method, by the inverse form where the objective is a sum of `Effort`, `Acceleration`,
+            `Jerk`, `Terminal` and `Time`, else above 120 Ipopt where it is installed. "gauss-newton" can be asked for
+            any problem; it needs few iterations, each of a few motions.
         iterations : int
             The most iterations of each start, and after each refinement of it.
         tolerance : float

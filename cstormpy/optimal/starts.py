@@ -46,8 +46,11 @@ STALL, GAIN = 150, 1e-7
 NEARLY = 0.1
 """Violation of a scaled constraint below which the cost of a point says something."""
 
-MANY_VARIABLES = 120
-"""Above this many variables the Gauss-Newton method is taken for sums of squares, else Ipopt where it is installed."""
+MANY_VARIABLES, MANY_OF_DRIVEN = 120, 40
+"""Above this many variables the Gauss-Newton method is taken for sums of squares, else Ipopt where it is installed.
+
+Above the second it is where all joints are driven: nothing but bounds then bends the set of motions.
+"""
 
 MOST_ROUNDS = 10
 """Most refinements of a start."""
@@ -186,10 +189,13 @@ class Orders:
         """Return which solver takes a problem, and why where it is not the usual one."""
         if self.solver != "auto":
             return self.solver, ""
-        if programme.n <= MANY_VARIABLES:
+        driven = problem.mech.active_mask.all() and not problem.mech.loops
+        if programme.n <= (MANY_OF_DRIVEN if driven else MANY_VARIABLES):
             return "slsqp", ""
         if problem.inverse and programme.of_squares:
             return "gauss-newton", f"{programme.n} variables, and the cost is a sum of squares"
+        if programme.n <= MANY_VARIABLES:
+            return "slsqp", ""
         return ("ipopt", f"{programme.n} variables") if has_ipopt() else ("slsqp", "")
 
 

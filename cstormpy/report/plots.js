@@ -30,11 +30,13 @@ function tickLabel(value, step) {
   return text.replace("-", "−");
 }
 
-function valueLabel(value) {
+// What is a rounding beside the values around it, of the size `scale`, is called zero.
+function valueLabel(value, scale = 0) {
   if (!isFinite(value)) return "–";
   const size = Math.abs(value);
+  if (size < 1e-12 * scale) return "0";
   const text = size !== 0 && (size >= 1e6 || size < 1e-4) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 // The range of an axis. As elsewhere here, low and high may be further apart than the largest number.
@@ -219,7 +221,9 @@ class Scope extends Plot {
       swatch.style.borderTopColor = `var(--c${k % 8})`;
       element("span", "label", key, pane.labels[k] || String(k));
       const value = element("output", "", key);
-      const made = { t, y: unpack(trace.y), value, key, shown: true, colour: "c" + (k % 8), dash: DASHES[(k >> 3) & 3] };
+      const y = unpack(trace.y);
+      const size = y.reduce((most, v) => Math.max(most, isFinite(v) ? Math.abs(v) : 0), 0);
+      const made = { t, y, size, value, key, shown: true, colour: "c" + (k % 8), dash: DASHES[(k >> 3) & 3] };
       key.addEventListener("click", () => {
         made.shown = !made.shown;
         key.classList.toggle("off", !made.shown);
@@ -252,7 +256,7 @@ class Scope extends Plot {
 
   text(k, value) {
     const names = this.pane.names[k];
-    return names && Number.isInteger(value) && names[value] !== undefined ? names[value] : valueLabel(value);
+    return names && Number.isInteger(value) && names[value] !== undefined ? names[value] : valueLabel(value, this.traces[k].size);
   }
 
   valueAt(trace, t) {

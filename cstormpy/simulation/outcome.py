@@ -13,7 +13,7 @@ from cstormpy.simulation.limits import limits_left
 from cstormpy.simulation.recording import paths, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run
-from cstormpy.simulation.units import mechanisms_of, units_of
+from cstormpy.simulation.units import coordinates_of, mechanisms_of, named_values, units_of
 
 __all__ = ["result_of"]
 
@@ -35,10 +35,12 @@ def result_of(bd: Any, run: Run) -> Result:
         data[".ywatch"] = signals[: recording.watched]
         data["y"] = _side_by_side(data[".ywatch"])
         data["ynames"] = [s.name for s in recording.signals[: recording.watched]]
+        data[".values"] = named_values(recording.signals[: recording.watched])
     data[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
     data[".paths"] = Deferred(lambda: paths(blocks))
     mechanisms = mechanisms_of(blocks)
     data[".units"] = Deferred(lambda: units_of(mechanisms, recording.signals, recording.panes, _widths(signals)))
+    data[".coordinates"] = Deferred(lambda: coordinates_of(mechanisms, recording.signals, _widths(signals)))
     by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
     names = {block: block.value_names for block in {s.block: None for pane in recording.panes for s in pane.named}}
     panes = [

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from numpy.typing import NDArray
 from cstormpy.errors import FileFormatError, UnknownName, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.simulation.mat_files import read_mat
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["WRITERS", "Recorded", "columns_of", "owner", "read"]
 
@@ -140,16 +143,36 @@ class Recorded:
         """
         if name in self.columns:
             return self.columns[name]
+        wanted, columns = self._found(name)
+        if len(columns) == 1 and (wanted in self.columns or not _is_port(wanted)):
+            return next(iter(columns.values()))
+        return np.column_stack([*columns.values()])
+
+    def columns_of(self, name: str) -> dict[str, Array]:
+        """Return the columns of a signal by their names."""
+        return {name: self.columns[name]} if name in self.columns else self._found(name)[1]
+
+    def plot(self, *names: str) -> Figure:
+        """Return a figure of pyplot's with a plot for each signal, and one for the states of each unit.
+
+        Parameters
+        ----------
+        *names : str
+            Of signals, as `signal` takes them; all unless named.
+        """
+        from cstormpy.simulation import exports
+
+        return exports.plot_recorded(self, names)
+
+    def _found(self, name: str) -> tuple[str, dict[str, Array]]:
+        """Return the name of a signal, or of the only one of a block, and its columns."""
         signals = self.signals
         wanted = [name] if name in signals else [key for key in signals if _is_port(key) and owner(key) == name]
         if not wanted:
             raise unknown_name("signal", name, signals)
         if len(wanted) > 1:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
-        columns = [self.columns[key] for key in signals[wanted[0]]]
-        if len(columns) == 1 and (wanted[0] in self.columns or not _is_port(wanted[0])):
-            return columns[0]
-        return np.column_stack(columns)
+        return wanted[0], {key: self.columns[key] for key in signals[wanted[0]]}
 
 
 def read(path: str | os.PathLike[str]) -> Recorded:

@@ -1,4 +1,4 @@
-"""Coordinates and units of signals and states, of the mechanism that a block is around, or as a scope was told."""
+"""Coordinates and units of signals and states, of the mechanism of their block or as a scope was told; their values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
-__all__ = ["coordinate_labels", "mechanisms_of", "units_of", "units_of_signal"]
+__all__ = ["coordinate_labels", "coordinates_of", "mechanisms_of", "named_values", "units_of", "units_of_signal"]
 
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
@@ -65,6 +65,25 @@ def coordinate_labels(signal: Signal, mech: Any, width: int) -> list[str]:
     """Return what the numbers of a signal are called, as states are, "plant.elbow.q"; none where nothing is known."""
     stem, port = signal_name(signal.block, signal.port).rpartition(".")[0], _port_name(signal)
     return [f"{stem}.{name}.{port}" for name in _coordinates(port, mech, width)]
+
+
+def coordinates_of(mechanisms: Mapping[Any, Any], signals: Sequence[Signal], widths: Sequence[int]) -> dict[str, str]:
+    """Return the coordinates of mechanisms whose values, rates or efforts columns of signals are, by their names."""
+    found: dict[str, str] = {}
+    for signal, width in zip(signals, widths, strict=True):
+        names = _coordinates(_port_name(signal), mechanisms[signal.block], width)
+        found.update((f"{signal.name}[{k}]", name) for k, name in enumerate(names))
+    return found
+
+
+def named_values(signals: Iterable[Signal]) -> dict[str, tuple[str, ...]]:
+    """Return what the values 0, 1, … of signals mean, by the names of those that stand for something."""
+    found = {}
+    for signal in signals:
+        names = getattr(type(signal.block), "value_names", None) and signal.block.value_names[signal.port]
+        if names:
+            found[signal.name] = tuple(names)
+    return found
 
 
 def _coordinates(port: str, mech: Any, width: int) -> Sequence[str]:

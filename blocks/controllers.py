@@ -26,46 +26,15 @@ class Controller(LawSelection, FunctionBlock):
 
     :blockname:`CONTROLLER`
 
-    :inputs: 2 to 6
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - select
-            - float
-            - number of the law to be active, counted from 0 in the order given, rounded; with ``select=True``
-        *   - Input
-            - q_ref, qd_ref, qdd_ref
-            - ndarray(n)
-            - what laws that track are to follow, three ports, of all joints or of those that follow; with
-              ``reference=True``
-        *   - Output
-            - tau
-            - ndarray
-            - motor torques of the joints that are actuated and not active [N m, N]
-        *   - Output
-            - law
-            - float
-            - number of the active law, counted from 0 in the order given; ``law_names`` holds their names
-        *   - Output
-            - phase
-            - float
-            - number of the phase that the active law is in, among ``phase_names``, those of all laws
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input select (float): number of the law to be active, counted from 0 in the order given, rounded; with
+      ``select=True``
+    - input q_ref, qd_ref, qdd_ref (ndarray(n)): what laws that track are to follow, three ports, of all joints or of
+      those that follow; with ``reference=True``
+    - output tau (ndarray): motor torques of the joints that are actuated and not active [N m, N]
+    - output law (float): number of the active law, counted from 0 in the order given; ``law_names`` holds their names
+    - output phase (float): number of the phase that the active law is in, among ``phase_names``, those of all laws
 
     The torque is that of the active law, :math:`\tau = \tau_k(t, q, \dot{q})`. A swap to another law, at
     :math:`t_s`, continues the state; the step in torque :math:`d = \tau_{old} - \tau_{new}(t_s)` is given back over

@@ -27,25 +27,10 @@ class Delay(bases.Ported, SampledBlock):
 
     :blockname:`DELAY`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - the signal, as wide as ``x0``
-        *   - Output
-            - y
-            - float, ndarray
-            - what it was
+    - input u (float, ndarray): the signal, as wide as ``x0``
+    - output y (float, ndarray): what it was
 
     .. math::
 
@@ -150,25 +135,10 @@ class Backlash(bases.Ported, SampledBlock):
 
     :blockname:`BACKLASH`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - position of the driving part, as wide as ``x0``
-        *   - Output
-            - y
-            - float, ndarray
-            - position of the part that is driven
+    - input u (float, ndarray): position of the driving part, as wide as ``x0``
+    - output y (float, ndarray): position of the part that is driven
 
     .. math::
 
@@ -223,25 +193,10 @@ class RateLimiter(bases.Ported, SampledBlock):
 
     :blockname:`RATELIMITER`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - the signal, as wide as ``x0``
-        *   - Output
-            - y
-            - float, ndarray
-            - what follows it
+    - input u (float, ndarray): the signal, as wide as ``x0``
+    - output y (float, ndarray): what follows it
 
     .. math::
 

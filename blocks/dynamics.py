@@ -32,49 +32,19 @@ class HybridDynamics(Changing, ContinuousBlock):
 
     :blockname:`HYBRIDDYNAMICS`
 
-    :inputs: 1
-    :outputs: 2
     :states: 2n
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - tau
-            - float, ndarray
-            - motor torques of the joints that are actuated and not active [N m, N]; no such port without such joints
-        *   - Input
-            - acc
-            - float, ndarray
-            - accelerations of the active joints [rad/s², m/s²]; no such port without active joints
-        *   - Input
-            - wrench
-            - ndarray(n_links, 6)
-            - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
-        *   - Input
-            - base
-            - ndarray(2, 6)
-            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
-        *   - Input
-            - select
-            - float
-            - number of the drive, counted from 0 in the order given, rounded; with ``drives`` and ``select=True``
-        *   - Output
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Output
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Output
-            - drive
-            - float
-            - number of the drive that the plant is in; with ``drives``
+    - input tau (float, ndarray): motor torques of the joints that are actuated and not active [N m, N]; no such port
+      without such joints
+    - input acc (float, ndarray): accelerations of the active joints [rad/s², m/s²]; no such port without active joints
+    - input wrench (ndarray(n_links, 6)): moment and force on each link from outside, in the link's frame [N m, N]; with
+      ``wrench=True``
+    - input base (ndarray(2, 6)): twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
+    - input select (float): number of the drive, counted from 0 in the order given, rounded; with ``drives`` and
+      ``select=True``
+    - output q (ndarray(n)): position of every joint [rad, m]
+    - output qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - output drive (float): number of the drive that the plant is in; with ``drives``
 
     The block integrates the hybrid dynamics
 
@@ -337,41 +307,12 @@ class JointEffort(Following, FunctionBlock):
 
     :blockname:`JOINTEFFORT`
 
-    :inputs: 3
-    :outputs: 2
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - tau, acc, wrench, base
-            - float, ndarray
-            - what drives the mechanism, as at :class:`HybridDynamics`
-        *   - Input
-            - select
-            - float
-            - number of the drive, from the output ``drive`` of the plant; with ``drives``
-        *   - Output
-            - qdd
-            - ndarray(n)
-            - acceleration of every joint [rad/s², m/s²]
-        *   - Output
-            - torque
-            - ndarray(n)
-            - motor torque of every joint [N m, N]; zero of a joint without motor
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input tau, acc, wrench, base (float, ndarray): what drives the mechanism, as at :class:`HybridDynamics`
+    - input select (float): number of the drive, from the output ``drive`` of the plant; with ``drives``
+    - output qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]
+    - output torque (ndarray(n)): motor torque of every joint [N m, N]; zero of a joint without motor
 
     The block evaluates the hybrid dynamics :math:`y = f(q, \dot{q}, u)` and puts what was given and what was found
     where they belong:
@@ -452,41 +393,13 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
 
     :blockname:`INVERSEDYNAMICS`
 
-    :inputs: 3
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - qdd
-            - ndarray(n)
-            - acceleration of every joint [rad/s², m/s²]
-        *   - Input
-            - wrench
-            - ndarray(n_links, 6)
-            - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
-        *   - Input
-            - base
-            - ndarray(2, 6)
-            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
-        *   - Output
-            - tau
-            - ndarray(n)
-            - motor torque of every joint [N m, N]
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]
+    - input wrench (ndarray(n_links, 6)): moment and force on each link from outside, in the link's frame [N m, N]; with
+      ``wrench=True``
+    - input base (ndarray(2, 6)): twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
+    - output tau (ndarray(n)): motor torque of every joint [N m, N]
 
     .. math::
 

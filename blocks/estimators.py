@@ -49,29 +49,11 @@ class Kalman(_Estimator, SampledBlock):
 
     :blockname:`KALMAN`
 
-    :inputs: 2
-    :outputs: 1
     :states: n + n²
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - what goes into the system, as B has columns
-        *   - Input
-            - measured
-            - float, ndarray
-            - what is measured, as C has rows
-        *   - Output
-            - estimate
-            - ndarray(n)
-            - the states after the measurement of this tick
+    - input u (float, ndarray): what goes into the system, as B has columns
+    - input measured (float, ndarray): what is measured, as C has rows
+    - output estimate (ndarray(n)): the states after the measurement of this tick
 
     .. math::
 
@@ -162,29 +144,11 @@ class EKF(_Estimator, SampledBlock):
 
     :blockname:`EKF`
 
-    :inputs: 2
-    :outputs: 1
     :states: 2n + 4n²
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - tau
-            - float, ndarray
-            - torques of the actuated joints
-        *   - Input
-            - measured
-            - float, ndarray
-            - what is measured, as C has rows
-        *   - Output
-            - estimate
-            - ndarray(2n)
-            - position and rate of every joint after the measurement of this tick
+    - input tau (float, ndarray): torques of the actuated joints
+    - input measured (float, ndarray): what is measured, as C has rows
+    - output estimate (ndarray(2n)): position and rate of every joint after the measurement of this tick
 
     .. math::
 

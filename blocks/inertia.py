@@ -21,25 +21,8 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
 
     :blockname:`MASSMATRIX`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Output
-            - M
-            - ndarray(n, n)
-            - mass matrix, armature included [kg m², kg m, kg]
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - output M (ndarray(n, n)): mass matrix, armature included [kg m², kg m, kg]
 
     The matrix of the kinetic energy
 
@@ -83,25 +66,8 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
 
     :blockname:`GRAVITYLOAD`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Output
-            - g
-            - ndarray(n)
-            - torque of every joint [N m, N], without springs
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - output g (ndarray(n)): torque of every joint [N m, N], without springs
 
     .. math::
 
@@ -144,37 +110,11 @@ class Energy(bases.Mechanical, FunctionBlock):
 
     :blockname:`ENERGY`
 
-    :inputs: 2
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Output
-            - kinetic
-            - float
-            - kinetic energy, armature included [J]
-        *   - Output
-            - potential
-            - float
-            - potential energy of gravity and springs [J]
-        *   - Output
-            - total
-            - float
-            - their sum [J]
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - output kinetic (float): kinetic energy, armature included [J]
+    - output potential (float): potential energy of gravity and springs [J]
+    - output total (float): their sum [J]
 
     .. math::
 

@@ -31,25 +31,8 @@ class AngleWrap(bases.Ported, FunctionBlock):
 
     :blockname:`ANGLEWRAP`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - float, ndarray(n)
-            - positions [rad, m]
-        *   - Output
-            - wrapped
-            - float, ndarray(n)
-            - the same, with the chosen ones within half a turn of their centre
+    - input q (float, ndarray(n)): positions [rad, m]
+    - output wrapped (float, ndarray(n)): the same, with the chosen ones within half a turn of their centre
 
     .. math::
 
@@ -153,29 +136,10 @@ class JointLimit(bases.Mechanical, FunctionBlock):
 
     :blockname:`JOINTLIMIT`
 
-    :inputs: 2
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Output
-            - tau
-            - ndarray
-            - torques of the stops [N m, N], of the joints that are actuated and not active; of all with ``all=True``
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - output tau (ndarray): torques of the stops [N m, N], of the joints that are actuated and not active; of all with
+      ``all=True``
 
     With the depth e by which a joint is beyond its limit (negative below the lower one),
 

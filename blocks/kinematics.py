@@ -33,49 +33,14 @@ class Kinematics(bases.Mechanical, FunctionBlock):
 
     :blockname:`KINEMATICS`
 
-    :inputs: 2
-    :outputs: 4
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - qdd
-            - ndarray(n)
-            - acceleration of every joint [rad/s², m/s²]; with ``acceleration=True``
-        *   - Output
-            - pose
-            - ndarray(4, 4)
-            - pose of the frame in the base's
-        *   - Output
-            - velocity
-            - ndarray(6)
-            - its twist, angular before linear [rad/s, m/s]
-        *   - Output
-            - jacobian
-            - ndarray(6, n)
-            - its Jacobian
-        *   - Output
-            - position
-            - ndarray(3)
-            - position of its origin in the base's frame, the last column of the pose [m]
-        *   - Output
-            - acceleration
-            - ndarray(3)
-            - acceleration of its origin in the base's axes [m/s²]; with ``acceleration=True``
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]; with ``acceleration=True``
+    - output pose (ndarray(4, 4)): pose of the frame in the base's
+    - output velocity (ndarray(6)): its twist, angular before linear [rad/s, m/s]
+    - output jacobian (ndarray(6, n)): its Jacobian
+    - output position (ndarray(3)): position of its origin in the base's frame, the last column of the pose [m]
+    - output acceleration (ndarray(3)): acceleration of its origin in the base's axes [m/s²]; with ``acceleration=True``
 
     .. math::
 
@@ -166,29 +131,10 @@ class IKine(bases.Mechanical, FunctionBlock):
 
     :blockname:`IKINE`
 
-    :inputs: 1
-    :outputs: 2
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - pose
-            - ndarray(4, 4)
-            - where the frame is to be, in the base's frame
-        *   - Output
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]; of the nearest pose found where the target is out of reach
-        *   - Output
-            - reached
-            - float
-            - 1 where the target is reached, 0 where not
+    - input pose (ndarray(4, 4)): where the frame is to be, in the base's frame
+    - output q (ndarray(n)): position of every joint [rad, m]; of the nearest pose found where the target is out of
+      reach
+    - output reached (float): 1 where the target is reached, 0 where not
 
     .. math::
 

@@ -30,21 +30,7 @@ class LiveScope(bases.Ported, SinkBlock):
 
     :blockname:`LIVESCOPE`
 
-    :inputs: N
-    :outputs: 0
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u0, u1, …
-            - float, ndarray
-            - what to plot; each number of a vector is a trace of its own
+    - input u0, u1, … (float, ndarray): what to plot; each number of a vector is a trace of its own
 
     .. math::
 
@@ -108,25 +94,8 @@ class LiveXY(bases.Ported, SinkBlock):
 
     :blockname:`LIVEXY`
 
-    :inputs: 2
-    :outputs: 0
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - horizontal
-            - float
-            - what is plotted to the right
-        *   - Input
-            - vertical
-            - float
-            - what is plotted upwards
+    - input horizontal (float): what is plotted to the right
+    - input vertical (float): what is plotted upwards
 
     .. math::
 
@@ -193,21 +162,7 @@ class MechanismView(bases.Ported, SinkBlock):
 
     :blockname:`MECHANISMVIEW`
 
-    :inputs: 1
-    :outputs: 0
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
+    - input q (ndarray(n)): position of every joint [rad, m]
 
     .. math::
 

@@ -33,37 +33,12 @@ class Wrench(bases.Mechanical, FunctionBlock):
 
     :blockname:`WRENCH`
 
-    :inputs: 1 to 3
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - load
-            - ndarray(6)
-            - moment and force [N m, N]; with ``load="wrench"``
-        *   - Input
-            - force
-            - ndarray(3)
-            - force [N]; with ``load="force"`` or ``"force and moment"``
-        *   - Input
-            - moment
-            - ndarray(3)
-            - moment [N m]; with ``load="force and moment"``
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]; with ``frame="base"``
-        *   - Output
-            - wrenches
-            - ndarray(n_links, 6)
-            - moment and force on each link, in its frame and about its origin; zeros but for the one link
+    - input load (ndarray(6)): moment and force [N m, N]; with ``load="wrench"``
+    - input force (ndarray(3)): force [N]; with ``load="force"`` or ``"force and moment"``
+    - input moment (ndarray(3)): moment [N m]; with ``load="force and moment"``
+    - input q (ndarray(n)): position of every joint [rad, m]; with ``frame="base"``
+    - output wrenches (ndarray(n_links, 6)): moment and force on each link, in its frame and about its origin; zeros but
+      for the one link
 
     With the load (m', f') in the axes of the link or of the base, R these axes seen in the link's, and p the point of
     the link at which the force acts,
@@ -147,25 +122,9 @@ class Push(bases.Mechanical, FunctionBlock):
 
     :blockname:`PUSH`
 
-    :inputs: 0 or 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]; with ``frame="base"``
-        *   - Output
-            - wrenches
-            - ndarray(n_links, 6)
-            - moment and force on each link, in its frame and about its origin; zeros but for the one link
+    - input q (ndarray(n)): position of every joint [rad, m]; with ``frame="base"``
+    - output wrenches (ndarray(n_links, 6)): moment and force on each link, in its frame and about its origin; zeros but
+      for the one link
 
     The load is the sum of the pulses of the schedule and of what is held by hand,
 

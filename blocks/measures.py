@@ -21,25 +21,10 @@ class Effort(bases.Ported, ContinuousBlock):
 
     :blockname:`EFFORT`
 
-    :inputs: 1
-    :outputs: 1
     :states: 1
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - tau
-            - float, ndarray(m)
-            - torques, or any other signal
-        *   - Output
-            - effort
-            - float
-            - the integral until now [N² m² s]
+    - input tau (float, ndarray(m)): torques, or any other signal
+    - output effort (float): the integral until now [N² m² s]
 
     .. math::
 

@@ -25,21 +25,9 @@ class Noise(bases.Ported, SampledBlock):
 
     :blockname:`NOISE`
 
-    :inputs: 0
-    :outputs: 1
     :states: 1 + N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float, ndarray(n)
-            - the noise
+    - output y (float, ndarray(n)): the noise
 
     .. math::
 

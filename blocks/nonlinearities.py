@@ -29,25 +29,8 @@ class Saturation(Kinked, FunctionBlock):
 
     :blockname:`SATURATION`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - the same within the limits, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): the same within the limits, element by element
 
     .. math::
 
@@ -98,25 +81,8 @@ class DeadZone(Kinked, FunctionBlock):
 
     :blockname:`DEADZONE`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - by how much it is beyond the zone, zero within, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): by how much it is beyond the zone, zero within, element by element
 
     .. math::
 
@@ -166,25 +132,8 @@ class Quantizer(Switching, FunctionBlock):
 
     :blockname:`QUANTIZER`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - the nearest multiple of the interval, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): the nearest multiple of the interval, element by element
 
     .. math::
 
@@ -239,25 +188,8 @@ class Relay(Switching, FunctionBlock):
 
     :blockname:`RELAY`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - the one value or the other, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): the one value or the other, element by element
 
     .. math::
 

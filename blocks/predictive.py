@@ -25,29 +25,11 @@ class MPC(bases.Ported, SampledBlock):
 
     :blockname:`MPC`
 
-    :inputs: 1 or 2
-    :outputs: 1
     :states: inputs of the model
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - x
-            - ndarray(n)
-            - the states; of a mechanism position and rate of every joint
-        *   - Input
-            - reference
-            - ndarray(n)
-            - with ``reference=True``, what the states are to come to
-        *   - Output
-            - u
-            - ndarray(m)
-            - the inputs, of a mechanism the torques of its motors
+    - input x (ndarray(n)): the states; of a mechanism position and rate of every joint
+    - input reference (ndarray(n)): with ``reference=True``, what the states are to come to
+    - output u (ndarray(m)): the inputs, of a mechanism the torques of its motors
 
     .. math::
 

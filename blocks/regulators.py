@@ -53,29 +53,11 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
 
     :blockname:`PIDCONTROLLER`
 
-    :inputs: 2
-    :outputs: 1
     :states: 2N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - reference
-            - float, ndarray(n)
-            - what is wanted
-        *   - Input
-            - measured
-            - float, ndarray(n)
-            - what is
-        *   - Output
-            - control
-            - float, ndarray(n)
-            - the control, within its limits
+    - input reference (float, ndarray(n)): what is wanted
+    - input measured (float, ndarray(n)): what is
+    - output control (float, ndarray(n)): the control, within its limits
 
     .. math::
 
@@ -172,29 +154,11 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
 
     :blockname:`DISCRETEPID`
 
-    :inputs: 2
-    :outputs: 1
     :states: 3N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - reference
-            - float, ndarray(n)
-            - what is wanted
-        *   - Input
-            - measured
-            - float, ndarray(n)
-            - what is
-        *   - Output
-            - control
-            - float, ndarray(n)
-            - the control, within its limits
+    - input reference (float, ndarray(n)): what is wanted
+    - input measured (float, ndarray(n)): what is
+    - output control (float, ndarray(n)): the control, within its limits
 
     .. math::
 

@@ -67,53 +67,15 @@ class Sensitivity(_Derivatives, FunctionBlock):
 
     :blockname:`SENSITIVITY`
 
-    :inputs: 3
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - tau, acc, wrench, base
-            - float, ndarray
-            - what drives the mechanism, as at :class:`HybridDynamics`
-        *   - Input
-            - select
-            - float
-            - number of the drive, from the output ``drive`` of the plant; with ``drives``
-        *   - Output
-            - dy_dq
-            - ndarray(n, n)
-            - derivative to the positions
-        *   - Output
-            - dy_dqd
-            - ndarray(n, n)
-            - derivative to the rates
-        *   - Output
-            - dy_du
-            - ndarray(n, n)
-            - derivative to what is given
-        *   - Output
-            - dy_dbase
-            - ndarray(n, 12)
-            - derivative to the motion of the base, twist before its rate; with ``base=True``
-        *   - Output
-            - dy_dp
-            - ndarray(n, p)
-            - derivative to p numbers of the mechanism; with ``parameters``
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input tau, acc, wrench, base (float, ndarray): what drives the mechanism, as at :class:`HybridDynamics`
+    - input select (float): number of the drive, from the output ``drive`` of the plant; with ``drives``
+    - output dy_dq (ndarray(n, n)): derivative to the positions
+    - output dy_dqd (ndarray(n, n)): derivative to the rates
+    - output dy_du (ndarray(n, n)): derivative to what is given
+    - output dy_dbase (ndarray(n, 12)): derivative to the motion of the base, twist before its rate; with ``base=True``
+    - output dy_dp (ndarray(n, p)): derivative to p numbers of the mechanism; with ``parameters``
 
     .. math::
 
@@ -212,50 +174,18 @@ class Variation(_Derivatives, ContinuousBlock):
 
     :blockname:`VARIATION`
 
-    :inputs: 3
-    :outputs: 1
     :states: 2n (m + p)
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint, from the plant [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint, from the plant [rad/s, m/s]
-        *   - Input
-            - tau, acc, wrench
-            - float, ndarray
-            - the signals that drive the plant, as at :class:`HybridDynamics`
-        *   - Input
-            - select
-            - float
-            - number of the drive, from the output ``drive`` of the plant; with ``drives``
-        *   - Input
-            - du_dx
-            - ndarray(k, 2n)
-            - derivative of the k drive signals to the state, where a controller makes them from it; with
-              ``feedback=True``
-        *   - Input
-            - du_dp
-            - ndarray(k, p)
-            - derivative of the k drive signals to p parameters, at a fixed state; with a number ``parameters=p``
-        *   - Output
-            - dx_dx0
-            - ndarray(2n, m)
-            - derivative of the state :math:`x = (q, \dot{q})` to the start of the run
-        *   - Output
-            - dx_dp
-            - ndarray(2n, p)
-            - derivative of the state to the parameters; with ``parameters``
+    - input q (ndarray(n)): position of every joint, from the plant [rad, m]
+    - input qd (ndarray(n)): rate of every joint, from the plant [rad/s, m/s]
+    - input tau, acc, wrench (float, ndarray): the signals that drive the plant, as at :class:`HybridDynamics`
+    - input select (float): number of the drive, from the output ``drive`` of the plant; with ``drives``
+    - input du_dx (ndarray(k, 2n)): derivative of the k drive signals to the state, where a controller makes them from
+      it; with ``feedback=True``
+    - input du_dp (ndarray(k, p)): derivative of the k drive signals to p parameters, at a fixed state; with a number
+      ``parameters=p``
+    - output dx_dx0 (ndarray(2n, m)): derivative of the state :math:`x = (q, \dot{q})` to the start of the run
+    - output dx_dp (ndarray(2n, p)): derivative of the state to the parameters; with ``parameters``
 
     The block stands beside a :class:`HybridDynamics` of the same mechanism and drive, wired to the plant's outputs and
     to the signals that drive it, and integrates the variational system

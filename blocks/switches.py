@@ -25,33 +25,10 @@ class Switch(Thresholded, FunctionBlock):
 
     :blockname:`SWITCH`
 
-    :inputs: 3
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - on
-            - float, ndarray
-            - what passes while the control is at its threshold or above
-        *   - Input
-            - control
-            - float
-            - the signal that chooses
-        *   - Input
-            - off
-            - float, ndarray
-            - what passes else, of the same width
-        *   - Output
-            - y
-            - float, ndarray
-            - the one that passes
+    - input on (float, ndarray): what passes while the control is at its threshold or above
+    - input control (float): the signal that chooses
+    - input off (float, ndarray): what passes else, of the same width
+    - output y (float, ndarray): the one that passes
 
     .. math::
 
@@ -102,29 +79,9 @@ class MultiSwitch(Switching, FunctionBlock):
 
     :blockname:`MULTISWITCH`
 
-    :inputs: 3 or more
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - select
-            - float
-            - the number of the signal that passes, counted from 0
-        *   - Input
-            - u0, u1, …
-            - float, ndarray
-            - the signals, of one width
-        *   - Output
-            - y
-            - float, ndarray
-            - the one that passes
+    - input select (float): the number of the signal that passes, counted from 0
+    - input u0, u1, … (float, ndarray): the signals, of one width: two or more
+    - output y (float, ndarray): the one that passes
 
     .. math::
 
@@ -177,29 +134,9 @@ class Compare(Switching, FunctionBlock):
 
     :blockname:`COMPARE`
 
-    :inputs: 1 or 2
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Input
-            - v
-            - float, ndarray
-            - what it is compared with, where there is no threshold
-        *   - Output
-            - y
-            - float, ndarray
-            - 1 where it is so, 0 where it is not, element by element
+    - input u (float, ndarray): any signal
+    - input v (float, ndarray): what it is compared with, where there is no threshold
+    - output y (float, ndarray): 1 where it is so, 0 where it is not, element by element
 
     .. math::
 
@@ -262,25 +199,8 @@ class Logic(bases.Ported, FunctionBlock):
 
     :blockname:`LOGIC`
 
-    :inputs: 2, or 1 for "not", or more
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - a, b, …
-            - float, ndarray
-            - the signals, of one width
-        *   - Output
-            - y
-            - float, ndarray
-            - 1 where it is true, 0 where it is false, element by element
+    - input a, b, … (float, ndarray): the signals, of one width: one for "not", else two or more
+    - output y (float, ndarray): 1 where it is true, 0 where it is false, element by element
 
     .. math::
 

@@ -54,25 +54,10 @@ class StateSpace(_Linear, ContinuousBlock):
 
     :blockname:`STATESPACE`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as B has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as C has rows
+    - input u (float, ndarray): as many numbers as B has columns
+    - output y (float, ndarray): as many numbers as C has rows
 
     .. math::
 
@@ -125,25 +110,10 @@ class TransferFn(_Linear, ContinuousBlock):
 
     :blockname:`TRANSFERFN`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as num has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as num has rows
+    - input u (float, ndarray): as many numbers as num has columns
+    - output y (float, ndarray): as many numbers as num has rows
 
     .. math::
 
@@ -184,25 +154,10 @@ class DiscreteSS(_Linear, SampledBlock):
 
     :blockname:`DISCRETESS`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as B has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as C has rows
+    - input u (float, ndarray): as many numbers as B has columns
+    - output y (float, ndarray): as many numbers as C has rows
 
     .. math::
 
@@ -258,25 +213,10 @@ class DiscreteTF(_Linear, SampledBlock):
 
     :blockname:`DISCRETETF`
 
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as num has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as num has rows
+    - input u (float, ndarray): as many numbers as num has columns
+    - output y (float, ndarray): as many numbers as num has rows
 
     .. math::
 

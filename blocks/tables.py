@@ -25,25 +25,8 @@ class Lookup1D(Kinked, FunctionBlock):
 
     :blockname:`LOOKUP1D`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - where the table is looked up
-        *   - Output
-            - y
-            - float, ndarray
-            - what is found: a number, or a row of the values
+    - input u (float): where the table is looked up
+    - output y (float, ndarray): what is found: a number, or a row of the values
 
     .. math::
 
@@ -106,29 +89,9 @@ class Lookup2D(Kinked, FunctionBlock):
 
     :blockname:`LOOKUP2D`
 
-    :inputs: 2
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - along the rows of the table
-        *   - Input
-            - v
-            - float
-            - along its columns
-        *   - Output
-            - y
-            - float
-            - what is found
+    - input u (float): along the rows of the table
+    - input v (float): along its columns
+    - output y (float): what is found
 
     .. math::
 

@@ -34,29 +34,9 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 
     :blockname:`SPLINETRAJECTORY`
 
-    :inputs: 0
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - q
-            - ndarray(n)
-            - position of each joint of the curve [rad, m]
-        *   - Output
-            - qd
-            - ndarray(n)
-            - rate of each joint [rad/s, m/s]
-        *   - Output
-            - qdd
-            - ndarray(n)
-            - acceleration of each joint [rad/s², m/s²]
+    - output q (ndarray(n)): position of each joint of the curve [rad, m]
+    - output qd (ndarray(n)): rate of each joint [rad/s, m/s]
+    - output qdd (ndarray(n)): acceleration of each joint [rad/s², m/s²]
 
     The curve :math:`c(s)`, on :math:`[s_0, s_1]`, is played from ``start`` on, at a speed :math:`v`:
 
@@ -162,21 +142,7 @@ class FromData(bases.Ported, SourceBlock):
 
     :blockname:`FROMDATA`
 
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float, ndarray
-            - the signal; a number where the samples are
+    - output y (float, ndarray): the signal; a number where the samples are
 
     Between two samples, at :math:`t_i \le t < t_{i+1}`, it is
 

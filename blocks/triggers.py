@@ -25,29 +25,11 @@ class SampleHold(Thresholded, ContinuousBlock):
 
     :blockname:`SAMPLEHOLD`
 
-    :inputs: 2
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - the signal, as wide as ``x0``
-        *   - Input
-            - trigger
-            - float
-            - the signal that rises through its threshold where a sample is taken
-        *   - Output
-            - y
-            - float, ndarray
-            - the sample taken last; before the first one ``x0``
+    - input u (float, ndarray): the signal, as wide as ``x0``
+    - input trigger (float): the signal that rises through its threshold where a sample is taken
+    - output y (float, ndarray): the sample taken last; before the first one ``x0``
 
     .. math::
 
@@ -108,25 +90,8 @@ class Counter(Thresholded, FunctionBlock):
 
     :blockname:`COUNTER`
 
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - any signal
-        *   - Output
-            - count
-            - float
-            - how often it has passed the threshold
+    - input u (float): any signal
+    - output count (float): how often it has passed the threshold
 
     .. math::
 
@@ -208,25 +173,10 @@ class Edge(bases.Ported, SampledBlock):
 
     :blockname:`EDGE`
 
-    :inputs: 1
-    :outputs: 1
     :states: 1
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - any signal
-        *   - Output
-            - y
-            - float
-            - 1 from the tick that finds the edge to the next one, else 0
+    - input u (float): any signal
+    - output y (float): 1 from the tick that finds the edge to the next one, else 0
 
     .. math::
 

@@ -22,21 +22,7 @@ class Pulse(bases.Ported, SourceBlock):
 
     :blockname:`PULSE`
 
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float
-            - the pulses
+    - output y (float): the pulses
 
     .. math::
 
@@ -111,21 +97,7 @@ class Chirp(bases.Ported, SourceBlock):
 
     :blockname:`CHIRP`
 
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float
-            - the sine
+    - output y (float): the sine
 
     .. math::
 
@@ -187,21 +159,7 @@ class MultiSine(bases.Ported, SourceBlock):
 
     :blockname:`MULTISINE`
 
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float
-            - the sum
+    - output y (float): the sum
 
     .. math::
 

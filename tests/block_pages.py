@@ -95,8 +95,8 @@ def body(lines: list[str]) -> list[str]:
     while k < len(lines):
         line = lines[k].rstrip()
         k += 1
-        if line.startswith(".. list-table::"):
-            k, rows = table(lines, k)
+        if line.startswith(("- input ", "- output ")):
+            k, rows = ports(lines, k - 1)
             out += ["| port | name | types | what it is |", "|---|---|---|---|", *rows, ""]
         elif line.startswith(".. math::"):
             k, held = indented(lines, k)
@@ -134,18 +134,11 @@ def indented(lines: list[str], k: int) -> tuple[int, list[str]]:
     return k, inspect.cleandoc("\n" + "\n".join(held)).splitlines()
 
 
-def table(lines: list[str], k: int) -> tuple[int, list[str]]:
-    """Return the line behind the table of ports, and its rows but for the header."""
-    k, held = indented(lines, k)
-    rows: list[list[str]] = []
-    for line in (line.strip() for line in held):
-        if line.startswith("*"):
-            rows.append([line.lstrip("* ").removeprefix("- ")])
-        elif line.startswith("-"):
-            rows[-1].append(line.removeprefix("-").strip())
-        elif line and rows and not line.startswith(":"):
-            rows[-1][-1] += f" {line}"
-    return k, ["| " + " | ".join(cell(text) for text in [*row, "", "", ""][:4]) + " |" for row in rows[1:]]
+def ports(lines: list[str], k: int) -> tuple[int, list[str]]:
+    """Return the line behind the list of ports, and a row of each."""
+    k, held = run_of_text(lines, k)
+    found = re.findall(r"^- (\w+) (.+?) \((.+?)\): (.*)$", re.sub(r"\n  ", " ", "\n".join(held)), re.MULTILINE)
+    return k, ["| " + " | ".join(map(cell, [side.capitalize(), *rest])) + " |" for side, *rest in found]
 
 
 def arguments(block: type) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -76,7 +76,6 @@ class Controller(LawSelection, FunctionBlock):
     nout = 3
     inlabels = ("q", "qd")
     outlabels = ("tau", "law", "phase")
-    kernel: ClassVar[str] = "control.blend.blended"
 
     def __init__(
         self,

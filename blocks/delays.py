@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
@@ -53,7 +53,6 @@ class Delay(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.delays.between_samples"
 
     def __init__(
         self,
@@ -156,7 +155,6 @@ class Backlash(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.play"
 
     def __init__(self, clock: Any, width: float = 1.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
         """Create the block.
@@ -213,7 +211,6 @@ class RateLimiter(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.limited_rate"
 
     def __init__(
         self,

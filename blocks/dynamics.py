@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
@@ -103,7 +103,6 @@ class HybridDynamics(Changing, ContinuousBlock):
     nout = 2
     inlabels = ("tau",)
     outlabels = ("q", "qd")
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(
         self,
@@ -339,7 +338,6 @@ class JointEffort(Following, FunctionBlock):
     nout = 2
     inlabels = ("q", "qd", "tau")
     outlabels = ("qdd", "torque")
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(
         self,
@@ -414,7 +412,6 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q", "qd", "qdd")
     outlabels = ("tau",)
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(
         self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, base: bool = False, **blockargs: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
@@ -75,7 +75,6 @@ class Kalman(_Estimator, SampledBlock):
     nout = 1
     inlabels = ("u", "measured")
     outlabels = ("estimate",)
-    kernel: ClassVar[str] = "signals.estimation.corrected"
     _blockclass = "sampled"
 
     def __init__(
@@ -170,7 +169,6 @@ class EKF(_Estimator, SampledBlock):
     nout = 1
     inlabels = ("tau", "measured")
     outlabels = ("estimate",)
-    kernel: ClassVar[str] = "signals.estimation.motion_step"
     _blockclass = "sampled"
 
     def __init__(

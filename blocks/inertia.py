@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -39,7 +39,6 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q",)
     outlabels = ("M",)
-    kernel: ClassVar[str] = "kernels.entries_kinematics.inertial_lanes"
 
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
@@ -83,7 +82,6 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q",)
     outlabels = ("g",)
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
@@ -131,7 +129,6 @@ class Energy(bases.Mechanical, FunctionBlock):
     nout = 3
     inlabels = ("q", "qd")
     outlabels = ("kinetic", "potential", "total")
-    kernel: ClassVar[str] = "kernels.entries_kinematics.inertial_lanes"
 
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -55,7 +55,6 @@ class AngleWrap(bases.Ported, FunctionBlock):
     nout = 1
     inlabels = ("q",)
     outlabels = ("wrapped",)
-    kernel: ClassVar[str] = "dynamics.loads.wrap"
 
     def __init__(
         self,
@@ -175,7 +174,6 @@ class JointLimit(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q", "qd")
     outlabels = ("tau",)
-    kernel: ClassVar[str] = "dynamics.loads.stop_torque"
 
     def __init__(
         self,

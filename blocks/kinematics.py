@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -62,7 +62,6 @@ class Kinematics(bases.Mechanical, FunctionBlock):
     nout = 4
     inlabels = ("q", "qd")
     outlabels = ("pose", "velocity", "jacobian", "position")
-    kernel: ClassVar[str] = "kernels.entries_kinematics.jacobian_lanes"
 
     def __init__(
         self,
@@ -159,7 +158,6 @@ class IKine(bases.Mechanical, FunctionBlock):
     nout = 2
     inlabels = ("pose",)
     outlabels = ("q", "reached")
-    kernel: ClassVar[str] = "dynamics.inverse_kinematics.inverse_kinematics"
 
     def __init__(
         self,

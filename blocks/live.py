@@ -46,7 +46,6 @@ class LiveScope(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("u0",)
     pane_kind: ClassVar[str] = "scope"
-    kernel: ClassVar[str] = "live.description.LivePane"
 
     def __init__(
         self,
@@ -111,7 +110,6 @@ class LiveXY(bases.Ported, SinkBlock):
     inlabels = ("horizontal", "vertical")
     pane_kind: ClassVar[str] = "xy"
     _widths = (1, 1), ()
-    kernel: ClassVar[str] = "live.description.LivePane"
 
     def __init__(
         self,
@@ -179,7 +177,6 @@ class MechanismView(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("q",)
     pane_kind: ClassVar[str] = "mechanism"
-    kernel: ClassVar[str] = "linkage.skeleton.skeleton"
 
     def __init__(
         self,

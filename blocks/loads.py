@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -64,7 +64,6 @@ class Wrench(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("load",)
     outlabels = ("wrenches",)
-    kernel: ClassVar[str] = "dynamics.loads.link_wrench"
 
     def __init__(
         self,
@@ -150,7 +149,6 @@ class Push(bases.Mechanical, FunctionBlock):
     nin = 0
     nout = 1
     outlabels = ("wrenches",)
-    kernel: ClassVar[str] = "dynamics.loads.pulse"
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock
@@ -42,7 +42,6 @@ class Effort(bases.Ported, ContinuousBlock):
     nout = 1
     inlabels = ("tau",)
     outlabels = ("effort",)
-    kernel: ClassVar[str] = "control.effort.effort_rate"
 
     def __init__(self, weight: ArrayLike = 1.0, start: float = 0.0, **blockargs: Any) -> None:
         """Create the block.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
@@ -57,7 +57,6 @@ class Noise(bases.Ported, SampledBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.noise.uniform"
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -48,7 +48,6 @@ class Saturation(Kinked, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.saturated"
 
     def __init__(self, low: ArrayLike = -1.0, high: ArrayLike = 1.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -99,7 +98,6 @@ class DeadZone(Kinked, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.dead_zone"
 
     def __init__(self, low: ArrayLike = -0.5, high: ArrayLike = 0.5, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -152,7 +150,6 @@ class Quantizer(Switching, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.nearest_level"
 
     def __init__(self, interval: ArrayLike = 1.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -209,7 +206,6 @@ class Relay(Switching, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.hysteresis"
 
     def __init__(
         self,

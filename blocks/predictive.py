@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
@@ -62,7 +62,6 @@ class MPC(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("x",)
     outlabels = ("u",)
-    kernel: ClassVar[str] = "control.predictive.PredictiveController"
     _blockclass = "sampled"
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
@@ -78,7 +78,6 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
     :seealso: :class:`DiscretePID`
     """
 
-    kernel: ClassVar[str] = "signals.pid.parts"
     _blockclass = "continuous"
     _by_states = True
 
@@ -176,7 +175,6 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
     :seealso: :class:`PIDController`
     """
 
-    kernel: ClassVar[str] = "signals.pid.sampled_derivative"
     _blockclass = "sampled"
 
     def __init__(

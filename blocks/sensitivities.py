@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
@@ -106,7 +106,6 @@ class Sensitivity(_Derivatives, FunctionBlock):
     nout = 3
     inlabels = ("q", "qd", "tau")
     outlabels = ("dy_dq", "dy_dqd", "dy_du")
-    kernel: ClassVar[str] = "kernels.entries_sensitivity.sensitivity_one"
 
     def __init__(
         self,
@@ -237,7 +236,6 @@ class Variation(_Derivatives, ContinuousBlock):
     nout = 1
     inlabels = ("q", "qd", "tau")
     outlabels = ("dx_dx0",)
-    kernel: ClassVar[str] = "kernels.entries_sensitivity.sensitivity_one"
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_lowercase
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -51,7 +51,6 @@ class Switch(Thresholded, FunctionBlock):
     outlabels = ("y",)
     _compared = 1, ">="
     _widths = (None, 1, None), (None,)
-    kernel: ClassVar[str] = "signals.limits.either"
 
     def __init__(self, threshold: float = 0.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -100,7 +99,6 @@ class MultiSwitch(Switching, FunctionBlock):
     nout = 1
     inlabels = ("select", "u0", "u1")
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.picked"
 
     def __init__(self, n: int = 2, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -155,7 +153,6 @@ class Compare(Switching, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(self, op: str = ">", threshold: float | None = 0.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -220,7 +217,6 @@ class Logic(bases.Ported, FunctionBlock):
     nout = 1
     inlabels = ("a", "b")
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.combined"
 
     def __init__(self, op: str = "and", n: int | None = None, **blockargs: Any) -> None:
         """Create the block.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
@@ -71,7 +71,6 @@ class StateSpace(_Linear, ContinuousBlock):
         plant = bd.STATESPACE([[0, 1], [-2, -3]], [[0], [1]], [[1, 0]])
     """
 
-    kernel: ClassVar[str] = "signals.systems.linear_rate"
     _blockclass = "continuous"
 
     def __init__(
@@ -129,7 +128,6 @@ class TransferFn(_Linear, ContinuousBlock):
         both = bd.TRANSFERFN([[[1], [2]], [[0], [1, 1]]], [1, 3, 2])  # two inputs, two outputs
     """
 
-    kernel: ClassVar[str] = "signals.systems.realized"
     _blockclass = "continuous"
 
     def __init__(self, num: Any = (1.0,), den: Any = (1.0, 1.0), **blockargs: Any) -> None:
@@ -171,7 +169,6 @@ class DiscreteSS(_Linear, SampledBlock):
         filter = bd.DISCRETESS(bd.clock(100, "Hz"), 0.9, 0.1, 1.0)
     """
 
-    kernel: ClassVar[str] = "signals.systems.linear_rate"
     _blockclass = "sampled"
 
     def __init__(
@@ -230,7 +227,6 @@ class DiscreteTF(_Linear, SampledBlock):
         filter = bd.DISCRETETF(bd.clock(100, "Hz"), [0.1, 0], [1, -0.9])
     """
 
-    kernel: ClassVar[str] = "signals.systems.realized"
     _blockclass = "sampled"
 
     def __init__(self, clock: Any, num: Any = (1.0,), den: Any = (1.0, 0.0), **blockargs: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -45,7 +45,6 @@ class Lookup1D(Kinked, FunctionBlock):
     inlabels = ("u",)
     outlabels = ("y",)
     _widths = (1,), (None,)
-    kernel: ClassVar[str] = "signals.tables.on_lines"
 
     def __init__(
         self,
@@ -111,7 +110,6 @@ class Lookup2D(Kinked, FunctionBlock):
     inlabels = ("u", "v")
     outlabels = ("y",)
     _widths = (1, 1), (None,)
-    kernel: ClassVar[str] = "signals.tables.bilinear"
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SourceBlock
@@ -61,7 +61,6 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 
     nout = 3
     outlabels = ("q", "qd", "qdd")
-    kernel: ClassVar[str] = "trajectory.basis.evaluate_one"
 
     def __init__(
         self,
@@ -165,7 +164,6 @@ class FromData(bases.Ported, SourceBlock):
 
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "trajectory.playback.linear"
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
@@ -50,7 +50,6 @@ class SampleHold(Thresholded, ContinuousBlock):
     inlabels = ("u", "trigger")
     outlabels = ("y",)
     _compared = 1, ">"
-    kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(self, threshold: float = 0.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
         """Create the block.
@@ -109,7 +108,6 @@ class Counter(Thresholded, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("count",)
-    kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(
         self,
@@ -193,7 +191,6 @@ class Edge(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.edge"
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SourceBlock
@@ -39,7 +39,6 @@ class Pulse(bases.Ported, SourceBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.waves.pulse_train"
 
     def __init__(
         self,
@@ -114,7 +113,6 @@ class Chirp(bases.Ported, SourceBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.waves.chirp"
 
     def __init__(
         self,
@@ -176,7 +174,6 @@ class MultiSine(bases.Ported, SourceBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.waves.multisine"
 
     def __init__(
         self,

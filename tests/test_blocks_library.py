@@ -1,4 +1,4 @@
-"""Every block as bdsim and bdedit see it: found, documented, with icon and kernel, robust to wrong arguments."""
+"""Every block as bdsim and bdedit see it: found, documented, with icon, robust to wrong arguments."""
 
 import ast
 import inspect
@@ -209,13 +209,6 @@ def test_ports_can_be_told_apart(cls):
         assert inputs.index(name) == outputs.index(name)
     assert not cls.__name__.endswith("Block")
     assert any(base.__module__.startswith("bdsim") for base in cls.__bases__)
-
-
-@each_block
-def test_the_kernel_exists(cls):
-    module, _, function = cls.kernel.rpartition(".")
-    found = getattr(import_module(f"cstormpy.{module}"), function)
-    assert callable(found) or callable(found.load), "neither a function nor what Python calls of a kernel"
 
 
 @each_block

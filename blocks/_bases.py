@@ -7,7 +7,8 @@ from typing import Any
 
 from bdsim.components import Block, Plug
 
-from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
+from cstormpy.arrays import Array
+from cstormpy.blocks._ports import Width, label, refuse_non_finite
 from cstormpy.blocks._stops import Stops
 from cstormpy.dynamics.hybrid import HybridDynamics
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribute, unknown_name

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arguments import entries, one_of
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -22,7 +23,6 @@ from cstormpy.signals.limits import nearest_level, room_in_level
 
 __all__ = ["LOCKINGS", "Changing", "DriveSet", "Driven"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 LOCKINGS = ("impulse", "rest")

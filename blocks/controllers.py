@@ -10,6 +10,7 @@ import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._law_selection import LawSelection
 from cstormpy.control import Law
@@ -17,8 +18,6 @@ from cstormpy.control.blend import LawSet, laws_by_name
 from cstormpy.errors import InvalidValue, UnknownAttribute
 from cstormpy.graph.arrays import Symbols
 from cstormpy.mechanism import Mechanism, as_mechanism
-
-Array = NDArray[np.float64]
 
 
 class Controller(LawSelection, FunctionBlock):

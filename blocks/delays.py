@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.signals.delays import between_samples, samples_kept
 from cstormpy.signals.limits import either, limited_rate, play
 
-Array = NDArray[np.float64]
 _MOST_SAMPLES = 2000
 #: So far below a whole number of steps a delay counts as that.
 _ROUNDING = 1e-9

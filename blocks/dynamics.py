@@ -10,6 +10,7 @@ import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -23,8 +24,6 @@ from cstormpy.loops.assembly import shut
 from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 
 class HybridDynamics(Changing, ContinuousBlock):

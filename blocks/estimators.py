@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import whole_number
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
@@ -20,8 +20,6 @@ from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 
 class _Estimator(bases.Ported):

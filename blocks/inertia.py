@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.mechanism import Mechanism, as_mechanism
-
-Array = NDArray[np.float64]
 
 
 class MassMatrix(bases.Mechanical, FunctionBlock):

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import whole_number
-from cstormpy.arrays import is_single, real_number
+from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -22,8 +22,6 @@ from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 
 class AngleWrap(bases.Ported, FunctionBlock):

@@ -9,18 +9,16 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks, lie
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import Array, as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.inverse_kinematics import tool_pose
 from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
-
-Array = NDArray[np.float64]
 
 FRAMES = ("body", "base", "aligned")
 """In which frame a twist may be asked for."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
@@ -20,8 +20,6 @@ from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 FRAMES = ("link", "base")
 LOADS = ("wrench", "force", "force and moment")

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.effort import effort_rate, weights
 from cstormpy.errors import DiagramError, ShapeError
-
-Array = NDArray[np.float64]
 
 
 class Effort(bases.Ported, ContinuousBlock):

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, positive, whole_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.signals.noise import MOST_SEED, low_pass, normal, seed_of, uniform
 
-Array = NDArray[np.float64]
 _KINDS = ("normal", "uniform")
 _MOST_CHANNELS = 64
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.predictive import PredictiveController
 from cstormpy.errors import BlockError, InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, as_mechanism
 
-Array = NDArray[np.float64]
 #: How far the period of a model and that of the clock may differ, as a part of it: rounding.
 _ROUNDING = 1e-9
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked
@@ -18,7 +19,6 @@ from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
 
-Array = NDArray[np.float64]
 _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cstormpy.arrays import as_floats, real_array
+from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
@@ -24,8 +24,6 @@ from cstormpy.loops.parameters import closed_sensitivity_with_parameters
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import HybridSensitivity, variation_rate
 from cstormpy.sensitivity.parameters import Asked, sensitivity_with_parameters
-
-Array = NDArray[np.float64]
 
 
 class _Derivatives(Following):

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.systems import linear_output, linear_rate, realized, state_space
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
 Matrices = tuple[Array, Array, Array, Array]
 
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.tables import beside_points, bilinear, on_lines
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
 _OUTSIDE = ("hold", "extrapolate")
 
 

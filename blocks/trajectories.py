@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import SourceBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, positive, whole_number
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, unknown_name
@@ -21,8 +21,6 @@ from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array
-
-Array = NDArray[np.float64]
 
 INTERPOLATIONS = ("linear", "previous", "cubic")
 MOST_EVENTS = 100_000

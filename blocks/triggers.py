@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, whole_number
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Thresholded
 from cstormpy.signals.logic import compared, edge
 
-Array = NDArray[np.float64]
 _DIRECTIONS = ("rising", "falling", "both")
 
 

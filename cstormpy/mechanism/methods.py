@@ -12,14 +12,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
     from cstormpy.mechanism.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["ONE_THREAD", "Array", "Methods", "is_sample"]
 

@@ -165,18 +165,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         self._pushed: tuple[int, Array, Array] | None = None
         self._widths, self._parts = (ported.widths, (n, n, 1)[: len(outputs)]), ported.owners
         self._begin(mechanism, "q0", "qd0", "gravity", "mech")
-        self._names_own_states = self._state_names is None
-        self._name_states()
-
-    def _name_states(self) -> None:
-        if self._names_own_states:
-            of = ports.label(self)
-            self.state_names([f"{of}.{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names])
-
-    def check(self) -> None:
-        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
-        super().check()
-        self._name_states()
+        self._begin_names()
 
     @property
     def q0(self) -> Array:
@@ -380,7 +369,7 @@ class JointEffort(Following, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return accelerations and torques."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         wrench, base = self._drive.wrenches(self, u), self._drive.motion(self, u)
         return list(self._ask(u, self._answer, self._number(u), u, q, qd, wrench, base))
 

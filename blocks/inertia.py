@@ -143,6 +143,6 @@ class Energy(bases.Mechanical, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the energies."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         kinetic, potential = self._ask(u, self._mech.energy, q, qd)
         return [kinetic, potential, kinetic + potential]

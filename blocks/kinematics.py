@@ -103,7 +103,7 @@ class Kinematics(bases.Mechanical, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return pose, velocity, Jacobian and position, and the acceleration where it is wanted."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         pose = self._ask(u, self._mech.forward_kinematics, q)[self._link]
         J = self._ask(u, self._mech.jacobian, q, self._link)
         if self._tool is not None:

@@ -146,13 +146,11 @@ class Sensitivity(_Derivatives, FunctionBlock):
         of_numbers = [(n, len(columns))] * bool(columns)
         self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base, *of_numbers)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the matrices."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         wrench, base = self._drive.loads(self, u), self._drive.motion(self, u)
         options = [lambda *given, k=k: self._matrices(k, *given) for k in range(len(self._drives))]
         found = self._ask(u, choose, self._number(u), options, u, q, qd, wrench, base)
@@ -304,30 +302,18 @@ class Variation(_Derivatives, ContinuousBlock):
         )
         driven = [mechanism.names[j] for j in drive.signals]
         self._parts = (mechanism.names, mechanism.names, *drive.owners, *[driven] * len(extra))
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
-        self._names_own_states = self._state_names is None
-        self._name_states()
+        self._begin(mechanism, "gravity", "mech")
+        self._begin_names()
 
     #: Which drive a run begins in is seen when rates are asked for, not outputs.
     decides_in_rates = True
     #: 1 until the derivatives have followed the plant into the drive that locks joints as the run begins.
     _entering = 0.0
 
-    def _name_states(self) -> None:
-        if self._names_own_states:
-            of = ports.label(self)
-            columns = [f"dx0[{j}]" for j in range(self._followed)] + list(
-                self.components or [f"dp[{j}]" for j in range(self._p)]
-            )
-            rows = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names]
-            self.state_names([f"{of}.{row}/{column}" for row in rows for column in columns])
-
-    def check(self) -> None:
-        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
-        super().check()
-        self._name_states()
+    def _names_of_states(self) -> list[str]:
+        of_numbers = self.components or [f"dp[{j}]" for j in range(self._p)]
+        columns = [*(f"dx0[{j}]" for j in range(self._followed)), *of_numbers]
+        return [f"{row}/{column}" for row in super()._names_of_states() for column in columns]
 
     def start(self, simstate: Any) -> None:
         """Begin a run; let it carry the derivatives along where the plant exchanges a rotation vector."""
@@ -347,7 +333,7 @@ class Variation(_Derivatives, ContinuousBlock):
         return half_turn_left(self._mech, ports.vector(self, 0, u[0], self._n, self._parts[0]))
 
     def _carry(self, t: float, x: Array) -> None:
-        q, qd = (ports.vector(self, k, self.inport_values[k], self._n, self._parts[k]) for k in (0, 1))
+        q, qd = self._motion(self.inport_values)
         x[:] = carried(self._mech, q, qd, x.reshape(2 * self._n, -1)).ravel()
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
@@ -358,7 +344,7 @@ class Variation(_Derivatives, ContinuousBlock):
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the derivatives."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         wrench = self._drive.loads(self, u)
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
@@ -384,9 +370,7 @@ class Variation(_Derivatives, ContinuousBlock):
             return
         when, state = self._plant().last_entered
         if state is None or when != t:  # the plant has not entered it yet
-            state = np.concatenate(
-                [ports.vector(self, port, self.inport_values[port], self._n, self._parts[port]) for port in (0, 1)]
-            )
+            state = np.concatenate(self._motion(self.inport_values))
         X = x.reshape(2 * self._n, -1)
         X[:] = self._drives.entered_tangents(self._mech, k, state, X, self._numbers)
 

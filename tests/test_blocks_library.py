@@ -15,13 +15,13 @@ from pathlib import Path
 import bdsim
 import numpy as np
 import pytest
+from block_icons import draw_icons
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import cstormpy.blocks
 from cstormpy import library
-from cstormpy.blocks._draw_icons import draw_icons
 from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.errors import CstormError
 

@@ -225,8 +225,8 @@ class Curve(Value):
     def basis_matrix(self, times: ArrayLike, order: int = 0) -> csr_array:
         """Return ∂q^(r)/∂P at N times, sparse (N, m): the same for each joint, and q^(r) = matrix @ P.
 
-        Papers/004, (41). The derivative of ``q.ravel()`` to ``P.ravel()`` is the Kronecker product of this matrix with
-        the unit matrix (n, n). Each row stores degree + 1 entries.
+        Xiang et al. 2008, (41). The derivative of ``q.ravel()`` to ``P.ravel()`` is the Kronecker product of this
+        matrix with the unit matrix (n, n). Each row stores degree + 1 entries.
 
         >>> from cstormpy.trajectory import BSpline
         >>> curve = BSpline.uniform([[0.0], [1.0], [0.0], [2.0]], duration=1.0)
@@ -254,10 +254,10 @@ class Curve(Value):
     def knot_matrix(self, times: ArrayLike, order: int = 0, *, grouped: bool = False) -> csr_array:
         """Return ∂q^(r)/∂t_j at N fixed times for P fixed, sparse (N·n, m + p + 1); rows follow ``q.ravel()``.
 
-        Papers/004, (42). At a time that equals t_j a derivative that jumps there is taken from the right (at t1 from
-        the left). The derivative to one of several equal knots is that of moving it away from the others: the first of
-        them down, the last of them up. ``grouped=True`` adds up equal knots, so that column j belongs to moving all
-        that stand at ``np.unique(knots)[j]``.
+        Xiang et al. 2008, (42). At a time that equals t_j a derivative that jumps there is taken from the right (at t1
+        from the left). The derivative to one of several equal knots is that of moving it away from the others: the
+        first of them down, the last of them up. ``grouped=True`` adds up equal knots, so that column j belongs to
+        moving all that stand at ``np.unique(knots)[j]``.
 
         >>> from cstormpy.trajectory import BSpline
         >>> curve = BSpline.clamped([[0.0], [1.0], [2.0], [3.0]], duration=3.0)  # q = t: both ends move

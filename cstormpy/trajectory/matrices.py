@@ -1,7 +1,7 @@
 """Derivatives of a curve at sample times with respect to control points, knots and duration, as sparse matrices.
 
-Papers/004, (41), (42): with these and the sensitivities of the dynamics, ∂τ/∂p_i and ∂τ/∂t_i follow by the chain rule.
-A time outside of the interval of a curve that holds its ends gives the derivative of the value held.
+Xiang et al. 2008, (41), (42): with these and the sensitivities of the dynamics, ∂τ/∂p_i and ∂τ/∂t_i follow by the chain
+rule. A time outside of the interval of a curve that holds its ends gives the derivative of the value held.
 """
 
 from __future__ import annotations

@@ -10,9 +10,8 @@ from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from cstormpy.arrays import Array
-from cstormpy.live.window.elided_label import Elided
 from cstormpy.live.window.plotting import short_number
-from cstormpy.live.window.widgets import make
+from cstormpy.live.window.widgets import Elided, make
 
 __all__ = ["Tile", "figure", "small_button"]
 

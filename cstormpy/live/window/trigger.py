@@ -7,11 +7,9 @@ from PySide6.QtCore import QMargins
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from cstormpy.arrays import Array
-from cstormpy.live.window.combo_box import Combo
-from cstormpy.live.window.number_box import NumberBox
 from cstormpy.live.window.plotting import line
 from cstormpy.live.window.tile import figure
-from cstormpy.live.window.widgets import make
+from cstormpy.live.window.widgets import Combo, NumberBox, make
 
 __all__ = ["Trigger", "crossings"]
 

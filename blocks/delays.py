@@ -129,7 +129,31 @@ class Delay(bases.Ported, SampledBlock):
         return np.concatenate([np.ravel(t), np.ravel(x[1] + 1.0), now, x[2 : -self._width]])
 
 
-class Backlash(bases.Ported, SampledBlock):
+class _Follower(bases.Ported):
+    """Base of what follows a signal: its states are its output."""
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+
+    def _make(self, ticks: Any, first: Any, blockargs: dict[str, Any]) -> None:
+        flat = np.ravel(np.asarray(first, dtype=float))
+        made = ports.options(type(self), blockargs, states=flat.size)  # type: ignore[arg-type]
+        super().__init__(ticks, x0=flat, feedthrough=True, **made)
+        self._single, self._widths = not np.ndim(first), ((flat.size,), (flat.size,))
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return what follows the signal."""
+        y = self.next(t, u, x)
+        return [y[0] if self._single else y]
+
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the same, to begin from at the next tick."""
+        raise NotImplementedError
+
+
+class Backlash(_Follower, SampledBlock):
     r"""Play between two parts: the output follows when the input has crossed the gap.
 
     :blockname:`BACKLASH`
@@ -151,11 +175,6 @@ class Backlash(bases.Ported, SampledBlock):
         gear = bd.BACKLASH(bd.clock(1000, "Hz"), width=0.02)
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-
     def __init__(self, clock: Any, width: float = 1.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
         """Create the block.
 
@@ -169,24 +188,16 @@ class Backlash(bases.Ported, SampledBlock):
         :type blockargs: dict
         """
         ticks, gap, first = ports.clock(clock), positive(width, "width"), ports.numbers(x0, "x0")
-        flat = np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, states=flat.size)
-        super().__init__(ticks, x0=flat, feedthrough=True, **made)
-        self._single, self.width = not np.ndim(first), gap
+        self._make(ticks, first, blockargs)
+        self.width = gap
         self.add_param("width")
-        self._widths = (flat.size,), (flat.size,)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the position of the part that is driven."""
-        y = self.next(t, u, x)
-        return [y[0] if self._single else y]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""
         return play(ports.vector(self, 0, u[0], self.ndstates), self.width, x)
 
 
-class RateLimiter(bases.Ported, SampledBlock):
+class RateLimiter(_Follower, SampledBlock):
     r"""A signal that follows another at a limited rate.
 
     :blockname:`RATELIMITER`
@@ -206,11 +217,6 @@ class RateLimiter(bases.Ported, SampledBlock):
 
         ramp = bd.RATELIMITER(bd.clock(1000, "Hz"), rising=2.0, falling=-5.0)
     """
-
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
 
     def __init__(
         self,
@@ -237,17 +243,9 @@ class RateLimiter(bases.Ported, SampledBlock):
         down = -up if falling is None else float(ports.numbers(falling, "falling")) if np.ndim(falling) == 0 else 0.0
         if down >= 0.0:
             raise InvalidValue(f"falling: expected a negative rate, got {ports.brief(falling)}")
-        flat = np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, states=flat.size)
-        super().__init__(ticks, x0=flat, feedthrough=True, **made)
-        self._single, self.rising, self.falling = not np.ndim(first), up, down
+        self._make(ticks, first, blockargs)
+        self.rising, self.falling = up, down
         self._tune("rising", "falling")
-        self._widths = (flat.size,), (flat.size,)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return what follows the signal."""
-        y = self.next(t, u, x)
-        return [y[0] if self._single else y]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""

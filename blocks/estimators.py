@@ -25,6 +25,9 @@ from cstormpy.trajectory.checks import finite_array
 class _Estimator(bases.Ported):
     """Base of both filters: estimate and covariance as states, and a measurement that corrects them."""
 
+    nin = 2
+    nout = 1
+    outlabels = ("estimate",)
     _size: int
     C: Array
     R: Array
@@ -32,6 +35,14 @@ class _Estimator(bases.Ported):
     def _parts(self, x: Array) -> tuple[Array, Array]:
         n = self._size
         return x[:n], x[n:].reshape(n, n)
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the estimate."""
+        return [self._now(u, x)[0]]
+
+    def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
+        """Return the estimate of this tick, and its covariance."""
+        return self._corrected(u, x, self.C @ self._parts(x)[0])
 
     def _corrected(self, u: Sequence[Any], x: Array, expected: Array) -> tuple[Array, Array]:
         measured = ports.vector(self, 1, u[1], len(self.C))  # type: ignore[arg-type]
@@ -69,11 +80,7 @@ class Kalman(_Estimator, SampledBlock):
         bd.connect(sensor, filter.measured)
     """
 
-    nin = 2
-    nout = 1
     inlabels = ("u", "measured")
-    outlabels = ("estimate",)
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -121,10 +128,6 @@ class Kalman(_Estimator, SampledBlock):
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
         self._widths = (b.shape[1], len(c)), (n,)
 
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the estimate."""
-        return [self._now(u, x)[0]]
-
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the prediction for the next tick, and its covariance."""
         estimate, P = self._now(u, x)
@@ -163,11 +166,7 @@ class EKF(_Estimator, SampledBlock):
         bd.connect(encoders, filter.measured)
     """
 
-    nin = 2
-    nout = 1
     inlabels = ("tau", "measured")
-    outlabels = ("estimate",)
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -221,10 +220,6 @@ class EKF(_Estimator, SampledBlock):
         self.C, self.Q, self.R = c, noise, error
         self._widths = (len(self._driven), len(c)), (2 * n,)
 
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the estimate."""
-        return [self._now(u, x)[0]]
-
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the prediction for the next tick, and its covariance."""
         n, h = self._mech.n, self.T / self._substeps
@@ -240,9 +235,6 @@ class EKF(_Estimator, SampledBlock):
             ahead, part = motion_step(accelerate, ahead[:n], ahead[n:], h)
             F = part @ F
         return np.concatenate([ahead, np.ravel(predicted_covariance(P, F, self.Q))])
-
-    def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
-        return self._corrected(u, x, self.C @ self._parts(x)[0])
 
 
 def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:

@@ -24,7 +24,28 @@ from cstormpy.signals.limits import (
 )
 
 
-class Saturation(Kinked, FunctionBlock):
+class _Zoned(Kinked):
+    """Base of what a zone bends: its ends, which are tunable, and where a signal passes them."""
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+    low: Any
+    high: Any
+
+    def _make(self, low: Any, high: Any, locate: Any, blockargs: dict[str, Any], finite: bool = True) -> None:
+        least, most = _zone(low, high, finite)
+        look = ports.flag(locate, "locate")
+        super().__init__(**ports.options(type(self), blockargs))  # type: ignore[arg-type]
+        self.low, self.high, self._locate = least, most, look
+        self._tune("low", "high")
+
+    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
+        return beside(ports.signal(self, 0, u[0]), self.low, self.high)  # type: ignore[arg-type]
+
+
+class Saturation(_Zoned, FunctionBlock):
     r"""A signal within limits.
 
     :blockname:`SATURATION`
@@ -44,11 +65,6 @@ class Saturation(Kinked, FunctionBlock):
         torque = bd.SATURATION(-20, 20)
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-
     def __init__(self, low: ArrayLike = -1.0, high: ArrayLike = 1.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
 
@@ -61,21 +77,14 @@ class Saturation(Kinked, FunctionBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        least, most = _zone(low, high, finite=False)
-        look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs))
-        self.low, self.high, self._locate = least, most, look
-        self._tune("low", "high")
+        self._make(low, high, locate, blockargs, finite=False)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal within its limits."""
         return [saturated(ports.signal(self, 0, u[0]), self.low, self.high)]
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
-
-class DeadZone(Kinked, FunctionBlock):
+class DeadZone(_Zoned, FunctionBlock):
     r"""A dead zone: the part of a signal beyond a zone about zero.
 
     :blockname:`DEADZONE`
@@ -94,11 +103,6 @@ class DeadZone(Kinked, FunctionBlock):
         gap = bd.DEADZONE(-0.01, 0.01)
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-
     def __init__(self, low: ArrayLike = -0.5, high: ArrayLike = 0.5, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
 
@@ -111,18 +115,11 @@ class DeadZone(Kinked, FunctionBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        least, most = _zone(low, high)
-        look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs))
-        self.low, self.high, self._locate = least, most, look
-        self._tune("low", "high")
+        self._make(low, high, locate, blockargs)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return what is beyond the zone."""
         return [dead_zone(ports.signal(self, 0, u[0]), self.low, self.high)]
-
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
 
 class Quantizer(Switching, FunctionBlock):
@@ -257,7 +254,7 @@ class Relay(Switching, FunctionBlock):
         return np.min(either(self._mode > 0.5, given - self.switch_off, self.switch_on - given))
 
 
-def _zone(low: Any, high: Any, finite: bool = True) -> tuple[Any, Any]:
+def _zone(low: Any, high: Any, finite: bool) -> tuple[Any, Any]:
     least, most = ports.numbers(low, "low", finite), ports.numbers(high, "high", finite)
     if np.ndim(least) and np.ndim(most) and np.size(least) != np.size(most):
         raise InvalidValue(f"high: expected {np.size(least)} numbers, as low has, got {np.size(most)}")

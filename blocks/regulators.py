@@ -32,8 +32,11 @@ class _Controller:
     _single: bool
     _n: int
 
-    def _keep(self, gains: dict[str, Any], n: int | None) -> None:
+    def _make(self, gains: dict[str, Any], n: int | None, each: int, blockargs: dict[str, Any], *clock: Any) -> None:
+        """Make the block of so many states for each number that is controlled."""
         self._single, self._n = n is None, n or 1
+        made = ports.options(type(self), blockargs, states=each * self._n)  # type: ignore[type-var]
+        super().__init__(*clock, x0=np.zeros(each * self._n), feedthrough=True, **made)  # type: ignore[call-arg]
         self._widths = (self._n, self._n), (self._n,)
         for name in _TUNED:
             setattr(self, name, gains[name])
@@ -42,6 +45,15 @@ class _Controller:
     @property
     def _gains(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _TUNED}
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the control."""
+        control = self._parts(u, x)[1]
+        return [control[0] if self._single else control]
+
+    def _parts(self, u: Sequence[Any], x: Array) -> tuple[Any, ...]:
+        """Return the control that is wanted, that which is given within its limits, and what else there is of it."""
+        raise NotImplementedError
 
     def _signals(self, u: Sequence[Any]) -> tuple[Any, Any]:
         r, y = (ports.vector(self, port, u[port], self._n) for port in (0, 1))  # type: ignore[arg-type]
@@ -78,7 +90,6 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
     :seealso: :class:`DiscretePID`
     """
 
-    _blockclass = "continuous"
     _by_states = True
 
     def __init__(
@@ -122,15 +133,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         """
         count = None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
-        size = 2 * (count or 1)
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(x0=np.zeros(size), feedthrough=True, **made)
-        self._keep(gains, count)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the control."""
-        control = self._parts(u, x)[1]
-        return [control[0] if self._single else control]
+        self._make(gains, count, 2, blockargs)
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the integral and of the filter."""
@@ -174,8 +177,6 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
 
     :seealso: :class:`PIDController`
     """
-
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -222,15 +223,7 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
         ticks, count = ports.clock(clock), None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
         gains["tracking"] = np.maximum(gains["tracking"], ticks.T)
-        size = 3 * (count or 1)
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(ticks, x0=np.zeros(size), feedthrough=True, **made)
-        self._keep(gains, count)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the control."""
-        control = self._parts(u, x)[1]
-        return [control[0] if self._single else control]
+        self._make(gains, count, 3, blockargs, ticks)
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the integral, the derivative part, and what it was of."""

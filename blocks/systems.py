@@ -71,8 +71,6 @@ class StateSpace(_Linear, ContinuousBlock):
         plant = bd.STATESPACE([[0, 1], [-2, -3]], [[0], [1]], [[1, 0]])
     """
 
-    _blockclass = "continuous"
-
     def __init__(
         self,
         A: ArrayLike,
@@ -128,8 +126,6 @@ class TransferFn(_Linear, ContinuousBlock):
         both = bd.TRANSFERFN([[[1], [2]], [[0], [1, 1]]], [1, 3, 2])  # two inputs, two outputs
     """
 
-    _blockclass = "continuous"
-
     def __init__(self, num: Any = (1.0,), den: Any = (1.0, 1.0), **blockargs: Any) -> None:
         """Create the block.
 
@@ -168,8 +164,6 @@ class DiscreteSS(_Linear, SampledBlock):
 
         filter = bd.DISCRETESS(bd.clock(100, "Hz"), 0.9, 0.1, 1.0)
     """
-
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -226,8 +220,6 @@ class DiscreteTF(_Linear, SampledBlock):
 
         filter = bd.DISCRETETF(bd.clock(100, "Hz"), [0.1, 0], [1, -0.9])
     """
-
-    _blockclass = "sampled"
 
     def __init__(self, clock: Any, num: Any = (1.0,), den: Any = (1.0, 0.0), **blockargs: Any) -> None:
         """Create the block.

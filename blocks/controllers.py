@@ -23,8 +23,6 @@ from cstormpy.mechanism import Mechanism, as_mechanism
 class Controller(LawSelection, FunctionBlock):
     r"""A set of control laws, one of them active, swapped without a jump in torque.
 
-    :blockname:`CONTROLLER`
-
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
     - input select (float): number of the law to be active, counted from 0 in the order given, rounded; with

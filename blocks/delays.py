@@ -25,8 +25,6 @@ _ROUNDING = 1e-9
 class Delay(bases.Ported, SampledBlock):
     r"""A signal as it was a time, or some samples, before.
 
-    :blockname:`DELAY`
-
     :states: N
 
     - input u (float, ndarray): the signal, as wide as ``x0``
@@ -156,8 +154,6 @@ class _Follower(bases.Ported):
 class Backlash(_Follower, SampledBlock):
     r"""Play between two parts: the output follows when the input has crossed the gap.
 
-    :blockname:`BACKLASH`
-
     :states: N
 
     - input u (float, ndarray): position of the driving part, as wide as ``x0``
@@ -199,8 +195,6 @@ class Backlash(_Follower, SampledBlock):
 
 class RateLimiter(_Follower, SampledBlock):
     r"""A signal that follows another at a limited rate.
-
-    :blockname:`RATELIMITER`
 
     :states: N
 

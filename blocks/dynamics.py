@@ -29,8 +29,6 @@ from cstormpy.trajectory.checks import finite_array
 class HybridDynamics(Changing, ContinuousBlock):
     r"""A mechanism whose joints are driven by torque or by prescribed motion.
 
-    :blockname:`HYBRIDDYNAMICS`
-
     :states: 2n
 
     - input tau (float, ndarray): motor torques of the joints that are actuated and not active [N m, N]; no such port
@@ -292,8 +290,6 @@ class HybridDynamics(Changing, ContinuousBlock):
 class JointEffort(Following, FunctionBlock):
     r"""Accelerations and motor torques of all joints of a mechanism, whichever of the two is given.
 
-    :blockname:`JOINTEFFORT`
-
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
     - input tau, acc, wrench, base (float, ndarray): what drives the mechanism, as at :class:`HybridDynamics`
@@ -376,8 +372,6 @@ class JointEffort(Following, FunctionBlock):
 
 class InverseDynamics(bases.Mechanical, FunctionBlock):
     r"""Motor torques that a motion of all joints needs, whatever the drive of the mechanism.
-
-    :blockname:`INVERSEDYNAMICS`
 
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]

@@ -56,8 +56,6 @@ class _Estimator(bases.Ported):
 class Kalman(_Estimator, SampledBlock):
     r"""The states of a sampled linear system, from what goes into it and what is measured: a Kalman filter.
 
-    :blockname:`KALMAN`
-
     :states: n + n²
 
     - input u (float, ndarray): what goes into the system, as B has columns
@@ -141,8 +139,6 @@ class Kalman(_Estimator, SampledBlock):
 
 class EKF(_Estimator, SampledBlock):
     r"""Positions and rates of a mechanism, from its torques and what is measured: an extended Kalman filter.
-
-    :blockname:`EKF`
 
     :states: 2n + 4n²
 

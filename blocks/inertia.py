@@ -16,8 +16,6 @@ from cstormpy.mechanism import Mechanism, as_mechanism
 class MassMatrix(bases.Mechanical, FunctionBlock):
     r"""Mass matrix of a mechanism.
 
-    :blockname:`MASSMATRIX`
-
     - input q (ndarray(n)): position of every joint [rad, m]
     - output M (ndarray(n, n)): mass matrix, armature included [kg m², kg m, kg]
 
@@ -60,8 +58,6 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
 class GravityLoad(bases.Mechanical, FunctionBlock):
     r"""Torques that gravity alone asks of the joints of a mechanism at rest.
 
-    :blockname:`GRAVITYLOAD`
-
     - input q (ndarray(n)): position of every joint [rad, m]
     - output g (ndarray(n)): torque of every joint [N m, N], without springs
 
@@ -102,8 +98,6 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
 
 class Energy(bases.Mechanical, FunctionBlock):
     r"""Kinetic, potential and total energy of a mechanism.
-
-    :blockname:`ENERGY`
 
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]

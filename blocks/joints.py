@@ -27,8 +27,6 @@ from cstormpy.trajectory.checks import finite_array
 class AngleWrap(bases.Ported, FunctionBlock):
     r"""Angles brought within one turn, as to (-π, π].
 
-    :blockname:`ANGLEWRAP`
-
     - input q (float, ndarray(n)): positions [rad, m]
     - output wrapped (float, ndarray(n)): the same, with the chosen ones within half a turn of their centre
 
@@ -130,8 +128,6 @@ class AngleWrap(bases.Ported, FunctionBlock):
 
 class JointLimit(bases.Mechanical, FunctionBlock):
     r"""Torques of spring-damper stops at the position limits of a mechanism's joints.
-
-    :blockname:`JOINTLIMIT`
 
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]

@@ -29,8 +29,6 @@ REMEMBERED = 256
 class Kinematics(bases.Mechanical, FunctionBlock):
     r"""Pose, velocity, Jacobian and position of a link, or of a tool on it.
 
-    :blockname:`KINEMATICS`
-
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
     - input qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]; with ``acceleration=True``
@@ -125,8 +123,6 @@ class Kinematics(bases.Mechanical, FunctionBlock):
 
 class IKine(bases.Mechanical, FunctionBlock):
     r"""Joint positions that bring a link, or a tool on it, to a pose.
-
-    :blockname:`IKINE`
 
     - input pose (ndarray(4, 4)): where the frame is to be, in the base's frame
     - output q (ndarray(n)): position of every joint [rad, m]; of the nearest pose found where the target is out of

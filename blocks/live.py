@@ -28,8 +28,6 @@ VIEWS = ("auto", "planar", "3d")
 class LiveScope(bases.Ported, SinkBlock):
     r"""Signals over time.
 
-    :blockname:`LIVESCOPE`
-
     - input u0, u1, … (float, ndarray): what to plot; each number of a vector is a trace of its own
 
     .. math::
@@ -90,8 +88,6 @@ class LiveScope(bases.Ported, SinkBlock):
 
 class LiveXY(bases.Ported, SinkBlock):
     r"""One signal over another.
-
-    :blockname:`LIVEXY`
 
     - input horizontal (float): what is plotted to the right
     - input vertical (float): what is plotted upwards
@@ -157,8 +153,6 @@ class LiveXY(bases.Ported, SinkBlock):
 
 class MechanismView(bases.Ported, SinkBlock):
     r"""The mechanism, moving.
-
-    :blockname:`MECHANISMVIEW`
 
     - input q (ndarray(n)): position of every joint [rad, m]
 

@@ -29,8 +29,6 @@ SHAPES = ("rectangular", "smooth")
 class Wrench(bases.Mechanical, FunctionBlock):
     r"""A force or a wrench on one link, as the wrenches on all links that a plant takes.
 
-    :blockname:`WRENCH`
-
     - input load (ndarray(6)): moment and force [N m, N]; with ``load="wrench"``
     - input force (ndarray(3)): force [N]; with ``load="force"`` or ``"force and moment"``
     - input moment (ndarray(3)): moment [N m]; with ``load="force and moment"``
@@ -116,8 +114,6 @@ class Wrench(bases.Mechanical, FunctionBlock):
 
 class Push(bases.Mechanical, FunctionBlock):
     r"""Pushes on one link at given times, and one that somebody holds while the run goes on.
-
-    :blockname:`PUSH`
 
     - input q (ndarray(n)): position of every joint [rad, m]; with ``frame="base"``
     - output wrenches (ndarray(n_links, 6)): moment and force on each link, in its frame and about its origin; zeros but

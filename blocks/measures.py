@@ -18,8 +18,6 @@ from cstormpy.errors import DiagramError, ShapeError
 class Effort(bases.Ported, ContinuousBlock):
     r"""The running integral of half the squared norm of torques.
 
-    :blockname:`EFFORT`
-
     :states: 1
 
     - input tau (float, ndarray(m)): torques, or any other signal

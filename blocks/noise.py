@@ -23,8 +23,6 @@ _MOST_CHANNELS = 64
 class Noise(bases.Ported, SampledBlock):
     r"""Random numbers, a new one at each tick of a clock: white noise, or noise of a bandwidth.
 
-    :blockname:`NOISE`
-
     :states: 1 + N
 
     - output y (float, ndarray(n)): the noise

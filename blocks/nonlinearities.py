@@ -48,8 +48,6 @@ class _Zoned(Kinked):
 class Saturation(_Zoned, FunctionBlock):
     r"""A signal within limits.
 
-    :blockname:`SATURATION`
-
     - input u (float, ndarray): any signal
     - output y (float, ndarray): the same within the limits, element by element
 
@@ -87,8 +85,6 @@ class Saturation(_Zoned, FunctionBlock):
 class DeadZone(_Zoned, FunctionBlock):
     r"""A dead zone: the part of a signal beyond a zone about zero.
 
-    :blockname:`DEADZONE`
-
     - input u (float, ndarray): any signal
     - output y (float, ndarray): by how much it is beyond the zone, zero within, element by element
 
@@ -124,8 +120,6 @@ class DeadZone(_Zoned, FunctionBlock):
 
 class Quantizer(Switching, FunctionBlock):
     r"""A signal rounded to multiples of an interval.
-
-    :blockname:`QUANTIZER`
 
     - input u (float, ndarray): any signal
     - output y (float, ndarray): the nearest multiple of the interval, element by element
@@ -179,8 +173,6 @@ class Quantizer(Switching, FunctionBlock):
 
 class Relay(Switching, FunctionBlock):
     r"""A relay with hysteresis.
-
-    :blockname:`RELAY`
 
     - input u (float, ndarray): any signal
     - output y (float, ndarray): the one value or the other, element by element

@@ -22,8 +22,6 @@ _ROUNDING = 1e-9
 class MPC(bases.Ported, SampledBlock):
     r"""Model predictive control: the best inputs over a horizon, within limits, at each tick of a clock.
 
-    :blockname:`MPC`
-
     :states: inputs of the model
 
     - input x (ndarray(n)): the states; of a mechanism position and rate of every joint

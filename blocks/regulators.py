@@ -63,8 +63,6 @@ class _Controller:
 class PIDController(_Controller, Kinked, ContinuousBlock):
     r"""A PID controller with a filtered derivative, limits, and no windup.
 
-    :blockname:`PIDCONTROLLER`
-
     :states: 2N
 
     - input reference (float, ndarray(n)): what is wanted
@@ -153,8 +151,6 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
 
 class DiscretePID(_Controller, bases.Ported, SampledBlock):
     r"""A sampled PID controller with a filtered derivative, limits, and no windup.
-
-    :blockname:`DISCRETEPID`
 
     :states: 3N
 

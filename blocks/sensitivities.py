@@ -63,8 +63,6 @@ class _Derivatives(Following):
 class Sensitivity(_Derivatives, FunctionBlock):
     r"""Exact derivatives of the hybrid dynamics of a mechanism.
 
-    :blockname:`SENSITIVITY`
-
     - input q (ndarray(n)): position of every joint [rad, m]
     - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
     - input tau, acc, wrench, base (float, ndarray): what drives the mechanism, as at :class:`HybridDynamics`
@@ -166,8 +164,6 @@ class Sensitivity(_Derivatives, FunctionBlock):
 
 class Variation(_Derivatives, ContinuousBlock):
     r"""Derivatives of a mechanism's state to its start and to parameters, carried along a run.
-
-    :blockname:`VARIATION`
 
     :states: 2n (m + p)
 

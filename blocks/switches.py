@@ -23,8 +23,6 @@ _MOST_INPUTS = 26
 class Switch(Thresholded, FunctionBlock):
     r"""One of two signals, by a third.
 
-    :blockname:`SWITCH`
-
     - input on (float, ndarray): what passes while the control is at its threshold or above
     - input control (float): the signal that chooses
     - input off (float, ndarray): what passes else, of the same width
@@ -75,8 +73,6 @@ class Switch(Thresholded, FunctionBlock):
 
 class MultiSwitch(Switching, FunctionBlock):
     r"""One of several signals, by a number.
-
-    :blockname:`MULTISWITCH`
 
     - input select (float): the number of the signal that passes, counted from 0
     - input u0, u1, … (float, ndarray): the signals, of one width: two or more
@@ -129,8 +125,6 @@ class MultiSwitch(Switching, FunctionBlock):
 
 class Compare(Switching, FunctionBlock):
     r"""A comparison of a signal with another, or with a constant.
-
-    :blockname:`COMPARE`
 
     - input u (float, ndarray): any signal
     - input v (float, ndarray): what it is compared with, where there is no threshold
@@ -193,8 +187,6 @@ class Compare(Switching, FunctionBlock):
 
 class Logic(bases.Ported, FunctionBlock):
     r"""A logical operation on signals, in which a number other than zero is true.
-
-    :blockname:`LOGIC`
 
     - input a, b, … (float, ndarray): the signals, of one width: one for "not", else two or more
     - output y (float, ndarray): 1 where it is true, 0 where it is false, element by element

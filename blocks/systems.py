@@ -52,8 +52,6 @@ class _Linear(bases.Ported):
 class StateSpace(_Linear, ContinuousBlock):
     r"""A linear system by its matrices, with one port for all inputs and one for all outputs.
 
-    :blockname:`STATESPACE`
-
     :states: N
 
     - input u (float, ndarray): as many numbers as B has columns
@@ -105,8 +103,6 @@ class StateSpace(_Linear, ContinuousBlock):
 class TransferFn(_Linear, ContinuousBlock):
     r"""A linear system by its transfer functions, with one port for all inputs and one for all outputs.
 
-    :blockname:`TRANSFERFN`
-
     :states: N
 
     - input u (float, ndarray): as many numbers as num has columns
@@ -145,8 +141,6 @@ class TransferFn(_Linear, ContinuousBlock):
 
 class DiscreteSS(_Linear, SampledBlock):
     r"""A sampled linear system by its matrices, with one port for all inputs and one for all outputs.
-
-    :blockname:`DISCRETESS`
 
     :states: N
 
@@ -201,8 +195,6 @@ class DiscreteSS(_Linear, SampledBlock):
 
 class DiscreteTF(_Linear, SampledBlock):
     r"""A sampled linear system by its transfer functions, with one port for all inputs and one for all outputs.
-
-    :blockname:`DISCRETETF`
 
     :states: N
 

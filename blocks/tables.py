@@ -23,8 +23,6 @@ _OUTSIDE = ("hold", "extrapolate")
 class Lookup1D(Kinked, FunctionBlock):
     r"""A function by a table: lines between points.
 
-    :blockname:`LOOKUP1D`
-
     - input u (float): where the table is looked up
     - output y (float, ndarray): what is found: a number, or a row of the values
 
@@ -85,8 +83,6 @@ class Lookup1D(Kinked, FunctionBlock):
 
 class Lookup2D(Kinked, FunctionBlock):
     r"""A function of two numbers by a table, linear between its entries along both axes.
-
-    :blockname:`LOOKUP2D`
 
     - input u (float): along the rows of the table
     - input v (float): along its columns

@@ -30,8 +30,6 @@ MOST_EVENTS = 100_000
 class SplineTrajectory(bases.Ported, SourceBlock):
     r"""Position, rate and acceleration along a B-spline motion.
 
-    :blockname:`SPLINETRAJECTORY`
-
     - output q (ndarray(n)): position of each joint of the curve [rad, m]
     - output qd (ndarray(n)): rate of each joint [rad/s, m/s]
     - output qdd (ndarray(n)): acceleration of each joint [rad/s², m/s²]
@@ -136,8 +134,6 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 
 class FromData(bases.Ported, SourceBlock):
     r"""A signal played back from samples: of a run that was saved, or from arrays.
-
-    :blockname:`FROMDATA`
 
     - output y (float, ndarray): the signal; a number where the samples are
 

@@ -22,8 +22,6 @@ _DIRECTIONS = ("rising", "falling", "both")
 class SampleHold(Thresholded, ContinuousBlock):
     r"""The value that a signal had where another one became true.
 
-    :blockname:`SAMPLEHOLD`
-
     :states: N
 
     - input u (float, ndarray): the signal, as wide as ``x0``
@@ -85,8 +83,6 @@ class SampleHold(Thresholded, ContinuousBlock):
 
 class Counter(Thresholded, FunctionBlock):
     r"""A counter of how often a signal has become true.
-
-    :blockname:`COUNTER`
 
     - input u (float): any signal
     - output count (float): how often it has passed the threshold
@@ -167,8 +163,6 @@ class Counter(Thresholded, FunctionBlock):
 
 class Edge(bases.Ported, SampledBlock):
     r"""A detector of edges: true if a signal has become true since the tick before.
-
-    :blockname:`EDGE`
 
     :states: 1
 

@@ -20,8 +20,6 @@ from cstormpy.trajectory.checks import finite_array
 class Pulse(bases.Ported, SourceBlock):
     r"""Rectangular pulses.
 
-    :blockname:`PULSE`
-
     - output y (float): the pulses
 
     .. math::
@@ -94,8 +92,6 @@ class Pulse(bases.Ported, SourceBlock):
 class Chirp(bases.Ported, SourceBlock):
     r"""A sine whose frequency grows or falls.
 
-    :blockname:`CHIRP`
-
     - output y (float): the sine
 
     .. math::
@@ -154,8 +150,6 @@ class Chirp(bases.Ported, SourceBlock):
 
 class MultiSine(bases.Ported, SourceBlock):
     r"""A sum of sines.
-
-    :blockname:`MULTISINE`
 
     - output y (float): the sum
 

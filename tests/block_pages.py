@@ -12,6 +12,8 @@ import pkgutil
 import re
 from pathlib import Path
 
+from bdsim.components import Block
+
 import cstormpy.blocks
 from cstormpy.simulation.block_maker import signature_of
 
@@ -28,17 +30,14 @@ def families() -> dict[str, list[type]]:
     found: dict[str, list[type]] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(cstormpy.blocks.__path__) if m.name[0] != "_"):
         held = vars(importlib.import_module(f"cstormpy.blocks.{module}"))
-        blocks = [
-            c for c in held.values() if inspect.isclass(c) and ":blockname:`" in (c.__dict__.get("__doc__") or "")
-        ]
-        if blocks:
-            found[module] = sorted(blocks, key=name_of)
+        own = [c for c in held.values() if inspect.isclass(c) and c.__module__ == f"cstormpy.blocks.{module}"]
+        found[module] = sorted((c for c in own if issubclass(c, Block) and c.__name__[0] != "_"), key=name_of)
     return found
 
 
 def name_of(block: type) -> str:
     """Return how a block is asked for, as in ``bd.GAIN``."""
-    return re.search(r":blockname:`(\w+)`", block.__doc__)[1]
+    return block.__name__.upper()
 
 
 def pages() -> dict[str, str]:
@@ -110,7 +109,7 @@ def body(lines: list[str]) -> list[str]:
         elif line.endswith("::"):
             k, held = indented(lines, k)
             out += [line[:-1], "", "```python", *held, "```", ""]
-        elif not re.match(r":(blockname:|[a-z]+: )", line):
+        elif not re.match(r":[a-z]+: ", line):
             k, held = run_of_text(lines, k - 1)
             out += inline("\n".join(held)).split("\n")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).splitlines()

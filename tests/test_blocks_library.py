@@ -192,8 +192,7 @@ def test_bdedit_reads_the_defaults_that_are_true(cls):
 
 @each_block
 def test_the_docs_have_an_equation_and_all_ports(cls):
-    assert cls.__doc__ and f":blockname:`{cls.__name__.upper()}`" in cls.__doc__
-    assert ".. math::" in cls.__doc__, "no equation"
+    assert cls.__doc__ and ".. math::" in cls.__doc__, "no equation"
     table = re.sub(r"[,`]", " ", cls.__doc__)
     for name in (*(cls.inlabels or ()), *(cls.outlabels or ())):
         assert re.search(rf"\s- .*\b{name}\b", table), f"port {name} is not in the table"

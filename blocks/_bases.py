@@ -7,7 +7,8 @@ from typing import Any
 
 from bdsim.components import Block, Plug
 
-from cstormpy.blocks._ports import Array, Width, label, refuse_non_finite
+from cstormpy.arrays import Array
+from cstormpy.blocks._ports import Width, label, refuse_non_finite, vector
 from cstormpy.blocks._stops import Stops
 from cstormpy.dynamics.hybrid import HybridDynamics
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribute, unknown_name
@@ -95,6 +96,8 @@ class Mechanical(Ported):
     """Base of all blocks around a mechanism: the mechanism as a tunable, widths, and errors that name the port."""
 
     _mech: Mechanism
+    _n: int
+    #: Whose numbers stand at each input port, for messages.
     _parts: tuple[Sequence[str], ...]
     _stops: Stops | None = None
 
@@ -134,6 +137,11 @@ class Mechanical(Ported):
     @gravity.setter
     def gravity(self, value: Any) -> None:
         self._prepare(self._mech.with_gravity(value))
+
+    def _motion(self, u: Sequence[Any]) -> tuple[Array, Array]:
+        """Return position and rate of all joints, the signals at the first two ports."""
+        q, qd = (vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))  # type: ignore[arg-type]
+        return q, qd
 
     def _hybrid(
         self, q: Any, qd: Any, u: Any, wrench: Any, base: Any = None, mech: Mechanism | None = None

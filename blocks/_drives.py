@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arguments import entries, one_of
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -22,7 +23,6 @@ from cstormpy.signals.limits import nearest_level, room_in_level
 
 __all__ = ["LOCKINGS", "Changing", "DriveSet", "Driven"]
 
-Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 LOCKINGS = ("impulse", "rest")
@@ -147,6 +147,29 @@ class Driven(Mechanical):
 
     _drives: DriveSet
     _drive: ports.Drive
+    _names_own_states = False
+
+    def _begin_names(self) -> None:
+        """Name the states of the block that is being made, unless its user did."""
+        self._names_own_states = self._state_names is None
+        self._name_states()
+
+    def _name_states(self) -> None:
+        if self._names_own_states:
+            self.state_names([f"{ports.label(self)}.{name}" for name in self._names_of_states()])  # type: ignore[arg-type]
+
+    def _names_of_states(self) -> list[str]:
+        return [f"{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names]
+
+    def check(self) -> None:
+        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
+        super().check()  # type: ignore[misc]
+        self._name_states()
+
+    def _chosen(self, u: Sequence[Any]) -> Any:
+        """Return what the signal that chooses a drive says."""
+        port = self._drive.port("select")
+        return ports.vector(self, port, u[port], 1)[0]  # type: ignore[arg-type]
 
     def _answer(self, number: Any, u: Any, q: Any, qd: Any, wrench: Any, base: Any) -> Any:
         """Return accelerations and motor torques in the drive of a number, (2, n)."""
@@ -176,10 +199,6 @@ class Following(Driven, Switching):
         """Return the drives and the ports that they need, the first of them the third of the block."""
         among = DriveSet(mech, drives)
         return among, ports.Drive(mech, wrench, 2, base, drives is not None, among.torque, among.active)
-
-    def _chosen(self, u: Sequence[Any]) -> Any:
-        port = self._drive.port("select")
-        return ports.vector(self, port, u[port], 1)[0]  # type: ignore[arg-type]
 
     def _decided(self, u: Sequence[Any]) -> Any:
         return np.clip(nearest_level(self._chosen(u), 1.0), 0.0, len(self._drives) - 1.0)
@@ -252,10 +271,6 @@ class Changing(Driven):
                 self, simstate, self._drive_margin, self._change, signals=self._by_signal, decided=True,
                 reset=self._enter, first=True, tangents=self._entered_tangents,
             )  # type: ignore[arg-type]  # fmt: skip
-
-    def _chosen(self, u: Any) -> Any:
-        port = self._drive.port("select")
-        return ports.vector(self, port, u[port], 1)[0]  # type: ignore[arg-type]
 
     def _drive_margin(self, t: float, u: Any) -> Any:
         """Fall below zero where the signal means another drive than that of now, or one is to be entered."""

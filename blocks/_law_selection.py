@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -17,8 +17,6 @@ from cstormpy.control.blend import LawSet
 from cstormpy.errors import InvalidValue
 
 __all__ = ["LawSelection"]
-
-Array = NDArray[np.float64]
 
 _RESTART = 2e-9
 """A run goes on at most this long after an event [s]: bdsim moves on by 1e-9 s to leave the event behind."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cstormpy import arrays
 from cstormpy.arguments import flag
-from cstormpy.arrays import Shape, real_array
+from cstormpy.arrays import Array, Shape, real_array
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
     DiagramError,
@@ -27,7 +27,6 @@ from cstormpy.errors import (
 from cstormpy.graph.arrays import as_numbers, zeros
 from cstormpy.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 #: Of a vector, of a matrix, or left open.
 Width = int | tuple[int, ...] | None
 

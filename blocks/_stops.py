@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.arrays import is_single
+from cstormpy.arrays import Array, is_single
 from cstormpy.dynamics.loads import stop_torque, turn_stop_torque
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 __all__ = ["Stops", "each_joint", "limited_joints", "stops_of"]
 

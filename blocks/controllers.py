@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._law_selection import LawSelection
 from cstormpy.control import Law
@@ -18,54 +19,19 @@ from cstormpy.errors import InvalidValue, UnknownAttribute
 from cstormpy.graph.arrays import Symbols
 from cstormpy.mechanism import Mechanism, as_mechanism
 
-Array = NDArray[np.float64]
-
 
 class Controller(LawSelection, FunctionBlock):
     r"""A set of control laws, one of them active, swapped without a jump in torque.
 
-    :blockname:`CONTROLLER`
-
-    :inputs: 2 to 6
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - select
-            - float
-            - number of the law to be active, counted from 0 in the order given, rounded; with ``select=True``
-        *   - Input
-            - q_ref, qd_ref, qdd_ref
-            - ndarray(n)
-            - what laws that track are to follow, three ports, of all joints or of those that follow; with
-              ``reference=True``
-        *   - Output
-            - tau
-            - ndarray
-            - motor torques of the joints that are actuated and not active [N m, N]
-        *   - Output
-            - law
-            - float
-            - number of the active law, counted from 0 in the order given; ``law_names`` holds their names
-        *   - Output
-            - phase
-            - float
-            - number of the phase that the active law is in, among ``phase_names``, those of all laws
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input select (float): number of the law to be active, counted from 0 in the order given, rounded; with
+      ``select=True``
+    - input q_ref, qd_ref, qdd_ref (ndarray(n)): what laws that track are to follow, three ports, of all joints or of
+      those that follow; with ``reference=True``
+    - output tau (ndarray): motor torques of the joints that are actuated and not active [N m, N]
+    - output law (float): number of the active law, counted from 0 in the order given; ``law_names`` holds their names
+    - output phase (float): number of the phase that the active law is in, among ``phase_names``, those of all laws
 
     The torque is that of the active law, :math:`\tau = \tau_k(t, q, \dot{q})`. A swap to another law, at
     :math:`t_s`, continues the state; the step in torque :math:`d = \tau_{old} - \tau_{new}(t_s)` is given back over
@@ -107,7 +73,6 @@ class Controller(LawSelection, FunctionBlock):
     nout = 3
     inlabels = ("q", "qd")
     outlabels = ("tau", "law", "phase")
-    kernel: ClassVar[str] = "control.blend.blended"
 
     def __init__(
         self,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.signals.delays import between_samples, samples_kept
 from cstormpy.signals.limits import either, limited_rate, play
 
-Array = NDArray[np.float64]
 _MOST_SAMPLES = 2000
 #: So far below a whole number of steps a delay counts as that.
 _ROUNDING = 1e-9
@@ -25,27 +25,10 @@ _ROUNDING = 1e-9
 class Delay(bases.Ported, SampledBlock):
     r"""A signal as it was a time, or some samples, before.
 
-    :blockname:`DELAY`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - the signal, as wide as ``x0``
-        *   - Output
-            - y
-            - float, ndarray
-            - what it was
+    - input u (float, ndarray): the signal, as wide as ``x0``
+    - output y (float, ndarray): what it was
 
     .. math::
 
@@ -68,7 +51,6 @@ class Delay(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.delays.between_samples"
 
     def __init__(
         self,
@@ -145,30 +127,37 @@ class Delay(bases.Ported, SampledBlock):
         return np.concatenate([np.ravel(t), np.ravel(x[1] + 1.0), now, x[2 : -self._width]])
 
 
-class Backlash(bases.Ported, SampledBlock):
+class _Follower(bases.Ported):
+    """Base of what follows a signal: its states are its output."""
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+
+    def _make(self, ticks: Any, first: Any, blockargs: dict[str, Any]) -> None:
+        flat = np.ravel(np.asarray(first, dtype=float))
+        made = ports.options(type(self), blockargs, states=flat.size)  # type: ignore[arg-type]
+        super().__init__(ticks, x0=flat, feedthrough=True, **made)
+        self._single, self._widths = not np.ndim(first), ((flat.size,), (flat.size,))
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return what follows the signal."""
+        y = self.next(t, u, x)
+        return [y[0] if self._single else y]
+
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the same, to begin from at the next tick."""
+        raise NotImplementedError
+
+
+class Backlash(_Follower, SampledBlock):
     r"""Play between two parts: the output follows when the input has crossed the gap.
 
-    :blockname:`BACKLASH`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - position of the driving part, as wide as ``x0``
-        *   - Output
-            - y
-            - float, ndarray
-            - position of the part that is driven
+    - input u (float, ndarray): position of the driving part, as wide as ``x0``
+    - output y (float, ndarray): position of the part that is driven
 
     .. math::
 
@@ -181,12 +170,6 @@ class Backlash(bases.Ported, SampledBlock):
 
         gear = bd.BACKLASH(bd.clock(1000, "Hz"), width=0.02)
     """
-
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.play"
 
     def __init__(self, clock: Any, width: float = 1.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
         """Create the block.
@@ -201,47 +184,22 @@ class Backlash(bases.Ported, SampledBlock):
         :type blockargs: dict
         """
         ticks, gap, first = ports.clock(clock), positive(width, "width"), ports.numbers(x0, "x0")
-        flat = np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, states=flat.size)
-        super().__init__(ticks, x0=flat, feedthrough=True, **made)
-        self._single, self.width = not np.ndim(first), gap
+        self._make(ticks, first, blockargs)
+        self.width = gap
         self.add_param("width")
-        self._widths = (flat.size,), (flat.size,)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the position of the part that is driven."""
-        y = self.next(t, u, x)
-        return [y[0] if self._single else y]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""
         return play(ports.vector(self, 0, u[0], self.ndstates), self.width, x)
 
 
-class RateLimiter(bases.Ported, SampledBlock):
+class RateLimiter(_Follower, SampledBlock):
     r"""A signal that follows another at a limited rate.
 
-    :blockname:`RATELIMITER`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - the signal, as wide as ``x0``
-        *   - Output
-            - y
-            - float, ndarray
-            - what follows it
+    - input u (float, ndarray): the signal, as wide as ``x0``
+    - output y (float, ndarray): what follows it
 
     .. math::
 
@@ -253,12 +211,6 @@ class RateLimiter(bases.Ported, SampledBlock):
 
         ramp = bd.RATELIMITER(bd.clock(1000, "Hz"), rising=2.0, falling=-5.0)
     """
-
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.limited_rate"
 
     def __init__(
         self,
@@ -285,17 +237,9 @@ class RateLimiter(bases.Ported, SampledBlock):
         down = -up if falling is None else float(ports.numbers(falling, "falling")) if np.ndim(falling) == 0 else 0.0
         if down >= 0.0:
             raise InvalidValue(f"falling: expected a negative rate, got {ports.brief(falling)}")
-        flat = np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, states=flat.size)
-        super().__init__(ticks, x0=flat, feedthrough=True, **made)
-        self._single, self.rising, self.falling = not np.ndim(first), up, down
+        self._make(ticks, first, blockargs)
+        self.rising, self.falling = up, down
         self._tune("rising", "falling")
-        self._widths = (flat.size,), (flat.size,)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return what follows the signal."""
-        y = self.next(t, u, x)
-        return [y[0] if self._single else y]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -24,57 +25,23 @@ from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
-
 
 class HybridDynamics(Changing, ContinuousBlock):
     r"""A mechanism whose joints are driven by torque or by prescribed motion.
 
-    :blockname:`HYBRIDDYNAMICS`
-
-    :inputs: 1
-    :outputs: 2
     :states: 2n
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - tau
-            - float, ndarray
-            - motor torques of the joints that are actuated and not active [N m, N]; no such port without such joints
-        *   - Input
-            - acc
-            - float, ndarray
-            - accelerations of the active joints [rad/s², m/s²]; no such port without active joints
-        *   - Input
-            - wrench
-            - ndarray(n_links, 6)
-            - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
-        *   - Input
-            - base
-            - ndarray(2, 6)
-            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
-        *   - Input
-            - select
-            - float
-            - number of the drive, counted from 0 in the order given, rounded; with ``drives`` and ``select=True``
-        *   - Output
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Output
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Output
-            - drive
-            - float
-            - number of the drive that the plant is in; with ``drives``
+    - input tau (float, ndarray): motor torques of the joints that are actuated and not active [N m, N]; no such port
+      without such joints
+    - input acc (float, ndarray): accelerations of the active joints [rad/s², m/s²]; no such port without active joints
+    - input wrench (ndarray(n_links, 6)): moment and force on each link from outside, in the link's frame [N m, N]; with
+      ``wrench=True``
+    - input base (ndarray(2, 6)): twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
+    - input select (float): number of the drive, counted from 0 in the order given, rounded; with ``drives`` and
+      ``select=True``
+    - output q (ndarray(n)): position of every joint [rad, m]
+    - output qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - output drive (float): number of the drive that the plant is in; with ``drives``
 
     The block integrates the hybrid dynamics
 
@@ -133,7 +100,6 @@ class HybridDynamics(Changing, ContinuousBlock):
     nout = 2
     inlabels = ("tau",)
     outlabels = ("q", "qd")
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(
         self,
@@ -197,18 +163,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         self._pushed: tuple[int, Array, Array] | None = None
         self._widths, self._parts = (ported.widths, (n, n, 1)[: len(outputs)]), ported.owners
         self._begin(mechanism, "q0", "qd0", "gravity", "mech")
-        self._names_own_states = self._state_names is None
-        self._name_states()
-
-    def _name_states(self) -> None:
-        if self._names_own_states:
-            of = ports.label(self)
-            self.state_names([f"{of}.{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names])
-
-    def check(self) -> None:
-        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
-        super().check()
-        self._name_states()
+        self._begin_names()
 
     @property
     def q0(self) -> Array:
@@ -335,43 +290,12 @@ class HybridDynamics(Changing, ContinuousBlock):
 class JointEffort(Following, FunctionBlock):
     r"""Accelerations and motor torques of all joints of a mechanism, whichever of the two is given.
 
-    :blockname:`JOINTEFFORT`
-
-    :inputs: 3
-    :outputs: 2
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - tau, acc, wrench, base
-            - float, ndarray
-            - what drives the mechanism, as at :class:`HybridDynamics`
-        *   - Input
-            - select
-            - float
-            - number of the drive, from the output ``drive`` of the plant; with ``drives``
-        *   - Output
-            - qdd
-            - ndarray(n)
-            - acceleration of every joint [rad/s², m/s²]
-        *   - Output
-            - torque
-            - ndarray(n)
-            - motor torque of every joint [N m, N]; zero of a joint without motor
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input tau, acc, wrench, base (float, ndarray): what drives the mechanism, as at :class:`HybridDynamics`
+    - input select (float): number of the drive, from the output ``drive`` of the plant; with ``drives``
+    - output qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]
+    - output torque (ndarray(n)): motor torque of every joint [N m, N]; zero of a joint without motor
 
     The block evaluates the hybrid dynamics :math:`y = f(q, \dot{q}, u)` and puts what was given and what was found
     where they belong:
@@ -398,7 +322,6 @@ class JointEffort(Following, FunctionBlock):
     nout = 2
     inlabels = ("q", "qd", "tau")
     outlabels = ("qdd", "torque")
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(
         self,
@@ -442,7 +365,7 @@ class JointEffort(Following, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return accelerations and torques."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         wrench, base = self._drive.wrenches(self, u), self._drive.motion(self, u)
         return list(self._ask(u, self._answer, self._number(u), u, q, qd, wrench, base))
 
@@ -450,43 +373,13 @@ class JointEffort(Following, FunctionBlock):
 class InverseDynamics(bases.Mechanical, FunctionBlock):
     r"""Motor torques that a motion of all joints needs, whatever the drive of the mechanism.
 
-    :blockname:`INVERSEDYNAMICS`
-
-    :inputs: 3
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - qdd
-            - ndarray(n)
-            - acceleration of every joint [rad/s², m/s²]
-        *   - Input
-            - wrench
-            - ndarray(n_links, 6)
-            - moment and force on each link from outside, in the link's frame [N m, N]; with ``wrench=True``
-        *   - Input
-            - base
-            - ndarray(2, 6)
-            - twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
-        *   - Output
-            - tau
-            - ndarray(n)
-            - motor torque of every joint [N m, N]
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]
+    - input wrench (ndarray(n_links, 6)): moment and force on each link from outside, in the link's frame [N m, N]; with
+      ``wrench=True``
+    - input base (ndarray(2, 6)): twist (ω, v) of the base in its own frame, and its rate; with ``base=True``
+    - output tau (ndarray(n)): motor torque of every joint [N m, N]
 
     .. math::
 
@@ -501,7 +394,6 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q", "qd", "qdd")
     outlabels = ("tau",)
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(
         self, mech: Mechanism | str | os.PathLike[str], wrench: bool = False, base: bool = False, **blockargs: Any

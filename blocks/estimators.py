@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import whole_number
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
@@ -21,12 +21,13 @@ from cstormpy.signals.estimation import corrected, motion_step, predicted_covari
 from cstormpy.signals.systems import linear_rate, state_space
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
-
 
 class _Estimator(bases.Ported):
     """Base of both filters: estimate and covariance as states, and a measurement that corrects them."""
 
+    nin = 2
+    nout = 1
+    outlabels = ("estimate",)
     _size: int
     C: Array
     R: Array
@@ -34,6 +35,14 @@ class _Estimator(bases.Ported):
     def _parts(self, x: Array) -> tuple[Array, Array]:
         n = self._size
         return x[:n], x[n:].reshape(n, n)
+
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the estimate."""
+        return [self._now(u, x)[0]]
+
+    def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
+        """Return the estimate of this tick, and its covariance."""
+        return self._corrected(u, x, self.C @ self._parts(x)[0])
 
     def _corrected(self, u: Sequence[Any], x: Array, expected: Array) -> tuple[Array, Array]:
         measured = ports.vector(self, 1, u[1], len(self.C))  # type: ignore[arg-type]
@@ -47,31 +56,11 @@ class _Estimator(bases.Ported):
 class Kalman(_Estimator, SampledBlock):
     r"""The states of a sampled linear system, from what goes into it and what is measured: a Kalman filter.
 
-    :blockname:`KALMAN`
-
-    :inputs: 2
-    :outputs: 1
     :states: n + n²
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - what goes into the system, as B has columns
-        *   - Input
-            - measured
-            - float, ndarray
-            - what is measured, as C has rows
-        *   - Output
-            - estimate
-            - ndarray(n)
-            - the states after the measurement of this tick
+    - input u (float, ndarray): what goes into the system, as B has columns
+    - input measured (float, ndarray): what is measured, as C has rows
+    - output estimate (ndarray(n)): the states after the measurement of this tick
 
     .. math::
 
@@ -89,12 +78,7 @@ class Kalman(_Estimator, SampledBlock):
         bd.connect(sensor, filter.measured)
     """
 
-    nin = 2
-    nout = 1
     inlabels = ("u", "measured")
-    outlabels = ("estimate",)
-    kernel: ClassVar[str] = "signals.estimation.corrected"
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -142,10 +126,6 @@ class Kalman(_Estimator, SampledBlock):
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
         self._widths = (b.shape[1], len(c)), (n,)
 
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the estimate."""
-        return [self._now(u, x)[0]]
-
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the prediction for the next tick, and its covariance."""
         estimate, P = self._now(u, x)
@@ -160,31 +140,11 @@ class Kalman(_Estimator, SampledBlock):
 class EKF(_Estimator, SampledBlock):
     r"""Positions and rates of a mechanism, from its torques and what is measured: an extended Kalman filter.
 
-    :blockname:`EKF`
-
-    :inputs: 2
-    :outputs: 1
     :states: 2n + 4n²
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - tau
-            - float, ndarray
-            - torques of the actuated joints
-        *   - Input
-            - measured
-            - float, ndarray
-            - what is measured, as C has rows
-        *   - Output
-            - estimate
-            - ndarray(2n)
-            - position and rate of every joint after the measurement of this tick
+    - input tau (float, ndarray): torques of the actuated joints
+    - input measured (float, ndarray): what is measured, as C has rows
+    - output estimate (ndarray(2n)): position and rate of every joint after the measurement of this tick
 
     .. math::
 
@@ -202,12 +162,7 @@ class EKF(_Estimator, SampledBlock):
         bd.connect(encoders, filter.measured)
     """
 
-    nin = 2
-    nout = 1
     inlabels = ("tau", "measured")
-    outlabels = ("estimate",)
-    kernel: ClassVar[str] = "signals.estimation.motion_step"
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -261,10 +216,6 @@ class EKF(_Estimator, SampledBlock):
         self.C, self.Q, self.R = c, noise, error
         self._widths = (len(self._driven), len(c)), (2 * n,)
 
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the estimate."""
-        return [self._now(u, x)[0]]
-
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the prediction for the next tick, and its covariance."""
         n, h = self._mech.n, self.T / self._substeps
@@ -280,9 +231,6 @@ class EKF(_Estimator, SampledBlock):
             ahead, part = motion_step(accelerate, ahead[:n], ahead[n:], h)
             F = part @ F
         return np.concatenate([ahead, np.ravel(predicted_covariance(P, F, self.Q))])
-
-    def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
-        return self._corrected(u, x, self.C @ self._parts(x)[0])
 
 
 def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:

@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.mechanism import Mechanism, as_mechanism
-
-Array = NDArray[np.float64]
 
 
 class MassMatrix(bases.Mechanical, FunctionBlock):
     r"""Mass matrix of a mechanism.
 
-    :blockname:`MASSMATRIX`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Output
-            - M
-            - ndarray(n, n)
-            - mass matrix, armature included [kg m², kg m, kg]
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - output M (ndarray(n, n)): mass matrix, armature included [kg m², kg m, kg]
 
     The matrix of the kinetic energy
 
@@ -56,7 +34,6 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q",)
     outlabels = ("M",)
-    kernel: ClassVar[str] = "kernels.entries_kinematics.inertial_lanes"
 
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
@@ -81,27 +58,8 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
 class GravityLoad(bases.Mechanical, FunctionBlock):
     r"""Torques that gravity alone asks of the joints of a mechanism at rest.
 
-    :blockname:`GRAVITYLOAD`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Output
-            - g
-            - ndarray(n)
-            - torque of every joint [N m, N], without springs
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - output g (ndarray(n)): torque of every joint [N m, N], without springs
 
     .. math::
 
@@ -117,7 +75,6 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q",)
     outlabels = ("g",)
-    kernel: ClassVar[str] = "kernels.hybrid.hybrid"
 
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
@@ -142,39 +99,11 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
 class Energy(bases.Mechanical, FunctionBlock):
     r"""Kinetic, potential and total energy of a mechanism.
 
-    :blockname:`ENERGY`
-
-    :inputs: 2
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Output
-            - kinetic
-            - float
-            - kinetic energy, armature included [J]
-        *   - Output
-            - potential
-            - float
-            - potential energy of gravity and springs [J]
-        *   - Output
-            - total
-            - float
-            - their sum [J]
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - output kinetic (float): kinetic energy, armature included [J]
+    - output potential (float): potential energy of gravity and springs [J]
+    - output total (float): their sum [J]
 
     .. math::
 
@@ -191,7 +120,6 @@ class Energy(bases.Mechanical, FunctionBlock):
     nout = 3
     inlabels = ("q", "qd")
     outlabels = ("kinetic", "potential", "total")
-    kernel: ClassVar[str] = "kernels.entries_kinematics.inertial_lanes"
 
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
@@ -209,6 +137,6 @@ class Energy(bases.Mechanical, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the energies."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         kinetic, potential = self._ask(u, self._mech.energy, q, qd)
         return [kinetic, potential, kinetic + potential]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import whole_number
-from cstormpy.arrays import is_single, real_number
+from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
@@ -23,33 +23,12 @@ from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
-
 
 class AngleWrap(bases.Ported, FunctionBlock):
     r"""Angles brought within one turn, as to (-π, π].
 
-    :blockname:`ANGLEWRAP`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - float, ndarray(n)
-            - positions [rad, m]
-        *   - Output
-            - wrapped
-            - float, ndarray(n)
-            - the same, with the chosen ones within half a turn of their centre
+    - input q (float, ndarray(n)): positions [rad, m]
+    - output wrapped (float, ndarray(n)): the same, with the chosen ones within half a turn of their centre
 
     .. math::
 
@@ -72,7 +51,6 @@ class AngleWrap(bases.Ported, FunctionBlock):
     nout = 1
     inlabels = ("q",)
     outlabels = ("wrapped",)
-    kernel: ClassVar[str] = "dynamics.loads.wrap"
 
     def __init__(
         self,
@@ -151,31 +129,10 @@ class AngleWrap(bases.Ported, FunctionBlock):
 class JointLimit(bases.Mechanical, FunctionBlock):
     r"""Torques of spring-damper stops at the position limits of a mechanism's joints.
 
-    :blockname:`JOINTLIMIT`
-
-    :inputs: 2
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Output
-            - tau
-            - ndarray
-            - torques of the stops [N m, N], of the joints that are actuated and not active; of all with ``all=True``
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - output tau (ndarray): torques of the stops [N m, N], of the joints that are actuated and not active; of all with
+      ``all=True``
 
     With the depth e by which a joint is beyond its limit (negative below the lower one),
 
@@ -211,7 +168,6 @@ class JointLimit(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("q", "qd")
     outlabels = ("tau",)
-    kernel: ClassVar[str] = "dynamics.loads.stop_torque"
 
     def __init__(
         self,

@@ -5,22 +5,20 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks, lie
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import Array, as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.inverse_kinematics import tool_pose
 from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
-
-Array = NDArray[np.float64]
 
 FRAMES = ("body", "base", "aligned")
 """In which frame a twist may be asked for."""
@@ -31,51 +29,14 @@ REMEMBERED = 256
 class Kinematics(bases.Mechanical, FunctionBlock):
     r"""Pose, velocity, Jacobian and position of a link, or of a tool on it.
 
-    :blockname:`KINEMATICS`
-
-    :inputs: 2
-    :outputs: 4
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - qdd
-            - ndarray(n)
-            - acceleration of every joint [rad/s², m/s²]; with ``acceleration=True``
-        *   - Output
-            - pose
-            - ndarray(4, 4)
-            - pose of the frame in the base's
-        *   - Output
-            - velocity
-            - ndarray(6)
-            - its twist, angular before linear [rad/s, m/s]
-        *   - Output
-            - jacobian
-            - ndarray(6, n)
-            - its Jacobian
-        *   - Output
-            - position
-            - ndarray(3)
-            - position of its origin in the base's frame, the last column of the pose [m]
-        *   - Output
-            - acceleration
-            - ndarray(3)
-            - acceleration of its origin in the base's axes [m/s²]; with ``acceleration=True``
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input qdd (ndarray(n)): acceleration of every joint [rad/s², m/s²]; with ``acceleration=True``
+    - output pose (ndarray(4, 4)): pose of the frame in the base's
+    - output velocity (ndarray(6)): its twist, angular before linear [rad/s, m/s]
+    - output jacobian (ndarray(6, n)): its Jacobian
+    - output position (ndarray(3)): position of its origin in the base's frame, the last column of the pose [m]
+    - output acceleration (ndarray(3)): acceleration of its origin in the base's axes [m/s²]; with ``acceleration=True``
 
     .. math::
 
@@ -97,7 +58,6 @@ class Kinematics(bases.Mechanical, FunctionBlock):
     nout = 4
     inlabels = ("q", "qd")
     outlabels = ("pose", "velocity", "jacobian", "position")
-    kernel: ClassVar[str] = "kernels.entries_kinematics.jacobian_lanes"
 
     def __init__(
         self,
@@ -141,7 +101,7 @@ class Kinematics(bases.Mechanical, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return pose, velocity, Jacobian and position, and the acceleration where it is wanted."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         pose = self._ask(u, self._mech.forward_kinematics, q)[self._link]
         J = self._ask(u, self._mech.jacobian, q, self._link)
         if self._tool is not None:
@@ -164,31 +124,10 @@ class Kinematics(bases.Mechanical, FunctionBlock):
 class IKine(bases.Mechanical, FunctionBlock):
     r"""Joint positions that bring a link, or a tool on it, to a pose.
 
-    :blockname:`IKINE`
-
-    :inputs: 1
-    :outputs: 2
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - pose
-            - ndarray(4, 4)
-            - where the frame is to be, in the base's frame
-        *   - Output
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]; of the nearest pose found where the target is out of reach
-        *   - Output
-            - reached
-            - float
-            - 1 where the target is reached, 0 where not
+    - input pose (ndarray(4, 4)): where the frame is to be, in the base's frame
+    - output q (ndarray(n)): position of every joint [rad, m]; of the nearest pose found where the target is out of
+      reach
+    - output reached (float): 1 where the target is reached, 0 where not
 
     .. math::
 
@@ -213,7 +152,6 @@ class IKine(bases.Mechanical, FunctionBlock):
     nout = 2
     inlabels = ("pose",)
     outlabels = ("q", "reached")
-    kernel: ClassVar[str] = "dynamics.inverse_kinematics.inverse_kinematics"
 
     def __init__(
         self,

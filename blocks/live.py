@@ -28,23 +28,7 @@ VIEWS = ("auto", "planar", "3d")
 class LiveScope(bases.Ported, SinkBlock):
     r"""Signals over time.
 
-    :blockname:`LIVESCOPE`
-
-    :inputs: N
-    :outputs: 0
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u0, u1, …
-            - float, ndarray
-            - what to plot; each number of a vector is a trace of its own
+    - input u0, u1, … (float, ndarray): what to plot; each number of a vector is a trace of its own
 
     .. math::
 
@@ -60,7 +44,6 @@ class LiveScope(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("u0",)
     pane_kind: ClassVar[str] = "scope"
-    kernel: ClassVar[str] = "live.description.LivePane"
 
     def __init__(
         self,
@@ -106,27 +89,8 @@ class LiveScope(bases.Ported, SinkBlock):
 class LiveXY(bases.Ported, SinkBlock):
     r"""One signal over another.
 
-    :blockname:`LIVEXY`
-
-    :inputs: 2
-    :outputs: 0
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - horizontal
-            - float
-            - what is plotted to the right
-        *   - Input
-            - vertical
-            - float
-            - what is plotted upwards
+    - input horizontal (float): what is plotted to the right
+    - input vertical (float): what is plotted upwards
 
     .. math::
 
@@ -142,7 +106,6 @@ class LiveXY(bases.Ported, SinkBlock):
     inlabels = ("horizontal", "vertical")
     pane_kind: ClassVar[str] = "xy"
     _widths = (1, 1), ()
-    kernel: ClassVar[str] = "live.description.LivePane"
 
     def __init__(
         self,
@@ -191,23 +154,7 @@ class LiveXY(bases.Ported, SinkBlock):
 class MechanismView(bases.Ported, SinkBlock):
     r"""The mechanism, moving.
 
-    :blockname:`MECHANISMVIEW`
-
-    :inputs: 1
-    :outputs: 0
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
+    - input q (ndarray(n)): position of every joint [rad, m]
 
     .. math::
 
@@ -224,7 +171,6 @@ class MechanismView(bases.Ported, SinkBlock):
     nout = 0
     inlabels = ("q",)
     pane_kind: ClassVar[str] = "mechanism"
-    kernel: ClassVar[str] = "linkage.skeleton.skeleton"
 
     def __init__(
         self,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
@@ -20,8 +20,6 @@ from cstormpy.errors import InvalidType, InvalidValue, ShapeError
 from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 FRAMES = ("link", "base")
 LOADS = ("wrench", "force", "force and moment")
@@ -31,39 +29,12 @@ SHAPES = ("rectangular", "smooth")
 class Wrench(bases.Mechanical, FunctionBlock):
     r"""A force or a wrench on one link, as the wrenches on all links that a plant takes.
 
-    :blockname:`WRENCH`
-
-    :inputs: 1 to 3
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - load
-            - ndarray(6)
-            - moment and force [N m, N]; with ``load="wrench"``
-        *   - Input
-            - force
-            - ndarray(3)
-            - force [N]; with ``load="force"`` or ``"force and moment"``
-        *   - Input
-            - moment
-            - ndarray(3)
-            - moment [N m]; with ``load="force and moment"``
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]; with ``frame="base"``
-        *   - Output
-            - wrenches
-            - ndarray(n_links, 6)
-            - moment and force on each link, in its frame and about its origin; zeros but for the one link
+    - input load (ndarray(6)): moment and force [N m, N]; with ``load="wrench"``
+    - input force (ndarray(3)): force [N]; with ``load="force"`` or ``"force and moment"``
+    - input moment (ndarray(3)): moment [N m]; with ``load="force and moment"``
+    - input q (ndarray(n)): position of every joint [rad, m]; with ``frame="base"``
+    - output wrenches (ndarray(n_links, 6)): moment and force on each link, in its frame and about its origin; zeros but
+      for the one link
 
     With the load (m', f') in the axes of the link or of the base, R these axes seen in the link's, and p the point of
     the link at which the force acts,
@@ -89,7 +60,6 @@ class Wrench(bases.Mechanical, FunctionBlock):
     nout = 1
     inlabels = ("load",)
     outlabels = ("wrenches",)
-    kernel: ClassVar[str] = "dynamics.loads.link_wrench"
 
     def __init__(
         self,
@@ -145,27 +115,9 @@ class Wrench(bases.Mechanical, FunctionBlock):
 class Push(bases.Mechanical, FunctionBlock):
     r"""Pushes on one link at given times, and one that somebody holds while the run goes on.
 
-    :blockname:`PUSH`
-
-    :inputs: 0 or 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]; with ``frame="base"``
-        *   - Output
-            - wrenches
-            - ndarray(n_links, 6)
-            - moment and force on each link, in its frame and about its origin; zeros but for the one link
+    - input q (ndarray(n)): position of every joint [rad, m]; with ``frame="base"``
+    - output wrenches (ndarray(n_links, 6)): moment and force on each link, in its frame and about its origin; zeros but
+      for the one link
 
     The load is the sum of the pulses of the schedule and of what is held by hand,
 
@@ -191,7 +143,6 @@ class Push(bases.Mechanical, FunctionBlock):
     nin = 0
     nout = 1
     outlabels = ("wrenches",)
-    kernel: ClassVar[str] = "dynamics.loads.pulse"
 
     def __init__(
         self,

@@ -2,44 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.effort import effort_rate, weights
 from cstormpy.errors import DiagramError, ShapeError
 
-Array = NDArray[np.float64]
-
 
 class Effort(bases.Ported, ContinuousBlock):
     r"""The running integral of half the squared norm of torques.
 
-    :blockname:`EFFORT`
-
-    :inputs: 1
-    :outputs: 1
     :states: 1
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - tau
-            - float, ndarray(m)
-            - torques, or any other signal
-        *   - Output
-            - effort
-            - float
-            - the integral until now [N² m² s]
+    - input tau (float, ndarray(m)): torques, or any other signal
+    - output effort (float): the integral until now [N² m² s]
 
     .. math::
 
@@ -57,7 +39,6 @@ class Effort(bases.Ported, ContinuousBlock):
     nout = 1
     inlabels = ("tau",)
     outlabels = ("effort",)
-    kernel: ClassVar[str] = "control.effort.effort_rate"
 
     def __init__(self, weight: ArrayLike = 1.0, start: float = 0.0, **blockargs: Any) -> None:
         """Create the block.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, positive, whole_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.signals.noise import MOST_SEED, low_pass, normal, seed_of, uniform
 
-Array = NDArray[np.float64]
 _KINDS = ("normal", "uniform")
 _MOST_CHANNELS = 64
 
@@ -23,23 +23,9 @@ _MOST_CHANNELS = 64
 class Noise(bases.Ported, SampledBlock):
     r"""Random numbers, a new one at each tick of a clock: white noise, or noise of a bandwidth.
 
-    :blockname:`NOISE`
-
-    :inputs: 0
-    :outputs: 1
     :states: 1 + N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float, ndarray(n)
-            - the noise
+    - output y (float, ndarray(n)): the noise
 
     .. math::
 
@@ -69,7 +55,6 @@ class Noise(bases.Ported, SampledBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.noise.uniform"
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -24,30 +24,32 @@ from cstormpy.signals.limits import (
 )
 
 
-class Saturation(Kinked, FunctionBlock):
+class _Zoned(Kinked):
+    """Base of what a zone bends: its ends, which are tunable, and where a signal passes them."""
+
+    nin = 1
+    nout = 1
+    inlabels = ("u",)
+    outlabels = ("y",)
+    low: Any
+    high: Any
+
+    def _make(self, low: Any, high: Any, locate: Any, blockargs: dict[str, Any], finite: bool = True) -> None:
+        least, most = _zone(low, high, finite)
+        look = ports.flag(locate, "locate")
+        super().__init__(**ports.options(type(self), blockargs))  # type: ignore[arg-type]
+        self.low, self.high, self._locate = least, most, look
+        self._tune("low", "high")
+
+    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
+        return beside(ports.signal(self, 0, u[0]), self.low, self.high)  # type: ignore[arg-type]
+
+
+class Saturation(_Zoned, FunctionBlock):
     r"""A signal within limits.
 
-    :blockname:`SATURATION`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - the same within the limits, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): the same within the limits, element by element
 
     .. math::
 
@@ -61,12 +63,6 @@ class Saturation(Kinked, FunctionBlock):
         torque = bd.SATURATION(-20, 20)
     """
 
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.saturated"
-
     def __init__(self, low: ArrayLike = -1.0, high: ArrayLike = 1.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
 
@@ -79,44 +75,18 @@ class Saturation(Kinked, FunctionBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        least, most = _zone(low, high, finite=False)
-        look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs))
-        self.low, self.high, self._locate = least, most, look
-        self._tune("low", "high")
+        self._make(low, high, locate, blockargs, finite=False)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal within its limits."""
         return [saturated(ports.signal(self, 0, u[0]), self.low, self.high)]
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside(ports.signal(self, 0, u[0]), self.low, self.high)
 
-
-class DeadZone(Kinked, FunctionBlock):
+class DeadZone(_Zoned, FunctionBlock):
     r"""A dead zone: the part of a signal beyond a zone about zero.
 
-    :blockname:`DEADZONE`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - by how much it is beyond the zone, zero within, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): by how much it is beyond the zone, zero within, element by element
 
     .. math::
 
@@ -128,12 +98,6 @@ class DeadZone(Kinked, FunctionBlock):
 
         gap = bd.DEADZONE(-0.01, 0.01)
     """
-
-    nin = 1
-    nout = 1
-    inlabels = ("u",)
-    outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.dead_zone"
 
     def __init__(self, low: ArrayLike = -0.5, high: ArrayLike = 0.5, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -147,44 +111,18 @@ class DeadZone(Kinked, FunctionBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        least, most = _zone(low, high)
-        look = ports.flag(locate, "locate")
-        super().__init__(**ports.options(type(self), blockargs))
-        self.low, self.high, self._locate = least, most, look
-        self._tune("low", "high")
+        self._make(low, high, locate, blockargs)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return what is beyond the zone."""
         return [dead_zone(ports.signal(self, 0, u[0]), self.low, self.high)]
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside(ports.signal(self, 0, u[0]), self.low, self.high)
-
 
 class Quantizer(Switching, FunctionBlock):
     r"""A signal rounded to multiples of an interval.
 
-    :blockname:`QUANTIZER`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - the nearest multiple of the interval, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): the nearest multiple of the interval, element by element
 
     .. math::
 
@@ -203,7 +141,6 @@ class Quantizer(Switching, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.nearest_level"
 
     def __init__(self, interval: ArrayLike = 1.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -237,27 +174,8 @@ class Quantizer(Switching, FunctionBlock):
 class Relay(Switching, FunctionBlock):
     r"""A relay with hysteresis.
 
-    :blockname:`RELAY`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Output
-            - y
-            - float, ndarray
-            - the one value or the other, element by element
+    - input u (float, ndarray): any signal
+    - output y (float, ndarray): the one value or the other, element by element
 
     .. math::
 
@@ -277,7 +195,6 @@ class Relay(Switching, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.limits.hysteresis"
 
     def __init__(
         self,
@@ -329,7 +246,7 @@ class Relay(Switching, FunctionBlock):
         return np.min(either(self._mode > 0.5, given - self.switch_off, self.switch_on - given))
 
 
-def _zone(low: Any, high: Any, finite: bool = True) -> tuple[Any, Any]:
+def _zone(low: Any, high: Any, finite: bool) -> tuple[Any, Any]:
     least, most = ports.numbers(low, "low", finite), ports.numbers(high, "high", finite)
     if np.ndim(least) and np.ndim(most) and np.size(least) != np.size(most):
         raise InvalidValue(f"high: expected {np.size(least)} numbers, as low has, got {np.size(most)}")

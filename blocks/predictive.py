@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar
+from typing import Any
 
-import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.predictive import PredictiveController
 from cstormpy.errors import BlockError, InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, as_mechanism
 
-Array = NDArray[np.float64]
 #: How far the period of a model and that of the clock may differ, as a part of it: rounding.
 _ROUNDING = 1e-9
 
@@ -23,31 +22,11 @@ _ROUNDING = 1e-9
 class MPC(bases.Ported, SampledBlock):
     r"""Model predictive control: the best inputs over a horizon, within limits, at each tick of a clock.
 
-    :blockname:`MPC`
-
-    :inputs: 1 or 2
-    :outputs: 1
     :states: inputs of the model
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - x
-            - ndarray(n)
-            - the states; of a mechanism position and rate of every joint
-        *   - Input
-            - reference
-            - ndarray(n)
-            - with ``reference=True``, what the states are to come to
-        *   - Output
-            - u
-            - ndarray(m)
-            - the inputs, of a mechanism the torques of its motors
+    - input x (ndarray(n)): the states; of a mechanism position and rate of every joint
+    - input reference (ndarray(n)): with ``reference=True``, what the states are to come to
+    - output u (ndarray(m)): the inputs, of a mechanism the torques of its motors
 
     .. math::
 
@@ -80,7 +59,6 @@ class MPC(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("x",)
     outlabels = ("u",)
-    kernel: ClassVar[str] = "control.predictive.PredictiveController"
     _blockclass = "sampled"
 
     def __init__(

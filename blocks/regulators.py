@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked
@@ -18,7 +19,6 @@ from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
 
-Array = NDArray[np.float64]
 _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
 
 
@@ -32,8 +32,11 @@ class _Controller:
     _single: bool
     _n: int
 
-    def _keep(self, gains: dict[str, Any], n: int | None) -> None:
+    def _make(self, gains: dict[str, Any], n: int | None, each: int, blockargs: dict[str, Any], *clock: Any) -> None:
+        """Make the block of so many states for each number that is controlled."""
         self._single, self._n = n is None, n or 1
+        made = ports.options(type(self), blockargs, states=each * self._n)  # type: ignore[type-var]
+        super().__init__(*clock, x0=np.zeros(each * self._n), feedthrough=True, **made)  # type: ignore[call-arg]
         self._widths = (self._n, self._n), (self._n,)
         for name in _TUNED:
             setattr(self, name, gains[name])
@@ -43,6 +46,15 @@ class _Controller:
     def _gains(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _TUNED}
 
+    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
+        """Return the control."""
+        control = self._parts(u, x)[1]
+        return [control[0] if self._single else control]
+
+    def _parts(self, u: Sequence[Any], x: Array) -> tuple[Any, ...]:
+        """Return the control that is wanted, that which is given within its limits, and what else there is of it."""
+        raise NotImplementedError
+
     def _signals(self, u: Sequence[Any]) -> tuple[Any, Any]:
         r, y = (ports.vector(self, port, u[port], self._n) for port in (0, 1))  # type: ignore[arg-type]
         return r, y
@@ -51,31 +63,11 @@ class _Controller:
 class PIDController(_Controller, Kinked, ContinuousBlock):
     r"""A PID controller with a filtered derivative, limits, and no windup.
 
-    :blockname:`PIDCONTROLLER`
-
-    :inputs: 2
-    :outputs: 1
     :states: 2N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - reference
-            - float, ndarray(n)
-            - what is wanted
-        *   - Input
-            - measured
-            - float, ndarray(n)
-            - what is
-        *   - Output
-            - control
-            - float, ndarray(n)
-            - the control, within its limits
+    - input reference (float, ndarray(n)): what is wanted
+    - input measured (float, ndarray(n)): what is
+    - output control (float, ndarray(n)): the control, within its limits
 
     .. math::
 
@@ -96,8 +88,6 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
     :seealso: :class:`DiscretePID`
     """
 
-    kernel: ClassVar[str] = "signals.pid.parts"
-    _blockclass = "continuous"
     _by_states = True
 
     def __init__(
@@ -141,15 +131,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         """
         count = None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
-        size = 2 * (count or 1)
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(x0=np.zeros(size), feedthrough=True, **made)
-        self._keep(gains, count)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the control."""
-        control = self._parts(u, x)[1]
-        return [control[0] if self._single else control]
+        self._make(gains, count, 2, blockargs)
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the integral and of the filter."""
@@ -170,31 +152,11 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
 class DiscretePID(_Controller, bases.Ported, SampledBlock):
     r"""A sampled PID controller with a filtered derivative, limits, and no windup.
 
-    :blockname:`DISCRETEPID`
-
-    :inputs: 2
-    :outputs: 1
     :states: 3N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - reference
-            - float, ndarray(n)
-            - what is wanted
-        *   - Input
-            - measured
-            - float, ndarray(n)
-            - what is
-        *   - Output
-            - control
-            - float, ndarray(n)
-            - the control, within its limits
+    - input reference (float, ndarray(n)): what is wanted
+    - input measured (float, ndarray(n)): what is
+    - output control (float, ndarray(n)): the control, within its limits
 
     .. math::
 
@@ -211,9 +173,6 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
 
     :seealso: :class:`PIDController`
     """
-
-    kernel: ClassVar[str] = "signals.pid.sampled_derivative"
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -260,15 +219,7 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
         ticks, count = ports.clock(clock), None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
         gains["tracking"] = np.maximum(gains["tracking"], ticks.T)
-        size = 3 * (count or 1)
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(ticks, x0=np.zeros(size), feedthrough=True, **made)
-        self._keep(gains, count)
-
-    def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the control."""
-        control = self._parts(u, x)[1]
-        return [control[0] if self._single else control]
+        self._make(gains, count, 3, blockargs, ticks)
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the integral, the derivative part, and what it was of."""

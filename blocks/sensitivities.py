@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cstormpy.arrays import as_floats, real_array
+from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
@@ -24,8 +24,6 @@ from cstormpy.loops.parameters import closed_sensitivity_with_parameters
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity import HybridSensitivity, variation_rate
 from cstormpy.sensitivity.parameters import Asked, sensitivity_with_parameters
-
-Array = NDArray[np.float64]
 
 
 class _Derivatives(Following):
@@ -65,55 +63,15 @@ class _Derivatives(Following):
 class Sensitivity(_Derivatives, FunctionBlock):
     r"""Exact derivatives of the hybrid dynamics of a mechanism.
 
-    :blockname:`SENSITIVITY`
-
-    :inputs: 3
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint [rad/s, m/s]
-        *   - Input
-            - tau, acc, wrench, base
-            - float, ndarray
-            - what drives the mechanism, as at :class:`HybridDynamics`
-        *   - Input
-            - select
-            - float
-            - number of the drive, from the output ``drive`` of the plant; with ``drives``
-        *   - Output
-            - dy_dq
-            - ndarray(n, n)
-            - derivative to the positions
-        *   - Output
-            - dy_dqd
-            - ndarray(n, n)
-            - derivative to the rates
-        *   - Output
-            - dy_du
-            - ndarray(n, n)
-            - derivative to what is given
-        *   - Output
-            - dy_dbase
-            - ndarray(n, 12)
-            - derivative to the motion of the base, twist before its rate; with ``base=True``
-        *   - Output
-            - dy_dp
-            - ndarray(n, p)
-            - derivative to p numbers of the mechanism; with ``parameters``
+    - input q (ndarray(n)): position of every joint [rad, m]
+    - input qd (ndarray(n)): rate of every joint [rad/s, m/s]
+    - input tau, acc, wrench, base (float, ndarray): what drives the mechanism, as at :class:`HybridDynamics`
+    - input select (float): number of the drive, from the output ``drive`` of the plant; with ``drives``
+    - output dy_dq (ndarray(n, n)): derivative to the positions
+    - output dy_dqd (ndarray(n, n)): derivative to the rates
+    - output dy_du (ndarray(n, n)): derivative to what is given
+    - output dy_dbase (ndarray(n, 12)): derivative to the motion of the base, twist before its rate; with ``base=True``
+    - output dy_dp (ndarray(n, p)): derivative to p numbers of the mechanism; with ``parameters``
 
     .. math::
 
@@ -144,7 +102,6 @@ class Sensitivity(_Derivatives, FunctionBlock):
     nout = 3
     inlabels = ("q", "qd", "tau")
     outlabels = ("dy_dq", "dy_dqd", "dy_du")
-    kernel: ClassVar[str] = "kernels.entries_sensitivity.sensitivity_one"
 
     def __init__(
         self,
@@ -187,13 +144,11 @@ class Sensitivity(_Derivatives, FunctionBlock):
         of_numbers = [(n, len(columns))] * bool(columns)
         self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base, *of_numbers)
         self._parts = (mechanism.names, mechanism.names, *drive.owners)
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
+        self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
         """Return the matrices."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         wrench, base = self._drive.loads(self, u), self._drive.motion(self, u)
         options = [lambda *given, k=k: self._matrices(k, *given) for k in range(len(self._drives))]
         found = self._ask(u, choose, self._number(u), options, u, q, qd, wrench, base)
@@ -210,52 +165,18 @@ class Sensitivity(_Derivatives, FunctionBlock):
 class Variation(_Derivatives, ContinuousBlock):
     r"""Derivatives of a mechanism's state to its start and to parameters, carried along a run.
 
-    :blockname:`VARIATION`
-
-    :inputs: 3
-    :outputs: 1
     :states: 2n (m + p)
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - q
-            - ndarray(n)
-            - position of every joint, from the plant [rad, m]
-        *   - Input
-            - qd
-            - ndarray(n)
-            - rate of every joint, from the plant [rad/s, m/s]
-        *   - Input
-            - tau, acc, wrench
-            - float, ndarray
-            - the signals that drive the plant, as at :class:`HybridDynamics`
-        *   - Input
-            - select
-            - float
-            - number of the drive, from the output ``drive`` of the plant; with ``drives``
-        *   - Input
-            - du_dx
-            - ndarray(k, 2n)
-            - derivative of the k drive signals to the state, where a controller makes them from it; with
-              ``feedback=True``
-        *   - Input
-            - du_dp
-            - ndarray(k, p)
-            - derivative of the k drive signals to p parameters, at a fixed state; with a number ``parameters=p``
-        *   - Output
-            - dx_dx0
-            - ndarray(2n, m)
-            - derivative of the state :math:`x = (q, \dot{q})` to the start of the run
-        *   - Output
-            - dx_dp
-            - ndarray(2n, p)
-            - derivative of the state to the parameters; with ``parameters``
+    - input q (ndarray(n)): position of every joint, from the plant [rad, m]
+    - input qd (ndarray(n)): rate of every joint, from the plant [rad/s, m/s]
+    - input tau, acc, wrench (float, ndarray): the signals that drive the plant, as at :class:`HybridDynamics`
+    - input select (float): number of the drive, from the output ``drive`` of the plant; with ``drives``
+    - input du_dx (ndarray(k, 2n)): derivative of the k drive signals to the state, where a controller makes them from
+      it; with ``feedback=True``
+    - input du_dp (ndarray(k, p)): derivative of the k drive signals to p parameters, at a fixed state; with a number
+      ``parameters=p``
+    - output dx_dx0 (ndarray(2n, m)): derivative of the state :math:`x = (q, \dot{q})` to the start of the run
+    - output dx_dp (ndarray(2n, p)): derivative of the state to the parameters; with ``parameters``
 
     The block stands beside a :class:`HybridDynamics` of the same mechanism and drive, wired to the plant's outputs and
     to the signals that drive it, and integrates the variational system
@@ -307,7 +228,6 @@ class Variation(_Derivatives, ContinuousBlock):
     nout = 1
     inlabels = ("q", "qd", "tau")
     outlabels = ("dx_dx0",)
-    kernel: ClassVar[str] = "kernels.entries_sensitivity.sensitivity_one"
 
     def __init__(
         self,
@@ -378,30 +298,18 @@ class Variation(_Derivatives, ContinuousBlock):
         )
         driven = [mechanism.names[j] for j in drive.signals]
         self._parts = (mechanism.names, mechanism.names, *drive.owners, *[driven] * len(extra))
-        self._prepare(mechanism)
-        for name in ("gravity", "mech"):
-            self.add_param(name)
-        self._names_own_states = self._state_names is None
-        self._name_states()
+        self._begin(mechanism, "gravity", "mech")
+        self._begin_names()
 
     #: Which drive a run begins in is seen when rates are asked for, not outputs.
     decides_in_rates = True
     #: 1 until the derivatives have followed the plant into the drive that locks joints as the run begins.
     _entering = 0.0
 
-    def _name_states(self) -> None:
-        if self._names_own_states:
-            of = ports.label(self)
-            columns = [f"dx0[{j}]" for j in range(self._followed)] + list(
-                self.components or [f"dp[{j}]" for j in range(self._p)]
-            )
-            rows = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names]
-            self.state_names([f"{of}.{row}/{column}" for row in rows for column in columns])
-
-    def check(self) -> None:
-        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
-        super().check()
-        self._name_states()
+    def _names_of_states(self) -> list[str]:
+        of_numbers = self.components or [f"dp[{j}]" for j in range(self._p)]
+        columns = [*(f"dx0[{j}]" for j in range(self._followed)), *of_numbers]
+        return [f"{row}/{column}" for row in super()._names_of_states() for column in columns]
 
     def start(self, simstate: Any) -> None:
         """Begin a run; let it carry the derivatives along where the plant exchanges a rotation vector."""
@@ -421,7 +329,7 @@ class Variation(_Derivatives, ContinuousBlock):
         return half_turn_left(self._mech, ports.vector(self, 0, u[0], self._n, self._parts[0]))
 
     def _carry(self, t: float, x: Array) -> None:
-        q, qd = (ports.vector(self, k, self.inport_values[k], self._n, self._parts[k]) for k in (0, 1))
+        q, qd = self._motion(self.inport_values)
         x[:] = carried(self._mech, q, qd, x.reshape(2 * self._n, -1)).ravel()
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
@@ -432,7 +340,7 @@ class Variation(_Derivatives, ContinuousBlock):
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the derivatives."""
-        q, qd = (ports.vector(self, port, u[port], self._n, self._parts[port]) for port in (0, 1))
+        q, qd = self._motion(u)
         wrench = self._drive.loads(self, u)
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
@@ -458,9 +366,7 @@ class Variation(_Derivatives, ContinuousBlock):
             return
         when, state = self._plant().last_entered
         if state is None or when != t:  # the plant has not entered it yet
-            state = np.concatenate(
-                [ports.vector(self, port, self.inport_values[port], self._n, self._parts[port]) for port in (0, 1)]
-            )
+            state = np.concatenate(self._motion(self.inport_values))
         X = x.reshape(2 * self._n, -1)
         X[:] = self._drives.entered_tangents(self._mech, k, state, X, self._numbers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from string import ascii_lowercase
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
@@ -23,35 +23,10 @@ _MOST_INPUTS = 26
 class Switch(Thresholded, FunctionBlock):
     r"""One of two signals, by a third.
 
-    :blockname:`SWITCH`
-
-    :inputs: 3
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - on
-            - float, ndarray
-            - what passes while the control is at its threshold or above
-        *   - Input
-            - control
-            - float
-            - the signal that chooses
-        *   - Input
-            - off
-            - float, ndarray
-            - what passes else, of the same width
-        *   - Output
-            - y
-            - float, ndarray
-            - the one that passes
+    - input on (float, ndarray): what passes while the control is at its threshold or above
+    - input control (float): the signal that chooses
+    - input off (float, ndarray): what passes else, of the same width
+    - output y (float, ndarray): the one that passes
 
     .. math::
 
@@ -74,7 +49,6 @@ class Switch(Thresholded, FunctionBlock):
     outlabels = ("y",)
     _compared = 1, ">="
     _widths = (None, 1, None), (None,)
-    kernel: ClassVar[str] = "signals.limits.either"
 
     def __init__(self, threshold: float = 0.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -100,31 +74,9 @@ class Switch(Thresholded, FunctionBlock):
 class MultiSwitch(Switching, FunctionBlock):
     r"""One of several signals, by a number.
 
-    :blockname:`MULTISWITCH`
-
-    :inputs: 3 or more
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - select
-            - float
-            - the number of the signal that passes, counted from 0
-        *   - Input
-            - u0, u1, …
-            - float, ndarray
-            - the signals, of one width
-        *   - Output
-            - y
-            - float, ndarray
-            - the one that passes
+    - input select (float): the number of the signal that passes, counted from 0
+    - input u0, u1, … (float, ndarray): the signals, of one width: two or more
+    - output y (float, ndarray): the one that passes
 
     .. math::
 
@@ -143,7 +95,6 @@ class MultiSwitch(Switching, FunctionBlock):
     nout = 1
     inlabels = ("select", "u0", "u1")
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.picked"
 
     def __init__(self, n: int = 2, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -175,31 +126,9 @@ class MultiSwitch(Switching, FunctionBlock):
 class Compare(Switching, FunctionBlock):
     r"""A comparison of a signal with another, or with a constant.
 
-    :blockname:`COMPARE`
-
-    :inputs: 1 or 2
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - any signal
-        *   - Input
-            - v
-            - float, ndarray
-            - what it is compared with, where there is no threshold
-        *   - Output
-            - y
-            - float, ndarray
-            - 1 where it is so, 0 where it is not, element by element
+    - input u (float, ndarray): any signal
+    - input v (float, ndarray): what it is compared with, where there is no threshold
+    - output y (float, ndarray): 1 where it is so, 0 where it is not, element by element
 
     .. math::
 
@@ -218,7 +147,6 @@ class Compare(Switching, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(self, op: str = ">", threshold: float | None = 0.0, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
@@ -260,27 +188,8 @@ class Compare(Switching, FunctionBlock):
 class Logic(bases.Ported, FunctionBlock):
     r"""A logical operation on signals, in which a number other than zero is true.
 
-    :blockname:`LOGIC`
-
-    :inputs: 2, or 1 for "not", or more
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - a, b, …
-            - float, ndarray
-            - the signals, of one width
-        *   - Output
-            - y
-            - float, ndarray
-            - 1 where it is true, 0 where it is false, element by element
+    - input a, b, … (float, ndarray): the signals, of one width: one for "not", else two or more
+    - output y (float, ndarray): 1 where it is true, 0 where it is false, element by element
 
     .. math::
 
@@ -300,7 +209,6 @@ class Logic(bases.Ported, FunctionBlock):
     nout = 1
     inlabels = ("a", "b")
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.combined"
 
     def __init__(self, op: str = "and", n: int | None = None, **blockargs: Any) -> None:
         """Create the block.

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.systems import linear_output, linear_rate, realized, state_space
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
 Matrices = tuple[Array, Array, Array, Array]
 
 
@@ -52,27 +52,10 @@ class _Linear(bases.Ported):
 class StateSpace(_Linear, ContinuousBlock):
     r"""A linear system by its matrices, with one port for all inputs and one for all outputs.
 
-    :blockname:`STATESPACE`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as B has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as C has rows
+    - input u (float, ndarray): as many numbers as B has columns
+    - output y (float, ndarray): as many numbers as C has rows
 
     .. math::
 
@@ -85,9 +68,6 @@ class StateSpace(_Linear, ContinuousBlock):
 
         plant = bd.STATESPACE([[0, 1], [-2, -3]], [[0], [1]], [[1, 0]])
     """
-
-    kernel: ClassVar[str] = "signals.systems.linear_rate"
-    _blockclass = "continuous"
 
     def __init__(
         self,
@@ -123,27 +103,10 @@ class StateSpace(_Linear, ContinuousBlock):
 class TransferFn(_Linear, ContinuousBlock):
     r"""A linear system by its transfer functions, with one port for all inputs and one for all outputs.
 
-    :blockname:`TRANSFERFN`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as num has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as num has rows
+    - input u (float, ndarray): as many numbers as num has columns
+    - output y (float, ndarray): as many numbers as num has rows
 
     .. math::
 
@@ -158,9 +121,6 @@ class TransferFn(_Linear, ContinuousBlock):
         lag = bd.TRANSFERFN([1], [0.5, 1])
         both = bd.TRANSFERFN([[[1], [2]], [[0], [1, 1]]], [1, 3, 2])  # two inputs, two outputs
     """
-
-    kernel: ClassVar[str] = "signals.systems.realized"
-    _blockclass = "continuous"
 
     def __init__(self, num: Any = (1.0,), den: Any = (1.0, 1.0), **blockargs: Any) -> None:
         """Create the block.
@@ -182,27 +142,10 @@ class TransferFn(_Linear, ContinuousBlock):
 class DiscreteSS(_Linear, SampledBlock):
     r"""A sampled linear system by its matrices, with one port for all inputs and one for all outputs.
 
-    :blockname:`DISCRETESS`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as B has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as C has rows
+    - input u (float, ndarray): as many numbers as B has columns
+    - output y (float, ndarray): as many numbers as C has rows
 
     .. math::
 
@@ -215,9 +158,6 @@ class DiscreteSS(_Linear, SampledBlock):
 
         filter = bd.DISCRETESS(bd.clock(100, "Hz"), 0.9, 0.1, 1.0)
     """
-
-    kernel: ClassVar[str] = "signals.systems.linear_rate"
-    _blockclass = "sampled"
 
     def __init__(
         self,
@@ -256,27 +196,10 @@ class DiscreteSS(_Linear, SampledBlock):
 class DiscreteTF(_Linear, SampledBlock):
     r"""A sampled linear system by its transfer functions, with one port for all inputs and one for all outputs.
 
-    :blockname:`DISCRETETF`
-
-    :inputs: 1
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - as many numbers as num has columns
-        *   - Output
-            - y
-            - float, ndarray
-            - as many numbers as num has rows
+    - input u (float, ndarray): as many numbers as num has columns
+    - output y (float, ndarray): as many numbers as num has rows
 
     .. math::
 
@@ -289,9 +212,6 @@ class DiscreteTF(_Linear, SampledBlock):
 
         filter = bd.DISCRETETF(bd.clock(100, "Hz"), [0.1, 0], [1, -0.9])
     """
-
-    kernel: ClassVar[str] = "signals.systems.realized"
-    _blockclass = "sampled"
 
     def __init__(self, clock: Any, num: Any = (1.0,), den: Any = (1.0, 0.0), **blockargs: Any) -> None:
         """Create the block.

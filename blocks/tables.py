@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import FunctionBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.tables import beside_points, bilinear, on_lines
 from cstormpy.trajectory.checks import finite_array
 
-Array = NDArray[np.float64]
 _OUTSIDE = ("hold", "extrapolate")
 
 
 class Lookup1D(Kinked, FunctionBlock):
     r"""A function by a table: lines between points.
 
-    :blockname:`LOOKUP1D`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - where the table is looked up
-        *   - Output
-            - y
-            - float, ndarray
-            - what is found: a number, or a row of the values
+    - input u (float): where the table is looked up
+    - output y (float, ndarray): what is found: a number, or a row of the values
 
     .. math::
 
@@ -62,7 +43,6 @@ class Lookup1D(Kinked, FunctionBlock):
     inlabels = ("u",)
     outlabels = ("y",)
     _widths = (1,), (None,)
-    kernel: ClassVar[str] = "signals.tables.on_lines"
 
     def __init__(
         self,
@@ -104,31 +84,9 @@ class Lookup1D(Kinked, FunctionBlock):
 class Lookup2D(Kinked, FunctionBlock):
     r"""A function of two numbers by a table, linear between its entries along both axes.
 
-    :blockname:`LOOKUP2D`
-
-    :inputs: 2
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - along the rows of the table
-        *   - Input
-            - v
-            - float
-            - along its columns
-        *   - Output
-            - y
-            - float
-            - what is found
+    - input u (float): along the rows of the table
+    - input v (float): along its columns
+    - output y (float): what is found
 
     .. math::
 
@@ -148,7 +106,6 @@ class Lookup2D(Kinked, FunctionBlock):
     inlabels = ("u", "v")
     outlabels = ("y",)
     _widths = (1, 1), (None,)
-    kernel: ClassVar[str] = "signals.tables.bilinear"
 
     def __init__(
         self,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SourceBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, positive, whole_number
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, unknown_name
@@ -22,8 +22,6 @@ from cstormpy.simulation import results
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array
 
-Array = NDArray[np.float64]
-
 INTERPOLATIONS = ("linear", "previous", "cubic")
 MOST_EVENTS = 100_000
 """Most jumps of one source that a run is told of."""
@@ -32,31 +30,9 @@ MOST_EVENTS = 100_000
 class SplineTrajectory(bases.Ported, SourceBlock):
     r"""Position, rate and acceleration along a B-spline motion.
 
-    :blockname:`SPLINETRAJECTORY`
-
-    :inputs: 0
-    :outputs: 3
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - q
-            - ndarray(n)
-            - position of each joint of the curve [rad, m]
-        *   - Output
-            - qd
-            - ndarray(n)
-            - rate of each joint [rad/s, m/s]
-        *   - Output
-            - qdd
-            - ndarray(n)
-            - acceleration of each joint [rad/s², m/s²]
+    - output q (ndarray(n)): position of each joint of the curve [rad, m]
+    - output qd (ndarray(n)): rate of each joint [rad/s, m/s]
+    - output qdd (ndarray(n)): acceleration of each joint [rad/s², m/s²]
 
     The curve :math:`c(s)`, on :math:`[s_0, s_1]`, is played from ``start`` on, at a speed :math:`v`:
 
@@ -81,7 +57,6 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 
     nout = 3
     outlabels = ("q", "qd", "qdd")
-    kernel: ClassVar[str] = "trajectory.basis.evaluate_one"
 
     def __init__(
         self,
@@ -160,23 +135,7 @@ class SplineTrajectory(bases.Ported, SourceBlock):
 class FromData(bases.Ported, SourceBlock):
     r"""A signal played back from samples: of a run that was saved, or from arrays.
 
-    :blockname:`FROMDATA`
-
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float, ndarray
-            - the signal; a number where the samples are
+    - output y (float, ndarray): the signal; a number where the samples are
 
     Between two samples, at :math:`t_i \le t < t_{i+1}`, it is
 
@@ -199,7 +158,6 @@ class FromData(bases.Ported, SourceBlock):
 
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "trajectory.playback.linear"
 
     def __init__(
         self,

@@ -3,51 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, whole_number
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Thresholded
 from cstormpy.signals.logic import compared, edge
 
-Array = NDArray[np.float64]
 _DIRECTIONS = ("rising", "falling", "both")
 
 
 class SampleHold(Thresholded, ContinuousBlock):
     r"""The value that a signal had where another one became true.
 
-    :blockname:`SAMPLEHOLD`
-
-    :inputs: 2
-    :outputs: 1
     :states: N
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float, ndarray
-            - the signal, as wide as ``x0``
-        *   - Input
-            - trigger
-            - float
-            - the signal that rises through its threshold where a sample is taken
-        *   - Output
-            - y
-            - float, ndarray
-            - the sample taken last; before the first one ``x0``
+    - input u (float, ndarray): the signal, as wide as ``x0``
+    - input trigger (float): the signal that rises through its threshold where a sample is taken
+    - output y (float, ndarray): the sample taken last; before the first one ``x0``
 
     .. math::
 
@@ -68,7 +47,6 @@ class SampleHold(Thresholded, ContinuousBlock):
     inlabels = ("u", "trigger")
     outlabels = ("y",)
     _compared = 1, ">"
-    kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(self, threshold: float = 0.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
         """Create the block.
@@ -106,27 +84,8 @@ class SampleHold(Thresholded, ContinuousBlock):
 class Counter(Thresholded, FunctionBlock):
     r"""A counter of how often a signal has become true.
 
-    :blockname:`COUNTER`
-
-    :inputs: 1
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - any signal
-        *   - Output
-            - count
-            - float
-            - how often it has passed the threshold
+    - input u (float): any signal
+    - output count (float): how often it has passed the threshold
 
     .. math::
 
@@ -144,7 +103,6 @@ class Counter(Thresholded, FunctionBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("count",)
-    kernel: ClassVar[str] = "signals.logic.compared"
 
     def __init__(
         self,
@@ -206,27 +164,10 @@ class Counter(Thresholded, FunctionBlock):
 class Edge(bases.Ported, SampledBlock):
     r"""A detector of edges: true if a signal has become true since the tick before.
 
-    :blockname:`EDGE`
-
-    :inputs: 1
-    :outputs: 1
     :states: 1
 
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Input
-            - u
-            - float
-            - any signal
-        *   - Output
-            - y
-            - float
-            - 1 from the tick that finds the edge to the next one, else 0
+    - input u (float): any signal
+    - output y (float): 1 from the tick that finds the edge to the next one, else 0
 
     .. math::
 
@@ -243,7 +184,6 @@ class Edge(bases.Ported, SampledBlock):
     nout = 1
     inlabels = ("u",)
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.logic.edge"
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from bdsim.components import SourceBlock
@@ -20,23 +20,7 @@ from cstormpy.trajectory.checks import finite_array
 class Pulse(bases.Ported, SourceBlock):
     r"""Rectangular pulses.
 
-    :blockname:`PULSE`
-
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float
-            - the pulses
+    - output y (float): the pulses
 
     .. math::
 
@@ -53,7 +37,6 @@ class Pulse(bases.Ported, SourceBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.waves.pulse_train"
 
     def __init__(
         self,
@@ -109,23 +92,7 @@ class Pulse(bases.Ported, SourceBlock):
 class Chirp(bases.Ported, SourceBlock):
     r"""A sine whose frequency grows or falls.
 
-    :blockname:`CHIRP`
-
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float
-            - the sine
+    - output y (float): the sine
 
     .. math::
 
@@ -142,7 +109,6 @@ class Chirp(bases.Ported, SourceBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.waves.chirp"
 
     def __init__(
         self,
@@ -185,23 +151,7 @@ class Chirp(bases.Ported, SourceBlock):
 class MultiSine(bases.Ported, SourceBlock):
     r"""A sum of sines.
 
-    :blockname:`MULTISINE`
-
-    :inputs: 0
-    :outputs: 1
-    :states: 0
-
-    .. list-table::
-        :header-rows: 1
-
-        *   - Port type
-            - Port name
-            - Types
-            - Description
-        *   - Output
-            - y
-            - float
-            - the sum
+    - output y (float): the sum
 
     .. math::
 
@@ -218,7 +168,6 @@ class MultiSine(bases.Ported, SourceBlock):
     nin = 0
     nout = 1
     outlabels = ("y",)
-    kernel: ClassVar[str] = "signals.waves.multisine"
 
     def __init__(
         self,

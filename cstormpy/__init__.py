@@ -83,59 +83,27 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-#: Where each public name lives. A new name is one line here and its twin under TYPE_CHECKING.
-_HOMES = {
-    "BSpline": "trajectory",
-    "BlockError": "errors",
-    "Comparison": "comparison",
-    "Composite": "mechanism",
-    "ControlPointMap": "trajectory",
-    "CstormError": "errors",
-    "DiagramError": "errors",
-    "EndConditions": "trajectory",
-    "FileFormatError": "errors",
-    "FileReadError": "errors",
-    "FileWriteError": "errors",
-    "Fixed": "mechanism",
-    "Free": "mechanism",
-    "Identification": "identification",
-    "InvalidType": "errors",
-    "InvalidValue": "errors",
-    "Joint": "mechanism",
-    "Limits": "mechanism",
-    "Link": "mechanism",
-    "Load": "mechanism",
-    "Constraint": "mechanism",
-    "Loop": "mechanism",
-    "Mechanism": "mechanism",
-    "NonFinite": "errors",
-    "Planar": "mechanism",
-    "Prismatic": "mechanism",
-    "Revolute": "mechanism",
-    "Screw": "mechanism",
-    "Shape": "mechanism",
-    "ShapeError": "errors",
-    "Simulation": "simulation",
-    "SingularInertia": "errors",
-    "Spherical": "mechanism",
-    "Sweep": "simulation.sweep",
-    "Tableau": "simulation.tableaus",
-    "Translational": "mechanism",
-    "Universal": "mechanism",
-    "UnknownName": "errors",
-    "clamped_knots": "trajectory",
-    "compare": "comparison",
-    "cubic": "trajectory",
-    "exciting_motion": "optimal",
-    "identify": "identification",
-    "library": "mechanism",
-    "load": "loading",
-    "minimum_jerk": "trajectory",
-    "quintic": "trajectory",
-    "septic": "trajectory",
-    "uniform_knots": "trajectory",
-    "warmup": "kernels.compiling",
+#: The public names of each module that has some. A new name stands here, and under TYPE_CHECKING.
+_NAMES = {
+    "comparison": "Comparison compare",
+    "errors": (
+        "BlockError CstormError DiagramError FileFormatError FileReadError FileWriteError InvalidType InvalidValue "
+        "NonFinite ShapeError SingularInertia UnknownName"
+    ),
+    "identification": "Identification identify",
+    "kernels.compiling": "warmup",
+    "loading": "load",
+    "mechanism": (
+        "Composite Constraint Fixed Free Joint Limits Link Load Loop Mechanism Planar Prismatic Revolute Screw Shape "
+        "Spherical Translational Universal library"
+    ),
+    "optimal": "exciting_motion",
+    "simulation": "Simulation",
+    "simulation.sweep": "Sweep",
+    "simulation.tableaus": "Tableau",
+    "trajectory": "BSpline ControlPointMap EndConditions clamped_knots cubic minimum_jerk quintic septic uniform_knots",
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 _SUBMODULES = (
     "blocks",

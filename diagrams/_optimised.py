@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arguments import flag
+from cstormpy.arrays import Array
 from cstormpy.control import LQR, TVLQR, Law, OpenLoop, Then
 from cstormpy.diagrams._building import scope, view
 from cstormpy.diagrams._goal import Goal
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal import Problem, Solution
 
 __all__ = ["ANGLES", "STIFF", "found", "laws_along", "propose", "replay"]
-
-Array = NDArray[np.float64]
 
 ANGLES = "Angles", "rad"
 #: A run shows the motion and what comes after it: how long, as part of the motion; and at least so long on the screen.

@@ -70,19 +70,6 @@ def build(
     mech = library.acrobot(parameters)
     # told where upright is, no law has to search for it
     laws = {name: control.law(name, mech, **({} if name == "none" else {"goal": UPRIGHT})) for name in control.names()}
-    return swing_up(
-        sim.blockdiagram(name="acrobot"),
-        mech,
-        laws,
-        controller,
-        UPRIGHT,
-        HANGING,
-        q0=q0,
-        qd0=qd0,
-        kick=kick,
-        strength=KICK,
-        limit=limit,
-        blend=blend,
-        title="Acrobot",
-        duration=DURATION,
-    )
+    bd = sim.blockdiagram(name="acrobot")
+    options = {"q0": q0, "qd0": qd0, "kick": kick, "strength": KICK, "limit": limit, "blend": blend}
+    return swing_up(bd, mech, laws, controller, UPRIGHT, HANGING, title="Acrobot", duration=DURATION, **options)

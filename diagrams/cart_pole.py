@@ -75,20 +75,9 @@ def build(
         "lqr": balance,
         "none": control.Off(mech),
     }
+    bd = sim.blockdiagram(name="cart_pole")
+    options = {"q0": q0, "qd0": qd0, "kick": kick, "strength": KICK, "limit": limit, "blend": blend}
+    units = "Position of the cart, angle of the pole", "m, rad", "N"
     return swing_up(
-        sim.blockdiagram(name="cart_pole"),
-        mech,
-        laws,
-        controller,
-        UPRIGHT,
-        HANGING,
-        q0=q0,
-        qd0=qd0,
-        kick=kick,
-        strength=KICK,
-        limit=limit,
-        blend=blend,
-        title="Cart and pole",
-        units=("Position of the cart, angle of the pole", "m, rad", "N"),
-        duration=DURATION,
+        bd, mech, laws, controller, UPRIGHT, HANGING, title="Cart and pole", duration=DURATION, units=units, **options
     )

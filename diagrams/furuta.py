@@ -79,19 +79,6 @@ def build(
         "lqr": balance,
         "none": control.Off(mech),
     }
-    return swing_up(
-        sim.blockdiagram(name="furuta"),
-        mech,
-        laws,
-        controller,
-        UPRIGHT,
-        HANGING,
-        q0=q0,
-        qd0=qd0,
-        kick=kick,
-        strength=strength,
-        limit=limit,
-        blend=blend,
-        title="Furuta pendulum",
-        duration=DURATION,
-    )
+    bd = sim.blockdiagram(name="furuta")
+    options = {"q0": q0, "qd0": qd0, "kick": kick, "strength": strength, "limit": limit, "blend": blend}
+    return swing_up(bd, mech, laws, controller, UPRIGHT, HANGING, title="Furuta pendulum", duration=DURATION, **options)

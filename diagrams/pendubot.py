@@ -80,19 +80,6 @@ def build(
         "pd": control.law("pd", mech, goal=UPRIGHT, limit=most),
         "none": control.law("none", mech),
     }
-    return swing_up(
-        sim.blockdiagram(name="pendubot"),
-        mech,
-        laws,
-        controller,
-        UPRIGHT,
-        HANGING,
-        q0=q0,
-        qd0=qd0,
-        kick=kick,
-        strength=strength,
-        limit=limit,
-        blend=blend,
-        title="Pendubot",
-        duration=DURATION,
-    )
+    bd = sim.blockdiagram(name="pendubot")
+    options = {"q0": q0, "qd0": qd0, "kick": kick, "strength": strength, "limit": limit, "blend": blend}
+    return swing_up(bd, mech, laws, controller, UPRIGHT, HANGING, title="Pendubot", duration=DURATION, **options)

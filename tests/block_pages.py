@@ -12,6 +12,8 @@ import pkgutil
 import re
 from pathlib import Path
 
+from bdsim.components import Block
+
 import cstormpy.blocks
 from cstormpy.simulation.block_maker import signature_of
 
@@ -28,17 +30,14 @@ def families() -> dict[str, list[type]]:
     found: dict[str, list[type]] = {}
     for module in sorted(m.name for m in pkgutil.iter_modules(cstormpy.blocks.__path__) if m.name[0] != "_"):
         held = vars(importlib.import_module(f"cstormpy.blocks.{module}"))
-        blocks = [
-            c for c in held.values() if inspect.isclass(c) and ":blockname:`" in (c.__dict__.get("__doc__") or "")
-        ]
-        if blocks:
-            found[module] = sorted(blocks, key=name_of)
+        own = [c for c in held.values() if inspect.isclass(c) and c.__module__ == f"cstormpy.blocks.{module}"]
+        found[module] = sorted((c for c in own if issubclass(c, Block) and c.__name__[0] != "_"), key=name_of)
     return found
 
 
 def name_of(block: type) -> str:
     """Return how a block is asked for, as in ``bd.GAIN``."""
-    return re.search(r":blockname:`(\w+)`", block.__doc__)[1]
+    return block.__name__.upper()
 
 
 def pages() -> dict[str, str]:
@@ -95,8 +94,8 @@ def body(lines: list[str]) -> list[str]:
     while k < len(lines):
         line = lines[k].rstrip()
         k += 1
-        if line.startswith(".. list-table::"):
-            k, rows = table(lines, k)
+        if line.startswith(("- input ", "- output ")):
+            k, rows = ports(lines, k - 1)
             out += ["| port | name | types | what it is |", "|---|---|---|---|", *rows, ""]
         elif line.startswith(".. math::"):
             k, held = indented(lines, k)
@@ -110,7 +109,7 @@ def body(lines: list[str]) -> list[str]:
         elif line.endswith("::"):
             k, held = indented(lines, k)
             out += [line[:-1], "", "```python", *held, "```", ""]
-        elif not re.match(r":(blockname:|[a-z]+: )", line):
+        elif not re.match(r":[a-z]+: ", line):
             k, held = run_of_text(lines, k - 1)
             out += inline("\n".join(held)).split("\n")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).splitlines()
@@ -134,18 +133,11 @@ def indented(lines: list[str], k: int) -> tuple[int, list[str]]:
     return k, inspect.cleandoc("\n" + "\n".join(held)).splitlines()
 
 
-def table(lines: list[str], k: int) -> tuple[int, list[str]]:
-    """Return the line behind the table of ports, and its rows but for the header."""
-    k, held = indented(lines, k)
-    rows: list[list[str]] = []
-    for line in (line.strip() for line in held):
-        if line.startswith("*"):
-            rows.append([line.lstrip("* ").removeprefix("- ")])
-        elif line.startswith("-"):
-            rows[-1].append(line.removeprefix("-").strip())
-        elif line and rows and not line.startswith(":"):
-            rows[-1][-1] += f" {line}"
-    return k, ["| " + " | ".join(cell(text) for text in [*row, "", "", ""][:4]) + " |" for row in rows[1:]]
+def ports(lines: list[str], k: int) -> tuple[int, list[str]]:
+    """Return the line behind the list of ports, and a row of each."""
+    k, held = run_of_text(lines, k)
+    found = re.findall(r"^- (\w+) (.+?) \((.+?)\): (.*)$", re.sub(r"\n  ", " ", "\n".join(held)), re.MULTILINE)
+    return k, ["| " + " | ".join(map(cell, [side.capitalize(), *rest])) + " |" for side, *rest in found]
 
 
 def arguments(block: type) -> str:

@@ -8,12 +8,13 @@ import sys
 import time
 from pathlib import Path
 
+import bd_files
 import pytest
 from command_lines import BUILD, ROOT, script
 
 import cstormpy
 from cstormpy import cli, control, diagrams, live
-from cstormpy.diagrams import _bd_files, _listing
+from cstormpy.diagrams import _listing
 from cstormpy.simulation import simulation
 
 pytestmark = pytest.mark.usefixtures("somewhere_else")
@@ -310,7 +311,7 @@ def test_edit_opens_bdedit_with_our_blocks(cstorm, monkeypatch):
     monkeypatch.setenv("BDSIMPATH", "others")
     codes = iter([0, 3, -6])
     monkeypatch.setattr(subprocess, "call", lambda command, env: called.append((command, env)) or next(codes))
-    name = _bd_files.path("pendulum")
+    name = bd_files.path("pendulum")
     assert cstorm("edit", name) == (0, [], [])
     command, environment = called[0]
     assert command[0] == sys.executable and command[-1] == name

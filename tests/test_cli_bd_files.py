@@ -3,11 +3,11 @@
 import json
 from pathlib import Path
 
+import bd_files
 import pytest
 from command_lines import script
 
 from cstormpy import cli
-from cstormpy.diagrams import _bd_files
 from cstormpy.simulation import simulation
 
 pytestmark = pytest.mark.usefixtures("somewhere_else")
@@ -19,14 +19,14 @@ def test_a_file_of_another_kind_is_refused(cstorm):
 
 
 def test_a_bd_file_is_run(cstorm):
-    status, said, errors = cstorm("run", _bd_files.path("pendulum"), "-T", 0.5)
+    status, said, errors = cstorm("run", bd_files.path("pendulum"), "-T", 0.5)
     assert (status, said, errors) == (0, ["pendulum: reached the end; the report is pendulum.html"], [])
-    status, _, errors = cstorm("run", _bd_files.path("pendulum"), "--set", "rods=2")
+    status, _, errors = cstorm("run", bd_files.path("pendulum"), "--set", "rods=2")
     assert status == 1 and "a .bd file has no options" in errors[0]
 
 
 def test_a_bd_file_says_how_long_it_runs(cstorm, monkeypatch):
-    model = json.loads(Path(_bd_files.path("pendulum")).read_text(encoding="utf-8"))
+    model = json.loads(Path(bd_files.path("pendulum")).read_text(encoding="utf-8"))
     ends = []
     report = simulation.Simulation.report
     monkeypatch.setattr(
@@ -39,7 +39,7 @@ def test_a_bd_file_says_how_long_it_runs(cstorm, monkeypatch):
 
 
 def test_expressions_in_a_bd_file_are_refused_unless_trusted(cstorm):
-    text = Path(_bd_files.path("pendulum")).read_text(encoding="utf-8")
+    text = Path(bd_files.path("pendulum")).read_text(encoding="utf-8")
     Path("it.bd").write_text(text.replace('"pendulum"', "\"='pendu' + 'lum'\"", 1), encoding="utf-8")
     status, _, errors = cstorm("run", "it.bd", "-T", 0.1)
     assert status == 1 and len(errors) == 1 and "is an expression, which could run any code; give --trust" in errors[0]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import bd_files
 import numpy as np
 import pytest
 from bdsim import BDSim
@@ -14,7 +15,6 @@ from bdsim.blockdiagram import bdload
 
 import cstormpy as cs
 from cstormpy import control, diagrams
-from cstormpy.diagrams import _bd_files
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName
 
 NAMES = diagrams.names()
@@ -313,7 +313,7 @@ def test_the_sensitivity_of_the_swing_is_what_another_start_gives(sim):
 # ---------------------------------------------------------------- .bd files
 
 
-FILES = sorted(_bd_files.FILES)
+FILES = sorted(bd_files.FILES)
 
 
 def test_every_diagram_that_json_can_hold_has_a_file():
@@ -336,14 +336,14 @@ def test_every_diagram_that_json_can_hold_has_a_file():
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_file_is_up_to_date(name):
-    """Else: python -m cstormpy.diagrams._bd_files."""
-    assert Path(_bd_files.path(name)).read_text(encoding="utf-8") == _bd_files.text(name)
+    """Else: python tests/bd_files.py."""
+    assert Path(bd_files.path(name)).read_text(encoding="utf-8") == bd_files.text(name)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.filterwarnings("ignore:bdload is evaluating:UserWarning")
 def test_the_file_holds_the_very_diagram(sim, name):
-    loaded = bdload(sim.blockdiagram(), _bd_files.path(name))
+    loaded = bdload(sim.blockdiagram(), bd_files.path(name))
     built = diagrams.load(name).build(sim)
     runs = [sim.run(bd, T=1.0) for bd in (loaded, built)]
     assert runs[0].xnames == runs[1].xnames
@@ -353,7 +353,7 @@ def test_the_file_holds_the_very_diagram(sim, name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_on_the_drawing_no_block_covers_another(name):
-    blocks = json.loads(Path(_bd_files.path(name)).read_text(encoding="utf-8"))["blocks"]
+    blocks = json.loads(Path(bd_files.path(name)).read_text(encoding="utf-8"))["blocks"]
     for k, a in enumerate(blocks):
         for b in blocks[:k]:
             beside = abs(a["pos_x"] - b["pos_x"]) >= 1.5 * a["width"]
@@ -362,9 +362,9 @@ def test_on_the_drawing_no_block_covers_another(name):
 
 
 def test_what_is_drawn_must_be_what_is_built(monkeypatch):
-    monkeypatch.setitem(_bd_files.FILES, "pendulum", {"plant": ({}, 0, 0)})
+    monkeypatch.setitem(bd_files.FILES, "pendulum", {"plant": ({}, 0, 0)})
     with pytest.raises(cs.DiagramError, match=r"pendulum: .*energy"):
-        _bd_files.text("pendulum")
+        bd_files.text("pendulum")
 
 
 RUN_ALL = """
@@ -386,7 +386,7 @@ def test_bdrun_runs_the_files(tmp_path):
         if part.name != "__pycache__" and not (package / part.name).exists():
             (package / part.name).symlink_to(part, target_is_directory=part.is_dir())
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "BDSIMPATH": "cstormpy", "BDSIM_NO_GRAPHICS": "1"}
-    files = [_bd_files.path(name) for name in FILES]
+    files = [bd_files.path(name) for name in FILES]
     done = subprocess.run(
         [sys.executable, "-c", RUN_ALL, *files],
         cwd=tmp_path,

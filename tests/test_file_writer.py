@@ -20,10 +20,10 @@ CHILD = """
 import json, resource, sys
 from pathlib import Path
 
+import bd_files
 import numpy as np
 import cstormpy as cs
 from cstormpy import diagrams, report
-from cstormpy.diagrams import _bd_files
 from cstormpy.optimal import solution_cache
 from cstormpy.simulation.sweep.files import Log, header
 
@@ -58,9 +58,9 @@ def begun(path):
         resumed(path)
 
 def bd_file(path):
-    _bd_files.path = lambda name: str(path) if name == "acrobot" else str(base / "other.bd")
-    _bd_files.FILES = {"acrobot": _bd_files.FILES["acrobot"]}
-    _bd_files._main()
+    bd_files.path = lambda name: str(path) if name == "acrobot" else str(base / "other.bd")
+    bd_files.FILES = {"acrobot": bd_files.FILES["acrobot"]}
+    bd_files._main()
 
 def kept(path):
     solution_cache._cache = lambda: path.parent
@@ -111,7 +111,8 @@ WRITERS = (
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     pytest.importorskip("resource")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    here = Path(__file__).parent
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (here.parent, here)))}
     command = [sys.executable, "-c", CHILD, str(tmp_path_factory.mktemp("disk"))]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

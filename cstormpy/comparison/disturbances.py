@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import SampledBlock
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.errors import DiagramError
 from cstormpy.signals.delays import between_samples
 from cstormpy.signals.noise import normal, uniform
 from cstormpy.simulation.wiring import port_numbers
-
-Array = NDArray[np.float64]
 
 __all__ = ["MEASUREMENT", "MOTORS", "PUSHES", "Measurement", "Motors", "disturb"]
 

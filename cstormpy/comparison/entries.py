@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.comparison.table import robustness_table, short, table
 from cstormpy.diagrams import Goal
 from cstormpy.errors import unknown_name
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cstormpy.simulation.results import Result
 
 __all__ = ["Comparison", "Entry"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(eq=False)

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.comparison.disturbances import MEASUREMENT, MOTORS, PUSHES, SEED, disturb
 from cstormpy.comparison.table import CRITERIA
 from cstormpy.control.goal import wrapped
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
     from cstormpy.mechanism import Mechanism
     from cstormpy.simulation import Simulation
-
-Array = NDArray[np.float64]
 
 __all__ = ["Curve", "Robustness", "Score", "score"]
 

@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.comparison.robustness import Robustness, score
@@ -28,7 +29,6 @@ from cstormpy.simulation.wiring import port_numbers
 
 __all__ = ["compare"]
 
-Array = NDArray[np.float64]
 Build = Callable[..., Any]
 
 

@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.user_laws import OwnLaw, is_own_law
@@ -24,8 +25,6 @@ from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, 
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["LawSet", "blended", "laws_by_name", "remaining"]
 

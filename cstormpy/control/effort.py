@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cstormpy.arrays import is_single, real_number
+from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.errors import InvalidValue
 from cstormpy.trajectory.checks import finite_array
-
-Array = NDArray[np.float64]
 
 __all__ = ["effort_rate", "weights"]
 

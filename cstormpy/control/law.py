@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arrays import is_single
+from cstormpy.arrays import Array, is_single
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
@@ -18,7 +18,6 @@ from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.curve import Curve
 
-Array = NDArray[np.float64]
 #: Position, rate and acceleration to follow.
 Target = tuple[Array, Array, Array]
 #: What a law takes for a reference: a posture, a motion at one time, or a function of time.

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arrays import is_single, real_array
+from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["LQR", "regulator", "state_error", "state_feedback", "weights"]
 

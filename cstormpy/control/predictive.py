@@ -27,18 +27,16 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arrays import is_single, real_array
+from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.lqr import weights
 from cstormpy.errors import BlockError, InvalidValue
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["Plan", "PredictiveController", "sampled_model"]
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.control.inertia_line import inertia_line
 from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-Array = NDArray[np.float64]
 #: Positions in q: a slice where they follow one another, which is quicker.
 Places = slice | NDArray[np.int64]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["OpenLoop", "Then"]
 
@@ -32,6 +30,7 @@ class OpenLoop(Law):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cstormpy.mechanism import library
     >>> law = OpenLoop(library.planar_2r(), lambda t: np.array([t, 1.0]))
     >>> law(0.5, [0.3, 0.2], [0.0, 0.0])
@@ -62,6 +61,7 @@ class Then(Law):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cstormpy.mechanism import library
     >>> arm = library.planar_2r()
     >>> law = Then(OpenLoop(arm, lambda t: np.array([t, 0.0])), OpenLoop(arm, [0.0, 9.0]), duration=2.0)

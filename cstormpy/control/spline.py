@@ -7,16 +7,15 @@ from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
 from cstormpy.control.swing_up import BALANCE, SWING, SwingUp
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.trajectory import BSpline
-
-Array = NDArray[np.float64]
 
 __all__ = ["SplineSwingUp"]
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
-
-Array = NDArray[np.float64]
 
 __all__ = ["SwingUp"]
 
@@ -45,6 +43,7 @@ class SwingUp(Law):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cstormpy.control import EnergyPump
     >>> from cstormpy.mechanism import library
     >>> mech = library.acrobot()

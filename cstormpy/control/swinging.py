@@ -15,15 +15,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.law import Law, Target
 from cstormpy.control.prepared import HybridDynamics, Inertia, InverseDynamics, Places, placed, places
 from cstormpy.errors import InvalidValue, SingularInertia
 from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["EnergyPFL", "EnergyPump", "NonCollocated", "PendulumPump"]
 

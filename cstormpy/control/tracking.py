@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
+from cstormpy.arrays import Array
 from cstormpy.control.law import Law, ReferenceLike, Target
 from cstormpy.control.prepared import HybridDynamics, InverseDynamics, placed, places
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
 

@@ -7,18 +7,17 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arguments import function
+from cstormpy.arrays import Array
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
-
-Array = NDArray[np.float64]
 
 __all__ = ["TVLQR"]
 

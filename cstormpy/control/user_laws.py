@@ -8,14 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidType, unknown_name
 from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["OwnLaw", "is_own_law"]
 

@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import Samples, failure
 from cstormpy.errors import InvalidValue, shown
 from cstormpy.graph.arrays import is_symbolic
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from cstormpy.kernels.compiling import Entry
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.tables import Tables
-
-Array = NDArray[np.float64]
 
 #: Above this many coordinates the matrices of samples side by side no longer fit the processor's caches (measured).
 MANY_COORDINATES = 80

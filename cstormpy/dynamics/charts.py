@@ -20,14 +20,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy.graph.arrays import symbols
 from cstormpy.kernels.chart_derivatives import acceleration_change, rate_change
 from cstormpy.kernels.charts import drift, inverse_times, jacobian_times, stumpff, swept, unit
 from cstormpy.kernels.vector import dot, sub
-
-Array = NDArray[np.float64]
 
 __all__ = ["Chart"]
 

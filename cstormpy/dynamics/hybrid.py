@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import WRONG, Handle, handle_of, run_checked, scratch_size, thread_count, with_loads
 from cstormpy.dynamics.checked_arguments import (
     BaseLike,
@@ -28,8 +29,6 @@ from cstormpy.linkage.tables import tables_of
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 _VALUES = Signature()
 

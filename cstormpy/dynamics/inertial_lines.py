@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_parts
 from cstormpy.dynamics.lines import BATCH, Line, key_of
 from cstormpy.dynamics.tracing import LARGEST, InertialForm, Signature, hybrid_routine
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage.tables import Tables
 
 __all__ = ["InertialLine", "filled_by_line", "plain_rows_by_line"]
-
-Array = NDArray[np.float64]
 
 _PLAIN = Signature(sensitivities=True)
 _FUNCTIONS_KEPT = 32

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks, lie
 from cstormpy.arguments import flag
-from cstormpy.arrays import as_floats, real_array
+from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
@@ -21,8 +21,6 @@ from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, sh
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.joints import OneDofJoint
-
-Array = NDArray[np.float64]
 
 __all__ = ["InverseKinematics", "inverse_kinematics", "masked", "tool_pose"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.lines import Line, key_of
 from cstormpy.dynamics.tracing import Signature, kernel_routine
 from cstormpy.graph.emission import LANES
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["part_by_line"]
 
-Array = NDArray[np.float64]
 #: Of what the kernels are given beside integers: the shapes of a sample's arrays, or the integer.
 _Form = tuple[Any, ...]
 

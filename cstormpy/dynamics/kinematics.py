@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_batch, scratch_size
 from cstormpy.dynamics.checked_arguments import link_index, read_samples, refuse_overflow
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative", "places_on_path"]
 

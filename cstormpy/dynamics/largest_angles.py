@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cstormpy.arrays import Array
 
 __all__ = ["LargestAngles"]
 

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_parts
 from cstormpy.dynamics.tracing import LARGEST, TILED, Signature, hybrid_routine, operations_of
 from cstormpy.graph.calls import batch_caller, caller
@@ -32,8 +32,6 @@ from cstormpy.linkage.tables import Tables, folded, tables_of
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 _NONE = np.zeros(0)
 

@@ -9,11 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.nodes import where
-
-Array = NDArray[np.float64]
 
 __all__ = ["Wrenches", "dead_load", "link_wrench", "pulse", "stop_torque", "turn_stop_torque", "wrap"]
 

@@ -17,17 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.kinematics import forward_kinematics, jacobian, places_on_path
 from cstormpy.graph.arrays import as_numbers
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["PointMotion", "point_acceleration", "point_motion", "point_velocity"]
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import lie
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import scratch_size, workspace
 from cstormpy.dynamics.kernel_lines import part_by_line
 from cstormpy.dynamics.largest_angles import LargestAngles
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from cstormpy.kernels.entries import Entry
     from cstormpy.linkage import Linkage
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 

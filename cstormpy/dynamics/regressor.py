@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_batch, run_checked, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
 from cstormpy.dynamics.inertial_lines import filled_by_line
@@ -18,7 +19,6 @@ from cstormpy.kernels.inertial_numbers import sample_length
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 __all__ = ["INERTIAL", "Columns", "inertial_numbers", "inertial_rates", "inertial_sensitivity", "regressor"]

@@ -71,7 +71,6 @@ class Tree(NamedTuple):
 
     names: list[str]  # of the links
     joints: list[str]  # by link, the name of its joint
-    kinds: list[str]  # what the joint calls its type
     moves: list[bool]  # whether the joint has a coordinate
     turns: list[bool]  # whether that is an angle: of a hinge or a screw
     slides: list[bool]  # whether it is a length
@@ -92,8 +91,11 @@ class Tree(NamedTuple):
     terms: dict[str, Array]  # what acts in the joints themselves
 
 
-def read_tree(mech: Mechanism) -> Tree:
-    """Return what a mechanism says of itself, by link."""
+def read_tree(mech: Mechanism, whose: str = "", kinds: Sequence[str] = ()) -> Tree:
+    """Return what a mechanism says of itself, by link; refuse, by name, a joint that an algorithm does not know.
+
+    `whose` algorithm it is is said together with the `kinds` of joints that it admits, of which the last is the weld.
+    """
     if mech.loops:
         raise InvalidValue(f"loop {mech.loops[0].name!r}: the recursions are of open chains; give mech.without_loops()")
     links, P = mech.links, [int(p) for p in mech.parents]
@@ -107,11 +109,14 @@ def read_tree(mech: Mechanism) -> Tree:
         screw[i], axis[i], point[i], active[i] = joint.screw, joint.axis, joint.point, mech.active_mask[k]
         for t in TERMS:
             terms[t][i] = getattr(joint, t)
+    for name, kind in ((link.joint_name, link.joint.kind) for link in links):
+        if kinds and kind not in kinds:
+            known = " and ".join(kinds[:-1])
+            raise InvalidValue(f"joint {name!r}: is a {kind} joint; {whose} admits {known} joints only")
     C = [[c for c, p in enumerate(P) if p == i] for i in range(n)]
     return Tree(
         names=[link.name for link in links],
         joints=[link.joint_name for link in links],
-        kinds=[link.joint.kind for link in links],
         moves=[link.joint.dof > 0 for link in links],
         turns=[any(f.turns for f in link.joint.freedoms) for link in links],
         slides=[any(not f.turns for f in link.joint.freedoms) for link in links],
@@ -147,14 +152,6 @@ def depth_first(P: list[int], C: list[list[int]]) -> list[int]:
         order.append(i := stack.pop())
         stack += C[i][::-1]
     return order
-
-
-def admit(tree: Tree, whose: str, kinds: Sequence[str]) -> None:
-    """Refuse, by name, a joint of a kind that an algorithm does not know; the last that it knows is the weld."""
-    for joint, kind in zip(tree.joints, tree.kinds, strict=True):
-        if kind not in kinds:
-            known = " and ".join(kinds[:-1])
-            raise InvalidValue(f"joint {joint!r}: is a {kind} joint; {whose} admits {known} joints only")
 
 
 def joint_torque(tree: Tree, i: int, q: Any, qd: Any, qdd: Any = 0) -> Any:

@@ -61,7 +61,6 @@ from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,
-    admit,
     bodies,
     by_link,
     cross,
@@ -115,17 +114,9 @@ def forward_dynamics(
 ) -> Array:
     """Return the accelerations under given motor torques.
 
-    Parameters, result and errors are those of `johnson_su.articulated_body`, but that screws are refused.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> forward_dynamics(mech, [0.0], [0.0], [0.0])
-    array([-19.62])
+    Parameters, result, errors and example are those of `johnson_su.articulated_body`, but that screws are refused.
     """
-    tree = read_tree(mech)
-    admit(tree, "Armstrong's algorithm", KINDS)
+    tree = read_tree(mech, "Armstrong's algorithm", KINDS)
     body = bodies(tree)
     q, qd, tau = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "tau", tau)
     v = velocity_sweep(tree, body, q, qd)

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
+from cstormpy.formulations.arguments import Array, Tree, by_link, joint_torque, read_tree
 from cstormpy.formulations.homogeneous import Frames, frames, load_matrices, trace
 
 if TYPE_CHECKING:
@@ -59,17 +59,9 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by two recursions of 4 x 4 matrices.
 
-    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `uicker_kahn.inverse_dynamics`.
     """
-    tree = read_tree(mech)
-    admit(tree, "Hollerbach's formulation", KINDS)
+    tree = read_tree(mech, "Hollerbach's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     body, Psi = frames(tree), load_matrices(tree, wrench)
     kind = np.result_type(q, qd, qdd, *([] if Psi is None else [Psi]))

@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree, wrenches
+from cstormpy.formulations.arguments import Array, Tree, by_link, joint_torque, read_tree, wrenches
 from cstormpy.formulations.homogeneous import Frames, frames, hat, trace
 
 if TYPE_CHECKING:
@@ -74,17 +74,9 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by two recursions of 3 x 3 matrices and vectors.
 
-    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `uicker_kahn.inverse_dynamics`.
     """
-    tree = read_tree(mech)
-    admit(tree, "Hollerbach's formulation", KINDS)
+    tree = read_tree(mech, "Hollerbach's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     body, load, n_links = frames(tree), wrenches(tree, wrench), len(q)
     at = outward(tree, body, q, qd, qdd)

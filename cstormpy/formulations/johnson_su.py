@@ -137,14 +137,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by the recursive Newton-Euler algorithm.
 
-    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `uicker_kahn.inverse_dynamics`.
     """
     tree = read_tree(mech)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
@@ -219,14 +212,7 @@ def forward_dynamics(
 ) -> Array:
     """Return the accelerations under given motor torques, by the composite rigid body algorithm and a solve.
 
-    Parameters, result and errors are those of `articulated_body`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> forward_dynamics(mech, [0.0], [0.0], [0.0])
-    array([-19.62])
+    Parameters, result, errors and example are those of `articulated_body`.
     """
     tree = read_tree(mech)
     q, qd, tau = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "tau", tau)

@@ -152,14 +152,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by Table 2.
 
-    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `uicker_kahn.inverse_dynamics`.
     """
     system = read_system(mech)
     q, qd, qdd = (by_link(system.tree, name, x) for name, x in (("q", q), ("qd", qd), ("qdd", qdd)))

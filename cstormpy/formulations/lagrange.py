@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
+from cstormpy.formulations.arguments import Array, Tree, by_link, joint_torque, read_tree
 from cstormpy.formulations.dual import Dual
 from cstormpy.formulations.homogeneous import Frames, frames, load_matrices
 
@@ -112,8 +112,7 @@ def inverse_dynamics(
     >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
     array([9.81])
     """
-    tree = read_tree(mech)
-    admit(tree, "Lagrange's equation", KINDS)
+    tree = read_tree(mech, "Lagrange's equation", KINDS)
     body, Psi = frames(tree), load_matrices(tree, wrench)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     lossy = tree._replace(terms={**tree.terms, "armature": 0 * tree.mass, "stiffness": 0 * tree.mass})
@@ -156,8 +155,7 @@ def mass_matrix(mech: Mechanism, q: ArrayLike) -> Array:
     >>> mass_matrix(Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))]), [0.3])
     array([[0.5]])
     """
-    tree = read_tree(mech)
-    admit(tree, "Lagrange's equation", KINDS)
+    tree = read_tree(mech, "Lagrange's equation", KINDS)
     body, q = frames(tree), by_link(tree, "q", q)
     at = [Dual(Dual(x, 0.0), Dual(0.0, 0.0)) for x in q]
     M = np.zeros((mech.n, mech.n), q.dtype)

@@ -55,7 +55,6 @@ from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,
-    admit,
     bodies,
     by_link,
     cross,
@@ -91,17 +90,9 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion.
 
-    Parameters, result and errors are those of `uicker_kahn.inverse_dynamics`, but that screws are refused.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `uicker_kahn.inverse_dynamics`, but that screws are refused.
     """
-    tree = read_tree(mech)
-    admit(tree, "Luh, Walker and Paul's algorithm", KINDS)
+    tree = read_tree(mech, "Luh, Walker and Paul's algorithm", KINDS)
     body = bodies(tree)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     motion = outward_sweep(tree, body, q, qd, qdd)

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike
 from cstormpy.formulations import luh_walker_paul
 from cstormpy.formulations.arguments import (
     Array,
-    admit,
     bodies,
     by_link,
     cross,
@@ -49,17 +48,9 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion.
 
-    Parameters, result and errors are those of `luh_walker_paul.inverse_dynamics`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `luh_walker_paul.inverse_dynamics`.
     """
-    tree = read_tree(mech)
-    admit(tree, "the algorithm of Orin and others", KINDS)
+    tree = read_tree(mech, "the algorithm of Orin and others", KINDS)
     body = bodies(tree)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     base = base_motion(tree, body, q, qd, qdd)

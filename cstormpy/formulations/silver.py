@@ -48,7 +48,6 @@ from cstormpy.formulations.arguments import (
     Array,
     Bodies,
     Tree,
-    admit,
     bodies,
     by_link,
     cross,
@@ -84,8 +83,7 @@ def inverse_dynamics(
     >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
     array([9.81])
     """
-    tree = read_tree(mech)
-    admit(tree, "Silver's formulation", KINDS)
+    tree = read_tree(mech, "Silver's formulation", KINDS)
     body = bodies(tree)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     R, l, _, F, N = outward(tree, body, q, qd, qdd)
@@ -182,8 +180,7 @@ def with_load_as_link(
     >>> with_load_as_link(mech, [0.0], [0.0], [0.0], "arm", [0, 0, -3, 0, 0, 0])
     array([12.81])
     """
-    tree = read_tree(mech)
-    admit(tree, "Silver's formulation", KINDS)
+    tree = read_tree(mech, "Silver's formulation", KINDS)
     if mass == 0 or inertia == 0:
         raise InvalidValue("the additional link needs a mass and an inertia that are not 0, or else it exerts nothing")
     body, j = bodies(tree), mech.link_index(link)

@@ -36,7 +36,6 @@ from numpy.typing import ArrayLike
 from cstormpy.formulations.arguments import (
     Array,
     Tree,
-    admit,
     bodies,
     by_link,
     cross,
@@ -80,8 +79,7 @@ class Motion(NamedTuple):
 
 def motion(mech: Mechanism, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike) -> Motion:
     """Return the motion of a tree of revolute, prismatic and fixed joints."""
-    tree = read_tree(mech)
-    admit(tree, "Silver's formulation", KINDS)
+    tree = read_tree(mech, "Silver's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     body, n, kind = bodies(tree), len(tree.P), np.result_type(q, qd, qdd)
     paths = [[k for k in path(tree, i) if tree.moves[k]] for i in range(n)]
@@ -243,14 +241,7 @@ def inverse_dynamics(
 ) -> Array:
     """Return the motor torques of a given motion, by the sums (3.12).
 
-    Parameters, result and errors are those of `silver.inverse_dynamics`.
-
-    Examples
-    --------
-    >>> from cstormpy.mechanism import Link, Mechanism, Revolute
-    >>> mech = Mechanism([Link("arm", None, Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0))])
-    >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
-    array([9.81])
+    Parameters, result, errors and example are those of `silver.inverse_dynamics`.
     """
     m = motion(mech, q, qd, qdd)
     tree = m.tree

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
+from cstormpy.formulations.arguments import Array, Tree, by_link, joint_torque, read_tree
 from cstormpy.formulations.homogeneous import Frames, Legs, carried, frames, load_matrices, trace
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def inverse_dynamics(
     >>> inverse_dynamics(mech, [0.0], [0.0], [0.0])
     array([9.81])
     """
-    tree = read_tree(mech)
-    admit(tree, "Uicker and Kahn's formulation", KINDS)
+    tree = read_tree(mech, "Uicker and Kahn's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     body, Psi = frames(tree), load_matrices(tree, wrench)
     legs = Legs(tree, body, q, orders=2)

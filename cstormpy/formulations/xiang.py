@@ -45,7 +45,6 @@ from cstormpy.formulations.arguments import (
     TERMS,
     Array,
     Tree,
-    admit,
     by_link,
     depth_first,
     joint_torque,
@@ -156,8 +155,7 @@ def system(
     loads: Sequence[Load],
 ) -> System:
     """Return all that is given, by link; a moving base adds six links of no mass at the end of the list."""
-    tree = read_tree(mech)
-    admit(tree, "Xiang, Arora and Abdel-Malek's formulation", KINDS)
+    tree = read_tree(mech, "Xiang, Arora and Abdel-Malek's formulation", KINDS)
     q, qd, qdd = by_link(tree, "q", q), by_link(tree, "qd", qd), by_link(tree, "qdd", qdd)
     rows = wrenches(tree, wrench)
     placed = [space_load(mech, load) for load in loads]
@@ -198,7 +196,6 @@ def on_virtual_joints(tree: Tree) -> Tree:
     return tree._replace(
         names=tree.names + [f"virtual {k}" for k in range(6)],
         joints=tree.joints + [f"virtual {k}" for k in range(6)],
-        kinds=tree.kinds + ["virtual"] * 6,
         moves=tree.moves + [True] * 6,
         turns=tree.turns + [False] * 3 + [True] * 3,
         slides=tree.slides + [True] * 3 + [False] * 3,

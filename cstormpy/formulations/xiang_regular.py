@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
-from cstormpy.formulations.arguments import Array, Tree, admit, by_link, joint_torque, read_tree
+from cstormpy.formulations.arguments import Array, Tree, by_link, joint_torque, read_tree
 from cstormpy.formulations.homogeneous import Legs, frames, load_matrices, trace
 from cstormpy.formulations.xiang import Load, joint_slopes, space_load
 
@@ -172,8 +172,7 @@ class Chain(NamedTuple):
 
 def chain(mech: Mechanism, q: ArrayLike, wrench: ArrayLike | None, loads: Sequence[Load], orders: int) -> Chain:
     """Return the mechanism as a chain, with the derivatives of ⁰T_j up to this order, or refuse it."""
-    tree = read_tree(mech)
-    admit(tree, "Xiang, Arora and Abdel-Malek's formulation", KINDS)
+    tree = read_tree(mech, "Xiang, Arora and Abdel-Malek's formulation", KINDS)
     for i in (-1, *range(len(tree.P))):
         if tree.P.count(i) > 1:
             which = f"link {tree.names[i]!r}" if i >= 0 else "the base"

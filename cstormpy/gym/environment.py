@@ -14,6 +14,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from cstormpy.arguments import option
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidType, InvalidValue, ShapeError
 from cstormpy.gym.task import Task
 from cstormpy.report.data import plants_of
@@ -21,8 +22,6 @@ from cstormpy.report.poses import PoseDrawing
 from cstormpy.simulation import Simulation
 
 __all__ = ["Environment", "VectorEnvironment"]
-
-Array = NDArray[np.float64]
 
 
 class Environment(gymnasium.Env[Any, Any]):

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import entries, function, positive, whole_number
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidValue
 
 __all__ = ["Task"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy.arguments import option, positive
+from cstormpy.arrays import Array
 from cstormpy.gym.task import Task
 from cstormpy.mechanism import library
 
 __all__ = ["TASKS", "acrobot", "pendulum"]
 
-Array = NDArray[np.float64]
 CONTROLS = ("discrete", "continuous")
 
 

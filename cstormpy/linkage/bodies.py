@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
 
 __all__ = ["Body", "sum_of"]
-
-Array = NDArray[np.float64]
 
 
 class Body(NamedTuple):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.joints import Joint, OneDofJoint
 from cstormpy.linkage.links import Link
@@ -22,8 +22,6 @@ from cstormpy.linkage.loops import Loop
 
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "PAIRS",

@@ -10,16 +10,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arguments import entries
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.values import Value, numbers_text
 
 __all__ = ["SHAPES", "Shape", "Solid", "check_shapes"]
-
-Array = NDArray[np.float64]
 
 SHAPES = {
     "box": ("length in x", "in y", "in z"),

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
@@ -22,8 +22,6 @@ from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.view_direction import view
 
 __all__ = ["Drawing", "Skeleton", "skeleton"]
-
-Array = NDArray[np.float64]
 
 _SAME = 1e-9
 """Points closer than this, relative to the size of the mechanism, are one; directions within this are parallel."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.arrays import symbols
 from cstormpy.kernels import layout as at
 from cstormpy.linkage.constraints import Constraint
@@ -37,8 +38,6 @@ __all__ = [
     "numbers_of_freedom",
     "tables_of",
 ]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.linkage.linkage import Linkage
 
 __all__ = ["view"]
-
-Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-6
 """By how much a direction may leave the plane, or miss an axis of the base."""

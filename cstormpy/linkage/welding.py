@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.bodies import Body, sum_of
 from cstormpy.linkage.linkage import Linkage
@@ -16,7 +16,6 @@ from cstormpy.linkage.shapes import Shape
 
 __all__ = ["without_fixed"]
 
-Array = NDArray[np.float64]
 M = TypeVar("M", bound=Linkage)
 
 

@@ -15,11 +15,11 @@ import tempfile
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from cstormpy.arrays import Array
 
 __all__ = ["RingReader", "RingWriter", "SharedMemory", "attach", "ring_slots"]
-
-Array = NDArray[np.float64]
 
 _HEAD = 64
 """Bytes before the times: the count, with a cache line of its own."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arguments import entries
+from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
@@ -24,8 +25,6 @@ from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "CLOSED",

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.kinematics import coordinates_to
 from cstormpy.errors import InvalidValue
@@ -34,8 +35,6 @@ from cstormpy.linkage.loops import Loop
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["ROTATES", "Chain", "ChainAt", "chain_at", "chain_of", "cross"]
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
 from cstormpy.dynamics.kinematics import forward_kinematics, jacobian
@@ -29,8 +30,6 @@ from cstormpy.loops.constraint_rows import ConstraintRows, RowsAt
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "Closure",

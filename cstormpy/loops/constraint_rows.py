@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue, ShapeError
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import Symbols, symbols
@@ -22,8 +22,6 @@ from cstormpy.graph.nodes import INPUT, Node, alive
 from cstormpy.graph.primitives import apply
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.reporting import notice_once
-
-Array = NDArray[np.float64]
 
 __all__ = ["ConstraintRows", "RowsAt"]
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
+from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import WrenchLike
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.loops.assembly import LEAST, project
@@ -32,8 +33,6 @@ from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linea
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "ClosedLinearization",

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_parts
 from cstormpy.dynamics.hybrid import carefully
 from cstormpy.dynamics.lines import Line, key_of
@@ -33,8 +33,6 @@ from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["is_built", "prepared", "rows_of", "shut_call"]
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries
+from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
@@ -26,8 +27,6 @@ from cstormpy.loops.closure import closure_of
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["lock"]
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.linkage.components import Component
 from cstormpy.linkage.tables import STILL
 from cstormpy.loops.assembly import LEAST
@@ -28,8 +29,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["locked_tangents"]
 

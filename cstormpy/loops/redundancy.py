@@ -15,11 +15,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidValue
 from cstormpy.loops.assembly import LEAST
 
-Array = NDArray[np.float64]
 Redundancy = str | ArrayLike | None
 
 __all__ = ["Redundancy", "least_torque", "null_space", "pseudoinverse", "weights_of"]

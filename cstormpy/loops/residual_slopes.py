@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy import lie
+from cstormpy.arrays import Array
 from cstormpy.linkage.components import LoopFrame, Shift
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops.chains import Chain, ChainAt
@@ -25,8 +25,6 @@ from cstormpy.sensitivity.torque_rates import held_for
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["residual_rates", "residual_slopes"]
 

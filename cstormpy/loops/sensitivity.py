@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import Together, carefully
 from cstormpy.dynamics.tracing import with_its_tree
@@ -41,8 +42,6 @@ from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["ClosedSensitivity", "closed_sensitivity", "closed_sensitivity_evaluator", "written_multipliers"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.lie.exponential import exp_se3
 from cstormpy.linkage.components import PAIRS, TWIST, components
@@ -17,8 +17,6 @@ from cstormpy.linkage.parameters import LINK_PARAMETERS, LOOP_PARAMETERS, joint_
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["component_value", "direction_lengths", "with_components"]
 

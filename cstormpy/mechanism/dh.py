@@ -25,10 +25,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arguments import entries, option
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, ShapeError, unknown_name
 from cstormpy.linkage.joints import JOINT_TYPES, Joint
 from cstormpy.linkage.links import Link
@@ -36,8 +37,6 @@ from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.rotations import cos_sin
 
 __all__ = ["CONVENTIONS", "DHTable", "from_dh", "parameters", "transform"]
-
-Array = NDArray[np.float64]
 
 CONVENTIONS = ("standard", "modified")
 """Whose axis a joint moves about: z of the frame before, or z of its own."""

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy.arguments import option
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.joints import OneDofJoint
 from cstormpy.linkage.links import Link
@@ -25,8 +25,6 @@ from cstormpy.mechanism.dh import CONVENTIONS, DHTable, parameters, transform
 from cstormpy.mechanism.mechanism import Mechanism
 
 __all__ = ["to_dh"]
-
-Array = NDArray[np.float64]
 
 
 PARALLEL_TOLERANCE = 1e-10

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import flag
-from cstormpy.mechanism.methods import ONE_THREAD, Array, Methods, is_sample
+from cstormpy.arrays import Array
+from cstormpy.mechanism.methods import ONE_THREAD, Methods, is_sample
 
 if TYPE_CHECKING:
     from cstormpy.dynamics import HybridDynamics

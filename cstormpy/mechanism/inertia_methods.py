@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
-from cstormpy.mechanism.methods import Array, Methods
+from cstormpy.mechanism.methods import Methods
 
 if TYPE_CHECKING:
     from cstormpy.dynamics import Inertial

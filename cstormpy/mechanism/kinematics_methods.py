@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.mechanism.methods import Array, Methods
+from cstormpy.arrays import Array
+from cstormpy.mechanism.methods import Methods
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.inverse_kinematics import InverseKinematics

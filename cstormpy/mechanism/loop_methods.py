@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
-from cstormpy.mechanism.methods import Array, Methods
+from cstormpy.arrays import Array
+from cstormpy.mechanism.methods import Methods
 
 if TYPE_CHECKING:
     from cstormpy.loops.assembly import Mobility

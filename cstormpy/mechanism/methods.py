@@ -12,16 +12,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
     from cstormpy.mechanism.mechanism import Mechanism
 
-Array = NDArray[np.float64]
-
-__all__ = ["ONE_THREAD", "Array", "Methods", "is_sample"]
+__all__ = ["ONE_THREAD", "Methods", "is_sample"]
 
 #: The prepared functions neither count threads nor look for masks: what they are given is checked before.
 ONE_THREAD = 1

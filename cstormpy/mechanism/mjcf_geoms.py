@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError
 from cstormpy.linkage.bodies import Body
 from cstormpy.linkage.shapes import Shape
@@ -17,8 +17,6 @@ from cstormpy.mechanism.rotations import from_z
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Geom", "geom", "inertia_of"]
-
-Array = NDArray[np.float64]
 
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 _OTHERS = ("plane", "hfield", "mesh", "sdf")

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.joints import Free, Joint, Limits, Prismatic, Revolute, Spherical
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
@@ -16,7 +16,6 @@ from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Motors", "ball_joint", "hinge_or_slide"]
 
-Array = NDArray[np.float64]
 Pair = tuple[float, float]
 
 _WORDS = ("true", "false", "auto")

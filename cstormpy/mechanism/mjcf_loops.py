@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.tables import inverse_pose
@@ -15,8 +15,6 @@ from cstormpy.mechanism.rotations import of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["loops_of"]
-
-Array = NDArray[np.float64]
 
 _WORLD = "world"
 

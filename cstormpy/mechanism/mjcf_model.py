@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError
 from cstormpy.linkage.bodies import Body, sum_of
 from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
@@ -18,8 +18,6 @@ from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, refuse
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Model", "Placed"]
-
-Array = NDArray[np.float64]
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _JOINTS = ("joint", "freejoint")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.mechanism.rotations import about, from_z, of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["ACTUATORS", "ORIENTATIONS", "Classes", "Settings", "unit"]
-
-Array = NDArray[np.float64]
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 """Attributes that tell of a rotation, of which an element has one at most."""

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, shown, unknown_name
 from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
@@ -17,8 +17,6 @@ from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["NO_LIMIT", "WORLD", "Robot"]
-
-Array = NDArray[np.float64]
 
 WORLD = "world"
 """Name of a root link that is the base's frame, by the custom of ROS and Gazebo."""

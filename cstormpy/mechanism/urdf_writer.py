@@ -15,9 +15,9 @@ from typing import cast
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
 from cstormpy.linkage.links import Link
@@ -28,8 +28,6 @@ from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
 from cstormpy.reporting import notice
 
 __all__ = ["GRAVITY", "to_urdf"]
-
-Array = NDArray[np.float64]
 
 GRAVITY = (0.0, 0.0, -9.81)
 """The value that a reader of URDF assumes."""

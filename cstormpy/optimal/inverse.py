@@ -21,7 +21,7 @@ from cstormpy.linkage.tables import INVERSE, tables_of
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
-from cstormpy.optimal.whole_turns import whole_turn
+from cstormpy.optimal.turn_limits import whole_turn
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage

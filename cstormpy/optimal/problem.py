@@ -39,8 +39,7 @@ from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
-from cstormpy.optimal.turn_limits import TurnLimit
-from cstormpy.optimal.whole_turns import refuse_whole_turns
+from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

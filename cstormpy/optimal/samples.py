@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
+
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.design import Designed
     from cstormpy.optimal.sizes import Sizes
 
-Array = NDArray[np.float64]
 #: Derivatives by channel.
 Parts = Mapping[str, Array]
 Places = slice | NDArray[np.intp]

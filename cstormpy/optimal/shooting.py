@@ -22,7 +22,7 @@ from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
 from cstormpy.optimal.shooting_design import design_columns
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
-from cstormpy.optimal.whole_turns import whole_turn
+from cstormpy.optimal.turn_limits import whole_turn
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage

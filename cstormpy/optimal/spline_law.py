@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.control import upright
 from cstormpy.control.law import mechanism_of
 from cstormpy.control.spline import SHARE
@@ -26,8 +27,6 @@ from cstormpy.optimal.starts import INTERRUPTED
 from cstormpy.optimal.terms import Effort, Terminal
 from cstormpy.reporting import notice
 from cstormpy.trajectory import BSpline
-
-Array = NDArray[np.float64]
 
 __all__ = ["swing_up", "swing_up_motion", "swing_up_problem"]
 

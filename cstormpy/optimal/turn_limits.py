@@ -1,4 +1,7 @@
-"""Limit of the angles of rotation vectors along a motion: |φ| is at most the largest angle of the joint."""
+"""Limits of rotation vectors along a motion: the largest angle of a joint, and a whole turn.
+
+As nothing re-centres rotation vectors on splines, they have to stay shorter than a whole turn there.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from cstormpy.optimal.conditions import State
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.samples import Array, Parts, Samples
 
-__all__ = ["TurnLimit"]
+__all__ = ["TurnLimit", "refuse_whole_turns", "whole_turn"]
 
 
 class TurnLimit(PathConstraint):
@@ -50,3 +53,26 @@ class TurnLimit(PathConstraint):
                     raise InvalidValue(
                         f"{where}: joint {joint!r}: is turned by {angle:.6g} rad, beyond its max_angle of {largest:.6g}"
                     )
+
+
+def whole_turn(mech: Mechanism, q: Array) -> bool:
+    """Tell whether a rotation vector of some postures (N, n) is as long as a whole turn, where it has no rates."""
+    return any(bool((_squares(q, first) >= (2.0 * np.pi) ** 2).any()) for first in mech.ball_starts)
+
+
+def refuse_whole_turns(mech: Mechanism, ends: Mapping[str, State]) -> None:
+    """Refuse such postures at the ends, by the name of the joint; what is free there counts as zero."""
+    for name, state in ends.items():
+        posture = np.nan_to_num(state.rows[:1])
+        for first in mech.ball_starts:
+            if _squares(posture, first)[0] >= (2.0 * np.pi) ** 2:
+                joint = mech.links[mech.joint_links[first]].joint_name
+                angle = float(np.sqrt(_squares(posture, first)[0]))
+                raise InvalidValue(
+                    f"{name}: joint {joint!r}: its rotation vector is {angle:.6g} rad long; a whole turn or more has "
+                    "no rates: give the same rotation by a shorter vector"
+                )
+
+
+def _squares(q: Array, first: int) -> Array:
+    return np.asarray((q[:, first : first + 3] ** 2).sum(axis=1))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton, skeleton
 
@@ -33,8 +34,6 @@ __all__ = [
     "shared_names",
     "skeleton_data",
 ]
-
-Array = NDArray[np.float64]
 
 POINTS = 2000
 """Points of a trace, while there are few."""

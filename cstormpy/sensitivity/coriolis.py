@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.graph.arrays import as_numbers, zeros
 from cstormpy.linkage.tables import STILL
-from cstormpy.sensitivity.hybrid import Array, hybrid_sensitivity
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_checked, scratch_size
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples, refuse_overflow
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
@@ -14,8 +15,6 @@ from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.kernels.compiling import Entry
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["hybrid_jvp", "hybrid_vjp"]
 

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.dynamics.tracing import LARGEST, of_any_size
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage import Linkage
 from cstormpy.linkage.joints import Composite, OneDofJoint, Prismatic, Revolute
 from cstormpy.linkage.links import Link
-
-Array = NDArray[np.float64]
 
 __all__ = ["Held", "HeldSensitivity"]
 

@@ -7,9 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import flag
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import (
     MANY_COORDINATES,
     WRONG,
@@ -36,8 +37,6 @@ from cstormpy.linkage.tables import tables_of
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 _WITH_COLUMNS = Signature(sensitivities=True)
 

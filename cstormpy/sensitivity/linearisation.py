@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arguments import entries
-from cstormpy.arrays import Shape, as_floats, is_single, real_array
+from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = ["Equilibrium", "Linearization", "linearize", "search_for", "trim"]
 

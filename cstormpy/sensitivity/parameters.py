@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import mapping
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.dynamics.batches import MANY_COORDINATES
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, hybrid_answer, put_together
@@ -35,8 +35,6 @@ from cstormpy.sensitivity.torque_rates import columns_of, held_for, torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 __all__ = [
     "Asked",

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike, read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import jacobian
@@ -31,8 +31,6 @@ from cstormpy.sensitivity.held_joints import Held
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-Array = NDArray[np.float64]
 
 #: Lists of inertial numbers whose columns a mechanism remembers.
 _LISTS_KEPT = 16

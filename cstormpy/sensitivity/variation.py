@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cstormpy.arrays import Array
 
 __all__ = ["variation_rate"]
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 __all__ = ["linear_output", "linear_rate", "realized", "state_space"]
 
-Array = NDArray[np.float64]
 Matrices = tuple[Array, Array, Array, Array]
 
 

@@ -11,6 +11,7 @@ _ROLE = re.compile(r":[a-z:]+:`(?P<text>[^`<]*[^`<\s])(?:\s*<[^`>]*>)?`")
 _MATHS = re.compile(r":math:`(?P<text>[^`]*)`")
 _FIELD = re.compile(r":(?P<kind>param|type)\s+\*{0,2}(?P<name>\w+):\s*(?P<text>.*)")
 _OTHER_FIELD = re.compile(r":(?P<kind>[a-z]+):\s*(?P<text>.*)")
+_PORTS = re.compile(r"^(?:- (?:in|out)put .*\n(?:  .*\n)*)+", re.MULTILINE)
 _TITLES = {"seealso": "See also", "note": "Note", "inputs": "Inputs", "outputs": "Outputs", "states": "States"}
 _DROPPED = ("blockname", "rtype", "returns")
 
@@ -24,13 +25,19 @@ def as_text(doc: str | None) -> str:
     Arguments:
         K (float): the gain K, as 2.5
     """
-    lines = inspect.cleandoc(doc or "").splitlines()
+    lines = _PORTS.sub(_port_lines, inspect.cleandoc(doc or "")).splitlines()
     text, arguments = _without_fields(lines)
     shown = _plain("\n".join(_without_directives(text)))
     shown = re.sub(r"\n{3,}", "\n\n", shown).strip()
     if arguments:
         shown += "\n\nArguments:\n" + "\n".join(arguments)
     return shown.strip()
+
+
+def _port_lines(found: re.Match[str]) -> str:
+    """Return the list of ports of our own blocks as bdsim's tables of ports are shown."""
+    ports = re.sub(r"\n  ", " ", found[0]).splitlines()
+    return "\n".join(["Ports:", *(f"    {port.removeprefix('- ')}" for port in ports), ""])
 
 
 def _plain(text: str) -> str:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.tables import rows_from
-from cstormpy.trajectory.checks import Floats
 
 __all__ = [
     "basis_rows",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-def spans(knots: Floats, interval: tuple[float, float], times: Any) -> NDArray[np.intp]:
+def spans(knots: Array, interval: tuple[float, float], times: Any) -> NDArray[np.intp]:
     """Return the span of each time; times must lie in the interval, whose ends are knots."""
     lowest = np.searchsorted(knots, interval[0], "right") - 1
     highest = np.searchsorted(knots, interval[1], "left") - 1
@@ -67,7 +67,7 @@ def basis_rows(time: Any, window: Sequence[Any], degree: int) -> list[list[Any]]
     return rows
 
 
-def slopes(knots: Floats, degree: int, order: int) -> Floats:
+def slopes(knots: Array, degree: int, order: int) -> Array:
     """Return (p−r+1) / (t_{i+p+1} − t_{i+r}), the factors of P_i^(r) = factor (P_{i+1}^(r−1) − P_i^(r−1)).
 
     Where the knots coincide the basis function that goes with it is zero everywhere, and so is the factor.
@@ -78,14 +78,14 @@ def slopes(knots: Floats, degree: int, order: int) -> Floats:
     return np.where(wide, (degree - order + 1) / np.where(wide, gaps, 1.0), 0.0)
 
 
-def difference(knots: Floats, degree: int, points: Floats, order: int) -> Floats:
+def difference(knots: Array, degree: int, points: Array, order: int) -> Array:
     """Return the control points (m−r, n) of the derivative of order r from those of order r − 1."""
     return slopes(knots, degree, order)[:, None] * np.diff(points, axis=0)
 
 
 def evaluate(
-    knots: Floats, degree: int, levels: Mapping[int, Floats], span: NDArray[np.intp], times: Floats
-) -> dict[int, Floats]:
+    knots: Array, degree: int, levels: Mapping[int, Array], span: NDArray[np.intp], times: Array
+) -> dict[int, Array]:
     """Return derivatives by their order at N times, each (N, n).
 
     Parameters
@@ -111,7 +111,7 @@ def evaluate(
     return out
 
 
-def evaluate_one(knots: Floats, degree: int, levels: Mapping[int, Floats], span: int, time: float) -> dict[int, Floats]:
+def evaluate_one(knots: Array, degree: int, levels: Mapping[int, Array], span: int, time: float) -> dict[int, Array]:
     """Return derivatives by their order at one time, each (n,); see `evaluate`."""
     rows = basis_rows(time, knots[span - degree + 1 : span + degree + 1].tolist(), degree)
     first = span - degree
@@ -132,7 +132,7 @@ def evaluate_symbolic(knots: Any, degree: int, points: Any, span: Any, time: Any
     return found
 
 
-def local_basis(knots: Floats, degree: int, span: NDArray[np.intp], times: Floats, order: int) -> Floats:
+def local_basis(knots: Array, degree: int, span: NDArray[np.intp], times: Array, order: int) -> Array:
     """Return the derivatives of order r of the basis functions first … first + p, (N, p + 1)."""
     values = np.zeros((times.size, degree + 1))
     if order > degree:

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import entries
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 __all__ = [
     "OUTSIDE",
-    "Floats",
     "control_point_array",
     "end_points",
     "finite_array",
     "joint_names",
 ]
 
-Floats = NDArray[np.float64]
-
 OUTSIDE = ("hold", "refuse")
 """The choices at a time outside of a curve's interval."""
 
 
-def finite_array(value: ArrayLike, what: str, shape: tuple[int | None, ...], hint: str = "") -> Floats:
+def finite_array(value: ArrayLike, what: str, shape: tuple[int | None, ...], hint: str = "") -> Array:
     """Return `value` as a new contiguous float64 array of that shape; ``None`` stands for any length.
 
     >>> finite_array([[1, 2]], "control points", (None, 2)).tolist()
@@ -36,7 +32,7 @@ def finite_array(value: ArrayLike, what: str, shape: tuple[int | None, ...], hin
     return real_array(value, what, lengths, hint=hint) + 0.0  # which turns -0.0 into 0.0
 
 
-def control_point_array(control_points: ArrayLike) -> Floats:
+def control_point_array(control_points: ArrayLike) -> Array:
     """Return control points (m, n) as an array of at least one row and one column."""
     points = finite_array(control_points, "control points", (None, None), "one row per point, one column per joint")
     if not points.size:
@@ -44,7 +40,7 @@ def control_point_array(control_points: ArrayLike) -> Floats:
     return points
 
 
-def end_points(q0: ArrayLike, q1: ArrayLike) -> tuple[Floats, Floats]:
+def end_points(q0: ArrayLike, q1: ArrayLike) -> tuple[Array, Array]:
     """Return start and end of a motion, (n,) each."""
     start, stop = finite_array(q0, "q0", (None,)), finite_array(q1, "q1", (None,))
     if start.shape != stop.shape or not start.size:

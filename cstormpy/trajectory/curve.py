@@ -9,18 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries, one_of, positive, whole_number
-from cstormpy.arrays import is_single, real_number
+from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.trajectory import matrices
 from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, evaluate_symbolic, spans
-from cstormpy.trajectory.checks import (
-    OUTSIDE,
-    Floats,
-    control_point_array,
-    finite_array,
-    joint_names,
-)
+from cstormpy.trajectory.checks import OUTSIDE, control_point_array, finite_array, joint_names
 from cstormpy.trajectory.ends import ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import check_knots, insert_knots, refining_knots
 from cstormpy.values import Value, frozen
@@ -44,14 +38,14 @@ class Curve(Value):
 
     _fields = ("knots", "control_points", "degree", "names", "outside")
 
-    knots: Floats
-    control_points: Floats
+    knots: Array
+    control_points: Array
     degree: int
     names: tuple[str, ...] | None
     outside: str
     t0: float
     t1: float
-    _levels: dict[int, Floats]
+    _levels: dict[int, Array]
 
     def __init__(
         self,
@@ -91,7 +85,7 @@ class Curve(Value):
         return self.t1 - self.t0
 
     @property
-    def breaks(self) -> Floats:
+    def breaks(self) -> Array:
         """The distinct knots from t0 to t1, (segments + 1,): the {t_0 … t_s} of Xiang et al. 2008 [s]."""
         return np.unique(self.knots[self.degree : self.knots.size - self.degree])
 
@@ -108,7 +102,7 @@ class Curve(Value):
 
     # ---------------------------------------------------------------- evaluated
 
-    def __call__(self, times: ArrayLike, order: int = 0) -> Floats:
+    def __call__(self, times: ArrayLike, order: int = 0) -> Array:
         """Return the derivative of some order, the value by default, at one time or many.
 
         Parameters
@@ -131,7 +125,7 @@ class Curve(Value):
         """
         return self._derivatives(times, (_order(order),))[0]
 
-    def evaluate(self, times: ArrayLike, order: int = 2) -> tuple[Floats, ...]:
+    def evaluate(self, times: ArrayLike, order: int = 2) -> tuple[Array, ...]:
         """Return value, rate, acceleration, … up to the derivative of that order, in one pass.
 
         >>> from cstormpy.trajectory import BSpline
@@ -142,19 +136,19 @@ class Curve(Value):
         """
         return tuple(self._derivatives(times, range(_order(order) + 1)))
 
-    def rate(self, times: ArrayLike) -> Floats:
+    def rate(self, times: ArrayLike) -> Array:
         """Return q̇ at one time, (n,), or many, (N, n)."""
         return self(times, 1)
 
-    def acceleration(self, times: ArrayLike) -> Floats:
+    def acceleration(self, times: ArrayLike) -> Array:
         """Return q̈ at one time, (n,), or many, (N, n)."""
         return self(times, 2)
 
-    def jerk(self, times: ArrayLike) -> Floats:
+    def jerk(self, times: ArrayLike) -> Array:
         """Return the third derivative at one time, (n,), or many, (N, n)."""
         return self(times, 3)
 
-    def _derivatives(self, times: Any, orders: Iterable[int]) -> list[Floats]:
+    def _derivatives(self, times: Any, orders: Iterable[int]) -> list[Array]:
         """Return the derivatives of rising orders at one time or many."""
         p = self.degree
         if isinstance(times, Node):
@@ -190,7 +184,7 @@ class Curve(Value):
         still = np.zeros(self.n)
         return [still if r > p else np.where(outside, still, found[r]) if r else found[0] for r in orders]
 
-    def _level(self, order: int) -> Floats:
+    def _level(self, order: int) -> Array:
         """Return the control points of a derivative; they are kept, since the curve does not change."""
         if order > self.degree:
             return self.control_points[:0]
@@ -205,7 +199,7 @@ class Curve(Value):
         held, outside = self._inside(np.array([real_number(time, "time")]))
         return float(held[0]), outside is not None
 
-    def _inside(self, times: ArrayLike) -> tuple[Floats, NDArray[np.bool_] | None]:
+    def _inside(self, times: ArrayLike) -> tuple[Array, NDArray[np.bool_] | None]:
         """Return times (N,) moved into [t0, t1], and which were outside, None if none was."""
         t = finite_array(times, "times", (None,), "give one time or a list of them")
         held = np.clip(t, self.t0, self.t1)
@@ -225,8 +219,8 @@ class Curve(Value):
     def basis_matrix(self, times: ArrayLike, order: int = 0) -> csr_array:
         """Return ∂q^(r)/∂P at N times, sparse (N, m): the same for each joint, and q^(r) = matrix @ P.
 
-        Papers/004, (41). The derivative of ``q.ravel()`` to ``P.ravel()`` is the Kronecker product of this matrix with
-        the unit matrix (n, n). Each row stores degree + 1 entries.
+        Xiang et al. 2008, (41). The derivative of ``q.ravel()`` to ``P.ravel()`` is the Kronecker product of this
+        matrix with the unit matrix (n, n). Each row stores degree + 1 entries.
 
         >>> from cstormpy.trajectory import BSpline
         >>> curve = BSpline.uniform([[0.0], [1.0], [0.0], [2.0]], duration=1.0)
@@ -254,10 +248,10 @@ class Curve(Value):
     def knot_matrix(self, times: ArrayLike, order: int = 0, *, grouped: bool = False) -> csr_array:
         """Return ∂q^(r)/∂t_j at N fixed times for P fixed, sparse (N·n, m + p + 1); rows follow ``q.ravel()``.
 
-        Papers/004, (42). At a time that equals t_j a derivative that jumps there is taken from the right (at t1 from
-        the left). The derivative to one of several equal knots is that of moving it away from the others: the first of
-        them down, the last of them up. ``grouped=True`` adds up equal knots, so that column j belongs to moving all
-        that stand at ``np.unique(knots)[j]``.
+        Xiang et al. 2008, (42). At a time that equals t_j a derivative that jumps there is taken from the right (at t1
+        from the left). The derivative to one of several equal knots is that of moving it away from the others: the
+        first of them down, the last of them up. ``grouped=True`` adds up equal knots, so that column j belongs to
+        moving all that stand at ``np.unique(knots)[j]``.
 
         >>> from cstormpy.trajectory import BSpline
         >>> curve = BSpline.clamped([[0.0], [1.0], [2.0], [3.0]], duration=3.0)  # q = t: both ends move
@@ -266,7 +260,7 @@ class Curve(Value):
         """
         return matrices.knot_matrix(self, *self._at(times), _order(order), grouped)
 
-    def _at(self, times: ArrayLike) -> tuple[Floats, NDArray[np.bool_] | None]:
+    def _at(self, times: ArrayLike) -> tuple[Array, NDArray[np.bool_] | None]:
         return self._inside(finite_array([real_number(times, "time")], "times", (1,)) if is_single(times) else times)
 
     def fix_ends(self, conditions: EndConditions) -> ControlPointMap:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import Floats
 
 __all__ = ["eliminate"]
 
@@ -19,7 +19,7 @@ SWAP_GAIN = 1.01
 """A solved unknown is changed for a free one only where the coefficient exceeds this; more than 1 ends the search."""
 
 
-def eliminate(rows: Floats, names: Sequence[str]) -> tuple[NDArray[np.intp], Floats, Floats]:
+def eliminate(rows: Array, names: Sequence[str]) -> tuple[NDArray[np.intp], Array, Array]:
     """Solve k equations ``rows @ P = values`` for k of the m unknowns, chosen so that no coefficient is large.
 
     Parameters
@@ -51,7 +51,7 @@ def eliminate(rows: Floats, names: Sequence[str]) -> tuple[NDArray[np.intp], Flo
     return fixed, np.linalg.inv(scaled[:, fixed]) / scale.T, np.linalg.solve(scaled[:, fixed], scaled)
 
 
-def _independent_columns(scaled: Floats, names: Sequence[str]) -> NDArray[np.intp]:
+def _independent_columns(scaled: Array, names: Sequence[str]) -> NDArray[np.intp]:
     """Return as many independent columns as there are rows: Gaussian elimination with the largest pivot of each row."""
     left = scaled.copy()
     columns = []

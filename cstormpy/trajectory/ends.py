@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import is_single
+from cstormpy.arrays import Array, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.trajectory.basis import local_basis, spans
-from cstormpy.trajectory.checks import Floats, finite_array
+from cstormpy.trajectory.checks import finite_array
 from cstormpy.trajectory.elimination import eliminate
 from cstormpy.trajectory.knots import check_knots
 
@@ -84,7 +84,7 @@ class EndConditions:
         ends = ((end, time) for end, time in ((0, curve.t0), (1, curve.t1)))
         return cls(**{f"q{'d' * r}{end}": curve(time, r) for end, time in ends for r in range(order + 1)})
 
-    def table(self, end: int, n: int) -> Floats:
+    def table(self, end: int, n: int) -> Array:
         """Return the conditions at end 0 or 1 as (4, n): a row per order, NaN where nothing is prescribed."""
         rows = np.full((len(ORDERS), n), np.nan)
         for order in range(len(ORDERS)):
@@ -125,7 +125,7 @@ class JointGroup:
     joints: NDArray[np.intp]
     fixed: NDArray[np.intp]
     free: NDArray[np.intp]
-    coupling: Floats
+    coupling: Array
 
 
 class ControlPointMap:
@@ -151,7 +151,7 @@ class ControlPointMap:
     (2, [1.0, 1.0, 0.5, 0.7, 3.0, 3.0])
     """
 
-    def __init__(self, knots: Floats, degree: int, n: int, duration: float, conditions: EndConditions) -> None:
+    def __init__(self, knots: Array, degree: int, n: int, duration: float, conditions: EndConditions) -> None:
         knots, n = check_knots(knots, degree), whole_number(n, "n", 1)
         duration = positive(duration, "duration")
         if not isinstance(conditions, EndConditions):
@@ -200,17 +200,17 @@ class ControlPointMap:
         return other
 
     @property
-    def offset(self) -> Floats:
+    def offset(self) -> Array:
         """P0, the control points for x = 0, (m, n)."""
         return self._sum_of_powers([_power(self._duration, r) for r in range(len(ORDERS))])
 
     @property
-    def offset_rate(self) -> Floats:
+    def offset_rate(self) -> Array:
         """∂P0/∂T, (m, n): how the control points follow the duration for fixed x."""
         return self._sum_of_powers([r * _power(self._duration, max(r - 1, 0)) for r in range(len(ORDERS))])
 
-    def _sum_of_powers(self, powers: Sequence[float]) -> Floats:
-        total: Floats = self._terms[0] * powers[0]
+    def _sum_of_powers(self, powers: Sequence[float]) -> Array:
+        total: Array = self._terms[0] * powers[0]
         with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused as a control point
             for power, term in zip(powers[1:], self._terms[1:], strict=True):
                 total += power * term
@@ -234,7 +234,7 @@ class ControlPointMap:
         row, col, data = (np.concatenate(part) for part in zip(*entries, strict=True))
         return csr_array((data, (row, col)), shape=(column.size, self.size))
 
-    def control_points(self, x: ArrayLike) -> Floats:
+    def control_points(self, x: ArrayLike) -> Array:
         """Return P0 + Z x, (m, n), for free parameters (size,)."""
         points = self.offset
         points.ravel()[self.free] = finite_array(x, "free parameters", (self.size,))
@@ -242,21 +242,21 @@ class ControlPointMap:
             points[np.ix_(group.fixed, group.joints)] -= group.coupling @ points[np.ix_(group.free, group.joints)]
         return points
 
-    def parameters(self, control_points: ArrayLike) -> Floats:
+    def parameters(self, control_points: ArrayLike) -> Array:
         """Return the free parameters (size,) of control points (m, n); the others are ignored."""
-        free: Floats = finite_array(control_points, "control points", self.shape).ravel()[self.free]
+        free: Array = finite_array(control_points, "control points", self.shape).ravel()[self.free]
         return free
 
-    def pull_back(self, gradient: ArrayLike) -> Floats:
+    def pull_back(self, gradient: ArrayLike) -> Array:
         """Return Zᵀ g, (size,), the gradient with respect to x from that with respect to P, (m, n)."""
         g = finite_array(gradient, "gradient", self.shape).copy()
         for group in self.groups:
             g[np.ix_(group.free, group.joints)] -= group.coupling.T @ g[np.ix_(group.fixed, group.joints)]
-        pulled: Floats = g.ravel()[self.free]
+        pulled: Array = g.ravel()[self.free]
         return pulled
 
 
-def _end_rows(knots: Floats, degree: int) -> Floats:
+def _end_rows(knots: Array, degree: int) -> Array:
     """Return the derivatives 0 to 3 of all basis functions with respect to the phase at start and end, (8, m)."""
     start, stop = knots[degree], knots[-degree - 1]
     phase = (knots - start) / (stop - start)

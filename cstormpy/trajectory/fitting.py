@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import function
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue, ShapeError
 from cstormpy.trajectory.basis import local_basis, spans
-from cstormpy.trajectory.checks import Floats, finite_array
+from cstormpy.trajectory.checks import finite_array
 from cstormpy.trajectory.ends import ORDERS, ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import check_degree
 
@@ -24,7 +25,7 @@ DENSE = 64
 """Up to that many unknowns the interpolation equations are solved as a full matrix, which spares importing scipy."""
 
 
-def samples(times: ArrayLike, values: ArrayLike, *, rising: bool) -> tuple[Floats, Floats]:
+def samples(times: ArrayLike, values: ArrayLike, *, rising: bool) -> tuple[Array, Array]:
     """Return times (N,) and values (N, n) as arrays that belong together."""
     t = finite_array(times, "times", (None,))
     q = finite_array(values, "values", (None, None), "one row per time, one column per joint")
@@ -42,7 +43,7 @@ def samples(times: ArrayLike, values: ArrayLike, *, rising: bool) -> tuple[Float
     return t, q
 
 
-def interpolate(times: Floats, values: Floats, degree: int, ends: EndConditions) -> tuple[Floats, Floats]:
+def interpolate(times: Array, values: Array, degree: int, ends: EndConditions) -> tuple[Array, Array]:
     """Return clamped knots and control points of the curve through all values that meets the end conditions.
 
     Conditions on the rate, acceleration or jerk take the place of the "not-a-knot" conditions: a spline of odd degree
@@ -68,7 +69,7 @@ def interpolate(times: Floats, values: Floats, degree: int, ends: EndConditions)
     return full, points
 
 
-def _extra_conditions(ends: EndConditions, n: int, degree: int) -> tuple[tuple[list[int], list[int]], list[Floats]]:
+def _extra_conditions(ends: EndConditions, n: int, degree: int) -> tuple[tuple[list[int], list[int]], list[Array]]:
     """Return the orders of the conditions at start and end, and their values, each (n,)."""
     orders: tuple[list[int], list[int]] = ([], [])
     targets = []
@@ -89,7 +90,7 @@ def _extra_conditions(ends: EndConditions, n: int, degree: int) -> tuple[tuple[l
     return orders, targets
 
 
-def _knots_through(phase: Floats, degree: int, start_conditions: int, stop_conditions: int) -> Floats:
+def _knots_through(phase: Array, degree: int, start_conditions: int, stop_conditions: int) -> Array:
     """Return clamped knots on [0, 1] for which interpolation at `phase` has one solution."""
     half = (degree - 1) // 2
     skip = half - start_conditions, half - stop_conditions
@@ -104,7 +105,7 @@ def _knots_through(phase: Floats, degree: int, start_conditions: int, stop_condi
     return np.concatenate([np.zeros(degree + 1), inner, np.ones(degree + 1)])
 
 
-def _solve_collocation(knots: Floats, degree: int, sites: Floats, orders: NDArray[np.intp], right: Floats) -> Floats:
+def _solve_collocation(knots: Array, degree: int, sites: Array, orders: NDArray[np.intp], right: Array) -> Array:
     """Solve q^(orders)(sites) = right for the control points; the equations are banded."""
     span = spans(knots, (0.0, 1.0), sites)
     values = np.zeros((sites.size, degree + 1))
@@ -129,8 +130,8 @@ def _solve_collocation(knots: Floats, degree: int, sites: Floats, orders: NDArra
 
 
 def fit_points(
-    knots: Floats, degree: int, times: Floats, values: Floats, weights: ArrayLike | None, ends: EndConditions
-) -> Floats:
+    knots: Array, degree: int, times: Array, values: Array, weights: ArrayLike | None, ends: EndConditions
+) -> Array:
     """Return the control points (m, n) with the least Σ_k w_k ‖q(t_k) − values_k‖² that meet the end conditions."""
     start, stop = float(knots[degree]), float(knots[-degree - 1])
     outside = np.flatnonzero((times < start) | (times > stop))
@@ -157,7 +158,7 @@ def fit_points(
     return points
 
 
-def _weights(weights: ArrayLike | None, count: int) -> Floats:
+def _weights(weights: ArrayLike | None, count: int) -> Array:
     if weights is None:
         return np.ones(count)
     w = finite_array(weights, "weights", (count,), "one per time")
@@ -166,14 +167,14 @@ def _weights(weights: ArrayLike | None, count: int) -> Floats:
     return w
 
 
-def gauss_sites(breaks: Floats, count: int) -> tuple[Floats, Floats]:
+def gauss_sites(breaks: Array, count: int) -> tuple[Array, Array]:
     """Return times and weights with which Σ w_k f(t_k) integrates polynomials of degree 2 count − 1 per segment."""
     nodes, weights = np.polynomial.legendre.leggauss(count)
     middle, half = 0.5 * (breaks[1:] + breaks[:-1]), 0.5 * np.diff(breaks)
     return (middle[:, None] + half[:, None] * nodes).ravel(), (half[:, None] * weights).ravel()
 
 
-def curve_values(curve: Callable[[Floats], ArrayLike], times: Floats) -> Floats:
+def curve_values(curve: Callable[[Array], ArrayLike], times: Array) -> Array:
     """Return what a curve gives at many times, (N, n), after a look at its shape."""
     try:
         values = function(curve, "curve", "times")(times)

@@ -17,15 +17,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.trajectory.basis import difference, evaluate, spans
-from cstormpy.trajectory.checks import Floats
 
 __all__ = ["knot_derivative"]
 
 
 def knot_derivative(
-    knots: Floats, degree: int, points: Floats, times: Floats, order: int, j: int
-) -> tuple[NDArray[np.intp], Floats]:
+    knots: Array, degree: int, points: Array, times: Array, order: int, j: int
+) -> tuple[NDArray[np.intp], Array]:
     """Return which times feel knot j, and there ∂q^(r)/∂t_j, (K, n); all times lie in the curve's interval."""
     interval = (float(knots[degree]), float(knots[-degree - 1]))
     lower, upper = knots[max(j - degree, 0)], knots[min(j + degree, knots.size - 1)]
@@ -40,7 +40,7 @@ def knot_derivative(
     return felt, evaluate(doubled, degree, {order: moving}, spans(doubled, interval, at), at)[order]
 
 
-def _moving_points(doubled: Floats, degree: int, points: Floats, j: int) -> Floats:
+def _moving_points(doubled: Array, degree: int, points: Array, j: int) -> Array:
     """Return the control points (m + 1, n) of ∂q/∂t_j on the doubled knots.
 
     The outermost two do not matter: their basis functions vanish on the interval for every j that reaches them.

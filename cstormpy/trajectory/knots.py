@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import one_of, positive, whole_number
-from cstormpy.arrays import real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.errors import InvalidValue
-from cstormpy.trajectory.checks import Floats, finite_array
+from cstormpy.trajectory.checks import finite_array
 
 __all__ = [
     "check_degree",
@@ -37,7 +37,7 @@ EQUAL_LENGTHS = 1e-9
 """Segments whose lengths differ by less than this part of the longest are refined as if equal."""
 
 
-def uniform_knots(count: int, degree: int, interval: tuple[float, float] = (0.0, 1.0)) -> Floats:
+def uniform_knots(count: int, degree: int, interval: tuple[float, float] = (0.0, 1.0)) -> Array:
     """Return the evenly spaced knots of Xiang et al. 2008, (40), that carry `count` control points.
 
     The interval has s = count − degree segments of length T/s; degree knots continue the same spacing on either side.
@@ -50,7 +50,7 @@ def uniform_knots(count: int, degree: int, interval: tuple[float, float] = (0.0,
     return _at(phase, start, stop)
 
 
-def clamped_knots(count: int, degree: int, interval: tuple[float, float] = (0.0, 1.0)) -> Floats:
+def clamped_knots(count: int, degree: int, interval: tuple[float, float] = (0.0, 1.0)) -> Array:
     """Return evenly spaced knots with degree + 1 copies of either end, that carry `count` control points.
 
     >>> clamped_knots(5, 3).tolist()
@@ -60,9 +60,9 @@ def clamped_knots(count: int, degree: int, interval: tuple[float, float] = (0.0,
     return _at(np.clip(np.arange(-degree, count + 1) / (count - degree), 0.0, 1.0), start, stop)
 
 
-def _at(phase: Floats, start: float, stop: float) -> Floats:
+def _at(phase: Array, start: float, stop: float) -> Array:
     """Return times from phases; phase 1 gives `stop` to the last bit."""
-    times: Floats = start + (stop - start) * phase
+    times: Array = start + (stop - start) * phase
     times[phase == 1.0] = stop
     return times
 
@@ -83,7 +83,7 @@ def _checked(count: int, degree: int, interval: tuple[float, float]) -> tuple[fl
     return start, stop
 
 
-def knots_of_kind(knots: Any, count: int | None, degree: int, interval: tuple[float, float]) -> Floats:
+def knots_of_kind(knots: Any, count: int | None, degree: int, interval: tuple[float, float]) -> Array:
     """Return knots by the word "clamped" or "uniform" and a count of control points, or check those given."""
     if isinstance(knots, str):
         one_of(knots, "knots", KINDS)
@@ -100,7 +100,7 @@ def check_degree(degree: int) -> int:
     return whole_number(degree, "degree", 1, MOST_DEGREE)
 
 
-def check_knots(knots: ArrayLike, degree: int) -> Floats:
+def check_knots(knots: ArrayLike, degree: int) -> Array:
     """Return `knots` as an array if a continuous curve of that degree can stand on them, each control point in use."""
     check_degree(degree)
     t = finite_array(knots, "knots", (None,))
@@ -126,7 +126,7 @@ def check_knots(knots: ArrayLike, degree: int) -> Floats:
     return t
 
 
-def _refuse_extreme(knots: Floats, degree: int) -> None:
+def _refuse_extreme(knots: Array, degree: int) -> None:
     """Refuse knots whose spacing overflows or underflows in the divisions of the recursion."""
     gaps = np.diff(knots)
     with np.errstate(over="ignore", divide="ignore"):
@@ -135,7 +135,7 @@ def _refuse_extreme(knots: Floats, degree: int) -> None:
         raise InvalidValue("knots: their spacing is beyond the range of floating point numbers")
 
 
-def insert_knots(knots: Floats, degree: int, points: Floats, new: ArrayLike) -> tuple[Floats, Floats]:
+def insert_knots(knots: Array, degree: int, points: Array, new: ArrayLike) -> tuple[Array, Array]:
     """Return knots and control points with the `new` knots inserted; the curve stays as it is (Boehm)."""
     start, stop = knots[degree], knots[-degree - 1]
     for time in np.sort(finite_array(new, "new knots", (None,))):
@@ -147,7 +147,7 @@ def insert_knots(knots: Floats, degree: int, points: Floats, new: ArrayLike) -> 
     return np.ascontiguousarray(knots), np.ascontiguousarray(points)
 
 
-def _insert_one(knots: Floats, degree: int, points: Floats, time: float) -> tuple[Floats, Floats]:
+def _insert_one(knots: Array, degree: int, points: Array, time: float) -> tuple[Array, Array]:
     """Insert one knot: Q_i = a_i P_i + (1 − a_i) P_{i−1}, a_i = (t − t_i) / (t_{i+p} − t_i) where i changes."""
     span = int(np.searchsorted(knots, time, "right")) - 1
     i = np.arange(span - degree + 1, span + 1)
@@ -158,7 +158,7 @@ def _insert_one(knots: Floats, degree: int, points: Floats, time: float) -> tupl
     return np.insert(knots, span + 1, time), inserted
 
 
-def refining_knots(breaks: Floats, extra: int) -> Floats:
+def refining_knots(breaks: Array, extra: int) -> Array:
     """Return `extra` new knots that split the longest segments evenly, spread over the interval where all are equal.
 
     >>> refining_knots(np.array([0.0, 1.0, 2.0, 3.0]), 4).tolist()

@@ -1,7 +1,7 @@
 """Derivatives of a curve at sample times with respect to control points, knots and duration, as sparse matrices.
 
-Papers/004, (41), (42): with these and the sensitivities of the dynamics, ∂τ/∂p_i and ∂τ/∂t_i follow by the chain rule.
-A time outside of the interval of a curve that holds its ends gives the derivative of the value held.
+Xiang et al. 2008, (41), (42): with these and the sensitivities of the dynamics, ∂τ/∂p_i and ∂τ/∂t_i follow by the chain
+rule. A time outside of the interval of a curve that holds its ends gives the derivative of the value held.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arguments import flag, one_of
+from cstormpy.arrays import Array
 from cstormpy.trajectory.basis import local_basis, spans
-from cstormpy.trajectory.checks import Floats
 from cstormpy.trajectory.knot_derivatives import knot_derivative
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ __all__ = ["basis_matrix", "duration_matrix", "knot_matrix"]
 Mask = NDArray[np.bool_]
 
 
-def local_values(curve: Curve, times: Floats, outside: Mask | None, order: int) -> tuple[NDArray[np.intp], Floats]:
+def local_values(curve: Curve, times: Array, outside: Mask | None, order: int) -> tuple[NDArray[np.intp], Array]:
     """Return for each time the first control point that matters, (N,), and the weights of p + 1 of them, (N, p + 1)."""
     span = spans(curve.knots, (curve.t0, curve.t1), times)
     values = local_basis(curve.knots, curve.degree, span, times, order)
@@ -35,7 +35,7 @@ def local_values(curve: Curve, times: Floats, outside: Mask | None, order: int) 
     return span - curve.degree, values
 
 
-def _rows(curve: Curve, first: NDArray[np.intp], values: Floats) -> csr_array:
+def _rows(curve: Curve, first: NDArray[np.intp], values: Array) -> csr_array:
     from scipy.sparse import csr_array
 
     width = curve.degree + 1
@@ -44,12 +44,12 @@ def _rows(curve: Curve, first: NDArray[np.intp], values: Floats) -> csr_array:
     return csr_array((values.ravel(), columns, starts), shape=(first.size, len(curve.control_points)))
 
 
-def basis_matrix(curve: Curve, times: Floats, outside: Mask | None, order: int) -> csr_array:
+def basis_matrix(curve: Curve, times: Array, outside: Mask | None, order: int) -> csr_array:
     """Return ∂q^(r)/∂P, (N, m), for each joint alike, with p + 1 entries a row."""
     return _rows(curve, *local_values(curve, times, outside, order))
 
 
-def duration_matrix(curve: Curve, times: Floats, outside: Mask | None, order: int, fixed: str) -> csr_array:
+def duration_matrix(curve: Curve, times: Array, outside: Mask | None, order: int, fixed: str) -> csr_array:
     """Return the matrix (N, m) that takes P to ∂q^(r)/∂T at fixed phase, or at fixed time."""
     one_of(fixed, "fixed", ("phase", "time"))
     first, values = local_values(curve, times, outside, order)
@@ -61,7 +61,7 @@ def duration_matrix(curve: Curve, times: Floats, outside: Mask | None, order: in
     return _rows(curve, first, values)
 
 
-def knot_matrix(curve: Curve, times: Floats, outside: Mask | None, order: int, grouped: bool) -> csr_array:
+def knot_matrix(curve: Curve, times: Array, outside: Mask | None, order: int, grouped: bool) -> csr_array:
     """Return ∂q^(r)/∂t_j, (N·n, knots); its rows follow ``q.ravel()`` of q (N, n)."""
     from scipy.sparse import csr_array
 
@@ -87,7 +87,7 @@ def knot_matrix(curve: Curve, times: Floats, outside: Mask | None, order: int, g
     return csr_array((np.concatenate(data), (np.concatenate(rows), column)), shape=(times.size * n, count))
 
 
-def _ends_held(curve: Curve, times: Floats, outside: Mask) -> list[tuple[NDArray[np.intp], int]]:
+def _ends_held(curve: Curve, times: Array, outside: Mask) -> list[tuple[NDArray[np.intp], int]]:
     """Return which times hold which end; the value held moves with that end's knot as fast as the curve does there."""
     last = curve.knots.size - curve.degree - 1
     return [(np.flatnonzero(outside & (times == curve.knots[j])), j) for j in (curve.degree, last)]

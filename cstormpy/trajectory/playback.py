@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.graph.nodes import Node, require_zero, where
 from cstormpy.trajectory.bspline import BSpline
-from cstormpy.trajectory.checks import Floats
 
 __all__ = ["ENDS", "at_sample", "cubics", "linear", "place", "previous"]
 
@@ -63,7 +63,7 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     return held, False
 
 
-def at_sample(t: float, times: Floats) -> int:
+def at_sample(t: float, times: Array) -> int:
     """Return the index of the last sample (N,) that is not after a time; 0 before the first one.
 
     >>> [int(at_sample(t, np.array([0.0, 1.0, 1.0, 2.0]))) for t in (-1.0, 0.5, 1.0, 3.0)]
@@ -73,17 +73,17 @@ def at_sample(t: float, times: Floats) -> int:
     return found
 
 
-def previous(t: float, times: Floats, values: Floats) -> Floats:
+def previous(t: float, times: Array, values: Array) -> Array:
     """Return the last of the values (N, ...) that is not after a time.
 
     >>> float(previous(0.9, np.array([0.0, 1.0]), np.array([3.0, 5.0])))
     3.0
     """
-    found: Floats = values[at_sample(t, times)]
+    found: Array = values[at_sample(t, times)]
     return found
 
 
-def linear(t: float, times: Floats, values: Floats) -> Floats:
+def linear(t: float, times: Array, values: Array) -> Array:
     """Return the value on the line between the samples (N, ...) around a time; outside, the nearest one.
 
     >>> float(linear(0.5, np.array([0.0, 1.0]), np.array([3.0, 5.0])))
@@ -94,11 +94,11 @@ def linear(t: float, times: Floats, values: Floats) -> Floats:
     here, there = times[i], times[j]
     gap = where(there > here, there - here, 1.0)  # after the last sample, and at the first of two of one time
     share = where((t > here) & (there > here), (t - here) / gap, 0.0)
-    found: Floats = values[i] + share * (values[j] - values[i])
+    found: Array = values[i] + share * (values[j] - values[i])
     return found
 
 
-def cubics(times: Floats, values: Floats) -> list[BSpline]:
+def cubics(times: Array, values: Array) -> list[BSpline]:
     """Return the splines through the samples between jumps, cubic where there are four samples or more.
 
     Times (N,), values (N,) or (N, width).

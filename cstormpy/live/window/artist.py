@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen, QPolygonF
 
+from cstormpy.arrays import Array
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Drawing, Skeleton
 from cstormpy.live.window import theme
@@ -18,8 +18,6 @@ from cstormpy.live.window.camera import Camera
 from cstormpy.live.window.plotting import short_number
 
 __all__ = ["Artist", "Look"]
-
-Array = NDArray[np.float64]
 
 _AXES = ("#e03131", "#2f9e44", "#1971c2")
 _GRID_CELLS = 8

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
 
 __all__ = ["Camera"]
-
-Array = NDArray[np.float64]
 
 _DISTANCE = 5.0
 """Of the eye from the centre, in radii of what is seen."""

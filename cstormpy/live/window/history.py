@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Drawn", "Extremes", "History", "Thinned", "extreme_rows"]
+from cstormpy.arrays import Array
 
-Array = NDArray[np.float64]
+__all__ = ["Drawn", "Extremes", "History", "Thinned", "extreme_rows"]
 
 _MOST_BYTES = 8 * 2**20
 """Of one history: what is kept beside the samples that came last."""

@@ -7,11 +7,11 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QMargins, QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QApplication, QFrame, QLabel, QSplitter, QVBoxLayout
 
+from cstormpy.arrays import Array
 from cstormpy.live.ring import RingReader, attach
 from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.panel import Panel
@@ -26,8 +26,6 @@ from cstormpy.live.window.window import Conversation, Window
 from cstormpy.live.window.xy import XYTile
 
 __all__ = ["MainWindow", "Times"]
-
-Array = NDArray[np.float64]
 
 _HEIGHTS = ((2, 4), (3, 4), (3, 6), (4, 8), (6, 12))
 """Most pictures, and most scopes, in one column; the first pair that makes few columns is taken."""

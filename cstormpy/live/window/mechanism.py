@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, Qt, Signal
 from PySide6.QtGui import QColor, QMouseEvent, QPainter, QPaintEvent, QResizeEvent, QWheelEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from cstormpy.arrays import Array
 from cstormpy.linkage.skeleton import Drawing, skeleton
 from cstormpy.live.window import theme
 from cstormpy.live.window.artist import Artist, Look
@@ -19,8 +19,6 @@ from cstormpy.live.window.tile import Tile, small_button
 from cstormpy.mechanism.files import from_dict
 
 __all__ = ["MechanismTile", "MechanismView"]
-
-Array = NDArray[np.float64]
 
 _GRIP = 14.0
 """A link is taken hold of at most so many pixels away."""

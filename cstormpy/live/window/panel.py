@@ -17,10 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from cstormpy.live.window.combo_box import Combo
-from cstormpy.live.window.elided_label import Elided
-from cstormpy.live.window.number_box import NumberBox
-from cstormpy.live.window.widgets import make
+from cstormpy.live.window.widgets import Combo, Elided, NumberBox, make
 
 __all__ = ["KnobRow", "LawRow", "Panel"]
 

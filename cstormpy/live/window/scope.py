@@ -8,10 +8,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel
 
+from cstormpy.arrays import Array
 from cstormpy.live.window import theme
 from cstormpy.live.window.history import Drawn, Extremes
 from cstormpy.live.window.plotting import Plot, curve, line, rounded_range
@@ -20,8 +20,6 @@ from cstormpy.live.window.trigger import Trigger
 from cstormpy.live.window.widgets import make
 
 __all__ = ["ScopeTile"]
-
-Array = NDArray[np.float64]
 
 _LEGEND_EVERY = 3
 """The values in the legend change every so many frames: they are to be read."""

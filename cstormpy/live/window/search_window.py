@@ -8,10 +8,10 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QMargins
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton
 
+from cstormpy.arrays import Array
 from cstormpy.live.window import theme
 from cstormpy.live.window.history import Thinned
 from cstormpy.live.window.mechanism import MechanismTile
@@ -22,8 +22,6 @@ from cstormpy.live.window.widgets import make
 from cstormpy.live.window.window import Conversation, Window
 
 __all__ = ["CostTile", "CurvesTile", "MotionTile", "SearchWindow", "unpacked"]
-
-Array = NDArray[np.float64]
 
 _MECHANISM_EVERY, _CURSORS_EVERY = 2, 6
 """The mechanism moves every so many frames, the cursors seldomer: a cursor has its whole plot drawn anew. The search

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QMargins, Qt, Signal
 from PySide6.QtGui import QContextMenuEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from cstormpy.live.window.elided_label import Elided
+from cstormpy.arrays import Array
 from cstormpy.live.window.plotting import short_number
-from cstormpy.live.window.widgets import make
+from cstormpy.live.window.widgets import Elided, make
 
 __all__ = ["Tile", "figure", "small_button"]
-
-Array = NDArray[np.float64]
 
 _NARROWEST, _FOR_THE_TITLE = 110, 46
 """Pixels of width of a pane at least, and of its head that are left to the title and what else is no button."""

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QWidget
 
-__all__ = ["Savable", "as_text", "copy_data", "copy_picture", "open_menu", "save"]
+from cstormpy.arrays import Array
 
-Array = NDArray[np.float64]
+__all__ = ["Savable", "as_text", "copy_data", "copy_picture", "open_menu", "save"]
 
 
 class Savable(Protocol):
@@ -35,6 +33,7 @@ class Savable(Protocol):
 def as_text(names: list[str], rows: Array, separator: str) -> str:
     """Return data as lines of text, names first.
 
+    >>> import numpy as np
     >>> print(as_text(["t [s]", "q"], np.array([[0.0, 1.5]]), ","), end="")
     t [s],q
     0.0,1.5

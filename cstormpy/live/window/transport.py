@@ -9,10 +9,9 @@ from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from cstormpy.live.window import theme
-from cstormpy.live.window.combo_box import Combo
 from cstormpy.live.window.icons import icon
 from cstormpy.live.window.plotting import round_step
-from cstormpy.live.window.widgets import make
+from cstormpy.live.window.widgets import Combo, make
 
 __all__ = ["PACES", "TimeBar", "Transport"]
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QMargins
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from cstormpy.live.window.combo_box import Combo
-from cstormpy.live.window.number_box import NumberBox
+from cstormpy.arrays import Array
 from cstormpy.live.window.plotting import line
 from cstormpy.live.window.tile import figure
-from cstormpy.live.window.widgets import make
+from cstormpy.live.window.widgets import Combo, NumberBox, make
 
 __all__ = ["Trigger", "crossings"]
-
-Array = NDArray[np.float64]
 
 _EDGES = ("rising", "falling", "either")
 _WIDEST_NAME = 110

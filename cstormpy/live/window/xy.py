@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pyqtgraph as pg
-from numpy.typing import NDArray
 from PySide6.QtWidgets import QLabel
 
+from cstormpy.arrays import Array
 from cstormpy.live.window import theme
 from cstormpy.live.window.history import Drawn, Extremes
 from cstormpy.live.window.plotting import Plot, curve, rounded_range
@@ -16,8 +16,6 @@ from cstormpy.live.window.tile import Tile, figure, small_button
 from cstormpy.live.window.widgets import make
 
 __all__ = ["XYTile"]
-
-Array = NDArray[np.float64]
 
 _CELLS = 2000
 """The path is drawn with the extremes of so many spans of time."""

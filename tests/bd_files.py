@@ -1,4 +1,4 @@
-"""The ready diagrams as .bd files, for bdedit and bdrun: ``python -m cstormpy.diagrams._bd_files`` writes them anew.
+"""The ready diagrams as .bd files, for bdedit and bdrun: ``python tests/bd_files.py`` writes them anew.
 
 A .bd file is JSON: blocks with their parameters, places and sockets, and wires between sockets. Here stands for each
 diagram what its blocks are made with and where they are drawn; the wires, ports and names come from the diagram that

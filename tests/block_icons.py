@@ -3,7 +3,7 @@
 bdedit looks for ``Icons/<block in lower case>.png`` beside the blocks and shows it at a fifth of its size, inputs left
 and outputs right; so lines are thick and little stands in a picture. Run from anywhere::
 
-    python blocks/_draw_icons.py
+    python tests/block_icons.py
 
 Each function below draws one icon, of the block that it is named after, on axes from 0 to 10.
 """
@@ -19,8 +19,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc, Circle, FancyArrowPatch, Polygon, Rectangle
+from signal_icons import CROSSED, CURVES, FORMULAS
 
-from cstormpy.blocks._signal_icons import CROSSED, CURVES, FORMULAS
+import cstormpy.blocks
 
 PIXELS = 250
 THICK, THIN = 7.0, 3.5
@@ -305,4 +306,4 @@ def draw_icons(folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    draw_icons(Path(__file__).parent / "Icons")
+    draw_icons(Path(cstormpy.blocks.__path__[0]) / "Icons")

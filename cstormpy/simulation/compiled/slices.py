@@ -130,12 +130,12 @@ class Slices:
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
-        parts_of: list[tuple[slice, tuple[int, ...]]] = []
+        parts_of: list[tuple[slice | int, tuple[int, ...]]] = []
         columns, width = [np.zeros(0, dtype=np.int64)], 0
         for first, shape in (program.columns[key] for key in self.keys):
             size = int(np.prod(shape))
             columns.append(np.arange(first, first + size))
-            parts_of.append((slice(width, width + size), shape))
+            parts_of.append((slice(width, width + size) if shape else width, shape))
             width += size
         #: Makes the samples (N, ...) of each output that is recorded of those of all columns (N, columns).
         self.split = functools.partial(_split, parts_of)
@@ -240,8 +240,10 @@ class Slices:
         return int(self.how[self._at.POINT])
 
 
-def _split(parts: list[tuple[slice, tuple[int, ...]]], signals: Array) -> list[Array]:
-    return [signals[:, part].reshape(len(signals), *shape) for part, shape in parts]
+def _split(parts: list[tuple[slice | int, tuple[int, ...]]], signals: Array) -> list[Array]:
+    return [
+        signals[:, part].reshape(len(signals), *shape) if len(shape) > 1 else signals[:, part] for part, shape in parts
+    ]
 
 
 def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:

@@ -166,7 +166,8 @@ class Pane:
         """
         own = self.block.__dict__
         told, options = own["labels"] if "labels" in own else _own(self.block, "labels"), self.options
-        given, known = None if told is None else [*told], {s.key: names[s.block][s.port] for s in self.named}
+        given = None if told is None else [*told]
+        known = {s.key: names[s.block][s.port] for s in self.named} if self.named else {}
 
         def make() -> RecordedPane:
             y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]

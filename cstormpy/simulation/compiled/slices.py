@@ -166,9 +166,9 @@ class Slices:
     def limit(self, rules: Any, same_time: float, jump_width: float, grid: float) -> None:
         """Take over the tolerances of a stepper, when times are the same, and the grid of samples (0: none)."""
         at, row = self._at, self.at
-        row[[at.RTOL, at.ATOL, at.LONGEST]] = rules.rtol, rules.atol, rules.max_step
+        row[at.RTOL], row[at.ATOL], row[at.LONGEST] = rules.rtol, rules.atol, rules.max_step
         row[at.FIXED] = rules.fixed or rules.max_step
-        row[[at.SAME_TIME, at.JUMP_WIDTH, at.GRID]] = same_time, jump_width, grid
+        row[at.SAME_TIME], row[at.JUMP_WIDTH], row[at.GRID] = same_time, jump_width, grid
 
     def schedule(self, bound: float, last: bool, due: list[tuple[float, int]], jumps: Array) -> None:
         """Say until when to go, whether the run ends there, the next tick of each clock and its number, and jumps."""

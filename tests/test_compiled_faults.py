@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 
@@ -147,6 +148,7 @@ def test_a_signal_that_is_too_wide_is_named():
     bd.connect(bd.CONSTANT(np.ones(1600)), state)
     with pytest.raises(NotTranslated, match=r"wide: has a signal of 1600 numbers; more than 1500"):
         sim.run(bd, T=0.1)
+    assert gc.isenabled()  # which it is not while the diagram is written down
 
 
 # bad input --------------------------------------------------------------------------------------------

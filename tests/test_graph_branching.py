@@ -10,7 +10,7 @@ import pytest
 
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.branching import literals
+from cstormpy.graph.branching import literals, needs
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.machine import Machine
@@ -67,6 +67,47 @@ def test_what_both_sides_need_stands_before_the_branch():
     assert mine[found.args[1].index] == {(c.index, True)} and mine[found.args[2].index] == {(c.index, False)}
 
 
+def total(x, k, steps=60):
+    """Return something that takes many operations, each of which is soon done."""
+    for i in range(steps):
+        x = x * (0.9 + 0.01 * k) + 0.1 * i
+    return x
+
+
+def test_what_some_of_several_laws_need_is_computed_in_their_branches_only():
+    """Each of the two computes it; what all need, the last too, for which no condition holds, stands before them."""
+    graph = Graph()
+    k, x, y = graph.inputs("x", 3)
+    some, every = total(x, 3), total(y, 4)
+    laws = [lambda: total(some, 1), lambda: total(some, 2) + every, lambda: total(x, 5), lambda: x - y]
+    found = choose(k, [lambda law=law: law() * every for law in laws])
+    nodes = alive([found])
+    mine = needs(nodes, [found])
+    is_first, is_second, _ = (node.index for node in nodes if node.primitive.name == "equal")
+    assert mine[every.index] == {frozenset()}
+    first, second = sorted(mine[some.index], key=lambda each: (is_first, True) not in each)
+    assert {(is_first, True), (is_second, False)} <= first and {(is_first, False), (is_second, True)} <= second
+    rows = np.array([[j, 0.3, -0.2] for j in (0, 1, 2, 3, 5)])
+    _, values = computed(text_for_one(Routine("b", {}, {"x": 3}, {"y": [found]})), rows, 1)
+    assert values[:, 0] == pytest.approx([evaluated(nodes, [found], row.tolist())[0] for row in rows], rel=1e-13)
+
+
+def test_a_number_that_equals_one_equals_no_other():
+    """What is needed for one law is not needed for another, whichever of them is asked first."""
+    graph = Graph()
+    k, x = graph.inputs("x", 2)
+    once, again = k == 0.0, k == 1.0
+    found = where(once, total(x, 1), 0.0) + where(again, total(x, 2), 0.0)
+    mine = needs(alive([found]), [found])
+    for node in found.args:
+        assert mine[node.index] == {frozenset()}
+    sides = {
+        frozenset(((once.index, True), (again.index, False))),
+        frozenset(((again.index, True), (once.index, False))),
+    }
+    assert {each for node in found.args for each in mine[node.args[1].index]} == sides
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_expressions_are_the_same_with_branches(seed, monkeypatch):
     """Choices within choices, sides that wait for other choices, of few operations and of many; and derivatives."""
@@ -74,7 +115,8 @@ def test_random_expressions_are_the_same_with_branches(seed, monkeypatch):
     rng = random.Random(seed)
     graph = Graph()
     known = list(graph.inputs("x", 4))
-    conditions = [known[0] > 0.0, known[1] > known[2]]
+    law = known[3] if seed % 2 else None  # a whole number
+    conditions = [known[0] > 0.0, known[1] > known[2], *([] if law is None else [law == k for k in (0.0, 1.0, 2.0)])]
     for _ in range(120):
         a, b = rng.choice(known[-20:]), rng.choice(known)
         kind = rng.randrange(6)
@@ -94,6 +136,8 @@ def test_random_expressions_are_the_same_with_branches(seed, monkeypatch):
     outputs += [x for x in tangents(outputs, {x: 1.0 for x in graph.inputs("x", 4)}) if hasattr(x, "index")]
     text = text_for_one(Routine("b", {}, {"x": 4}, {"y": outputs}))
     rows = np.random.default_rng(seed).normal(size=(30, 4))
+    if law is not None:
+        rows[:, 3] = np.arange(30) % 4
     nodes = alive(outputs)
     _, found = computed(text, rows, len(outputs))
     for row, values in zip(rows, found, strict=True):

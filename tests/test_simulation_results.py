@@ -180,6 +180,27 @@ def test_signals_by_name(sim):
         out.signal("parts.sped")
 
 
+def test_a_scope_that_is_told_something_else_after_some_runs_shows_that(sim):
+    """What it shows is looked at by a glance from the third run on, which sees names, lists, wires and new scopes."""
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=[1.0, 2.0, 3.0], name="state")
+    bd.connect(bd.CONSTANT(np.zeros(3)), state)
+    view = bd.SCOPEXY1(indices=[0, 1], name="view")
+    bd.connect(state, view)
+
+    def shown():
+        (pane,) = sim.run(bd, T=0.1, dt=0.1).panes
+        return pane.title, pane.y[-1].tolist()
+
+    assert [shown() for _ in range(4)] == [("view", [1.0, 2.0])] * 4
+    view.title = "plane"
+    assert [shown() for _ in range(3)] == [("plane", [1.0, 2.0])] * 3
+    view.indices = [2, 1]
+    assert [shown() for _ in range(3)] == [("plane", [3.0, 2.0])] * 3
+    view.indices[1] = 0
+    assert shown() == ("plane", [3.0, 1.0])
+
+
 def test_log_dt_bounds_what_is_kept_and_sinks_see_each_step(sim):
     bd = sim.blockdiagram()
     x, *_ = oscillator(bd)

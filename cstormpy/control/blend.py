@@ -10,6 +10,7 @@ so that beyond the new law's own motion the torque moves at most |d|/b.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -195,7 +196,7 @@ class LawSet:
     def phase(self) -> int:
         """Number of the present phase of the active law among `phase_names`."""
         each = zip(self._each, self._phases, strict=True)
-        phase: int = pick(self.active, [pick(law.mode, numbers) for law, numbers in each])
+        phase: int = choose(self.active, [functools.partial(pick, law.mode, numbers) for law, numbers in each])
         return phase
 
     # ---------------------------------------------------------------- memory

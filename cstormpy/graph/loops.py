@@ -29,7 +29,7 @@ declare double @llvm.sqrt.f64(double)
 declare double @llvm.fabs.f64(double)
 """
 #: Functions of fewer lines become part of those that call them.
-_SMALL = 150
+_SMALL = 200
 
 
 def loops_text(entries: dict[Callable[..., Any], Sequence[str]]) -> str:

@@ -73,11 +73,15 @@ def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides
 
     The signals at the end of the step stand in out, and those of some other time may stand there afterwards.
     """
-    count, t0, ready = 0, at[TIME], False
+    count, t0, ready, still = 0, at[TIME], False, True
     for g in range(guards.size):
-        sides[AFTER, g], sides[CROSSES_AT, g] = out[guards[g]], np.nan
-        if not math.isfinite(sides[AFTER, g]):
+        after = out[guards[g]]
+        sides[AFTER, g], sides[CROSSES_AT, g] = after, np.nan
+        if not math.isfinite(after):
             return -1
+        still = still and sides[BEFORE, g] * after > 0.0
+    if still:  # each is on the side where it was
+        return 0
     for g in range(guards.size):
         before, direction, left = sides[BEFORE, g], sides[DIRECTION, g], t0
         looks = 0 if math.isnan(before) else len(_LOOKS) - 1

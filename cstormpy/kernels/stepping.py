@@ -340,12 +340,13 @@ def advance(
                 if evaluate(f, clamped(t_new, at), K[stages + K_RESULT], z, p, n, w, out, K[stages + K_RATE]) != 0:
                     return LOOK, taken
             before = taken
-            taken, good = record_within(
-                f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
-            )
-            if not good:
-                how[POINT] -= taken - before
-                return LOOK, before
+            if within > 0:
+                taken, good = record_within(
+                    f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
+                )
+                if not good:
+                    how[POINT] -= taken - before
+                    return LOOK, before
             if how[CLOSED] != 0 and not close_loops(f, close, how, at, t_new, z, p, n, w, out, K):
                 how[POINT] -= taken - before
                 return LOOK, before

@@ -16,6 +16,11 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
+try:  # of which `signal` makes an enumeration of each handler: a run comes here four times
+    import _signal as handlers  # type: ignore[import-not-found]
+except ImportError:
+    handlers = signal
+
 __all__ = ["Interrupts"]
 
 #: Seconds in which a second one is the same: a terminal sends it to all processes, and `timeout` once more to its own.
@@ -66,10 +71,10 @@ class Interrupts:
         """Take the place of Python's own handler, and of one of these that another process has left by its fork."""
         if threading.current_thread() is not threading.main_thread():
             return
-        handler = signal.getsignal(signal.SIGINT)  # None where it is one of C, which Python could not put back
+        handler = handlers.getsignal(signal.SIGINT)  # None where it is one of C, which Python could not put back
         owner = getattr(handler, "__self__", None)
         if owner is not self and (handler is signal.default_int_handler or isinstance(owner, Interrupts)):
-            self._before = signal.signal(signal.SIGINT, self._press)
+            self._before = handlers.signal(signal.SIGINT, self._press)
 
     def _press(self, number: int, frame: FrameType | None) -> None:
         if self.just_pressed():
@@ -93,5 +98,5 @@ class Interrupts:
         around = getattr(self._before, "__self__", None)
         if self.pressed and isinstance(around, Interrupts):  # a sweep ends with the run that was interrupted
             around._at = max(around._at, self._at)
-        if self._before is not None and getattr(signal.getsignal(signal.SIGINT), "__self__", None) is self:
-            signal.signal(signal.SIGINT, self._before)
+        if self._before is not None and getattr(handlers.getsignal(signal.SIGINT), "__self__", None) is self:
+            handlers.signal(signal.SIGINT, self._before)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.graph.identity import ABSENT, Entries
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of_signal
@@ -165,7 +166,8 @@ class Pane:
         """
         own = self.block.__dict__
         told, options = own["labels"] if "labels" in own else _own(self.block, "labels"), self.options
-        given, known = None if told is None else [*told], {s.key: names[s.block][s.port] for s in self.named}
+        given = None if told is None else [*told]
+        known = {s.key: names[s.block][s.port] for s in self.named} if self.named else {}
 
         def make() -> RecordedPane:
             y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
@@ -201,18 +203,53 @@ def _seen(block: Any) -> list[Any]:
     return seen
 
 
+class _Found:
+    """The panes of a diagram, and what they were made of."""
+
+    def __init__(self, bd: Any, panes: list[Pane]) -> None:
+        self.blocks, self.panes = [*bd.blocklist], panes
+        self._entries: Entries | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Have a copy of the diagram find its own."""
+        return type(None), ()
+
+    def look_closely(self, bd: Any) -> None:
+        """Be ready to `hold`: they were found to serve."""
+        lists, entries = [bd.blocklist], [(bd.__dict__, "blocklist", bd.blocklist)]
+        for pane in self.panes:
+            own = pane.block.__dict__
+            entries += [(own, name, own.get(name, ABSENT)) for name in _ATTRIBUTES]
+            lists += [
+                each
+                for each in (pane.block._inport_slots, own.get("vector"), own.get("indices"))
+                if each.__class__ is list
+            ]
+        self._entries = Entries(entries, [pane.block for pane in self.panes], lists)
+
+    def hold(self) -> bool:
+        """Tell at a glance whether all is as it was."""
+        return self._entries is not None and self._entries.hold()
+
+
 def find_panes(bd: Any) -> list[Pane]:
     """Return the panes of a compiled diagram in the order of its blocks, those of before where they serve."""
-    blocks, panes = bd.__dict__.get(_KEPT, ([], []))
-    if len(blocks) == len(bd.blocklist) and all(map(is_, blocks, bd.blocklist)):
-        panes = [pane if pane.serves() else Pane(pane.block, pane.kind) for pane in panes]
+    found = bd.__dict__.get(_KEPT)
+    if found is not None and found.hold():
+        return [*found.panes]
+    if found is not None and len(found.blocks) == len(bd.blocklist) and all(map(is_, found.blocks, bd.blocklist)):
+        serve = [pane.serves() for pane in found.panes]
+        if all(serve):
+            found.look_closely(bd)
+            return [*found.panes]
+        panes = [pane if ok else Pane(pane.block, pane.kind) for pane, ok in zip(found.panes, serve, strict=True)]
     else:
         kinds = [
             (block, getattr(type(block), "pane_kind", None) or _KINDS.get(type(block).__name__))
             for block in bd.blocklist
         ]
         panes = [Pane(block, kind) for block, kind in kinds if kind is not None]
-    bd.__dict__[_KEPT] = [*bd.blocklist], panes
+    bd.__dict__[_KEPT] = _Found(bd, panes)
     return [*panes]
 
 

@@ -337,7 +337,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         if run.error is not None and (on_error == "raise" or not len(out.t)):
             run.error.result = out  # type: ignore[attr-defined]
             raise run.error
-        say_limits_left(out.left_limits)
+        say_limits_left(out.data[".left_limits"])
         if run.error is not None or run.status == "interrupted":
             notice(f"{run.message}; {len(out.t)} samples until then are returned")
         elif run.interrupts.pressed:

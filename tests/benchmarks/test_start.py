@@ -58,8 +58,13 @@ WARMUP = "from cstormpy.kernels.compiling import warmup; print(warmup())"
 
 
 def runner(script: Path, folder: Path, *arguments: str):
-    """Return a function that runs a script in a process of its own, whose kernels are kept in a folder."""
+    """Return a function that runs a script in a process of its own, whose kernels are kept in a folder.
+
+    So is the bytecode of what it imports, as it is for any user, whatever this process is told of that.
+    """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "CSTORMPY_CACHE_DIR": str(folder)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPYCACHEPREFIX"] = str(folder.with_name("bytecode"))
 
     def run() -> str:
         done = subprocess.run(

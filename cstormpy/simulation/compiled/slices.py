@@ -130,12 +130,12 @@ class Slices:
 
         program, at = self.compiled.program, self._at
         #: Of each output that is recorded: which columns of the samples it takes, and its shape.
-        parts_of: list[tuple[slice, tuple[int, ...]]] = []
+        parts_of: list[tuple[slice | int, tuple[int, ...]]] = []
         columns, width = [np.zeros(0, dtype=np.int64)], 0
         for first, shape in (program.columns[key] for key in self.keys):
             size = int(np.prod(shape))
             columns.append(np.arange(first, first + size))
-            parts_of.append((slice(width, width + size), shape))
+            parts_of.append((slice(width, width + size) if shape else width, shape))
             width += size
         #: Makes the samples (N, ...) of each output that is recorded of those of all columns (N, columns).
         self.split = functools.partial(_split, parts_of)
@@ -166,9 +166,9 @@ class Slices:
     def limit(self, rules: Any, same_time: float, jump_width: float, grid: float) -> None:
         """Take over the tolerances of a stepper, when times are the same, and the grid of samples (0: none)."""
         at, row = self._at, self.at
-        row[[at.RTOL, at.ATOL, at.LONGEST]] = rules.rtol, rules.atol, rules.max_step
+        row[at.RTOL], row[at.ATOL], row[at.LONGEST] = rules.rtol, rules.atol, rules.max_step
         row[at.FIXED] = rules.fixed or rules.max_step
-        row[[at.SAME_TIME, at.JUMP_WIDTH, at.GRID]] = same_time, jump_width, grid
+        row[at.SAME_TIME], row[at.JUMP_WIDTH], row[at.GRID] = same_time, jump_width, grid
 
     def schedule(self, bound: float, last: bool, due: list[tuple[float, int]], jumps: Array) -> None:
         """Say until when to go, whether the run ends there, the next tick of each clock and its number, and jumps."""
@@ -240,8 +240,10 @@ class Slices:
         return int(self.how[self._at.POINT])
 
 
-def _split(parts: list[tuple[slice, tuple[int, ...]]], signals: Array) -> list[Array]:
-    return [signals[:, part].reshape(len(signals), *shape) for part, shape in parts]
+def _split(parts: list[tuple[slice | int, tuple[int, ...]]], signals: Array) -> list[Array]:
+    return [
+        signals[:, part].reshape(len(signals), *shape) if len(shape) > 1 else signals[:, part] for part, shape in parts
+    ]
 
 
 def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:

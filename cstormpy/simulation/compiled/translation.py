@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,7 +36,20 @@ def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None)
     NotTranslated
         With every block that stands in the way.
     """
-    return Assembly(diagram, detectors or []).program()
+    with _without_collections():
+        return Assembly(diagram, detectors or []).program()
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Have nothing looked for that could be thrown away: what is written down is kept, and there is much of it."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def source_of(bd: Any, language: str = "python") -> str:

@@ -54,7 +54,7 @@ class Columns:
     """Columns for inertial numbers of links, as the kernels take them; see `kernels.inertial_numbers.put_columns`."""
 
     count: int
-    runs: Integers  #: (runs, 3)
+    runs: Integers  #: (runs, 4)
     starts: Integers  #: (count + 1,)
     entries: Integers
     values: Array
@@ -64,7 +64,11 @@ class Columns:
         """Return those of numbers of links that change their inertial numbers by weights (count, 10)."""
         owners = np.asarray(links, dtype=np.int64)
         begins = np.flatnonzero(np.diff(owners, prepend=-1))
-        runs = np.stack([owners[begins], begins, np.append(begins[1:], len(owners))], axis=-1)
+        ends = np.append(begins[1:], len(owners))
+        forces = (weights[:, : INERTIAL.index("Ixx")] != 0.0).any(axis=1)
+        after = np.where(forces, 1 + np.arange(len(owners)), 0)
+        moments = np.maximum(begins, np.maximum.reduceat(after, begins))
+        runs = np.stack([owners[begins], begins, ends, moments], axis=-1)
         rows, entries = np.nonzero(weights)
         starts = np.searchsorted(rows, np.arange(len(owners) + 1))
         runs, starts, entries = (np.ascontiguousarray(a, dtype=np.int64) for a in (runs, starts, entries))

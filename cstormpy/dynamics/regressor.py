@@ -14,6 +14,7 @@ from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples,
 from cstormpy.dynamics.inertial_lines import filled_by_line
 from cstormpy.kernels import layout
 from cstormpy.kernels.inertial_numbers import sample_length
+from cstormpy.linkage.loops import refuse_loops
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -39,6 +40,7 @@ def regressor(
     from cstormpy.kernels import entries_regressor as entries
     from cstormpy.linkage.tables import INVERSE, tables_of
 
+    refuse_loops(mech.loops, "the regressor")
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
     out = samples.room(mech.n, len(INERTIAL) * len(mech.links))
     arguments = (*samples.rows.values(), samples.base, out.reshape(-1))

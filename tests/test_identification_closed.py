@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from closed_states import STARTS
@@ -71,6 +74,24 @@ def test_the_four_bar_has_as_many_base_parameters_as_its_power_shows():
     rank = int((values > 1e-7 * values[0]).sum())
     assert values[rank - 1] > 1e-5 * values[0]  # told apart from the error of the differences
     assert len(base_parameters(mech)) == rank == 8
+
+
+def test_a_gear_adds_what_turns_faster_with_the_square_of_its_rate():
+    """By hand: behind a gear of 2 the forearm turns three times as fast as the upper arm."""
+    gear = cs.Constraint(lambda q: q[1] - 2.0 * q[0], name="gear")
+    found = base_parameters(cs.library.planar_2r().replace(loops=[gear]))
+    assert [str(parameter) for parameter in found.parameters] == [
+        "upper_arm.mx + 0.5 forearm.m",
+        "upper_arm.my",
+        "upper_arm.Izz + 0.25 forearm.m + 9 forearm.Izz",
+        "forearm.mx",
+        "forearm.my",
+    ]
+
+
+def test_all_ten_numbers_of_a_free_platform_can_be_found():
+    mech = cs.library.stewart_platform()
+    assert len(base_parameters(mech, "platform").alone) == 10
 
 
 @pytest.mark.parametrize("name", ["four_bar", "five_bar", "slider_crank", "three_rrr"])
@@ -248,3 +269,14 @@ def test_too_few_rows_are_counted_by_freedoms():
     log = {name: a[:7] for name, a in a_log(mech, START["four_bar"], 40).items()}
     with pytest.raises(cs.InvalidValue, match=r"7 rows of 1 freedom.* are 7 equations, too few for 8 base parameters"):
         cs.identify(mech, log)
+
+
+PAGE = Path(__file__).parent.parent / "docs" / "identification.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="looks at the documents of a checkout")
+def test_the_code_of_the_page_runs():
+    space = {}
+    for code in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL):
+        exec(compile(code, PAGE.name, "exec"), space)
+    assert space["found"].solution.feasible

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.dynamics.batches import run_batch, run_checked, scratch_size
+from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
 from cstormpy.dynamics.inertial_lines import filled_by_line
 from cstormpy.kernels import layout
@@ -151,8 +152,7 @@ def _pull_back(mech: Linkage, q: Array, out: Array) -> None:
         if any(link.joint.balls):
             at = mech.coordinates(link.joint_name)
             rows = slice(at.stop - 3, at.stop)
-            turn = link.joint.subspace(q[:, at])[:, :3, -3:]
-            out[:, rows] = np.swapaxes(turn, -1, -2) @ out[:, rows]
+            out[:, rows] = np.swapaxes(Chart(q[:, rows]).J, -1, -2) @ out[:, rows]
 
 
 def inertial_numbers(mech: Linkage) -> Array:

@@ -130,6 +130,8 @@ def test_bodies_stay_such_as_can_be():
     found = cs.identify(truth, log)
     assert not found.plain
     assert all(not link.allow_impossible for link in found.mechanism.links)
+    titles = [axes.get_title(loc="left") for axes in found.plot().axes]
+    assert [title.partition(":")[0] for title in titles if "residual" in title] == ["crank"]  # which has the motor
 
 
 @pytest.mark.slow

@@ -115,6 +115,22 @@ def assert_both_engines_agree(mech, names, q0, dx0_dp=None):
     assert_in_machine_code(sim, bd)
 
 
+def test_what_balls_take_and_carry_is_written_down():
+    """Losses and rotors of balls, and masses of mechanisms that have some, were asked in Python at each stage."""
+    rotors = {"damping": (0.3, 0.2, 0.1), "friction": (0.05, 0.1, 0.02), "armature": (0.1, 0.2, 0.3)}
+    trunk = cs.Free(friction_velocity=0.3, name="trunk", **{name: (0.2, 0.1, 0.3, *x) for name, x in rotors.items()})
+    hip = cs.Spherical(point=(0.1, 0.2, 0.0), friction_velocity=0.4, name="hip", **rotors)
+    links = [
+        cs.Link("body", None, trunk, mass=2.0, com=(0.1, 0.2, -0.3), inertia=np.diag([0.3, 0.4, 0.5])),
+        cs.Link("leg", "body", hip, mass=1.0, com=(0.0, 0.1, -0.3), inertia=np.diag([0.1, 0.1, 0.05])),
+    ]
+    mech = cs.Mechanism(links)
+    fields = ("damping", "friction", "friction_velocity", "armature")
+    names = [*(f"{joint}.{field}" for joint in ("trunk", "hip") for field in fields), "leg.mass", "body.com"]
+    q = 0.5 * np.random.default_rng(0).normal(size=mech.n)
+    assert_both_engines_agree(mech, names, q)
+
+
 @pytest.mark.parametrize("name", ["four_bar", pytest.param("three_rrr", marks=pytest.mark.slow)])
 def test_derivatives_of_a_closed_mechanism_are_written_down_as_those_of_a_tree(name):
     """They were asked in Python at each stage of a step: a second of simulation took a minute."""

@@ -63,6 +63,10 @@ class Chart:
         """Return vectors as three numbers: arrays (N,), or symbols."""
         return tuple(x[0]) if self._symbolic else tuple(np.moveaxis(x, -1, 0))
 
+    def _vectors(self, x: tuple[Any, Any, Any]) -> Any:
+        """Return vectors (N, 3), or (1, 3) of symbols, of three numbers."""
+        return symbols([list(x)]) if self._symbolic else np.stack(x, axis=-1)
+
     def _matrix(self, columns: list[tuple[Any, Any, Any]]) -> Any:
         """Return matrices (N, 3, 3), or (1, 3, 3) of symbols, of their columns."""
         if self._symbolic:
@@ -97,6 +101,10 @@ class Chart:
         """Return P at rates φ̇ (N, 3), (N, 3, 3)."""
         return (self.K * rate[:, None, None]).sum(axis=-1)
 
+    def drift(self, rate: Any) -> Any:
+        """Return J̇ φ̇ at rates φ̇ (N, 3), (N, 3): with J φ̈ the angular acceleration."""
+        return self._vectors(drift(self._phi, self._c[1], *self._dc, self._numbers(rate)))
+
     def bias(self, rate: Any) -> tuple[Any, Any]:
         """Return h, (N, 3), and Q, (N, 3, 3), at rates φ̇ (N, 3)."""
         x, none = self._numbers(rate), (0.0, 0.0, 0.0)
@@ -106,5 +114,4 @@ class Chart:
         for e in _UNITS:
             dw = rate_change(self._phi, self._c, self._dc, x, w, e)
             columns.append(acceleration_change(self._phi, self._c, self._dc, self._ddc, (x, none), (w, h), e, dw))
-        found = symbols([list(h)]) if self._symbolic else np.stack(h, axis=-1)
-        return found, self._matrix(columns)
+        return self._vectors(h), self._matrix(columns)

@@ -139,5 +139,5 @@ def _function(mech: Linkage, signature: Signature, columns: Columns, count: int)
 
 def _form(columns: Columns) -> InertialForm:
     known = tuple(None if np.isnan(value) else float(value) for value in folded(columns.values))
-    runs = tuple((int(link), int(begin), int(end)) for link, begin, end in columns.runs)
+    runs = tuple(tuple(run) for run in columns.runs.tolist())
     return InertialForm(runs, tuple(columns.starts.tolist()), tuple(columns.entries.tolist()), known)

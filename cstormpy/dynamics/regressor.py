@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import run_batch, run_checked, scratch_size
+from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
 from cstormpy.dynamics.inertial_lines import filled_by_line
 from cstormpy.kernels import layout
 from cstormpy.kernels.inertial_numbers import sample_length
+from cstormpy.linkage.loops import refuse_loops
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -39,6 +41,7 @@ def regressor(
     from cstormpy.kernels import entries_regressor as entries
     from cstormpy.linkage.tables import INVERSE, tables_of
 
+    refuse_loops(mech.loops, "the regressor")
     samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd}, None, base)
     out = samples.room(mech.n, len(INERTIAL) * len(mech.links))
     arguments = (*samples.rows.values(), samples.base, out.reshape(-1))
@@ -54,7 +57,7 @@ class Columns:
     """Columns for inertial numbers of links, as the kernels take them; see `kernels.inertial_numbers.put_columns`."""
 
     count: int
-    runs: Integers  #: (runs, 3)
+    runs: Integers  #: (runs, 4)
     starts: Integers  #: (count + 1,)
     entries: Integers
     values: Array
@@ -64,7 +67,11 @@ class Columns:
         """Return those of numbers of links that change their inertial numbers by weights (count, 10)."""
         owners = np.asarray(links, dtype=np.int64)
         begins = np.flatnonzero(np.diff(owners, prepend=-1))
-        runs = np.stack([owners[begins], begins, np.append(begins[1:], len(owners))], axis=-1)
+        ends = np.append(begins[1:], len(owners))
+        forces = (weights[:, : INERTIAL.index("Ixx")] != 0.0).any(axis=1)
+        after = np.where(forces, 1 + np.arange(len(owners)), 0)
+        moments = np.maximum(begins, np.maximum.reduceat(after, begins))
+        runs = np.stack([owners[begins], begins, ends, moments], axis=-1)
         rows, entries = np.nonzero(weights)
         starts = np.searchsorted(rows, np.arange(len(owners) + 1))
         runs, starts, entries = (np.ascontiguousarray(a, dtype=np.int64) for a in (runs, starts, entries))
@@ -145,8 +152,7 @@ def _pull_back(mech: Linkage, q: Array, out: Array) -> None:
         if any(link.joint.balls):
             at = mech.coordinates(link.joint_name)
             rows = slice(at.stop - 3, at.stop)
-            turn = link.joint.subspace(q[:, at])[:, :3, -3:]
-            out[:, rows] = np.swapaxes(turn, -1, -2) @ out[:, rows]
+            out[:, rows] = np.swapaxes(Chart(q[:, rows]).J, -1, -2) @ out[:, rows]
 
 
 def inertial_numbers(mech: Linkage) -> Array:

@@ -208,7 +208,7 @@ class _Scratch(dict[int, Any]):
 class InertialForm:
     """Form of a list of columns for inertial numbers, see `kernels.inertial_numbers.put_columns`."""
 
-    runs: tuple[tuple[int, int, int], ...]
+    runs: tuple[tuple[int, int, int, int], ...]
     starts: tuple[int, ...]
     entries: tuple[int, ...]
     known: tuple[float | None, ...]

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.identification.closed_motions import random_motions
+from cstormpy.identification.equations import equations_of
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
+from cstormpy.loops.assembly import independent_rows
 from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
@@ -126,12 +129,12 @@ def base_parameters(mech: Mechanism, parameters: Iterable[str] | str | None = No
 def excited(mech: Mechanism, unknowns: Unknowns) -> Array:
     """Return the stacked regressor of random motions, all of which can be, compressed to (P, P) or less."""
     rng = np.random.default_rng(0)
-    samples = 20 + 4 * len(unknowns.parts) // max(1, mech.n)
+    freedoms = mech.n - (len(independent_rows(mech)) if mech.loops else 0)
+    samples = 20 + 4 * len(unknowns.parts) // max(1, freedoms)
     spread = np.array([np.pi if joint.turns else 1.0 for joint in mech.freedoms])
-    q = rng.uniform(-1, 1, (samples, mech.n)) * spread
-    qd, qdd = rng.normal(size=(2, samples, mech.n))
-    W = torque_rates(mech, unknowns.parts, q, qd, qdd).reshape(-1, len(unknowns.parts))
-    return np.asarray(np.linalg.qr(W, mode="r"))
+    q, qd, qdd = random_motions(mech, samples, rng, spread)
+    W = equations_of(mech, q).reduced(torque_rates(mech.tree, unknowns.parts, q, qd, qdd))
+    return np.asarray(np.linalg.qr(W.reshape(-1, len(unknowns.parts)), mode="r"))
 
 
 def regrouped(names: Sequence[str], W: Array) -> BaseParameters:

@@ -61,18 +61,20 @@ def draw_output(found: OutputIdentification) -> Figure:
 def _drawn(mech: Mechanism, signals: _Signals, title: str, labels: list[str], values: Array, errors: Array) -> Figure:
     import matplotlib.pyplot as plt
 
-    height = max(HEIGHT * mech.n + ABOVE, ROW * len(values) + ABOVE, HEIGHT * LEAST_ROWS)
+    # a joint without motor in a closed mechanism has nothing to show
+    shown = [j for j in range(mech.n) if signals.logged[:, j].any() or signals.fitted[:, j].any()] or [*range(mech.n)]
+    height = max(HEIGHT * len(shown) + ABOVE, ROW * len(values) + ABOVE, HEIGHT * LEAST_ROWS)
     figure = plt.figure(figsize=(WIDTH, height), layout="constrained")
     halves: Any = figure.subfigures(1, 2, width_ratios=(3, 2))
     left, right = halves
-    plots = left.subplots(2 * mech.n, sharex=True, squeeze=False, height_ratios=SHARES * mech.n)[:, 0]
+    plots = left.subplots(2 * len(shown), sharex=True, squeeze=False, height_ratios=SHARES * len(shown))[:, 0]
     order = np.argsort(signals.t, kind="stable")
     t = signals.t[order]
-    for j, (axes, below, name) in enumerate(zip(plots[::2], plots[1::2], mech.names, strict=True)):
+    for j, axes, below in zip(shown, plots[::2], plots[1::2], strict=True):
         axes.plot(t, signals.logged[order, j], color="0.65", linewidth=2.5, label="logged")
         axes.plot(t, signals.fitted[order, j], color="C0", linewidth=1.0, label="fitted")
         below.plot(t, signals.residuals[order, j], color="C3", linewidth=0.6, label="residual")
-        axes.set_title(f"{name}: residual {signals.noise[j]:.3g} rms", fontsize="medium", loc="left")
+        axes.set_title(f"{mech.names[j]}: residual {signals.noise[j]:.3g} rms", fontsize="medium", loc="left")
         axes.set_ylabel(signals.kind[0 if mech.freedoms[j].turns else 1], fontsize="small")
         below.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
         for plot in (axes, below):

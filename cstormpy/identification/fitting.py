@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,14 +13,15 @@ from cstormpy.arguments import one_of, option, positive
 from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown
 from cstormpy.identification.base_parameters import excited, regrouped
+from cstormpy.identification.closed_motions import closed_motion
 from cstormpy.identification.consistency import is_possible, nearest_fit
+from cstormpy.identification.equations import equations_of
 from cstormpy.identification.log import Log, read_logs
 from cstormpy.identification.output_error import fit_output
 from cstormpy.identification.output_result import OutputIdentification
 from cstormpy.identification.result import Identification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
-from cstormpy.linkage.loops import refuse_loops
 from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
@@ -37,8 +39,6 @@ ROUNDING = 1e-12
 QUIET = 1e-6
 #: A base parameter is determined if no more than this part of its direction is left out by the data.
 UNTOLD = 1e-6
-#: What does not know of loops.
-_IDENTIFY = "identify"
 #: A stretch of fewer rows says little but where it begins.
 _LEAST_HORIZON = 3
 #: A joint's noise is found from what the first fit leaves, and the second weighs by it.
@@ -68,6 +68,9 @@ def identify(
 
     What the log does not tell stays as near to the given mechanism's numbers as
     it can. Of each joint the noise is found from what a first fit leaves, and weighs its torques in the second.
+
+    Of a closed mechanism the forces of the loops need not be known: the equations are those of its freedoms. A log that
+    nearly closes the loops is closed. With ``form="output"`` numbers that move the loops are refused.
 
     Parameters
     ----------
@@ -114,7 +117,7 @@ def identify(
     NonFinite
         Naming joint and row.
     InvalidValue
-        For too little data, with how much is needed.
+        For too little data, with how much is needed; for a motion that opens a loop, with the row and by how much.
 
     Examples
     --------
@@ -133,25 +136,30 @@ def identify(
         return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step, physical)
     unknowns = unknowns_of(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
-    refuse_loops(mech.loops, _IDENTIFY)
+    motion = log.q, log.qd, log.qdd
+    if mech.loops:
+        motion = closed_motion(mech, *motion)
     structure = regrouped(unknowns.names, excited(mech, unknowns))
-    count, n = log.q.shape
-    if count * n < len(structure) + 1:
+    equations = equations_of(mech, motion[0])
+    if equations.count < len(structure) + 1:
         raise InvalidValue(
-            f"data: {count} rows of {n} joints are {count * n} equations, too few for {len(structure)} base parameters"
+            f"data: {equations.text} are {equations.count} equations, too few for {len(structure)} base parameters"
         )
-    W = torque_rates(mech, unknowns.parts, log.q, log.qd, log.qdd)
-    left = log.tau - mech.inverse_dynamics(log.q, log.qd, log.qdd, _loads(wrench, log)) + W @ unknowns.values
-    sigma = np.ones(n)
+    W = torque_rates(mech.tree, unknowns.parts, *motion)
+    left = log.tau - mech.tree.inverse_dynamics(*motion, _loads(wrench, log)) + W @ unknowns.values
+    sigma = equations.start()
+    quiet = QUIET * sigma * max(float(np.abs(equations.reduced(left)).max()), 1e-300)
     values, plain = unknowns.values, True
     for _ in range(FITS):
-        values, plain, R = _solved(W, left, sigma, unknowns, physical)
+        weighed = equations.weighed(np.concatenate([W, left[..., None]], axis=-1), sigma)
+        values, plain, R = _solved(weighed, unknowns, physical)
         residual = left - W @ values
-        freedom = max(count * n - len(structure), 1) / (count * n)
-        sigma_found = np.sqrt((residual**2).mean(axis=0) / freedom)
-        sigma = np.maximum(sigma_found, QUIET * max(float(np.abs(left).max()), 1e-300))
+        freedom = max(equations.count - len(structure), 1) / equations.count
+        sigma_found = equations.noise(residual, sigma, freedom)
+        sigma = np.maximum(sigma_found, quiet)
     base, covariance = _accuracy(R, unknowns, structure)
-    return Identification(mech, unknowns, values, structure, base, covariance, log, residual, sigma_found, plain)
+    missed = equations.missed(residual, sigma)
+    return Identification(mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain)
 
 
 def _by_output(
@@ -170,7 +178,9 @@ def _by_output(
         raise InvalidValue("wrench: is not followed with form='output'")
     names = parameter_list(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
-    refuse_loops(mech.loops, _IDENTIFY)
+    if mech.loops:
+        q, qd, _ = closed_motion(mech, log.q, log.qd)
+        log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
     if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):
@@ -187,11 +197,13 @@ def _loads(wrench: Any, log: Log) -> Any:
     return as_floats(wrench, "wrench")
 
 
-def _solved(W: Array, left: Array, sigma: Array, unknowns: Unknowns, physical: bool | str) -> tuple[Array, bool, Array]:
-    """Return the unknowns, whether they are those of the plain least squares, and R of the weighted regressor."""
+def _solved(weighed: Array, unknowns: Unknowns, physical: bool | str) -> tuple[Array, bool, Array]:
+    """Return the unknowns, whether they are those of the plain least squares, and R of the weighted regressor.
+
+    `weighed` are the equations, (N, f, P + 1): the regressor, and what it is to be times the unknowns.
+    """
     count = len(unknowns.parts)
-    stacked = np.concatenate([W / sigma[:, None], (left / sigma)[..., None]], axis=-1).reshape(-1, count + 1)
-    triangle: Array = np.asarray(np.linalg.qr(stacked, mode="r"))
+    triangle: Array = np.asarray(np.linalg.qr(weighed.reshape(-1, count + 1), mode="r"))
     R, scale = _scaled(triangle[:count, :count])
     target = triangle[:count, count]
     change = np.linalg.lstsq(R * scale, target - R @ unknowns.values, rcond=RANK)[0] * scale

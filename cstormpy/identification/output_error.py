@@ -8,7 +8,8 @@ side by side:
     dS/dt = A S + (0, ∂q̈/∂p),      S = (∂x/∂x0, ∂x/∂p)
 
 The least squares go by Levenberg and Marquardt; the starts of the stretches are eliminated by an orthogonal
-factorisation, so that what is solved has the size of the numbers.
+factorisation, so that what is solved has the size of the numbers. Those of a closed mechanism go along the directions
+in which its loops stay closed, and are closed after each step; numbers that move the loops are refused.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.identification.closed_motions import closed_motion, state_directions
 from cstormpy.identification.log import Log
 from cstormpy.identification.log_cholesky import Bodies
-from cstormpy.linkage.components import Component, Term, find
+from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
+from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates
@@ -169,9 +172,10 @@ class _Point:
 
     values: Array
     start: Array
+    ways: Array  # (S, 2n, F), along which the starts may change
     mech: Mechanism
     found: Array  # (S, L, m)
-    to_start: Array  # (S, L, m, 2n)
+    to_start: Array  # (S, L, m, F)
     to_values: Array  # (S, L, m, P)
 
 
@@ -183,13 +187,17 @@ class _Search:
         self.names = [part.name for _, parts in find(mech, names) for part in parts]
         for name in self.names:
             component_value(mech, name)  # refuses wrenches
+        if mech.loops:
+            _refuse_moving(mech, names)
         self.stretches = Stretches.of(log, horizon)
+        self._directions = state_directions(mech, self.stretches.start)
         steps = np.diff(log.t)[np.diff(log.run) == 0]
         if (steps <= 0.0).any():
             row = int(np.flatnonzero((np.diff(log.t) <= 0.0) & (np.diff(log.run) == 0))[0]) + 1
             raise InvalidValue(f"data, t: the times must increase, but row {row} is not after the one before")
         self._parts = max(1, int(np.ceil(float(steps.max(initial=0.0)) / max_step - 1e-9)))
-        count, free = int(self.stretches.weighs.sum()) * log.measured.shape[1], self.stretches.start.size
+        count = int(self.stretches.weighs.sum()) * log.measured.shape[1]
+        free = self._directions.shape[0] * self._directions.shape[2]
         if count <= free + len(self.names):
             raise InvalidValue(
                 f"data: {len(log.t)} rows are {count} equations, too few for {len(self.names)} numbers and the "
@@ -215,9 +223,9 @@ class _Search:
     def _at(self, mech: Mechanism, values: Array, start: Array) -> _Point:
         """Simulate all stretches."""
         parts = [part for name in self.names for part in find(mech, name)[0][1]]
-        n, S, P = mech.n, len(start), len(values)
-        s = self.stretches
-        x, D = start.copy(), np.concatenate([np.tile(np.eye(2 * n), (S, 1, 1)), np.zeros((S, 2 * n, P))], axis=2)
+        s, ways = self.stretches, state_directions(mech, start)
+        free = ways.shape[2]
+        x, D = start.copy(), np.concatenate([ways, np.zeros((*start.shape, len(values)))], axis=2)
         states, changes = [x], [D]
         for k in range(s.t.shape[1] - 1):
             h = (s.t[:, k + 1] - s.t[:, k])[:, None] / self._parts
@@ -230,7 +238,7 @@ class _Search:
         width = s.wanted.shape[-1]
         found = np.stack(states, axis=1)[..., :width]
         rates = np.stack(changes, axis=1)[..., :width, :]
-        return _Point(values, start, mech, found, rates[..., : 2 * n], rates[..., 2 * n :])
+        return _Point(values, start, ways, mech, found, rates[..., :free], rates[..., free:])
 
     def _held(self, change: Array) -> Array:
         """Return a change of the coordinates that leaves masses positive, and damping and the like not negative."""
@@ -255,7 +263,7 @@ class _Search:
             pairs = zip(self.names, (after - self.point.values).tolist(), strict=True)
             values = {name: component_value(now, name) + step for name, step in pairs}
             mech = with_components(now, values, allow_impossible=True)
-            point = self._at(mech, after, self.point.start + start)
+            point = self._at(mech, after, _moved(mech, self.point, start))
         except (CstormError, np.linalg.LinAlgError):
             return None
         return point if np.isfinite(point.found).all() and np.isfinite(point.to_values).all() else None
@@ -344,6 +352,25 @@ class _Search:
         )  # fmt: skip
 
 
+def _moved(mech: Mechanism, point: _Point, step: Array) -> Array:
+    """Return the starts after steps (S, F) along their directions."""
+    start = point.start + np.einsum("sxf,sf->sx", point.ways, step)
+    if not mech.loops:
+        return start
+    q, qd = np.split(start, 2, axis=1)
+    return np.hstack(closed_motion(mech, q, qd)[:2])
+
+
+def _refuse_moving(mech: Mechanism, names: list[str]) -> None:
+    """Refuse numbers of a closed mechanism that move its loops."""
+    for name in names:
+        if any(isinstance(part, (Shift, LoopFrame)) for _, parts in find(mech, name) for part in parts):
+            raise InvalidValue(
+                f"parameter {name!r}: moves the loops, which identify does not follow with form='output'; masses, "
+                "inertias and what joints and gravity do can be found"
+            )
+
+
 def _lengths(J: Array) -> Array:
     """Return the lengths of columns, and 1 of those that are zero but for rounding."""
     lengths = np.linalg.norm(J, axis=0)
@@ -372,7 +399,7 @@ def _step(
 def _rate(mech: Mechanism, parts: list[Component], x: Array, D: Array, tau: Array) -> tuple[Array, Array]:
     n = mech.n
     q, qd = np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:])
-    d = hybrid_sensitivity(mech, q, qd, tau)
+    d = closed_sensitivity(mech, q, qd, tau, check=False) if mech.loops else hybrid_sensitivity(mech, q, qd, tau)
     change = d.dy_dq @ D[:, :n] + d.dy_dqd @ D[:, n:]
-    change[..., 2 * n :] -= d.dy_du @ torque_rates(mech, parts, q, qd, d.y)
+    change[..., D.shape[2] - len(parts) :] -= d.dy_du @ torque_rates(mech.tree, parts, q, qd, d.y)
     return np.hstack([qd, d.y]), np.concatenate([D[:, n:], change], axis=1)

@@ -49,7 +49,7 @@ class Identification:
     t, torques, fitted : ndarray, (N,), (N, n), (N, n)
         Times of the rows, logged torques, and those of the mechanism that was found.
     residuals : ndarray, (N, n)
-        Their difference.
+        Their difference; of a closed mechanism the least, measured by the noise, with which the motors make the motion.
     noise : ndarray, (n,)
         Standard deviation of the residuals of each joint.
     """
@@ -149,7 +149,7 @@ def with_values(mech: Mechanism, unknowns: Unknowns, values: Array, plain: bool)
         _with_numbers(link, values[unknowns.whole[i]], plain) if i in unknowns.whole else link
         for i, link in enumerate(made.links)
     ]
-    return type(made)(links, gravity=made.gravity, actuated=made.actuated, active=made.active)
+    return made.with_links(links)
 
 
 def _set_term(mech: Mechanism, changes: dict[str, Any], part: Term, value: float) -> None:

@@ -272,58 +272,75 @@ def respond_to_wrenches(N, W, own, G):
 
 
 @step
-def put_products(W, six, wrenches, out, to, count, spare, bad):
-    """Write six floats times the wrenches of a tile of numbers, of which the first count; return `bad`, or NaN."""
-    g, v = load6(W, six, 0.0), wrenches
-    x = ((g[0] * v[0] + g[1] * v[1]) + (g[2] * v[2] + g[3] * v[3])) + (g[4] * v[4] + g[5] * v[5])
+def put_products(W, six, forces, v, out, to, count, spare, like):
+    """Write six floats times the wrenches of a tile of numbers, of which the first count, and return them.
+
+    Without `forces` the last three of the six meet nothing.
+    """
+    g = load6(W, six, 0.0)
+    x = (g[0] * v[0] + g[1] * v[1]) + g[2] * v[2]
+    if forces:
+        x = x + ((g[3] * v[3] + g[4] * v[4]) + g[5] * v[5])
     if count >= tile_width():
         store_tile(out, to, x)
-        bad = bad + vanishing(x)
-    else:
-        store_tile(W, spare, x)
-        for k in range(count):
-            y = load(W, spare + k, 0.0)
-            store(out, to + k, y)
-            bad = bad + vanishing(y)
-    return bad
+        return x
+    written = like
+    store_tile(W, spare, x)
+    for k in range(count):
+        y = load(W, spare + k, 0.0)
+        store(out, to + k, y)
+        written = written + y
+    return written
 
 
 @step
-def put_run(N, W, answering, run, pitch, out, to, own, G, bad):
-    """Write the columns of a run (link, begin, end); return `bad`, or NaN if some are not finite.
+def put_tile_of_columns(N, W, answering, forces, run, first, pitch, out, to, own, G, like):
+    """Write a tile of the columns of a run, the first of them `first`, in all rows; return 0 if finite, else NaN."""
+    n, i = N[N_COUNT], carrier(N, run[0])
+    apart, at = blocks(pitch), own + wrenches_place(n) + first
+    v = (
+        load_tile(W, at),
+        load_tile(W, at + apart),
+        load_tile(W, at + 2 * apart),
+        load_tile(W, at + 3 * apart),
+        load_tile(W, at + 4 * apart),
+        load_tile(W, at + 5 * apart),
+    )
+    total, j, row = like, (n if answering else i), 0
+    while j > 0:
+        six = G + BLOCK * (n * i + row) if answering else own + BLOCK * j
+        if not answering:
+            row = N[node(j)[0] + N_COORDINATE]
+        place, count = to + first + row * pitch, run[2] - first
+        total = total + put_products(W, six, forces, v, out, place, count, own + spare_place(n), like)
+        j = j - 1 if answering else N[node(j)[0] + N_PARENT]
+        row += 1
+    return vanishing(total)
 
-    They are rows of all joints, or not `answering` of those on the way to the link.
+
+@step
+def put_run(N, W, answering, run, pitch, out, to, own, G, like):
+    """Write the columns of a run (link, begin, end, moments); return 0 if they are finite, else NaN.
+
+    They are rows of all joints, or not `answering` of those on the way to the link. The last tile is whole too, and
+    written first: of what the others write over again, it has no use for the forces.
     """
-    n, tile, i = N[N_COUNT], tile_width(), carrier(N, run[0])
-    wrenches, apart, spare = own + wrenches_place(n), blocks(pitch), own + spare_place(n)
-    for begin in range(run[1], run[2], tile):
-        first = max(run[1], min(begin, run[2] - tile))  # the last ones over some that have been written
-        at, count, to_first = wrenches + first, run[2] - first, to + first
-        v = (
-            load_tile(W, at),
-            load_tile(W, at + apart),
-            load_tile(W, at + 2 * apart),
-            load_tile(W, at + 3 * apart),
-            load_tile(W, at + 4 * apart),
-            load_tile(W, at + 5 * apart),
-        )
-        j, row = (n if answering else i), 0
-        while j > 0:
-            six = G + BLOCK * (n * i + row) if answering else own + BLOCK * j
-            if not answering:
-                row = N[node(j)[0] + N_COORDINATE]
-            bad = put_products(W, six, v, out, to_first + row * pitch, count, spare, bad)
-            j = j - 1 if answering else N[node(j)[0] + N_PARENT]
-            row += 1
-    return bad
+    tile, begin, end = tile_width(), run[1], run[2]
+    last = begin + (end - begin - 1) // tile * tile
+    first = max(begin, end - tile)
+    total = put_tile_of_columns(N, W, answering, last < run[3], run, first, pitch, out, to, own, G, like)
+    for at in range(begin, last, tile):
+        total = total + put_tile_of_columns(N, W, answering, at < run[3], run, at, pitch, out, to, own, G, like)
+    return total
 
 
 @step
 def put_columns(T, N, W, answering, response, plan, own, out, first, last, like):
     """Write the columns of all numbers; places and screws stand in W. Return 0 if all is finite, else NaN.
 
-    The plan is runs, starts, columns, values and pitch: a row of runs, (link, begin, end), has numbers of one link that
-    stand side by side; to starts, columns and values, see `weigh`; the pitch is how many numbers there are. If
+    The plan is runs, starts, columns, values and pitch: a row of runs, (link, begin, end, moments), has numbers of one
+    link that stand side by side, those from `moments` on without a force in their wrench; to starts, columns and
+    values, see `weigh`; the pitch is how many numbers there are. If
     `answering` X are the responses that are given, or, without, those that stand in W; else only what is not zero is
     written. From `own` on there is room for as many samples as stand side by side.
     """
@@ -341,6 +358,6 @@ def put_columns(T, N, W, answering, response, plan, own, out, first, last, like)
         if answering:
             respond_to_wrenches(N, W, here, G)
         for run in range(runs.shape[0]):
-            of = runs[run, 0], runs[run, 1], runs[run, 2]
-            bad = put_run(N, W, answering, of, pitch, out, (first + s) * n * pitch, here, G, bad)
+            of = runs[run, 0], runs[run, 1], runs[run, 2], runs[run, 3]
+            bad = bad + put_run(N, W, answering, of, pitch, out, (first + s) * n * pitch, here, G, zero_lanes())
     return bad

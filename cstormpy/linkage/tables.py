@@ -35,7 +35,6 @@ __all__ = [
     "loops_with",
     "numbers_at",
     "numbers_of",
-    "numbers_of_freedom",
     "tables_of",
 ]
 
@@ -341,7 +340,7 @@ def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Ar
         joint = node.joint
         row[at.T_E : at.T_E + 9] = node.pose[:3, :3].ravel()
         row[at.T_P : at.T_P + 3] = node.pose[:3, 3]
-        row[at.T_PITCH : at.T_MASS] = numbers_of_freedom(joint)[at.T_PITCH : at.T_MASS]
+        row[at.T_PITCH : at.T_MASS] = _numbers_of_freedom(joint)[at.T_PITCH : at.T_MASS]
         com, inertia = _central_inertia(node)
         row[at.T_MASS] = node.mass
         row[at.T_COM : at.T_COM + 3] = com
@@ -352,7 +351,7 @@ def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Ar
     return T
 
 
-def numbers_of_freedom(joint: OneDofJoint) -> Array:
+def _numbers_of_freedom(joint: OneDofJoint) -> Array:
     """Return the numbers of a joint's own in a row of its node, as they stand there."""
     row = np.zeros(at.T_NODE)
     row[at.T_PITCH] = joint.slide

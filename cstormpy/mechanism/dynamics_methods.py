@@ -208,6 +208,9 @@ class DynamicsMethods(Methods):
         `links`, belong to its mass m; its first moments m c (x, y, z); and its inertia I about the *origin of the
         link's frame* (xx, xy, xz, yy, yz, zz), all in the axes of that frame, where I = `inertia` + m (c·c 1 − c cᵀ).
 
+        A closed mechanism has none: what the motors feel depends on how the loops share the load. Of its open chain,
+        ``mech.without_loops().regressor``, Y π = τ + Aᵀ λ with A = `closure_jacobian`, and Nᵀ Y π = Nᵀ τ where A N = 0.
+
         Parameters
         ----------
         q, qd, qdd : array_like, (n,) or (N, n)

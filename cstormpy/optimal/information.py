@@ -29,6 +29,8 @@ from cstormpy import checks
 from cstormpy.arguments import option
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.identification.base_parameters import BaseParameters, excited, regrouped
+from cstormpy.identification.closed_motions import closed_motion
+from cstormpy.identification.equations import equations_of
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.components import Term as JointTerm
@@ -151,7 +153,7 @@ class _Columns:
 
     def regressor(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Return Y_b, (N, n, B)."""
-        return torque_rates(self.mech, self.parts, q, qd, qdd)
+        return torque_rates(self.mech.tree, self.parts, q, qd, qdd)
 
     def pulled(self, weights: Array, q: Array, qd: Array, qdd: Array) -> Parts:
         """Return the derivatives of Σ weights Y_b, weights (N, n, B), to the motion, (N, n) by channel."""
@@ -228,7 +230,7 @@ def excitation(
     ----------
     mech : Mechanism or str
     motion : BSpline
-        Of all joints.
+        Of all joints; one that nearly closes the loops of a closed mechanism is closed.
     parameters : iterable of str, optional
         As for `identify`.
     noise : float or array_like, (n,)
@@ -248,7 +250,6 @@ def excitation(
     from cstormpy.mechanism import as_mechanism
 
     mech = as_mechanism(mech)
-    refuse_loops(mech.loops, "the information of a log")
     if not isinstance(motion, BSpline):
         raise InvalidType(f"motion: expected a BSpline, got {shown(motion)}")
     columns = _Columns(mech, unknowns_of(mech, parameters))
@@ -258,7 +259,10 @@ def excitation(
     step = motion.duration / pieces
     t = motion.t0 + step * (np.arange(pieces)[:, None] + 0.5 * (1.0 + nodes)).ravel()
     q, qd, qdd = motion.evaluate(t)
-    Y = columns.regressor(q, qd, qdd) / _noise(mech, noise)[:, None]
+    if mech.loops:
+        q, qd, qdd = closed_motion(mech, q, qd, qdd, "motion")
+    equations = equations_of(mech, q)
+    Y = equations.weighed(columns.regressor(q, qd, qdd), equations.start() * _noise(mech, noise))
     M = np.einsum("k,kib,kic->bc", np.tile(0.5 * step * weights, pieces), Y, Y)
     return Excitation(columns.base, M)
 

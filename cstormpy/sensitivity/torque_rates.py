@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike, read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import jacobian
@@ -26,7 +27,7 @@ from cstormpy.errors import InvalidType
 from cstormpy.graph.arrays import zeros
 from cstormpy.kernels import layout
 from cstormpy.linkage.components import Component, Gravity, Inertia, Shift, Term, Wrench
-from cstormpy.linkage.tables import numbers_at, numbers_of_freedom
+from cstormpy.linkage.tables import numbers_at
 from cstormpy.sensitivity.held_joints import Held
 
 if TYPE_CHECKING:
@@ -132,30 +133,38 @@ def _to_terms(mech: Linkage, parts: list[Any], at: _Motion) -> Array:
         link = mech.links[mech.joint_links[j]]
         own = mech.coordinates(link.joint_name)
         place = link.joint.balls[j - own.start]
-        if place and mech.symbolic:
-            raise InvalidType(f"{part.name}: what a ball takes itself has no derivative by symbols")
         if place:
             rows = slice(own.stop - 3, own.stop)
-            r[..., rows, k] = _ball_rates(link.joint, place - 1, part.field, *(x[:, own] for x in at.motion))
+            motion = (np.reshape(x[..., own], (-1, link.joint.dof)) for x in at.motion)
+            found = _ball_rates(numbers_at(mech, j), link.joint, place - 1, part, *motion)
+            r[..., rows, k] = np.reshape(found, r[..., rows, k].shape)
         else:
             r[..., j, k] = _term_rate(numbers_at(mech, j), part.field, *(x[..., j] for x in at.motion))
     return r
 
 
-def _ball_rates(joint: Any, axis: int, field: str, q: Array, qd: Array, qdd: Array) -> Any:
+def _ball_rates(numbers: Any, joint: Any, axis: int, part: Term, q: Any, qd: Any, qdd: Any) -> Any:
     """Return the derivatives (N, 3) of Jᵀ (a ω̇ + ω × a ω + d ω + f tanh(ω / v) + spring) to a number of one axis."""
-    J, rate = joint.subspace(q)[:, :3], joint.subspace_rate(q, qd)[:, :3]
-    w, alpha = np.einsum("sij,sj->si", J, qd), np.einsum("sij,sj->si", J, qdd) + np.einsum("sij,sj->si", rate, qd)
-    at = joint.dof - 3 + axis
-    along = np.eye(3)[axis]
-    if field in ("stiffness", "rest"):
-        moment = joint.spring_rates(q, axis)[field]
-    else:
-        own = numbers_of_freedom(joint.freedoms[at])
-        moment = _term_rate(own, field, q[:, at], w[:, axis], alpha[:, axis])[:, None] * along
-    if field == "armature":
-        moment = moment + w[:, axis, None] * np.cross(w, along)
-    return np.einsum("sij,si->sj", J[..., -3:], moment)
+    phi, rate, acceleration = q[:, -3:], qd[:, -3:], qdd[:, -3:]
+    chart = Chart(phi)
+    if part.field in ("stiffness", "rest"):
+        if q.dtype == object:
+            raise InvalidType(f"{part.name}: the spring of a ball has no derivative to its numbers by symbols")
+        return _felt(chart.J, joint.spring_rates(q, axis)[part.field])
+    w = (chart.J * rate[:, None]).sum(axis=-1)
+    alpha = (chart.J * acceleration[:, None]).sum(axis=-1) + chart.drift(rate)
+    about = w[:, axis]
+    moment = _term_rate(numbers, part.field, phi[:, axis], about, alpha[:, axis])[:, None] * np.eye(3)[axis]
+    if part.field == "armature":  # ω × e about the other two axes
+        y, z = (axis + 1) % 3, (axis + 2) % 3
+        moment[:, y] += about * w[:, z]
+        moment[:, z] -= about * w[:, y]
+    return _felt(chart.J, moment)
+
+
+def _felt(J: Any, moment: Any) -> Any:
+    """Return Jᵀ m, (N, 3)."""
+    return (J * moment[..., None]).sum(axis=1)
 
 
 def _term_rate(own: Any, field: str, q: Any, qd: Any, qdd: Any) -> Any:

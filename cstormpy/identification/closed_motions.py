@@ -1,0 +1,135 @@
+"""Motions of closed mechanisms: logged ones that nearly close, random ones, and the directions that are free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.errors import InvalidValue
+from cstormpy.loops.assembly import CLOSED, LEAST, OPENED, project
+from cstormpy.loops.closure import closure_of, constraint_names, ends_of
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["closed_motion", "free_directions", "random_motions", "state_directions"]
+
+#: Most steps by which a logged posture is closed, and what then may be left [m, rad].
+STEPS, SHUT = 20, 1e-11
+#: Random postures whose constraints are nearer to dependent than this are left out.
+WELL_POSED = 1e-3
+#: How often random postures are drawn, twice as many as are wanted.
+TRIES = 10
+#: Steps by which random postures are closed, and the longest of them [rad, m].
+LONG_WAY, FURTHEST = 40, 0.5
+
+
+def free_directions(A: Array) -> Array:
+    """Return orthonormal bases (N, n, f) of the null spaces of A (N, m, n), with zeros where there are fewer."""
+    _, values, rows = np.linalg.svd(A, full_matrices=True)
+    rank = (values > LEAST * values.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
+    fewest = int(rank.min())
+    free = np.arange(fewest, A.shape[2]) >= rank[:, None]
+    return np.asarray(np.swapaxes(rows[:, fewest:] * free[..., None], 1, 2))
+
+
+def state_directions(mech: Mechanism, x: Array) -> Array:
+    """Return directions (N, 2n, 2f) along which states (N, 2n) may change; of closed ones, so that they stay closed.
+
+    With A δq = 0 and A δq̇ = −(∂A/∂q δq) q̇.
+    """
+    n = mech.n
+    if not mech.loops:
+        return np.tile(np.eye(2 * n), (len(x), 1, 1))
+    found = closure_of(mech, x[:, :n])
+    basis = free_directions(found.A)
+    turned = np.einsum("smnk,sn,skf->smf", found.slopes(), x[:, n:], basis)
+    tilted = -np.linalg.pinv(found.A, rcond=LEAST) @ turned
+    return np.block([[basis, np.zeros_like(basis)], [tilted, basis]])
+
+
+def closed_motion(
+    mech: Mechanism, q: Array, qd: Array, qdd: Array | None = None, what: str = "data"
+) -> tuple[Array, Array, Array]:
+    """Return the nearest motion (N, n) that closes all loops, of one that nearly does; q̈ is zero unless given.
+
+    Raises
+    ------
+    InvalidValue
+        Naming the loop, by how much it is open, and the row.
+    """
+    found = closure_of(mech, q)
+    h = found.holonomic
+    _refuse_gap(mech, found.residual(), np.ones(len(q)), what, "is open by")
+    for _ in range(STEPS):
+        off = found.residual()[:, h]
+        if np.abs(off).max(initial=0.0) <= SHUT:
+            break
+        q = q - _least(found.A[:, h], off)
+        found = closure_of(mech, q)
+    _refuse_gap(mech, found.residual(), np.full(len(q), CLOSED / OPENED), what, "cannot be closed, and is left open by")
+    # of a whole log, as those at the ends of a spline that differentiates noise are rough
+    fast = float(np.abs(qd).max(initial=0.0))
+    rate = (found.A @ qd[..., None])[..., 0]
+    _refuse_gap(mech, rate, np.full(len(q), 1.0 + fast), what, "opens at the rate")
+    qd = qd - _least(found.A, rate)
+    if qdd is None:
+        return q, qd, np.zeros_like(q)
+    opens = ((found.A @ qdd[..., None]) + found.rate(qd) @ qd[..., None])[..., 0]
+    largest = float(np.abs(qdd).max(initial=0.0)) + fast**2
+    _refuse_gap(mech, opens, np.full(len(q), 1.0 + largest), what, "is opened by an acceleration of")
+    return q, qd, qdd - _least(found.A, opens)
+
+
+def _least(A: Array, x: Array) -> Array:
+    """Return A⁺ x, row by row."""
+    return np.asarray((np.linalg.pinv(A, rcond=LEAST) @ x[..., None])[..., 0])
+
+
+def _refuse_gap(mech: Mechanism, off: Array, scale: Array, what: str, verb: str) -> None:
+    off = np.abs(off)
+    if not (off > OPENED * scale[:, None]).any():
+        return
+    row, k = divmod(int(np.argmax(off / scale[:, None])), off.shape[1])
+    raise InvalidValue(
+        f"{what}: loop {constraint_names(mech)[k]}: {verb} {off[row, k]:.3g}{ends_of(mech, k)} in row {row}; is the "
+        "motion that of all joints of the open chain, in their order, and in radians and metres?"
+    )
+
+
+def _random_postures(mech: Mechanism, q: Array) -> Array:
+    """Return closed postures that are reached from some (N, n) and where constraints are not nearly dependent."""
+    found = closure_of(mech, q)
+    h = found.holonomic
+    for _ in range(LONG_WAY):
+        step = _least(found.A[:, h], found.residual()[:, h])
+        q = q - step * np.minimum(1.0, FURTHEST / np.maximum(np.abs(step).max(axis=1, keepdims=True), FURTHEST))
+        found = closure_of(mech, q)
+    values = np.linalg.svd(found.A, compute_uv=False)
+    largest = values.max(axis=1, initial=0.0, keepdims=True)
+    least = np.where(values > LEAST * largest, values, np.inf).min(axis=1, initial=np.inf)
+    closed = np.abs(found.residual()).max(axis=1, initial=0.0) <= SHUT
+    return q[closed & (least > WELL_POSED * largest[:, 0])]
+
+
+def random_motions(mech: Mechanism, count: int, rng: np.random.Generator, spread: Array) -> tuple[Array, Array, Array]:
+    """Return random motions (N, n) of all joints, which close the loops if there are some."""
+    if not mech.loops:
+        q, rates = rng.uniform(-1, 1, (count, mech.n)) * spread, rng.normal(size=(2, count, mech.n))
+        return q, rates[0], rates[1]
+    kept = np.zeros((0, mech.n))
+    for _ in range(TRIES):
+        if len(kept) < count:
+            kept = np.concatenate([kept, _random_postures(mech, rng.uniform(-1, 1, (2 * count, mech.n)) * spread)])
+    if not len(kept):
+        project(mech, np.zeros(mech.n))  # which may know why
+        raise InvalidValue(f"loop {mech.loops[0].name!r}: no random posture could be closed; all were singular or open")
+    q = kept[:count]
+    found, (qd, qdd) = closure_of(mech, q), rng.normal(size=(2, *q.shape))
+    qd = qd - _least(found.A, (found.A @ qd[..., None])[..., 0])
+    opens = ((found.A @ qdd[..., None]) + found.rate(qd) @ qd[..., None])[..., 0]
+    return q, qd, qdd - _least(found.A, opens)

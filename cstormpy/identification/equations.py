@@ -1,0 +1,165 @@
+"""Equations of a log: torques of joints, of closed mechanisms with the unknown forces of the loops eliminated.
+
+In an open mechanism each row of a log is an equation Y π + r = τ for each joint. In a closed one there are the forces
+of the loops as well, Y π + r = τ + Aᵀ λ, with A q̇ = 0 the constraints. With N an orthonormal basis of what they leave
+free, A N = 0, the multipliers drop out,
+
+    (a)  Nᵀ (Y π + r) = Nᵀ τ
+
+(after Nakamura and Ghodoussi, Dynamics computation of closed-link robot mechanisms with nonredundant and redundant
+actuators, IEEE Trans. Robotics and Automation 5(3), 1989, 294-302): one equation for each freedom. The noise of the
+motors' torques, of variances Σ, is that of these equations weighed by
+
+    (b)  C⁻¹ᐟ² Nᵀ,    C = Nᵀ Σ N
+
+and of what they miss, d, the motors have most probably missed ê = Σ N C⁻¹ d. The variances follow from ê by repeating
+
+    (c)  σ_j² = Σ ê_j² / Σ h_j,    h = diag(Σ N C⁻¹ Nᵀ)
+
+where h_j tells which part of the noise of a motor shows (W. Förstner, Ein Verfahren zur Schätzung von Varianz- und
+Kovarianzkomponenten, Allgemeine Vermessungs-Nachrichten 86, 1979, 446-453): all of it, h_j = 1, unless there are more
+motors than freedoms. Where motors drive not all freedoms, any joint may have noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.identification.closed_motions import free_directions
+from cstormpy.loops.closure import closure_of
+
+if TYPE_CHECKING:
+    from cstormpy.mechanism import Mechanism
+
+Array = NDArray[np.float64]
+
+__all__ = ["ClosedEquations", "OpenEquations", "equations_of"]
+
+#: A direction in which motors push by less than this part of the most has the noise of that.
+LEVERAGE = 1e-3
+#: Most repetitions of (c), and the relative change of a variance that ends them.
+ROUNDS, SETTLED = 100, 1e-6
+
+
+@dataclass(frozen=True)
+class OpenEquations:
+    """Torques of all joints of an open mechanism in so many rows."""
+
+    rows: int
+    joints: int
+
+    @property
+    def count(self) -> int:
+        """Number of equations."""
+        return self.rows * self.joints
+
+    @property
+    def text(self) -> str:
+        """What the equations are, for messages."""
+        return f"{self.rows} rows of {self.joints} joints"
+
+    def start(self) -> Array:
+        """Return standard deviations of the joints' noise to begin with, (n,)."""
+        return np.ones(self.joints)
+
+    def reduced(self, x: Array) -> Array:
+        """Return the left side of the equations, (N, n, ...), of torques (N, n, ...)."""
+        return x
+
+    def weighed(self, x: Array, sigma: Array) -> Array:
+        """Return it with the noise of standard deviation 1."""
+        return x / sigma.reshape(-1, *(1,) * (x.ndim - 2))
+
+    def missed(self, x: Array, sigma: Array) -> Array:
+        """Return what torques the joints have most probably missed, (N, n), from torques up to forces of loops."""
+        return x
+
+    def noise(self, x: Array, sigma: Array, share: float) -> Array:
+        """Return the standard deviations (n,) from what is missed, a share of the noise."""
+        return np.sqrt((x**2).mean(axis=0) / share)
+
+
+@dataclass(frozen=True)
+class ClosedEquations:
+    """Equations of the freedoms of a closed mechanism in some rows.
+
+    Attributes
+    ----------
+    basis : ndarray, (N, n, f)
+        N of (a); zero columns where a row has fewer freedoms.
+    noisy : ndarray of bool, (n,)
+        The joints whose torques have noise.
+    """
+
+    basis: Array
+    noisy: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, mech: Mechanism, q: Array) -> ClosedEquations:
+        """Return those of closed postures (N, n)."""
+        basis = free_directions(closure_of(mech, q).A)
+        motors = mech.actuated_mask
+        drives = np.linalg.matrix_rank(basis[:, motors], tol=LEVERAGE)
+        driven = (drives >= (basis != 0.0).any(axis=1).sum(axis=1)).mean() > 0.5
+        return cls(basis, motors.copy() if driven else np.ones(mech.n, dtype=bool))
+
+    @property
+    def count(self) -> int:
+        """Number of equations."""
+        return int((self.basis != 0.0).any(axis=1).sum())
+
+    @property
+    def text(self) -> str:
+        """What the equations are, for messages."""
+        return f"{len(self.basis)} rows of {self.basis.shape[2]} freedoms"
+
+    def start(self) -> Array:
+        """Return standard deviations of the joints' noise to begin with, (n,)."""
+        return self.noisy.astype(float)
+
+    def reduced(self, x: Array) -> Array:
+        """Return the left side of the equations, (N, f, ...), of torques (N, n, ...): (a)."""
+        return np.asarray(np.einsum("snf,sn...->sf...", self.basis, x))
+
+    def weighed(self, x: Array, sigma: Array) -> Array:
+        """Return it with the noise of standard deviation 1: (b)."""
+        values, vectors = self._spectrum(sigma)
+        ways = vectors / np.sqrt(values)[:, None]
+        return np.asarray(np.einsum("sfg,sf...->sg...", ways, self.reduced(x)))
+
+    def missed(self, x: Array, sigma: Array) -> Array:
+        """Return what torques the joints have most probably missed, (N, n), from torques up to forces of loops."""
+        return self._estimated(self.reduced(x), sigma)[0]
+
+    def noise(self, x: Array, sigma: Array, share: float) -> Array:
+        """Return the standard deviations (n,) from what is missed, a share of the noise: (c)."""
+        d, variances, on = self.reduced(x), sigma**2, self.noisy
+        for _ in range(ROUNDS):
+            e, shows = self._estimated(d, np.sqrt(variances))
+            squares, seen = (e**2).sum(axis=0), share * shows.sum(axis=0)
+            before, variances = variances, np.where(on, squares / np.where(seen > 0.0, seen, np.inf), 0.0)
+            if not variances.any() or (np.abs(variances - before) <= SETTLED * variances.max()).all():
+                break
+        return np.sqrt(variances)
+
+    def _spectrum(self, sigma: Array) -> tuple[Array, Array]:
+        """Return eigenvalues (N, f), none of them zero, and eigenvectors (N, f, f) of C."""
+        half = sigma[:, None] * self.basis
+        values, vectors = np.linalg.eigh(np.swapaxes(half, 1, 2) @ half)
+        return np.maximum(values, (LEVERAGE * max(float(sigma.max()), 1e-150)) ** 2), vectors
+
+    def _estimated(self, d: Array, sigma: Array) -> tuple[Array, Array]:
+        """Return ê and h, (N, n), of equations that are missed by d (N, f)."""
+        values, vectors = self._spectrum(sigma)
+        ways = self.basis @ (vectors / np.sqrt(values)[:, None])  # N C⁻¹ᐟ²
+        error = sigma**2 * np.einsum("sng,sfg,sf->sn", ways, vectors / np.sqrt(values)[:, None], d)
+        return error, sigma**2 * (ways**2).sum(axis=2)
+
+
+def equations_of(mech: Mechanism, q: Array) -> OpenEquations | ClosedEquations:
+    """Return the equations of rows of a log at positions (N, n), which close the loops if there are some."""
+    return ClosedEquations.of(mech, q) if mech.loops else OpenEquations(*q.shape)

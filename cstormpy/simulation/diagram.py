@@ -289,7 +289,7 @@ class Diagram:
         return ""
 
     def is_stiff(self, t: float, x: Array, h: float) -> bool:
-        """Tell whether a solution that dies away within a step of length h keeps an explicit solver from longer ones."""
+        """Tell whether what dies away within a step of length h keeps an explicit solver from longer ones."""
         if x.size > _STIFF_STATES:
             return False
         rate, J = self.derivative(t, x), np.zeros((x.size, x.size))

@@ -41,8 +41,9 @@ UNTOLD = 1e-6
 _IDENTIFY = "identify"
 #: A stretch of fewer rows says little but where it begins.
 _LEAST_HORIZON = 3
-#: A joint's noise is found from what the first fit leaves, and the second weighs by it.
-FITS = 2
+#: A joint's noise is found from what a fit leaves, and the next weighs by it, until it changes by less than this part,
+#: but not more often than so many times.
+SETTLED, FITS = 0.01, 10
 
 
 def identify(
@@ -67,7 +68,7 @@ def identify(
     noise of the positions, but begins at the given mechanism and may take it for a poor guess.
 
     What the log does not tell stays as near to the given mechanism's numbers as
-    it can. Of each joint the noise is found from what a first fit leaves, and weighs its torques in the second.
+    it can. Of each joint the noise is found from what a fit leaves, and weighs its torques in the next, until it settles.
 
     Parameters
     ----------
@@ -144,12 +145,15 @@ def identify(
     left = log.tau - mech.inverse_dynamics(log.q, log.qd, log.qdd, _loads(wrench, log)) + W @ unknowns.values
     sigma = np.ones(n)
     values, plain = unknowns.values, True
-    for _ in range(FITS):
+    for fit in range(FITS):
         values, plain, R = _solved(W, left, sigma, unknowns, physical)
         residual = left - W @ values
         freedom = max(count * n - len(structure), 1) / (count * n)
         sigma_found = np.sqrt((residual**2).mean(axis=0) / freedom)
-        sigma = np.maximum(sigma_found, QUIET * max(float(np.abs(left).max()), 1e-300))
+        before, sigma = sigma, np.maximum(sigma_found, QUIET * max(float(np.abs(left).max()), 1e-300))
+        # of so few rows one joint's could be met exactly, and would count for ever more
+        if fit and (count <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
+            break
     base, covariance = _accuracy(R, unknowns, structure)
     return Identification(mech, unknowns, values, structure, base, covariance, log, residual, sigma_found, plain)
 

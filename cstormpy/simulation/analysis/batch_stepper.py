@@ -151,7 +151,7 @@ class BatchStepper:
         return self._y[: self.count].copy()
 
     def _fill_lanes(self) -> None:
-        """Let lanes without a copy do what the first copy does, so that nothing happens there that does nowhere else."""
+        """Let lanes without a copy do what the first copy does: nothing happens there that does nowhere else."""
         for rows in (self._t, self._x, self._u):
             rows[self.count :] = rows[0]
 

@@ -67,8 +67,8 @@ def identify(
     torques: that may be any numbers of the mechanism, lengths and axes too, needs no accelerations and is not biased by
     noise of the positions, but begins at the given mechanism and may take it for a poor guess.
 
-    What the log does not tell stays as near to the given mechanism's numbers as it can. Of each joint the noise is found
-    from what a fit leaves, and weighs its torques in the next, until it settles.
+    What the log does not tell stays as near to the given mechanism as it can. Of each joint the noise is found from
+    what a fit leaves, and weighs its torques in the next, until it settles.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ class Backlash(_Follower, SampledBlock):
         :type clock: Clock
         :param width: of the gap, positive, defaults to 1.0
         :type width: float
-        :param x0: output before the first tick, as wide as the signal, defaults to 0.0
+        :param x0: output of the tick before the first, as wide as the signal, defaults to 0.0
         :type x0: float or array_like
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
@@ -228,7 +228,7 @@ class RateLimiter(_Follower, SampledBlock):
         :type rising: float
         :param falling: the least rate, negative; that of rising with another sign unless given
         :type falling: float, optional
-        :param x0: output before the first tick, as wide as the signal, defaults to 0.0
+        :param x0: output of the tick before the first, as wide as the signal, defaults to 0.0
         :type x0: float or array_like
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict

@@ -20,6 +20,7 @@ from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
 from cstormpy.graph.arrays import zeros
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.loops.assembly import shut
 from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -156,6 +157,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         if q0 is None and mechanism.loops:
             q0, _ = mechanism.project(np.zeros(mechanism.n))
         start = [ports.coordinates(q0, mechanism, "q0"), ports.coordinates(qd0, mechanism, "qd0")]
+        say_degrees(mechanism.freedoms, mechanism.names, start[0].tolist())
         n, outputs = mechanism.n, self.outlabels if drives is None else (*self.outlabels, "drive")
         super().__init__(nstates=2 * n, **ports.options(type(self), blockargs, ported.names, outputs, states=2 * n))
         self._x0 = np.concatenate(start)

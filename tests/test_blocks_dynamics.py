@@ -19,7 +19,7 @@ from cstormpy.errors import (
     SingularInertia,
     UnknownName,
 )
-from cstormpy.mechanism import as_mechanism
+from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute, as_mechanism
 
 ACROBOT = library.acrobot()
 ELBOW_GIVEN = ACROBOT.with_drive(active=["elbow"])
@@ -430,3 +430,21 @@ def test_a_signal_that_fits_is_not_copied():
     locked = np.array([1.0, 2.0])
     locked.flags.writeable = False
     assert vector(block, 0, locked, 2).flags.writeable, "compiled kernels take no array that is read-only"
+
+
+def test_angles_that_look_like_degrees_are_named_once(caplog):
+    """The plant began, or was stopped, some fourteen turns away, in silence."""
+    caplog.set_level("INFO", "cstormpy")
+    bd = Simulation().blockdiagram()
+    arm = Link("swung", None, Revolute((0, 0, 1), limits=(-170, 170)), mass=1.0, com=(1.0, 0, 0))
+    rail = Link("slid", "swung", Prismatic((1, 0, 0), limits=(-90, 90)), mass=1.0)
+    for name in "ab":
+        bd.HYBRIDDYNAMICS(Mechanism([arm, rail]), q0=[-45, 90], name=name)
+    angle, limits = caplog.messages
+    assert angle.startswith("joint 'swung': q0 -45 rad") and "np.deg2rad" in angle
+    assert limits.startswith("joint 'swung': limits -170, 170 rad")
+    caplog.clear()
+    free = Mechanism([Link("wheel", None, Revolute((0, 0, 1), limits=(-12.5, 1e4)), mass=1.0)])
+    for start in (12.5, 31.4159, 8 * np.pi, 1e4):  # two turns, and what a run ended with
+        bd.HYBRIDDYNAMICS(free, q0=[start])
+    assert not caplog.messages

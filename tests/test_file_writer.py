@@ -42,7 +42,7 @@ def decay(sim):
     bd.connect(rate, x)
     return bd
 
-grid = {"rate:K": np.linspace(-2.0, -1.0, 40)}
+grid = {"rate.K": np.linspace(-2.0, -1.0, 40)}
 last = lambda out: out.x[-1, 0]
 swept = sim.sweep(decay, grid, last, T=0.1, workers=1, progress=False)
 

@@ -229,3 +229,25 @@ def test_what_has_no_code_for_rows_is_named():
     bd.connect(odd, bd.NULL())
     with pytest.raises(DiagramError, match=r"block 'odd'.*traced"):
         sim.batch_stepper(bd, ["push"], ["cart"], count=4)
+
+
+@pytest.mark.parametrize("count", [1, 3, 9])
+def test_lanes_without_a_copy_do_not_end_the_others(count):
+    """They went on from the start without the inputs that hold the others, until a mechanism ran away in them."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, total = bd.HYBRIDDYNAMICS("pendulum", q0=[0.1], name="plant"), bd.SUM("++")
+    drive = bd.GAIN(200.0)
+    bd.connect(plant.qd, drive)
+    bd.connect(bd.CONSTANT(0.0, name="push"), total[0])
+    bd.connect(drive, total[1])
+    bd.connect(total, plant.tau)
+    batch = sim.batch_stepper(bd, ["push"], ["plant.qd"], count=count)
+    rates, times, states = batch.look(), [], []
+    for _ in range(1000):
+        rates = batch.step(-210.0 * rates, 0.001)
+        times.append(batch.t)
+        states.append(batch.x)
+    assert np.abs(rates).max() < 1.0
+    np.testing.assert_allclose(np.array(times)[:, 0], 0.001 * np.arange(1, 1001), atol=1e-12)
+    assert len({x.tobytes() for x in states}) == 1000  # each is an array of its own

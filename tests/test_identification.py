@@ -109,6 +109,22 @@ def test_noisy_data_lie_within_three_standard_errors():
     assert_close(found.noise / noise, np.ones(2), 0.4)
 
 
+@pytest.mark.parametrize("noise", [(1.0, 0.005), (0.005, 1.0)])
+def test_standard_errors_where_one_joint_is_much_noisier_than_the_other(noise):
+    """The quiet joint's noise was that of a fit without weights, so that errors were said to be up to seven times it.
+
+    The squares of 100 deviates of each parameter, in units of the errors, have a mean of 1 ± 0.14.
+    """
+    truth = library.planar_2r()
+    log, rng = a_log(truth), np.random.default_rng(5)
+    squares = []
+    for _ in range(100):
+        noisy = {**log, "tau": log["tau"] + noise * rng.normal(size=log["tau"].shape)}
+        found = cs.identify(truth, noisy, physical=False)
+        squares.append(((found.base_values - true_values(found, truth)) / found.standard_errors) ** 2)
+    assert_close(np.mean(squares, axis=0), np.ones(len(found.base_values)), 0.5)
+
+
 def test_wrenches_that_acted_are_taken_off():
     truth = library.planar_2r()
     wrench = np.random.default_rng(0).normal(size=(300, 2, 6))

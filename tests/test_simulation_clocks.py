@@ -213,3 +213,19 @@ def test_jumps_at_both_ends(sim):
 def test_every_solver_hits_jumps(sim, solver):
     value, _ = integral(sim, lambda bd: bd.WAVEFORM("square", freq=3.3), 2.0, solver=solver, dt=0.01)
     assert value == pytest.approx(square_integral(2.0, 3.3, 0.0, 0.5), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_points_of_a_grid_at_ticks_show_what_is_held_from_there_on(engine):
+    """A step that ended one rounding before the tick at 0.2 s was taken for the point of the grid there."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    hold, state, rate = bd.ZOH(bd.clock(10, "Hz"), name="hold"), bd.INTEGRATOR(x0=0.0), bd.CONSTANT(1.0)
+    bd.connect(bd.TIME(), hold)
+    bd.connect(rate, state)
+    for dt in (0.05, 0.025, 0.02, 0.1, 0.01):
+        out = sim.run(bd, T=2.0, dt=dt, watch=["hold"])
+        points = np.arange(len(out.t))
+        np.testing.assert_allclose(out.t, points * dt, atol=1e-12)
+        per_tick = round(0.1 / dt)
+        np.testing.assert_allclose(np.ravel(out.signal("hold")), points // per_tick * 0.1, atol=1e-12)

@@ -373,7 +373,7 @@ def late(slow, x):
         (cs.UnknownName, "did you mean 'rate'", {"grid": {"rat": [1.0]}}),
         (cs.UnknownName, "did you mean 'state:x_0'", {"grid": {"state:x_1": [1.0]}}),
         (cs.UnknownName, "axis 'rates:K' does not exist; did you mean 'rate:K'", {"grid": {"rates:K": [1.0]}}),
-        (cs.UnknownName, "axis 'rate:k' does not exist; did you mean 'rate:K'", {"grid": {"rate:k": [1.0]}}),
+        (cs.UnknownName, "axis 'rate.k' does not exist; did you mean 'rate.K'", {"grid": {"rate.k": [1.0]}}),
         (cs.UnknownName, "measure: ", {"grid": {"rate:K": [1.0]}, "measure": ["speed"]}),
         (cs.UnknownName, "watch: ", {"grid": {"rate:K": [1.0]}, "watch": ["speed"]}),
         (cs.InvalidType, "measure: expected a function", {"grid": {"rate:K": [1.0]}, "measure": 3}),
@@ -388,7 +388,7 @@ def late(slow, x):
         (cs.ShapeError, "as many values", {"samples": {"rate:K": [1.0, 2.0], "state:x_0": [1.0]}}),
         (cs.ShapeError, "a column for each", {"samples": np.zeros((4, 3)), "names": ["a", "b"]}),
         (cs.InvalidValue, "given as a fixed one", {"grid": {"rate": [1.0]}, "rate": 2.0}),
-        (cs.InvalidValue, "rate:K is named twice: 'rate.K', 'rate:K'", {"grid": {"rate.K": [1.0], "rate:K": [2.0]}}),
+        (cs.InvalidValue, "rate.K is named twice: 'rate.K', 'rate:K'", {"grid": {"rate.K": [1.0], "rate:K": [2.0]}}),
         (cs.InvalidValue, "workers: ", {"grid": {"rate:K": [1.0]}, "workers": 0}),
         (cs.InvalidType, "executor: ", {"grid": {"rate:K": [1.0]}, "executor": "threads"}),
         (cs.InvalidValue, "T: ", {"grid": {"rate:K": [1.0]}, "T": -1.0}),
@@ -449,7 +449,7 @@ def test_the_order_of_a_grid_is_found_without_a_list_of_it():
 
 def test_the_same_number_is_not_varied_twice(sim):
     for twice in ({"plant:q0": [[0.1, 0.2]], "plant.q0[1]": [0.3]}, {"plant:q0[1]": [0.1], "plant.q0[1]": [0.3]}):
-        with pytest.raises(cs.InvalidValue, match=r"plant:q0 is named twice: .*, 'plant\.q0\[1\]'"):
+        with pytest.raises(cs.InvalidValue, match=r"plant\.q0 is named twice: .*, 'plant\.q0\[1\]'"):
             sim.sweep(pendulum, twice, ["plant.q"], T=0.1, rods=2)
     found = sim.sweep(pendulum, {"plant:q0[0]": [0.1], "plant.q0[1]": [0.3]}, lambda out: out.x[0, :2], T=0.1, rods=2)
     assert found.value[0, 0].tolist() == [0.1, 0.3]

@@ -41,8 +41,9 @@ QUIET = 1e-6
 UNTOLD = 1e-6
 #: A stretch of fewer rows says little but where it begins.
 _LEAST_HORIZON = 3
-#: A joint's noise is found from what the first fit leaves, and the second weighs by it.
-FITS = 2
+#: A joint's noise is found from what a fit leaves, and the next weighs by it, until it changes by less than this part,
+#: but not more often than so many times.
+SETTLED, FITS = 0.01, 10
 
 
 def identify(
@@ -66,8 +67,8 @@ def identify(
     torques: that may be any numbers of the mechanism, lengths and axes too, needs no accelerations and is not biased by
     noise of the positions, but begins at the given mechanism and may take it for a poor guess.
 
-    What the log does not tell stays as near to the given mechanism's numbers as
-    it can. Of each joint the noise is found from what a first fit leaves, and weighs its torques in the second.
+    What the log does not tell stays as near to the given mechanism as it can. Of each joint the noise is found from
+    what a fit leaves, and weighs its torques in the next, until it settles.
 
     Of a closed mechanism the forces of the loops need not be known: the equations are those of its freedoms. A log that
     nearly closes the loops is closed. With ``form="output"`` numbers that move the loops are refused.
@@ -150,13 +151,16 @@ def identify(
     sigma = equations.start()
     quiet = QUIET * sigma * max(float(np.abs(equations.reduced(left)).max()), 1e-300)
     values, plain = unknowns.values, True
-    for _ in range(FITS):
+    for fit in range(FITS):
         weighed = equations.weighed(np.concatenate([W, left[..., None]], axis=-1), sigma)
         values, plain, R = _solved(weighed, unknowns, physical)
         residual = left - W @ values
         freedom = max(equations.count - len(structure), 1) / equations.count
         sigma_found = equations.noise(residual, sigma, freedom)
-        sigma = np.maximum(sigma_found, quiet)
+        before, sigma = sigma, np.maximum(sigma_found, quiet)
+        # of so few rows one joint's could be met exactly, and would count for ever more
+        if fit and (len(log.q) <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
+            break
     base, covariance = _accuracy(R, unknowns, structure)
     missed = equations.missed(residual, sigma)
     return Identification(mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain)

@@ -57,8 +57,9 @@ ROUNDING = 1e-14
 FURTHEST = 1.0
 #: So much of a mass is left after a step.
 LEFT = 0.2
-#: The noise of each signal is found from what a fit leaves, and the next weighs by it.
-FITS = 2
+#: The noise of each signal is found from what a fit leaves, and the next weighs by it, until it changes by less than
+#: this part, but not more often than so many times.
+SETTLED, FITS = 0.01, 10
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,9 @@ def _gone(search: _Search) -> tuple[Array, bool, str]:
     sigma = np.ones(search.stretches.wanted.shape[-1])
     for k in range(FITS):
         success, message = search.go(sigma, SMALL if k else 0.0)
-        sigma = search.noise()
+        before, sigma = sigma, search.noise()
+        if k and np.all(np.abs(sigma - before) <= SETTLED * before):
+            break
     return sigma, success, message
 
 

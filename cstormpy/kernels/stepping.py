@@ -353,7 +353,8 @@ def advance(
             ready = ready and how[COUNT] == evaluations
             accept(how, at, t_new, length, x, K, guards, sides)
             jump_kept = jumped and ours and t_new >= bound and not at[GRID] > 0.0
-            if (t_new < bound and (not at[GRID] > 0.0 or on_grid(how, at, t_new))) or jump_kept:
+            before_bound = t_new < bound - at[SAME_TIME] * max(1.0, abs(bound)) and on_grid(how, at, t_new)
+            if (t_new < bound and (not at[GRID] > 0.0 or before_bound)) or jump_kept:
                 if taken > before and at[GRID] > 0.0:  # the signals are those of the grid's last point
                     how[COUNT] += 1
                     if evaluate(f, clamped(t_new, at), x, z, p, n, w, out, K[stages]) != 0:

@@ -33,6 +33,8 @@ _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
 _AHEAD, _HALVES, _AROUND = 4.0, 20, 40
+#: Of more states than this no matrix of derivatives is made to see whether a diagram is stiff.
+_STIFF_STATES = 200
 
 
 def idle_step(block: Any, t: float, u: list[Any]) -> None:
@@ -275,17 +277,39 @@ class Diagram:
         names = self.bd.statenames
         return str(names[int(np.argmax(np.abs(rate) / (atol + np.abs(x))))]) if names else "none"
 
-    def why_short_steps(self, t: float, x: Array, h: float, atol: float) -> str:
-        """Return why steps are as short as h: a signal that jumps to and fro, or a stiff diagram."""
+    def why_short_steps(self, t: float, x: Array, jumping: str, atol: float) -> str:
+        """Return why steps are short, and what helps: an output that jumps to and fro, or else a stiff diagram."""
+        if jumping:
+            return (
+                f"{jumping} jumps to and fro, as a switch does; give it a hysteresis or a slope, sample it by a clock "
+                "(bd.ZOH(bd.clock(1000, 'Hz')) behind it), or run with steps of fixed length (solver='RK4', dt=0.001)"
+            )
+        fastest = self._fastest(x, self.derivative(t, x), atol)
+        return f"state {fastest!r} changes fastest; a stiff diagram wants solver='Radau' or 'BDF'"
+
+    def jumping(self, t: float, x: Array, h: float, atol: float) -> str:
+        """Return the output that jumps to and fro within some steps of length h, empty if none does."""
         rate = self.derivative(t, x)
         around = atol * np.eye(len(x))[:_AROUND]  # a run may stay so near to a switch that it is not seen ahead
         for start, ahead, change in ((x, _AHEAD * h, _AHEAD * h * rate), *((x - e, 0.0, 2.0 * e) for e in around)):
             if most := self._jumping(t, start, ahead, change):
-                return (
-                    f"{most} jumps to and fro, as a switch does; give it a hysteresis or a slope, or run with steps of "
-                    "fixed length (solver='RK4', dt=0.001)"
-                )
-        return f"state {self._fastest(x, rate, atol)!r} changes fastest; a stiff diagram wants solver='Radau' or 'BDF'"
+                return most
+        return ""
+
+    def is_stiff(self, t: float, x: Array, h: float) -> bool:
+        """Tell whether what dies away within a step of length h keeps an explicit solver from longer ones."""
+        if x.size > _STIFF_STATES:
+            return False
+        rate, J = self.derivative(t, x), np.zeros((x.size, x.size))
+        for k, size in enumerate(1e-7 * np.maximum(np.abs(x), 1e-3)):
+            moved = x.copy()
+            moved[k] += size
+            J[:, k] = (self.derivative(t, moved) - rate) / size
+        if not np.isfinite(J).all():
+            return False
+        values = np.linalg.eigvals(J)
+        fastest = values[np.argmax(np.abs(values))]
+        return bool(-h * fastest.real > 1.0 and -fastest.real > abs(fastest.imag))
 
     def _jumping(self, t: float, x: Array, ahead: float, change: Array) -> str:
         """Return the output that jumps between a state and another one, empty if none does."""

@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 #: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
 #: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
 _CHATTER = ((100, 1e-7), (4, 1e-8))
+#: Where the last so many events are of one block, and come so fast that more than these are ahead, a run has no end.
+_IN_A_ROW, _EVENTS_IN_VAIN = 1000, 5e5
 
 
 def at_bounds(simstate: Any, x: Array, fired: list[int]) -> Array:
@@ -44,8 +46,8 @@ def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
     return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
 
 
-def refuse_chatter(events: list[tuple[float, str]], t: float) -> None:
-    """Refuse events of the block that had the last one, if they have come too often."""
+def refuse_chatter(events: list[tuple[float, str]], t: float, end: float) -> None:
+    """Refuse events of the block that had the last one, if they have come too often to reach the end of the run."""
     for count, span in _CHATTER:
         name = events[-1][1]
         times = [when for when, block in events[-2 * count :] if block == name][-count:]
@@ -53,4 +55,15 @@ def refuse_chatter(events: list[tuple[float, str]], t: float) -> None:
             raise DiagramError(
                 f"{name}: {count} events within {times[-1] - times[0]:.3g} s at t = {t:.9g}; the signal "
                 "chatters about zero: give the switch a hysteresis, or let the event move the state away"
+            )
+    if len(events) % _IN_A_ROW == 0:
+        (first, name), (last, _) = events[-_IN_A_ROW], events[-1]
+        if (end - last) * _IN_A_ROW > _EVENTS_IN_VAIN * (last - first) and {n for _, n in events[-_IN_A_ROW:]} == {
+            name
+        }:
+            ahead = (end - last) * _IN_A_ROW / (last - first)
+            raise DiagramError(
+                f"{name}: {_IN_A_ROW} events within {last - first:.3g} s at t = {t:.9g}, and {ahead:.2g} ahead; the "
+                "signal chatters: give the switch a wider hysteresis, or sample it by a clock "
+                "(bd.ZOH(bd.clock(1000, 'Hz')) before it); locate=False lets blocks that have it switch at steps"
             )

@@ -70,7 +70,7 @@ class Observation:
             between = dense(t) if self.diagram.nstates else x
             self.diagram.evaluate(t, between)
             self._record(t, between)
-        if until < bound and abs(self._time_of(self.point) - until) <= tolerance and until == stepper.t:
+        if until < bound - tolerance and abs(self._time_of(self.point) - until) <= tolerance and until == stepper.t:
             self.diagram.at(until, stepper.x)
             self._record(until, stepper.x)
 

@@ -369,7 +369,7 @@ class Run:
             self._observe(at_boundary=True)
         self.x = after
         d.bind_samples(simstate)
-        refuse_chatter(self.events, t)
+        refuse_chatter(self.events, t, self.end)
         # events that come ever faster, as those of a ball that comes to rest, would else be stepped over
         since = t - (self.events[-len(fired) - 1][0] if len(self.events) > len(fired) else self.start_time)
         if since > 0.0:

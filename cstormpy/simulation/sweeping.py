@@ -56,8 +56,8 @@ class Sweeping:
             for each worker.
         grid : dict of str to list, optional
             What varies; every combination is run. A name is an option of the builder, a state of the diagram
-            (``"plant.elbow.q"``: its initial value), a tunable parameter of a block (``"gain.K"`` or
-            ``"gain:K"``), or one number of it (``"plant:q0[1]"``).
+            (``"plant.elbow.q"``: its initial value), a tunable parameter of a block (``"gain.K"``, as in
+            `tune`; ``"gain:K"`` says the same), or one number of it (``"plant.q0[1]"``).
         measure : callable, or list of str
             ``measure(out)`` returns of a run's result a number, an array, or a dict of such, always of the same names
             and shapes; or names of signals and states, whose final values are kept.
@@ -120,7 +120,7 @@ class Sweeping:
         >>> rate = bd.GAIN(-1.0, name="rate")
         >>> bd.connect(decay, rate)
         >>> bd.connect(rate, decay)
-        >>> found = sim.sweep(bd, {"rate:K": [-1.0, -2.0, -3.0]}, lambda out: out.x[-1, 0], T=1)
+        >>> found = sim.sweep(bd, {"rate.K": [-1.0, -2.0, -3.0]}, lambda out: out.x[-1, 0], T=1)
         >>> found.value.round(4).tolist()
         [0.3679, 0.1353, 0.0498]
         """

@@ -84,13 +84,13 @@ class BatchStepper:
 
     @property
     def t(self) -> Array:
-        """The times."""
-        return self._t[: self.count, 0]
+        """The times, in an array of their own."""
+        return self._t[: self.count, 0].copy()
 
     @property
     def x(self) -> Array:
-        """The states."""
-        return self._x[: self.count]
+        """The states, in an array of their own."""
+        return self._x[: self.count].copy()
 
     def reset(self, x: ArrayLike | None = None, t: float | None = None, where: Any = None) -> Array:
         """Go back to the start, all or some, with the inputs as they are wired; return the outputs of all.
@@ -128,6 +128,7 @@ class BatchStepper:
         """
         self._u[: self.count] = real_array(u, "step: u", (self.count, self._u0.size), finite=False)
         h = positive(dt, "step: dt") / self._substeps
+        self._fill_lanes()
         self._end[:], self._moment[:] = self._x, self._t
         for _ in range(self._substeps):
             for first in range(0, len(self._x), _ROWS):
@@ -145,8 +146,14 @@ class BatchStepper:
 
     def look(self) -> Array:
         """Return the outputs as they are now, a row for each copy, in an array of their own."""
+        self._fill_lanes()
         self._signals(self._t, self._x, self._u, self._y, 0, len(self._x), self.count)
         return self._y[: self.count].copy()
+
+    def _fill_lanes(self) -> None:
+        """Let lanes without a copy do what the first copy does: nothing happens there that does nowhere else."""
+        for rows in (self._t, self._x, self._u):
+            rows[self.count :] = rows[0]
 
     def _advance(self, first: int, stop: int, h: float) -> None:
         """Take a step with some of the rows."""

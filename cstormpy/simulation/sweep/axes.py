@@ -35,7 +35,7 @@ class Axes:
 
     Examples
     --------
-    >>> axes = Axes.checked({"rate:K": [0.0, 0.1], "law": ["pd", "lqr", "pfl"]})
+    >>> axes = Axes.checked({"rate.K": [0.0, 0.1], "law": ["pd", "lqr", "pfl"]})
     >>> axes.shape, len(axes), axes.run(4)
     ((2, 3), 6, (0.1, 'lqr'))
     """
@@ -56,9 +56,9 @@ class Axes:
         given: Any = samples if grid is None else grid
         what = "samples" if grid is None else "grid"
         if not isinstance(given, Mapping):
-            raise InvalidType(f"{what}: expected a dict as {{'rate:K': [0.0, 0.1]}}, got {shown(given)}")
+            raise InvalidType(f"{what}: expected a dict as {{'rate.K': [0.0, 0.1]}}, got {shown(given)}")
         if not given:
-            raise InvalidValue(f"{what}: is empty; name what varies, as in {{'rate:K': [0.0, 0.1]}}")
+            raise InvalidValue(f"{what}: is empty; name what varies, as in {{'rate.K': [0.0, 0.1]}}")
         values = tuple(_values(f"{what} {name!r}", one) for name, one in given.items())
         if grid is not None:
             for name, one in zip(given, values, strict=True):

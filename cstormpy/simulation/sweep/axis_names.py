@@ -56,7 +56,8 @@ def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[s
             return AxisTarget(name, "parameter", block, numbered["name"], int(numbered["index"]))
     elif others and name.isidentifier():
         return AxisTarget(name, "option")
-    tunable = [f"{b.name}:{p}" for b in bd.blocklist for p in b._parameters]
+    mark = ":" if ":" in name else "."
+    tunable = [f"{b.name}{mark}{p}" for b in bd.blocklist for p in b._parameters]
     raise unknown_name("axis", name, [*options, *bd.statenames, *tunable])
 
 
@@ -72,4 +73,4 @@ def check_twice(varied: Sequence[AxisTarget]) -> None:
         for other in varied[:k]:
             same = one.kind == "parameter" and (one.block, one.parameter) == (other.block, other.parameter)
             if same and (one.number == other.number or None in (one.number, other.number)):
-                raise InvalidValue(f"sweep: {one.block}:{one.parameter} is named twice: {other.name!r}, {one.name!r}")
+                raise InvalidValue(f"sweep: {one.block}.{one.parameter} is named twice: {other.name!r}, {one.name!r}")

@@ -68,7 +68,7 @@ def _check_types(name: Any, over: Any, at: Any, labels: Any) -> None:
         raise InvalidType(f"plot: expected the name of what was measured, got {shown(name)}")
     if not isinstance(over, (str, Sequence, NoneType)):
         raise InvalidType(f"axes: expected the name of an axis, or of two, got {shown(over)}")
-    for what, given, such in (("at", at, "{'rate:K': 0.1}"), ("labels", labels, "{'rate:K': 'rate [1/s]'}")):
+    for what, given, such in (("at", at, "{'rate.K': 0.1}"), ("labels", labels, "{'rate.K': 'rate [1/s]'}")):
         if not isinstance(given, Mapping):
             raise InvalidType(f"{what}: expected a dict as {such}, got {shown(given)}")
 

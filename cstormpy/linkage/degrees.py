@@ -1,0 +1,45 @@
+"""Angles that were most likely meant in degrees, where radians are expected: said once, with what they would be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cstormpy.reporting import notice_once
+
+__all__ = ["say_degrees"]
+
+#: Beyond two turns a round number of half degrees is no angle that a machine begins at, or is stopped at; of more
+#: degrees than these nobody thinks.
+_TURNS, _HALVES, _MOST = 4.0 * math.pi, 0.5, 720.0
+
+
+def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[float]) -> None:
+    """Say which angles at the start, and limits of joints that turn, look like degrees.
+
+    Parameters
+    ----------
+    freedoms : sequence of joints of one coordinate
+    names : sequence of str
+        Those of the coordinates.
+    angles : sequence of float
+        The coordinates at the start [rad].
+    """
+    for freedom, name, angle in zip(freedoms, names, angles, strict=True):
+        if not freedom.winds:
+            continue
+        position = freedom.limits.position if freedom.limits else None
+        for what, values in (("q0", (angle,)), ("limits", position or ())):
+            if any(map(_looks_like_degrees, values)):
+                given = ", ".join(f"{value:g}" for value in values)
+                notice_once(
+                    f"joint {name!r}: {what} {given} rad is more than two turns; angles are in radians, and degrees "
+                    "are converted by np.deg2rad(...)"
+                )
+
+
+def _looks_like_degrees(value: float) -> bool:
+    return bool(_TURNS < abs(value) <= _MOST and np.fmod(value, _HALVES) == 0.0)

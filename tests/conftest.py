@@ -32,6 +32,17 @@ def pytest_configure(config):
     if "not slow" in (config.option.markexpr or ""):
         settings.register_profile("quick", settings.default, max_examples=40)
         settings.load_profile("quick")
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    if not named and config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        compile_kernels_beside()
+
+
+def compile_kernels_beside():
+    """Have one process compile all kernels: workers that each compile some of them compile nearly every step twice."""
+    from cstormpy.kernels.compile_processes import compile_beside
+    from cstormpy.kernels.entries import all_entries
+
+    compile_beside(tuple(made.kept_as for made in all_entries()))
 
 
 @pytest.fixture

@@ -143,6 +143,7 @@ def bd_file():
     return json.dumps({"blocks": blocks, "wires": wires, "labels": [], "grouping_boxes": []})
 
 
+@pytest.mark.slow
 def test_a_bd_file_holds_a_plant(root):
     (root / "swing.bd").write_text(bd_file())
     assert run_in(root, _LOAD, BDSIMPATH="cstormpy") == "[0.5, 0.0] 4"

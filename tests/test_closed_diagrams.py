@@ -27,7 +27,9 @@ def simulate(mech, q0, T, engine, solver=None, effort=False, rtol=None, **more):
     return sim.run(bd, T=T, watch=watch, **{name: value for name, value in options.items() if value is not None})
 
 
-@pytest.mark.parametrize("name", STARTS)
+@pytest.mark.parametrize(
+    "name", ["four_bar", *(pytest.param(name, marks=pytest.mark.slow) for name in STARTS if name != "four_bar")]
+)
 def test_both_engines_keep_loops_closed_and_energy(name):
     mech = cs.library.get(name)
     q0, _ = mech.project(STARTS[name])

@@ -12,6 +12,7 @@ from kernel_processes import PACKAGE, TINY, compiled_only, drafts, fresh, start,
 
 from cstormpy.kernels import compiling
 from cstormpy.kernels.compiling import Entry, cache_folder
+from cstormpy.kernels.steps import step
 
 KERNELS = PACKAGE / "kernels"
 
@@ -47,6 +48,21 @@ def test_only_the_signatures_types_are_taken(folder):
     for other in (np.ones(2, dtype=int), np.ones((2, 2)), np.ones(4)[::2], [1.0, 2.0], "text"):
         with pytest.raises(TypeError):
             kernel(other)
+
+
+@step
+def sum_of(x, k):
+    return x + k
+
+
+def sum_of_three(x):
+    return sum_of(sum_of(x, 1), 2)
+
+
+@compiled_only
+def test_a_step_is_compiled_once_for_all_literals(folder):
+    assert fresh(sum_of_three).load()(4.0) == 7.0
+    assert len(compiling.machine_form(sum_of).signatures) == 1
 
 
 @compiled_only

@@ -239,6 +239,7 @@ def falling():
     return FallingAcrobot(library.acrobot())
 
 
+@pytest.mark.slow
 def test_tvlqr_brings_an_offset_back_where_the_open_loop_fails(falling):
     end_regulator = control.LQR(falling.mech)
     law = control.TVLQR(falling.mech, falling, t0=0.0, t1=falling.duration, final=end_regulator)

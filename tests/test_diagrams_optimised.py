@@ -232,6 +232,7 @@ def test_a_short_motion_is_shown_slowly(name):
     assert bd.duration / bd.pace == pytest.approx(6.0)
 
 
+@pytest.mark.slow
 def test_the_laws_are_compared_in_one_table():
     found = cs.compare("two_link_lifting", {"controller": ["open loop", "tvlqr"]}, T=3.0, offset=0.02)
     assert [row["settled"] for row in found.rows] == [False, True]

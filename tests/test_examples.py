@@ -177,6 +177,7 @@ def test_exciting_motion(capsys, tmp_path):
     assert "as predicted" in capsys.readouterr().out and (tmp_path / "exciting_motion.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_swap_controllers(capsys, tmp_path):
     runpy.run_path(str(EXAMPLES / "swap_controllers.py"), run_name="__main__")
     printed = capsys.readouterr().out.strip().splitlines()

@@ -345,6 +345,7 @@ def test_ctrl_c_reaches_the_simulation_only():
     process.stderr.close()
 
 
+@pytest.mark.slow
 @needs_qt
 def test_two_windows_at_once_from_two_threads():
     answers = {}

@@ -191,7 +191,7 @@ def test_the_scope_shows_what_is_recorded(monkeypatch, off_screen):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
-@pytest.mark.parametrize("how", ["closed", "killed"])
+@pytest.mark.parametrize("how", ["closed", pytest.param("killed", marks=pytest.mark.slow)])
 def test_the_run_survives_its_window(monkeypatch, off_screen, caplog, how):
     caplog.set_level("INFO")
     run = Shown(monkeypatch, T=2.0)

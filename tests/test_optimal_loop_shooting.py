@@ -40,7 +40,8 @@ def error(problem):
     return float((off / (1.0 + np.abs(exact).max(axis=0))).max())
 
 
-@pytest.mark.parametrize("mech", [FOUR_BAR, pytest.param(BY_ACCELERATION, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("mech", [FOUR_BAR, BY_ACCELERATION])
 def test_the_gradients_of_an_integrated_closed_motion_are_those_of_its_steps(mech):
     """Shooting with loops was refused: duration, masses and losses are variables too."""
     design = {"coupler_rod.mass": (0.5, 1.0), "rocker.damping": (0.0, 0.1, 1.0)}

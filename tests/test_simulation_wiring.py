@@ -337,7 +337,8 @@ def test_bdsim_itself_is_left_as_it_was(ours_first, capsys):
     assert (int(count), float(end), gain) == (len(alone.t), alone.x[-1, 0], "True")
 
 
-@pytest.mark.parametrize("set_", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("set_", [True, False])
 def test_our_blocks_are_found_from_anywhere(tmp_path, set_):
     """From another folder, with bdsim's environment variable of its own set or not, and after a plain bdsim."""
     script = """

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import os
 import pickle
@@ -20,7 +21,6 @@ import shutil
 import time
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from types import FunctionType
 
 import llvmlite
@@ -78,8 +78,18 @@ def machine_form(function):
         counted = {"_nrt": getattr(plain, "_returns_arrays", True)}
         piece = numba.njit(**options, **_PIECE_OPTIONS, **counted, **inlined, pipeline_class=compiler)
         made = piece(_among_compiled(plain))
+        made.get_call_template = functools.partial(_call_of_any_number, made)
         function._compiled = made
     return made
+
+
+def _call_of_any_number(step, given, named):
+    """Return what numba asks of a step that is called: one code for all numbers, not another for each literal.
+
+    It is inlined, and the entry's optimiser simplifies it for the literals.
+    """
+    named = {name: types.unliteral(kind) for name, kind in named.items()}
+    return type(step).get_call_template(step, [types.unliteral(kind) for kind in given], named)
 
 
 def ready(found):
@@ -202,9 +212,6 @@ def warmup(report=None):
     from cstormpy.kernels.compile_processes import compile_beside, processors
 
     begin = time.perf_counter()
-    for module in iter_modules([os.path.dirname(__file__)]):
-        if module.name.startswith("entries_"):
-            import_module(f"{__package__}.{module.name}")
     entries = all_entries()
     names, others = [made.kept_as for made in entries], min(processors(), 4) - 1
     # each begins elsewhere, and finds on disk what the others have done by the time it comes there

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 __all__ = ["Entry", "EntryOfC", "all_entries", "entry", "entry_of_c"]
@@ -43,7 +46,10 @@ def entry_of_c(signature: str) -> Callable[[Callable[..., Any]], EntryOfC]:
 
 
 def all_entries() -> list[Entry]:
-    """Return the entries of all modules that have been imported."""
+    """Return the entries of all modules beside this one, which are imported, and whatever else has been declared."""
+    for module in iter_modules([os.path.dirname(__file__)]):
+        if module.name.startswith("entries_"):
+            import_module(f"{__package__}.{module.name}")
     return list(_entries)
 
 

@@ -32,7 +32,7 @@ def pytest_configure(config):
     if "not slow" in (config.option.markexpr or ""):
         settings.register_profile("quick", settings.default, max_examples=40)
         settings.load_profile("quick")
-    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS
+    named = config.args_source is not pytest.Config.ArgsSource.TESTPATHS and config.args != ["tests"]
     if not named and config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         compile_kernels_beside()
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
 
 __all__ = ["MOVED", "differenced_function"]
 
-Array = NDArray[np.float64]
 #: Share of a number by which it is moved for a central difference: the cube root of the rounding.
 MOVED = 6e-6
 #: A slope on one side may grow by this factor as the step shrinks to an eighth, and by this for the rounding.

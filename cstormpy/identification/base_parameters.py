@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.identification.closed_motions import random_motions
 from cstormpy.identification.equations import equations_of
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
@@ -22,8 +22,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["BaseParameter", "BaseParameters", "base_parameters", "regrouped"]
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.loops.assembly import CLOSED, LEAST, OPENED, project
 from cstormpy.loops.closure import closure_of, constraint_names, ends_of
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["closed_motion", "free_directions", "random_motions", "state_directions"]
 

@@ -14,9 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from cstormpy.arrays import Array
 
 __all__ = ["inside", "is_possible", "nearest_fit", "numbers_of", "pseudo_inertia"]
 

@@ -29,13 +29,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.identification.closed_motions import free_directions
 from cstormpy.loops.closure import closure_of
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["ClosedEquations", "OpenEquations", "equations_of"]
 

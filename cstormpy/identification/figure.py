@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 __all__ = ["draw", "draw_output"]
-
-Array = NDArray[np.float64]
 
 WIDTH, HEIGHT, ABOVE = 10.0, 2.0, 1.2
 """Width of the figure, height of the plot of one joint, and of what stands around [inches]."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arguments import one_of, option, positive
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown
 from cstormpy.identification.base_parameters import excited, regrouped
 from cstormpy.identification.closed_motions import closed_motion
@@ -26,8 +26,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["identify"]
 

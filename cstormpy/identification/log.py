@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arguments import mapping, option
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, shown, unknown_name
 from cstormpy.trajectory import BSpline
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["Log", "read_logs"]
 

@@ -15,10 +15,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.identification.consistency import inside, is_possible, numbers_of, pseudo_inertia
 from cstormpy.linkage.components import PAIRS
-
-Array = NDArray[np.float64]
 
 __all__ = ["Bodies"]
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.closed_motions import closed_motion, state_directions
 from cstormpy.identification.log import Log
@@ -32,8 +33,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["Fit", "fit_output"]
 

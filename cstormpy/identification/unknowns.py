@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy.arguments import entries
+from cstormpy.arrays import Array
 from cstormpy.dynamics.regressor import INERTIAL
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.linkage.components import Component, Inertia, Term, components, find
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-Array = NDArray[np.float64]
 
 __all__ = ["Unknowns", "parameter_list", "unknowns_of"]
 

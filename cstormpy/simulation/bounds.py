@@ -16,15 +16,13 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.continuous import Integrator
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.bdsim_blocks import is_of
 
 __all__ = ["Bound", "Bounds", "bounded_states", "rate_of_integrator", "side_of"]
-
-Array = NDArray[np.float64]
 
 
 def is_bounded(block: Any) -> bool:

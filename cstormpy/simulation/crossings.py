@@ -14,14 +14,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.kernels import roots
 from cstormpy.simulation.steppers import Stepper
 
 __all__ = ["Crossings"]
 
-Array = NDArray[np.float64]
 Detector = Callable[[float, Array], float]
 
 

@@ -16,8 +16,8 @@ from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Function, Gain
 from bdsim.exceptions import BlockRuntimeError
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, DiagramError, shown
 from cstormpy.simulation.bdsim_blocks import is_of, output_of
 from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
@@ -28,7 +28,6 @@ from cstormpy.simulation.wiring import describe, input_name, output_name
 
 __all__ = ["Diagram", "idle_step"]
 
-Array = NDArray[np.float64]
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
@@ -14,7 +14,6 @@ from cstormpy.simulation.wiring import describe
 
 __all__ = ["at_bounds", "refuse_chatter", "states_left"]
 
-Array = NDArray[np.float64]
 #: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
 #: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
 _CHATTER = ((100, 1e-7), (4, 1e-8))

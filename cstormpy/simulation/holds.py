@@ -11,14 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import ShapeError
 from cstormpy.simulation.bdsim_blocks import output_of
 
 __all__ = ["Hold", "holds_of"]
-
-Array = NDArray[np.float64]
 
 
 class Hold:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.reporting import notice_once
 
 __all__ = ["LeftLimits", "limits_left", "say_limits_left"]
 
-Array = NDArray[np.float64]
 _BESIDE = 1e-6
 """So far beyond a limit, in parts of its size or of 1, a joint may be by the error of an integration."""
 

@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy.arguments import positive
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
 __all__ = ["FRAMES", "LiveSession", "check_pace", "controls_of", "wants_window"]
-
-Array = NDArray[np.float64]
 
 #: Frames in a second of a paced run: no step is longer than one of them.
 FRAMES = 30.0

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from bdsim.graphics_block import GraphicsBlock
 from bdsim.run_sim import BDSimState
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import BlockError
 from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.diagram import Diagram
@@ -20,7 +20,6 @@ from cstormpy.simulation.steppers import Stepper
 
 __all__ = ["Observation"]
 
-Array = NDArray[np.float64]
 #: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
 _GRAPHICS_POINTS = 200
 

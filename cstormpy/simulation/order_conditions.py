@@ -10,11 +10,11 @@ import functools
 from itertools import combinations_with_replacement
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
 
 __all__ = ["order_defect", "rooted_trees"]
 
-Array = NDArray[np.float64]
 #: The subtrees at the root, ordered.
 Tree = tuple["Tree", ...]
 

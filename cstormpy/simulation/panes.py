@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.identity import ABSENT, Entries
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.recording import Signal
@@ -21,7 +22,6 @@ from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of
 
 __all__ = ["Pane", "RecordedPane", "find_panes"]
 
-Array = NDArray[np.float64]
 _KINDS = {"Scope": "scope", "ScopeXY": "xy", "ScopeXY1": "xy"}
 
 

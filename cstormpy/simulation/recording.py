@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from bdsim.block import Block
 from bdsim.connect import Plug
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.wiring import port_numbers
 
 __all__ = ["Recording", "Signal", "find_signals", "named_blocks", "paths", "port_suffix", "signal_name"]
 
-Array = NDArray[np.float64]
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
 
 

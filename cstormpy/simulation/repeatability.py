@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.functions import Function
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.bdsim_blocks import is_of
@@ -20,7 +20,6 @@ from cstormpy.simulation.wiring import describe, written
 
 __all__ = ["refuse_unrepeatable", "unrepeatable"]
 
-Array = NDArray[np.float64]
 #: Packages whose blocks compute the same from the same, but for functions of the user.
 _KNOWN = ("bdsim", "cstormpy")
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, UnknownName, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.simulation.mat_files import read_mat
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WRITERS", "Recorded", "columns_of", "owner", "read"]
 
-Array = NDArray[np.float64]
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
 _WITH_UNIT = re.compile(r"(?P<name>.*\S) \[(?P<unit>[^\[\]]*)\]$")
 _LONGEST = 60

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from bdsim.block import Block
 from bdsim.connect import Plug
-from numpy.typing import NDArray
 
 from cstormpy import report
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
@@ -31,8 +31,6 @@ else:
     from bdsim.components import BDStruct
 
 __all__ = ["Recorded", "Result", "read"]
-
-Array = NDArray[np.float64]
 
 
 class Result(BDStruct):

@@ -16,8 +16,8 @@ import numpy as np
 from bdsim.block import Block
 from bdsim.components import Clock
 from bdsim.run_sim import BDSimState
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
@@ -35,8 +35,6 @@ from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
 from cstormpy.simulation.wiring import describe
 
 __all__ = ["Run", "RunState"]
-
-Array = NDArray[np.float64]
 
 
 class RunState(BDSimState):

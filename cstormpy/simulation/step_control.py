@@ -9,8 +9,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+from cstormpy.arrays import Array
 
 __all__ = [
     "ATOL",
@@ -26,8 +25,6 @@ __all__ = [
     "shrink",
     "stretch",
 ]
-
-Array = NDArray[np.float64]
 
 #: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes.
 RTOL, ATOL = 1e-6, 1e-9

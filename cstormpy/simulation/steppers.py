@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import integrate
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import first_step, norm, shortest_step, shrink, stretch
@@ -32,7 +32,6 @@ __all__ = [
     "make_stepper",
 ]
 
-Array = NDArray[np.float64]
 Derivative = Callable[[float, Array], Array]
 
 #: The implicit methods, which scipy has by these names.

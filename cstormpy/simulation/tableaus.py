@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cstormpy.arrays import describe, real_array
+from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.simulation.order_conditions import order_defect
 
 __all__ = ["EXPLICIT", "Tableau", "explicit_method"]
-
-Array = NDArray[np.float64]
 
 HIGHEST_ORDER = 10
 """Up to which the conditions of an order are looked at."""

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cstormpy.arrays import as_floats, refuse_non_finite
+from cstormpy.arrays import Array, as_floats, refuse_non_finite
 from cstormpy.errors import ShapeError, unknown_name
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
@@ -19,8 +18,6 @@ from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 __all__ = ["continuous_parts", "first_state", "numbers", "saved_with", "started", "state_places", "state_vector"]
-
-Array = NDArray[np.float64]
 
 
 def state_places(bd: Any, name: Any, what: str) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
@@ -28,7 +28,6 @@ from cstormpy.simulation.recording import find_signals
 
 __all__ = ["BatchStepper"]
 
-Array = NDArray[np.float64]
 #: Rows of which all stages are computed before those of the next: they stay in the processor's cache.
 _ROWS = 1024
 

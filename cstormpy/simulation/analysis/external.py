@@ -7,10 +7,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 from bdsim.components import Clock
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import BlockError, DiagramError
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
@@ -31,7 +31,6 @@ from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 __all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_samples", "refuse_more_than_states"]
 
-Array = NDArray[np.float64]
 _FLOAT64 = np.dtype(np.float64)
 
 

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.simulation.compiled.program import Program
 
 __all__ = ["along_many"]
-
-Array = NDArray[np.float64]
 
 
 def along_many(program: Program) -> Callable[..., int]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.differences import MOVED
 from cstormpy.reporting import notice_once
@@ -28,7 +27,6 @@ from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 __all__ = ["Gradient", "Problem", "gradient"]
 
-Array = NDArray[np.float64]
 Cost = Any
 #: The options of `run` that are heeded, beside T.
 _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from bdsim.components import Clock
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
@@ -33,7 +33,6 @@ from cstormpy.simulation.tableaus import explicit_method
 
 __all__ = ["follow"]
 
-Array = NDArray[np.float64]
 #: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
 _CRUMB = 1e-9
 #: Steps taken at once.

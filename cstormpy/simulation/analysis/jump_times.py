@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.run_start import corners_of
 from cstormpy.simulation.step_control import JUMP_WIDTH
 
 __all__ = ["moved_jump", "tells_when"]
 
-Array = NDArray[np.float64]
 #: A source whose output changes by a smaller part of it where it declares a jump only bends there.
 _LEAP = 1e-9
 

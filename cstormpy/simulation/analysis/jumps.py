@@ -8,13 +8,13 @@ import numpy as np
 from bdsim.blocks.functions import Function, Interpolate
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 
 __all__ = ["JumpWatch"]
 
-Array = NDArray[np.float64]
 _Point = tuple[float, Array]
 #: Kinds of tables whose entries follow each other with jumps.
 _TABLES = ("nearest", "nearest-up", "previous", "next")

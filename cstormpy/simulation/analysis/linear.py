@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import numbers, started
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from cstormpy.simulation.analysis.responses import Response
 
 __all__ = ["LinearModel", "linearize"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, InvalidValue, NonFinite
 from cstormpy.graph.arrays import symbols
 from cstormpy.simulation.analysis.functions import along_many
@@ -24,7 +24,6 @@ from cstormpy.simulation.wiring import output_name
 
 __all__ = ["Input", "Jacobians", "Model", "checked", "columns_of", "labels", "make_model", "named_once"]
 
-Array = NDArray[np.float64]
 #: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
 _MOVED = 2.0**-10
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
 from cstormpy.linkage.components import components
 from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
@@ -19,7 +19,6 @@ from cstormpy.simulation.palette import quiet
 
 __all__ = ["Parameters"]
 
-Array = NDArray[np.float64]
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cstormpy.arrays import describe, is_single
+from cstormpy.arrays import Array, describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Response", "step_response"]
 
-Array = NDArray[np.float64]
 #: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay.
 _CONSTANTS = 8.0
 

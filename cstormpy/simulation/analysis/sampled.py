@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 
 __all__ = ["Period", "ticks_within", "whole_period"]
 
-Array = NDArray[np.float64]
 #: Times closer than this part of a period are one.
 _TOGETHER = 1e-9
 

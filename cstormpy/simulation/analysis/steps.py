@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.tableaus import Tableau
 
 __all__ = ["Steps"]
-
-Array = NDArray[np.float64]
 
 
 class Steps:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.simulation.recording import Signal
 
 __all__ = ["RecordedSamples", "Trajectory"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass

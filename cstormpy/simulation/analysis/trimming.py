@@ -10,6 +10,7 @@ import numpy as np
 from bdsim.block import Block
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import numbers, started, state_places
@@ -20,7 +21,6 @@ from cstormpy.simulation.recording import find_signals
 
 __all__ = ["OperatingPoint", "trim"]
 
-Array = NDArray[np.float64]
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none.
 REACHED = 1e-9
 

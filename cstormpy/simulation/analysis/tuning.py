@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
@@ -19,7 +19,6 @@ from cstormpy.simulation.saved_state import SavedState
 
 __all__ = ["Tuning", "tune"]
 
-Array = NDArray[np.float64]
 #: By this part of what is gained may the cost differ that the run has by steps of its own.
 _FAR = 0.01
 #: How many runs a search is expected to take.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cstormpy.arrays import Array
 from cstormpy.simulation.compiled.compiled_run import CompiledRun
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 
 __all__ = ["AutomaticRun"]
 
-Array = NDArray[np.float64]
 #: A run that has taken so many seconds of computing, and is expected to take so many more, is compiled on its way.
 _LONG, _WORTH = 3.0, 10.0
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from bdsim.block import Block
 from bdsim.components import Clock
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
@@ -22,8 +22,6 @@ from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
 
 __all__ = ["CompiledRun"]
-
-Array = NDArray[np.float64]
 
 
 class CompiledRun(Run):

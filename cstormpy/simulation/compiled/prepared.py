@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.python_calls import way_back
 from cstormpy.kernels.entries import EntryOfC
 from cstormpy.reporting import notice
@@ -28,7 +28,6 @@ from cstormpy.simulation.tableaus import Tableau
 
 __all__ = ["Prepared", "prepared"]
 
-Array = NDArray[np.float64]
 Detectors = list[tuple[Any, Any]]
 #: Of each signal its slot, where it begins and ends in `out`, and what makes the one of the other.
 WaysBack = list[tuple[Any, int, int, Callable[[Any], Any]]] | None

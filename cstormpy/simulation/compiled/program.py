@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph import Node
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.digest import digest_of
@@ -34,7 +35,6 @@ from cstormpy.simulation.compiled.numbers import Numbers
 
 __all__ = ["FILLED", "GIVEN", "MachineFunction", "Program"]
 
-Array = NDArray[np.float64]
 #: The arguments of the routine, behind the time.
 GIVEN, FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
 _ORDER = ("t", *GIVEN, *FILLED)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph.gathering import Gathered
 from cstormpy.linkage.tables import numbers_of
 from cstormpy.simulation.compiled.structures import Holders
@@ -16,7 +17,6 @@ from cstormpy.simulation.compiled.twins import Path, Place, Readers, TableStep, 
 
 __all__ = ["Reading", "Source"]
 
-Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 

@@ -6,15 +6,14 @@ import functools
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
 __all__ = ["Compiled", "Slices", "Taken", "fill_samples"]
 
-Array = NDArray[np.float64]
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy.arguments import positive
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, shown, unknown_name
 from cstormpy.graph.printing import unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
@@ -28,7 +28,6 @@ from cstormpy.simulation.wiring import compile_diagram
 
 __all__ = ["Model", "Variable", "model_of"]
 
-Array = NDArray[np.float64]
 #: Part of its period by which a clock ticks early, as where the other tool adds up its steps.
 _SOON = 1e-9
 #: Relative difference up to which a number of the equations follows parameters linearly: rounding of differences.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.file_writer import write_text
 from cstormpy.simulation.sweep.axes import Axes
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Sweep"]
-
-Array = NDArray[np.float64]
 
 
 class Sweep(Mapping[str, Array]):

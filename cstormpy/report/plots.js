@@ -34,7 +34,7 @@ function tickLabel(value, step) {
 function valueLabel(value, scale = 0) {
   if (!isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size < 1e-12 * scale) return "0";
+  if (size < Math.min(1e-9, 1e-12 * scale)) return "0";
   const text = size !== 0 && (size >= 1e6 || size < 1e-4) ? value.toExponential(3) : String(Number(value.toPrecision(5)));
   return text.replaceAll("-", "−");
 }

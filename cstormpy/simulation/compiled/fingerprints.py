@@ -164,7 +164,9 @@ def _describe_object(value: Any, parts: list[str], seen: _Met) -> bool:
             held = [list(each) if isinstance(each, Iterator) else each for each in more]
             if isinstance(value, np.ndarray):
                 held, given = [value.tolist()], (value.shape, str(value.dtype))
-            return all([_describe(each, parts, seen) for each in (made, given, *held)])
+            lasting = all([_describe(each, parts, seen) for each in (made, given, *held)])
+            if len(given) > 1 or any(each is not None and not (isinstance(each, list) and not each) for each in held):
+                return lasting
     parts.append(f"object {id(value)}")
     return False
 

@@ -50,6 +50,26 @@ def test_a_long_run_is_compiled_on_its_way(monkeypatch):
     np.testing.assert_allclose(out.x, expected.x, rtol=0, atol=1e-12)
 
 
+def test_a_diagram_that_has_run_for_long_is_compiled_from_the_start(monkeypatch):
+    sim = simulation("auto")
+    bd = oscillator(sim)
+    bd.connect(bd.blocknames["rate"], bd.GAIN(3.0), bd.GAIN(4.0))  # of another wiring than any other
+    starts, compile_ = [], automatic.AutomaticRun._compile
+
+    def watched(self, only_at_hand):
+        compile_(self, only_at_hand)
+        starts.append((only_at_hand, self.program is not None))
+
+    monkeypatch.setattr(automatic.AutomaticRun, "_compile", watched)
+    first = sim.run(bd, T=1.0)
+    monkeypatch.setattr(automatic, "_LONG", 1e-6)
+    second, third = sim.run(bd, T=1.0), sim.run(bd, T=1.0)
+    assert starts == [(True, False), (False, True), (False, True)]
+    for out in (second, third):
+        np.testing.assert_allclose(out.x, first.x, rtol=0, atol=1e-12)
+    assert automatic._computed[bd] > 0.0
+
+
 def test_a_short_run_compiles_nothing(monkeypatch):
     sim = simulation("auto")
     bd = oscillator(sim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from typing import Any
 
 from cstormpy.arrays import Array
@@ -12,15 +13,19 @@ from cstormpy.simulation.runner import Run
 
 __all__ = ["AutomaticRun"]
 
-#: A run that has taken so many seconds of computing, and is expected to take so many more, is compiled on its way.
-_LONG, _WORTH = 3.0, 10.0
+#: A run that has taken so many seconds of computing, and is expected to take so many more, is compiled on its way; one
+#: of a diagram whose earlier runs took as many as the first number is compiled from its start.
+_LONG, _WORTH = 1.5, 4.0
+#: How many seconds of computing the runs of diagrams have taken that were not compiled.
+_computed: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
 class AutomaticRun(CompiledRun):
     """A run that is compiled from its start where the diagram's function is at hand, in this process or on disk.
 
-    Else it begins interpreted. If it turns out long, it is compiled, which is said in one line, and goes on from where
-    it stands. What cannot be translated goes on interpreted, and that is said once.
+    Else it begins interpreted, unless the diagram has run for long already. If it turns out long, it is compiled, which
+    is said in one line, and goes on from where it stands. What cannot be translated goes on interpreted, and that is
+    said once.
     """
 
     strict = False
@@ -32,9 +37,19 @@ class AutomaticRun(CompiledRun):
         self._began = time.thread_time()
 
     def begin(self, t: float, x: Array, step: float) -> None:
-        """Stand at the start, compiled if the function is at hand."""
+        """Stand at the start, compiled if the function is at hand, or if enough has been computed without it."""
         Run.begin(self, t, x, step)
-        self._compile(only_at_hand=True)
+        earlier = _computed.get(self.diagram.bd, 0.0)
+        self._compile(only_at_hand=earlier <= _LONG or bool(self.watchers))
+
+    def go(self) -> None:
+        """Run to the end, and note what that took."""
+        try:
+            super().go()
+        finally:
+            if self.program is None:
+                bd, spent = self.diagram.bd, time.thread_time() - self._began
+                _computed[bd] = _computed.get(bd, 0.0) + spent
 
     def _compile(self, only_at_hand: bool) -> None:
         try:

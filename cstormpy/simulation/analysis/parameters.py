@@ -15,6 +15,7 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, U
 from cstormpy.linkage.components import components
 from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_mechanical, knows
+from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.palette import quiet
 
 __all__ = ["Parameters"]
@@ -444,12 +445,7 @@ def _read_in_a_run(kind: type) -> set[str]:
         for name, f in vars(c).items()
         if hasattr(f, "__code__") and name not in _BEFOREHAND
     ]
-    found: set[str] = set()
-    while codes:
-        code = codes.pop()
-        found.update(code.co_names)
-        codes += [part for part in code.co_consts if hasattr(part, "co_names")]
-    return found
+    return {name for code in codes for part in codes_within(code) for name in part.co_names}
 
 
 def _refuse_clocks(block: Any, attribute: str, name: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["fingerprint", "is_by_identity", "reachable"]
+__all__ = ["codes_within", "fingerprint", "is_by_identity", "reachable"]
 
 
 class _Met(dict[Any, int]):
@@ -218,10 +218,17 @@ def _surrounding(func: types.FunctionType) -> list[Any]:
     return found
 
 
+def codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of a function and of those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_within(constant)
+
+
 def _names(code: types.CodeType) -> tuple[str, ...]:
     """Return the names of globals and attributes in a function and in those within it."""
-    inner = [name for constant in code.co_consts if isinstance(constant, types.CodeType) for name in _names(constant)]
-    return tuple(dict.fromkeys([*code.co_names, *inner]))
+    return tuple(dict.fromkeys([name for part in codes_within(code) for name in part.co_names]))
 
 
 def _describe_code(

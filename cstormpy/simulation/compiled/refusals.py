@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.simulation.compiled.fingerprints import codes_within
+
 __all__ = ["draws_numbers", "told"]
 
 #: A fault of numba's own, which tells of its objects and not of the function: all but the line.
@@ -57,7 +59,7 @@ def _read(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True)
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     spaces = {"LOAD_GLOBAL": function.__globals__, "LOAD_DEREF": {name: cell.cell_contents for name, cell in cells}}
-    for part in _codes(code):
+    for part in codes_within(code):
         for here, after in itertools.pairwise(dis.get_instructions(part)):
             name, space = here.argval, spaces.get(here.opname, {})
             if name in space:
@@ -65,14 +67,6 @@ def _read(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
                 if isinstance(value, types.ModuleType) and after.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                     name, value = f"{name}.{after.argval}", getattr(value, after.argval, None)
                 yield name, value
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Return the code of a function and of those within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
 
 
 def _unfit(value: Any) -> str | None:

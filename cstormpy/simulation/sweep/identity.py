@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from bdsim.components import Clock
 from bdsim.graphics_block import GraphicsBlock
 
 from cstormpy.mechanism import Mechanism
+from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.sweep.measures import digest
 
 __all__ = ["diagram_identity", "option_identity"]
@@ -171,20 +172,12 @@ def _assigned_by_runs(kind: type[Any]) -> frozenset[str]:
     while todo:
         for code in methods[todo.pop()]:
             owner = code.co_varnames[0] if code.co_argcount else ""
-            for part in _parts(code):
+            for part in codes_within(code):
                 found |= _assigned(part, owner)
                 called = {name for name in part.co_names if name in methods} - seen - {"__init__"}
                 seen |= called
                 todo += called
     return frozenset(found - _LASTING)
-
-
-def _parts(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield the code of a function and of those within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _parts(constant)
 
 
 def _assigned(code: types.CodeType, owner: str) -> set[str]:

@@ -98,6 +98,8 @@ class Delay(bases.Ported, SampledBlock):
         super().__init__(ticks, x0=start, **made)
         self._single, self._width, self._count = not np.ndim(first), width, count
         self._delay, self._order, self._steps, self._first = delay, power, steps, flat
+        #: Whether the output moves between ticks.
+        self.between_ticks = power > 0
         self._widths = (width,), (width,)
 
     def start(self, simstate: Any) -> None:

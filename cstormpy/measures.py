@@ -1,7 +1,8 @@
 """Measures of a signal in time: rise, settling, overshoot, peak and root mean square.
 
 Samples are joined by straight lines, so that a measure between two samples is interpolated; two samples of one time are
-a jump. A response goes from `start` to `final`, its first and its last sample unless told otherwise.
+a jump. What is held from one sample to the next, as of a sampled block, is measured so where that is said. A response
+goes from `start` to `final`, its first and its last sample unless told otherwise.
 
 >>> t = np.linspace(0, 10, 10001)
 >>> y = 1 - np.exp(-t)
@@ -12,7 +13,7 @@ a jump. A response goes from `start` to `final`, its first and its last sample u
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -140,9 +141,15 @@ def undershoot(t: ArrayLike, y: ArrayLike, *, start: float | None = None, final:
     return max(0.0, -float(way.min()))
 
 
-def measured(t: ArrayLike, y: ArrayLike) -> Measured:
-    """Return all measures of a signal, which takes its last sample as its final value."""
+def measured(t: ArrayLike, y: ArrayLike, *, held: bool = False) -> Measured:
+    """Return all measures of a signal, which takes its last sample as its final value.
+
+    >>> measured([0, 1, 2], [1, -1, 1], held=True).rms, measured([0, 1, 2], [1, -1, 1]).rms
+    (1.0, 0.57735027)
+    """
     time, value = _samples(t, y)
+    if held:
+        time, value = np.repeat(time, 2)[1:], np.repeat(value, 2)[:-1]
     highest, when = peak(time, value)
     ways = (math.nan, math.nan, math.nan)
     if value[0] != value[-1]:
@@ -160,10 +167,18 @@ class MeasureTable(Mapping[str, Measured]):
         Samples (N,) of each signal.
     units : mapping
         Of those whose unit is known.
+    held : collection of str
+        Those that are held from one sample to the next, and not joined by straight lines.
     """
 
-    def __init__(self, t: ArrayLike, columns: Mapping[str, ArrayLike], units: Mapping[str, str]) -> None:
-        self._found = {name: _measured_if_finite(t, values) for name, values in columns.items()}
+    def __init__(
+        self,
+        t: ArrayLike,
+        columns: Mapping[str, ArrayLike],
+        units: Mapping[str, str],
+        held: Collection[str] = (),
+    ) -> None:
+        self._found = {name: _measured_if_finite(t, values, name in held) for name, values in columns.items()}
         self.units = dict(units)
 
     def __getitem__(self, name: str) -> Measured:
@@ -186,10 +201,10 @@ class MeasureTable(Mapping[str, Measured]):
     __repr__ = __str__
 
 
-def _measured_if_finite(t: ArrayLike, y: ArrayLike) -> Measured:
+def _measured_if_finite(t: ArrayLike, y: ArrayLike, held: bool) -> Measured:
     """Return all measures of a signal, none of one that is not finite, as in a run that failed."""
     try:
-        return measured(t, y)
+        return measured(t, y, held=held)
     except NonFinite:
         return Measured(*[math.nan] * len(Measured._fields))
 

@@ -116,6 +116,28 @@ def test_it_prints_and_draws_what_each_endures(scored):
     assert len(maps[0].patches) == runs
 
 
+def test_of_two_plants_that_of_the_name_is_scored():
+    """The first one was made worse and looked at, here a pendulum that hangs beside the one that is balanced."""
+
+    def beside(sim):
+        bd = sim.blockdiagram()
+        other = bd.HYBRIDDYNAMICS(cs.library.pendulum(2), q0=[-UPRIGHT, 0.0], actuated=[], name="other")
+        bd.connect(other.q, bd.NULL())
+        mech = cs.library.pendulum()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[UPRIGHT + 0.1], name="plant")
+        law = bd.CONTROLLER(mech, LQR(mech, goal=[UPRIGHT], limit=20.0), name="controller")
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law[0], plant[0])
+        bd.goal = cs.diagrams.Goal([UPRIGHT])
+        return bd
+
+    tiny = Robustness(steps=2, profiles=1, dt=DT, model=0.05)
+    found = compare(beside, {}, T=2.0, robustness=tiny).entries[0].robustness
+    names = [curve.name for curve in found.curves]
+    assert names[:3] == ["link1 mass", "link1 centre of mass", "link1 inertia"] and "link2 mass" not in names
+    assert found.share("model") == 1.0
+
+
 @pytest.mark.slow
 def test_scores_are_the_same_on_any_number_of_cores_and_in_both_engines(scored):
     entry = scored.entries[1]

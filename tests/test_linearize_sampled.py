@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue
+from cstormpy.simulation.analysis.linear import LinearModel
 
 H = 0.1
 A, B = np.array([[0.0, 1.0], [-2.0, -0.6]]), np.array([[0.0], [1.0]])
@@ -131,6 +132,17 @@ def test_a_continuous_diagram_is_sampled_by_the_exponential():
     z = np.exp(1j * w * 0.3)
     expected = [(np.array([[1.0, 0.0]]) @ np.linalg.solve(at * np.eye(2) - F, G))[0, 0] for at in z]
     np.testing.assert_allclose(model.frequency_response(w)[:, 0, 0], expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("samples", [500, 1001, 2000])
+def test_a_sampled_response_lasts_as_long_as_is_asked_for(samples):
+    """It ended after as many periods as there were to be samples, here at 4.99 s of 10 s, before it had settled."""
+    decay = math.exp(-0.01 / 2.0)
+    model = LinearModel.of([[decay]], [[1.0 - decay]], [[1.0]], dt=0.01)
+    for response, end in ((model.step(T=10.0, samples=samples), 10.0), (model.step(samples=samples), 16.0)):
+        assert len(response.t) <= samples
+        assert end <= response.t[-1] + 1e-9 < end + 0.04
+        np.testing.assert_allclose(response.y[:, 0, 0], 1.0 - np.exp(-response.t / 2.0), atol=1e-12)
 
 
 @pytest.mark.parametrize("dt", [None, H])

@@ -1,5 +1,7 @@
 """The Gauss-Newton method: the optima of SLSQP, closed forms, and its matrix and its steps by naive twins."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_optimal_loops import five_bar, four_bar
@@ -171,6 +173,21 @@ def test_the_matrix_is_the_product_of_jacobians_by_differences(objective, design
     J = np.array([(residuals(x + e) - residuals(x - e)) / (2 * e.max()) for e in np.diag(steps)]).T
     H = programme.gauss_newton(x)
     np.testing.assert_allclose(H, J.T @ J, atol=1e-6 * np.abs(H).max())
+
+
+def test_a_state_that_is_not_finite_at_the_end_is_not_reached():
+    """It cost nothing where it was NaN, as a joint without a target does."""
+    problem = swing(points=7)
+    at = problem.transcription.evaluate(problem.first_guess()).samples.at(slice(0, 1))
+    for lost in ("q", "qd"):
+        wanted = Terminal(q=[0.1, None], qd={"elbow": 1.0})
+        for j, counts in enumerate([lost == "q", lost == "qd"]):
+            values = getattr(at, lost).copy()
+            values[0, j] = np.nan
+            there = replace(at, **{lost: values})
+            assert np.isnan(wanted.values(there)).all() == counts
+            assert np.isnan(wanted.derivatives(there)[lost]).any() == counts
+            assert np.isnan(wanted.residuals(there)[0]).any() == counts
 
 
 def test_a_step_solves_the_system_that_it_says():

@@ -183,9 +183,12 @@ def test_a_notebooks_frame_works_by_itself(tmp_path):
 
 
 def test_samples_are_saved_as_a_table(tmp_path):
-    """Of each plot its samples, in the order of time, and empty where a trace has none; a button saves them."""
-    t = np.array([0.0, 0.5, 0.5, 1.0])
-    y = np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [5.0, -6.0]])
+    """Of each plot its samples, in the order of time, and empty where a trace has none; a button saves them.
+
+    Of more than two of one time, as of two jumps at once, the last ones stood in one row.
+    """
+    t = np.array([0.0, 0.5, 0.5, 0.5, 1.0])
+    y = np.array([[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [7.0, 8.0], [5.0, -6.0]])
     page = report.html(None, outcome(pane("scope", t, y, "two, of them", labels=["a", "b"])))
     script = (
         """[report.table(report.panes[0]), [...document.querySelectorAll('#pane-0 .tool')].map(b => b.textContent)]"""

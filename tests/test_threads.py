@@ -1,6 +1,9 @@
 """Threads that share a batch, and scratch memory: the answers are the same however many there are."""
 
+import importlib.util
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -9,7 +12,9 @@ from random_mechanisms import random_mechanism, random_state
 
 from cstormpy.dynamics import batches
 from cstormpy.errors import InvalidValue
+from cstormpy.kernels import stepping_code
 from cstormpy.kernels.layout import LANES
+from cstormpy.simulation.compiled import program
 
 
 @pytest.mark.nojit
@@ -103,3 +108,41 @@ def test_what_scratch_memory_holds_from_before_does_not_matter():
     for ask, expected in zip(questions, clean, strict=True):
         batches.workspace(1)[...] = np.nan
         np.testing.assert_array_equal(ask(), expected)
+
+
+def slowly(made):
+    """Return what makes machine code as ever, so slowly that other threads ask for it meanwhile."""
+    make = stepping_code.machine_for
+
+    def machine_for(name, key, *args, **options):
+        machine = make(name, key, *args, **options)
+        time.sleep(0.1)
+        made.append(name)
+        return machine
+
+    return machine_for
+
+
+@pytest.mark.nojit
+def test_threads_that_ask_for_the_code_of_runs_at_once_get_the_same():
+    """Each made its own, and all but the one kept last ran on in memory that was given back: sweeps crashed."""
+    spec = importlib.util.spec_from_file_location("stepping_code_of_its_own", stepping_code.__file__)
+    fresh, made = importlib.util.module_from_spec(spec), []
+    spec.loader.exec_module(fresh)  # a copy, which has made nothing yet
+    fresh.machine_for = slowly(made)
+    euler = np.array([[0.0, 0.0], [1.0, 0.0]])
+    with ThreadPoolExecutor(4) as pool:
+        steps = [*pool.map(lambda _: fresh.Steps("trial"), range(4))]
+        places = {*pool.map(lambda _: fresh.steps_of(euler, 3), range(4))}
+    assert made == ["steps", "stages"] and len(places) == 1 and len(steps) == 4
+
+
+@pytest.mark.nojit
+def test_threads_that_ask_for_the_code_of_a_diagram_at_once_get_the_same(monkeypatch):
+    made = []
+    monkeypatch.setattr(program, "machine_for", slowly(made))
+    text = "define i64 @rate_one() { ret i64 0 }"
+    with ThreadPoolExecutor(4) as pool:
+        ask = program.Program._machine
+        machines = {*pool.map(lambda _: ask("diagram", "a diagram of its own", lambda: text), range(4))}
+    assert made == ["diagram"] and len(machines) == 1

@@ -188,8 +188,7 @@ def score(
         disturb(bd, wanted.dt, wanted.longest)
         return bd
 
-    probe = build(sim, **options)
-    plant = next(b for b in probe.blocklist if b.name in ("plant",) or type(b).__name__ == "HybridDynamics")
+    plant = disturb(make(sim, **options), wanted.dt, wanted.longest)
     plan = _plan(plant.mech, plant.name, wanted, entry.peak_torque, T)
     names = list(dict.fromkeys(name for _, _, _, runs in plan for run in runs for name in run))
     usual = _usual(plant.mech, plant.name)

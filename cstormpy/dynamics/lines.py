@@ -213,7 +213,7 @@ def line_for(tables: Tables, signature: Signature) -> Line:
     if found is None:
         while len(_lines) >= _LINES_KEPT:
             _lines.pop(next(iter(_lines)))
-        found = _lines[key] = Line(tables, signature)
+        found = _lines.setdefault(key, Line(tables, signature))  # another thread may have made it meanwhile
     return found
 
 
@@ -351,5 +351,5 @@ def address_of(mech: Linkage, drive: str, signature: Signature) -> int:
         line = line_for(tables_of(mech, drive), signature)
         machine = line.machine("one", _MANY)
         address = 0 if machine is None else machine.address(f"{signature.name}_one")
-        found = mech.memo[key] = address, line
+        found = mech.memo.setdefault(key, (address, line))
     return found[0]

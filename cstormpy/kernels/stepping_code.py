@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from collections.abc import Callable
 from operator import is_
 from typing import Any
@@ -44,6 +45,10 @@ def steps_are_kept() -> bool:
     return bool(_MACHINES["steps"].cache_info().currsize) or is_kept("steps", b"steps")
 
 
+#: Of two threads that make a machine at one time, one would run on the code of the one that nobody keeps.
+_making = threading.RLock()
+
+
 def _machine(name: str) -> Machine:
     def text() -> str:
         from cstormpy.graph.loops import loops_text
@@ -53,6 +58,7 @@ def _machine(name: str) -> Machine:
     return machine_for(name, name.encode(), text, unrolled=name not in _BRIEF)
 
 
+#: For good: runs and steppers hold the addresses.
 _MACHINES = {name: functools.cache(functools.partial(_machine, name)) for name in _MODULES}
 
 
@@ -74,11 +80,12 @@ def steps_of(table: NDArray[np.float64], nstates: int) -> tuple[int, int]:
     stages = table.shape[1] - 1
     if not 0 < nstates * stages <= _MOST_FIXED:
         return 0, 0
-    machine = _fixed_machine(table.tobytes(), stages, nstates)
+    with _making:
+        machine = _fixed_machine(table.tobytes(), stages, nstates)
     return machine.address("stages_and_result_at"), machine.address("error_noted_at")
 
 
-@functools.cache  # for good: runs and steppers hold the addresses
+@functools.cache  # for good, too
 def _fixed_machine(numbers: bytes, stages: int, nstates: int) -> Machine:
     table = np.frombuffer(numbers).reshape(-1, stages + 1)
     how, at, x = ("I1", rungekutta.HOW), ("F1", rungekutta.AT), ("F1", nstates)
@@ -111,8 +118,10 @@ class Steps:
 
     def __init__(self, name: str) -> None:
         self._kinds = _KINDS[name]
+        with _making:
+            machine = _MACHINES[_MODULE_OF[name]]()
         self._function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(
-            _MACHINES[_MODULE_OF[name]]().address(f"{name}_call")
+            machine.address(f"{name}_call")
         )
         sizes = [1 if kind == "i" else 1 + int(kind[1]) for kind in self._kinds]
         self._firsts = np.cumsum([0, *sizes]).tolist()

@@ -282,20 +282,22 @@ class Terminal(Term):
         """Return the sum of squares, (N,)."""
         total = np.zeros(len(at))
         for channel, target in self.targets(at.mech).items():
-            total += np.nansum((getattr(at, channel) - target) ** 2, axis=1)
+            counted = np.isfinite(target)
+            total += np.sum((getattr(at, channel)[:, counted] - target[counted]) ** 2, axis=1)
         return total
 
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives by channel."""
         targets = self.targets(at.mech).items()
-        return {channel: 2.0 * np.nan_to_num(getattr(at, channel) - target) for channel, target in targets}
+        return {c: 2.0 * np.where(np.isfinite(target), getattr(at, c) - target, 0.0) for c, target in targets}
 
     def residuals(self, at: Samples) -> tuple[Array, Parts]:
         """Return the root of two times how far each coordinate is from its target."""
         found = {}
         for channel, target in self.targets(at.mech).items():
-            rows = np.sqrt(2.0) * np.eye(len(target))[np.isfinite(target)]
-            found[channel] = np.nan_to_num(getattr(at, channel) - target) @ rows.T, rows
+            counted = np.isfinite(target)
+            rows = np.sqrt(2.0) * np.eye(len(target))[counted]
+            found[channel] = np.sqrt(2.0) * (getattr(at, channel)[:, counted] - target[counted]), rows
         return _rows_of(at, found)
 
     def label(self) -> str:

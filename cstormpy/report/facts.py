@@ -236,9 +236,12 @@ def measures(out: Any) -> list[list[str]]:
         if pane.kind != "scope" or not len(pane.t):
             continue
         named = getattr(pane, "names", None) or [None] * len(pane.labels)  # a choice of a few has names for each
-        columns = {label: np.asarray(pane.y)[:, k] for k, label in enumerate(pane.labels) if named[k] is None}
-        table = MeasureTable(pane.t, columns, dict.fromkeys(columns, pane.unit)).rows()
-        rows += table if not rows else table[1:]
+        held = getattr(pane, "held", None) or [False] * len(pane.labels)
+        for k, label in enumerate(pane.labels):  # of which two may be the same
+            if named[k] is None:
+                column = {label: np.asarray(pane.y)[:, k]}
+                table = MeasureTable(pane.t, column, {label: pane.unit}, column if held[k] else ())
+                rows += table.rows()[bool(rows) :]
     return rows
 
 

@@ -6,9 +6,11 @@ function table(pane) {
   if (pane.xs) return [["t [s]", pane.pane.labels[0] || "x", pane.pane.labels[1] || "y"], ...Array.from(pane.t, (t, k) => [t, pane.xs[k], pane.ys[k]])];
   const traces = pane.traces || [];
   const rows = new Map();
+  let again = 0;
   traces.forEach((trace, k) => trace.t.forEach((t, i) => {
-    // two samples of one time, before and after a jump, are two rows
-    const key = i && trace.t[i - 1] === t ? `${t} again` : `${t}`;
+    // samples of one time, before and after a jump, are rows of their own
+    again = i && trace.t[i - 1] === t ? again + 1 : 0;
+    const key = `${t} ${again}`;
     if (!rows.has(key)) rows.set(key, [t, ...traces.map(() => "")]);
     rows.get(key)[k + 1] = trace.y[i];
   }));

@@ -35,6 +35,7 @@ def result_of(bd: Any, run: Run) -> Result:
         data[".ywatch"] = signals[: recording.watched]
         data["y"] = _side_by_side(data[".ywatch"])
         data["ynames"] = [s.name for s in recording.signals[: recording.watched]]
+        data["._held"] = Deferred(lambda: [s.name for s in recording.signals[: recording.watched] if s.held])
         data[".values"] = named_values(recording.signals[: recording.watched])
     data[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
     data[".paths"] = Deferred(lambda: paths(blocks))

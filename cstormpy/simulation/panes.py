@@ -39,6 +39,8 @@ class RecordedPane:
         One for each column of y.
     names
         For each column: what its values 0, 1, … are called, None for those of a quantity.
+    held
+        For each column: whether each value is held until the next one.
     unit
         Of the traces, empty if not given.
     t, y
@@ -59,6 +61,7 @@ class RecordedPane:
     mechanism: Any = None
     options: dict[str, Any] = field(default_factory=dict)
     names: list[tuple[str, ...] | None] = field(default_factory=list)
+    held: list[bool] = field(default_factory=list)
 
 
 class Pane:
@@ -143,8 +146,9 @@ class Pane:
         """Return for each column what its values 0, 1, … are called, None where they are those of a quantity."""
         return self._spread({s.key: s.block.value_names[s.port] for s in self.named}, widths)
 
-    def _spread(self, known: dict[Any, Any], widths: Sequence[int]) -> list[tuple[str, ...] | None]:
-        names: list[tuple[str, ...] | None] = []
+    def _spread(self, known: dict[Any, Any], widths: Sequence[int]) -> list[Any]:
+        """Return for each column what is known of its signal, None where that is nothing."""
+        names: list[Any] = []
         for signal, size in zip(self.signals, widths, strict=True):
             names += [known.get(signal.key) or None] * size
         return names if self.chosen is None else [names[k] for k in self.chosen]
@@ -168,6 +172,7 @@ class Pane:
         told, options = own["labels"] if "labels" in own else _own(self.block, "labels"), self.options
         given = None if told is None else [*told]
         known = {s.key: names[s.block][s.port] for s in self.named} if self.named else {}
+        held = {s.key: s.held for s in self.signals}
 
         def make() -> RecordedPane:
             y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
@@ -182,6 +187,7 @@ class Pane:
                 self.mechanism,
                 options,
                 self._spread(known, widths),
+                [bool(options.get("stairs") or each) for each in self._spread(held, widths)],
             )
 
         return make

@@ -67,6 +67,11 @@ class Signal:
         self.slot = block._outport_slots[port]
         self.key = (id(block), port)
 
+    @property
+    def held(self) -> bool:
+        """True of the output of a sampled block that stays what it is until the next tick."""
+        return self.block.blockclass == "sampled" and not self.block.__dict__.get("between_ticks", False)
+
 
 def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
     """Return the signals that a user asks for.

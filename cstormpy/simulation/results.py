@@ -223,6 +223,8 @@ class Result(BDStruct):
     def measures(self, *names: str) -> MeasureTable:
         """Return root mean square, peak, rise and settling time and overshoot of signals; all columns unless named.
 
+        Samples are joined by straight lines, those of sampled blocks are held until the next one.
+
         Parameters
         ----------
         *names : str
@@ -232,7 +234,11 @@ class Result(BDStruct):
         --------
         ``print(out.measures("plant.q"))``, ``out.measures()["plant.q[0]"].overshoot``
         """
-        return MeasureTable(self.data["t"], self.named_columns(names), self.units)
+        held: set[str] = set()
+        for name in self.data.get("._held", []):
+            values = self.signal(name)
+            held.update(columns_of(name, values), columns_of(owner(name), values))
+        return MeasureTable(self.data["t"], self.named_columns(names), self.units, held)
 
     def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
         """Return columns (N,) by name: of the signals named, or all where none is."""

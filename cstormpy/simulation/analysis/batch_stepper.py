@@ -123,10 +123,23 @@ class BatchStepper:
         Raises
         ------
         BlockError
-            A block that fails, or a state that is not finite, with the row; times and states stay as they were.
+            A block that fails, or a state that is not finite, with the row; times, states and inputs stay as they were.
         """
-        self._u[: self.count] = real_array(u, "step: u", (self.count, self._u0.size), finite=False)
+        given = real_array(u, "step: u", (self.count, self._u0.size), finite=False)
         h = positive(dt, "step: dt") / self._substeps
+        before = self._u.copy()
+        self._u[: self.count] = given
+        try:
+            found = self._stepped(h, dt)
+        except BlockError:
+            self._u = before
+            raise
+        self._x, self._end = self._end, self._x
+        self._t += dt
+        return found
+
+    def _stepped(self, h: float, dt: float) -> Array:
+        """Fill the states at the end of a step, and return the outputs there."""
         self._fill_lanes()
         self._end[:], self._moment[:] = self._x, self._t
         for _ in range(self._substeps):
@@ -139,14 +152,15 @@ class BatchStepper:
                 f"step: state {self.states[k]!r} of row {row} is not finite at t = {self._t[row, 0] + dt:.9g}; take "
                 "shorter steps, substeps="
             )
-        self._x, self._end = self._end, self._x
-        self._t += dt
-        return self.look()
+        return self._seen(self._t + dt, self._end)
 
     def look(self) -> Array:
         """Return the outputs as they are now, a row for each copy, in an array of their own."""
         self._fill_lanes()
-        self._signals(self._t, self._x, self._u, self._y, 0, len(self._x), self.count)
+        return self._seen(self._t, self._x)
+
+    def _seen(self, t: Array, x: Array) -> Array:
+        self._signals(t, x, self._u, self._y, 0, len(x), self.count)
         return self._y[: self.count].copy()
 
     def _fill_lanes(self) -> None:

@@ -145,6 +145,7 @@ class LinearModel:
         T : float, optional
             How long [s]; unless given, eight times the slowest time constant.
         samples : int
+            How many there are; of a sampled model at most, every period or each second, third and so on.
         """
         from cstormpy.simulation.analysis.responses import step_response
 

@@ -71,13 +71,17 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
     if not (0.0 < T < np.inf and samples > 1):
         raise InvalidValue(f"step: expected a positive time and two samples or more, got {T} and {samples}")
     n, m = model.B.shape
-    if model.dt is not None:
-        t: Array = model.dt * np.arange(min(samples, max(2, round(T / model.dt) + 1)), dtype=np.float64)
-        return _stepped(model, t, model.A, model.B)
-    t = np.linspace(0.0, T, samples)
     block = np.zeros((n + m, n + m))
     block[:n, :n], block[:n, n:] = model.A, model.B
-    over = expm(block * t[1])
+    if model.dt is not None:
+        block[n:, n:] = np.eye(m)
+        periods = max(1, round(T / model.dt))
+        each = -(-periods // (samples - 1))  # periods between two samples that are kept
+        t: Array = model.dt * each * np.arange(-(-periods // each) + 1, dtype=np.float64)
+        over = np.linalg.matrix_power(block, each)
+    else:
+        t = np.linspace(0.0, T, samples)
+        over = expm(block * t[1])
     return _stepped(model, t, over[:n, :n], over[:n, n:])
 
 

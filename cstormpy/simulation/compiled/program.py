@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -126,6 +127,8 @@ class Program:
     owner_of: dict[int, str]
 
     _machines: ClassVar[dict[str, Machine]] = {}
+    _making: ClassVar[threading.RLock] = threading.RLock()
+    _own: Machine | None = None
     _change: MachineFunction | None = None
 
     def __post_init__(self) -> None:
@@ -233,7 +236,7 @@ class Program:
         for link in self.links:
             if not link.changes:
                 link.connect(self.n)
-        return MachineFunction(self._machine("diagram", self.key, lambda: self.text), "rate_one", _ORDER)
+        return MachineFunction(self._own_machine(), "rate_one", _ORDER)
 
     @property
     def closes(self) -> bool:
@@ -252,7 +255,13 @@ class Program:
             return self._address_of("rate_one")
 
     def _address_of(self, name: str) -> int:
-        return self._machine("diagram", self.key, lambda: self.text).address(name)
+        return self._own_machine().address(name)
+
+    def _own_machine(self) -> Machine:
+        """Return its machine, which stays as long as this does: runs hold addresses in it."""
+        if self._own is None:
+            self._own = self._machine("diagram", self.key, lambda: self.text)
+        return self._own
 
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.
@@ -270,11 +279,12 @@ class Program:
 
     @classmethod
     def _machine(cls, name: str, digest: str, text: Callable[[], str]) -> Machine:
-        if digest not in cls._machines:
-            while len(cls._machines) >= _MACHINES:
-                cls._machines.pop(next(iter(cls._machines)))
-            cls._machines[digest] = machine_for(name, digest.encode(), text, digest.endswith("quick"))
-        return cls._machines[digest]
+        with cls._making:
+            if digest not in cls._machines:
+                while len(cls._machines) >= _MACHINES:
+                    cls._machines.pop(next(iter(cls._machines)))
+                cls._machines[digest] = machine_for(name, digest.encode(), text, digest.endswith("quick"))
+            return cls._machines[digest]
 
 
 def _change_of(routine: Routine) -> Routine:

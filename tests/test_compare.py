@@ -100,6 +100,8 @@ def test_all_runs_have_the_same_solver_and_tolerances():
     assert all(len(result.t) < 20 for result in found.results)
     again = compare("pendulum", {"damping": [0.1, 0.2]}, T=1.0, rtol=1e-11)
     assert all(len(result.t) > 50 for result in again.results)
+    steps = compare("pendulum", {"damping": [0.1, 0.2]}, T=1.0, solver="RK4", dt=0.05)
+    assert all(np.allclose(np.diff(result.t), 0.05) for result in steps.results)
 
 
 # ---------------------------------------------------------------- the laws of the acrobot

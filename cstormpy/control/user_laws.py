@@ -7,16 +7,15 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target, is_gain, replaced
-from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.errors import InvalidType
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["OwnLaw", "is_own_law"]
+
 
 def is_own_law(value: object) -> bool:
     """Tell whether something can serve as a law: it is called as f(t, q, qd), or has a method ``torque`` of these."""

@@ -257,6 +257,7 @@ def failing(sim, a):
         (failing, {"a": [2]}, {"T": 0}, InvalidValue, "T: expected a positive number, got 0"),
         (failing, {"a": [2]}, {"T": "a"}, InvalidType, "T: expected a positive number, got 'a'"),
         (failing, {"a": [2]}, {"solver": "RK46"}, UnknownName, "solver 'RK46' does not exist"),
+        (failing, {"a": [2]}, {"solver": "ode45"}, UnknownName, "^solver 'ode45' is 'RK45' here"),
         (failing, {"a": [2]}, {"rtol": -1.0}, InvalidValue, "rtol: "),
         (failing, {"a": [2]}, {"max_step": "long"}, InvalidType, "max_step: "),
         (failing, {"a": [2]}, {"sim": 3}, InvalidType, "sim: expected a cstormpy.Simulation, got 3"),

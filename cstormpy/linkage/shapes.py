@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,7 +104,8 @@ class Shape(Value):
     ) -> None:
         if kind not in SHAPES:
             raise unknown_name("shape", kind, SHAPES)
-        numbers = checks.array([size] if is_single(size) else size, (len(SHAPES[kind]),), f"{kind}: size")
+        given: Any = [size] if is_single(size) else size
+        numbers = checks.array(given, (len(SHAPES[kind]),), f"{kind}: size")
         if (numbers < 0).any():
             raise InvalidValue(f"{kind}: size: must not be negative, got {numbers_text(numbers)}")
         paint = None if colour is None else checks.array(colour, (3,), f"{kind}: colour")

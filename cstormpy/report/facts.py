@@ -183,7 +183,7 @@ def _is_dull(parameter: inspect.Parameter | None, value: Any, role: str) -> bool
     """Return whether a parameter is not worth a line: empty, a record of ours, a switch that is off, a plot's usual."""
     if isinstance(value, (str, list, tuple, dict)) and not value:
         return True
-    if type(value).__repr__ is object.__repr__ and type(value).__module__.startswith("cstormpy."):
+    if type(value).__module__.startswith("cstormpy.") and " at 0x" in repr(value):
         return True
     if parameter is None or isinstance(value, np.ndarray):
         return False

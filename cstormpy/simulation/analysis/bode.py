@@ -57,7 +57,7 @@ def phase(response: ArrayLike) -> NDArray[np.float64]:
     >>> phase([-1.0, -0.25]), phase([1.0, -1.0])
     (array([-180., -180.]), array([   0., -180.]))
     """
-    angle = np.angle(response)
+    angle = np.angle(np.asarray(response, dtype=complex))
     found: NDArray[np.float64] = np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)))
     return found
 

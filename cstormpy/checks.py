@@ -18,6 +18,7 @@ __all__ = [
     "POSE_TOLERANCE",
     "array",
     "count",
+    "frame_pose",
     "name",
     "nonnegative",
     "positive",
@@ -91,9 +92,20 @@ def name(value: object, what: str) -> str:
     return str(value)
 
 
-def rigid_pose(value: ArrayLike, what: str) -> NDArray[np.float64]:
+def frame_pose(value: ArrayLike | None, what: str) -> NDArray[np.float64]:
+    """Return the pose of a frame, given as one or as the point at its origin; None is the identity."""
+    if value is None:
+        return frozen(np.eye(4))
+    if np.shape(value) != (3,):
+        return rigid_pose(value, what, "of a frame that is not turned the point, (3,), will do")
+    pose = np.eye(4)
+    pose[:3, 3] = array(value, (3,), what)
+    return frozen(pose)
+
+
+def rigid_pose(value: ArrayLike, what: str, hint: str = "") -> NDArray[np.float64]:
     """Return a rigid transform, its rotation mended if it is nearly one."""
-    pose = array(value, (4, 4), what)
+    pose = array(value, (4, 4), what, hint)
     if pose[3].tolist() != [0.0, 0.0, 0.0, 1.0]:
         raise InvalidValue(f"{what}: is not a rigid transform, its last row is not (0, 0, 0, 1)")
     R = pose[:3, :3]

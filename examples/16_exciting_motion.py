@@ -35,7 +35,8 @@ def main(trials=60, points=11):
     figure, axes = plt.subplots(1, 3, figsize=(12.0, 4.0), layout="constrained")
     t = np.linspace(0.0, 5.0, 300)
     for panel, title, motion in ((axes[0], "random", found.guess), (axes[1], "exciting", found.motion)):
-        panel.plot(t, motion.evaluate(t)[0], label=mech.names)
+        for curve, name, style in zip(motion.evaluate(t)[0].T, mech.names, ("-", "--"), strict=True):
+            panel.plot(t, curve, style, label=name)
         panel.set(title=f"{title} motion", xlabel="t [s]", ylabel="q [rad]", ylim=(-1.6, 1.6))
         panel.legend(frameon=False)
         panel.grid(alpha=0.3)
@@ -47,7 +48,7 @@ def main(trials=60, points=11):
         axes[2].plot(told.standard_errors(RATE), rows, "o", color=color, label=f"{name}: predicted")
         axes[2].plot(seen, rows, "x", color=color, markersize=9, label=f"{name}: {trials} logs")
         gains.append((np.log(told.standard_errors(RATE)).mean(), np.log(seen).mean()))
-    axes[2].set(xscale="log", title="standard errors of the base parameters")
+    axes[2].set(xscale="log", title="base parameters", xlabel="standard error [SI units]")
     axes[2].set_yticks(rows, [parameter.names[0] for parameter in found.base.parameters], fontsize="small")
     axes[2].grid(alpha=0.3)
     figure.legend(*axes[2].get_legend_handles_labels(), loc="outside lower right", ncols=4, frameon=False)

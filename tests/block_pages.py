@@ -99,13 +99,8 @@ def body(lines: list[str]) -> list[str]:
             out += ["| port | name | types | what it is |", "|---|---|---|---|", *rows, ""]
         elif line.startswith(".. math::"):
             k, held = indented(lines, k)
-            out += [
-                "```math",
-                *([line.removeprefix(".. math::").strip()] if line != ".. math::" else []),
-                *held,
-                "```",
-                "",
-            ]
+            first = line.removeprefix(".. math::").strip()
+            out += ["```math", *equation([first, *held] if first else held), "```", ""]
         elif line.endswith("::"):
             k, held = indented(lines, k)
             out += [line[:-1], "", "```python", *held, "```", ""]
@@ -113,6 +108,14 @@ def body(lines: list[str]) -> list[str]:
             k, held = run_of_text(lines, k - 1)
             out += inline("\n".join(held)).split("\n")
     return re.sub(r"\n{3,}", "\n\n", "\n".join(out)).splitlines()
+
+
+def equation(lines: list[str]) -> list[str]:
+    """Return what renders: several aligned rows stand in an environment, which Sphinx puts around them by itself."""
+    text = "\n".join(lines)
+    if "\\begin{" in text or not ("&" in text or "\\\\" in text):
+        return lines
+    return [r"\begin{aligned}", *lines, r"\end{aligned}"]
 
 
 def run_of_text(lines: list[str], k: int) -> tuple[int, list[str]]:

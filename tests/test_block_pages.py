@@ -23,3 +23,10 @@ def test_each_block_has_a_picture_ports_an_equation_or_a_sentence_and_its_argume
         for block, text in zip(blocks, parts, strict=True):
             said = [text.startswith(f"{name_of(block)}\n"), "<img" in text, "| port |" in text, "| argument |" in text]
             assert all(said) and not re.search(r":`|^\.\. ", text, flags=re.MULTILINE), name_of(block)
+
+
+def test_aligned_equations_stand_in_an_environment():
+    """GitHub renders "&" nowhere else, where Sphinx puts the environment around them."""
+    for name, text in pages().items():
+        for equation in re.findall(r"```math\n(.*?)```", text, flags=re.DOTALL):
+            assert "&" not in equation or r"\begin{" in equation, name

@@ -100,6 +100,8 @@ def test_all_runs_have_the_same_solver_and_tolerances():
     assert all(len(result.t) < 20 for result in found.results)
     again = compare("pendulum", {"damping": [0.1, 0.2]}, T=1.0, rtol=1e-11)
     assert all(len(result.t) > 50 for result in again.results)
+    steps = compare("pendulum", {"damping": [0.1, 0.2]}, T=1.0, solver="RK4", dt=0.05)
+    assert all(np.allclose(np.diff(result.t), 0.05) for result in steps.results)
 
 
 # ---------------------------------------------------------------- the laws of the acrobot
@@ -255,6 +257,7 @@ def failing(sim, a):
         (failing, {"a": [2]}, {"T": 0}, InvalidValue, "T: expected a positive number, got 0"),
         (failing, {"a": [2]}, {"T": "a"}, InvalidType, "T: expected a positive number, got 'a'"),
         (failing, {"a": [2]}, {"solver": "RK46"}, UnknownName, "solver 'RK46' does not exist"),
+        (failing, {"a": [2]}, {"solver": "ode45"}, UnknownName, "^solver 'ode45' is 'RK45' here"),
         (failing, {"a": [2]}, {"rtol": -1.0}, InvalidValue, "rtol: "),
         (failing, {"a": [2]}, {"max_step": "long"}, InvalidType, "max_step: "),
         (failing, {"a": [2]}, {"sim": 3}, InvalidType, "sim: expected a cstormpy.Simulation, got 3"),

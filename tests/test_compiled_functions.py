@@ -210,6 +210,7 @@ def test_a_fault_of_numba_without_a_known_cause_bears_no_address():
     fault = "<numba.core.base.OverloadSelector object at 0x7fee12>, (Odd,), in the function at line 3 of laws.py"
     assert told(halved, fault) == "it reads what compiled code cannot hold; in the function at line 3 of laws.py"
     assert told(lambda x, v=LIST: v[0] * x, fault).startswith("it reads 'v', a list; make it a tuple or an array; in ")
+    assert told(halved, "in the function at line 3 of laws.py").startswith("it fails without telling why, as where")
     assert told(halved, "no <Thing object at 0x7fee12> here") == "no <Thing object> here"
 
 

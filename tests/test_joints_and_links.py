@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from two_links import INF, NAN, Z, pose_of, rotation
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError
+from cstormpy.lie import make_pose
 from cstormpy.linkage.links import INERTIA_TOLERANCE
-from cstormpy.mechanism import Fixed, Joint, Limits, Link, Prismatic, Revolute, Screw
+from cstormpy.mechanism import Fixed, Joint, Limits, Link, Prismatic, Revolute, Screw, Shape
 
 
 class TestJoints:
@@ -130,6 +131,13 @@ class TestLink:
         assert np.array_equal(link.pose, np.eye(4))
         assert not link.com.any()
         assert not link.spatial_inertia.any()
+
+    def test_a_point_is_the_pose_of_a_frame_that_is_not_turned(self):
+        """As for the frames of a loop, which alone took points."""
+        assert Link("a", pose=(1, 2, 3)) == Link("a", pose=make_pose(np.eye(3), [1, 2, 3]))
+        assert Shape("sphere", 0.1, (1, 2, 3)) == Shape("sphere", 0.1, make_pose(np.eye(3), [1, 2, 3]))
+        with pytest.raises(ShapeError, match=r"pose: .*got \(2,\); .*the point, \(3,\), will do"):
+            Link("a", pose=(1, 2))
 
     def test_spatial_inertia_is_that_of_points(self):
         # (19): kinetic energy of point masses that move with a twist (ω, v) of the link's origin.

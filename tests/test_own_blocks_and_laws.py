@@ -13,7 +13,7 @@ from test_compiled import simulation
 
 import cstormpy as cs
 from cstormpy.control import Law
-from cstormpy.errors import DiagramError
+from cstormpy.errors import DiagramError, UnknownName
 from cstormpy.graph.choices import choose
 from cstormpy.mechanism import library, synthetic
 
@@ -200,6 +200,42 @@ def test_gains_of_a_class_are_tuned_without_another_trace():
     assert law.kp == 9.0 and abs(first.x[-1] - second.x[-1]).max() > 1e-3
     other = simulation("interpreted")
     np.testing.assert_allclose(second.x[-1], other.run(controlled(other, Gains(9.0)), T=0.5).x[-1], atol=1e-8)
+
+
+class Pulling(Law):
+    """A subclass of `Law` that names no gains: the arguments that it keeps are its gains."""
+
+    def __init__(self, mech, kp=4.0, kd=(1.0, 2.0), steps=3, limit=None):
+        super().__init__(mech, limit=limit)
+        self.kp, self.kd, self.steps = kp, np.array(kd), steps
+        self.found = 2.0
+
+    def torque(self, t, q, qd, reference=None):
+        return -self.kp * np.sin(q[1]) - self.kd @ qd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_the_arguments_that_a_law_keeps_are_its_gains(engine):
+    """The law of CONTRIBUTING's recipe had none, whatever the recipe said."""
+    sim, law = simulation(engine), Pulling(ACROBOT, limit=50.0)
+    bd = controlled(sim, law)
+    assert list(law.gains) == ["kp", "kd"] and repr(law) == "Pulling(kp=4, kd=[1.0, 2.0], limit=50)"
+    names = ["controller.mine.kp", "controller.mine.kd[1]"]
+    run = {"T": 0.5, "solver": "RK4", "dt": 0.01}
+    exact = sim.gradient(bd, "plant.elbow.q", names, **run).gradient
+
+    def end(kp, kd):
+        other = simulation("interpreted")
+        return other.run(controlled(other, Pulling(ACROBOT, kp, (1.0, kd), limit=50.0)), **run).x[-1, 1]
+
+    h = 1e-5
+    slopes = [(end(4.0 + h, 2.0) - end(4.0 - h, 2.0)) / (2 * h), (end(4.0, 2.0 + h) - end(4.0, 2.0 - h)) / (2 * h)]
+    np.testing.assert_allclose(exact, slopes, rtol=1e-6)
+    bd.blocknames["controller"].set_param("mine.kp", 9.0)
+    bd.blocknames["controller"].set_param("mine.kd", [1.0, 3.0])
+    assert sim.run(bd, **run).x[-1, 1] == pytest.approx(end(9.0, 3.0), abs=1e-9)
+    with pytest.raises(UnknownName, match=r"gain 'kpp' does not exist; did you mean 'kp'"):
+        law.set_gain("kpp", 1.0)
 
 
 def test_a_law_that_changes_otherwise_is_traced_anew():

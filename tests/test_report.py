@@ -16,6 +16,7 @@ import pytest
 import cstormpy as cs
 from cstormpy import file_writer, report
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue
+from cstormpy.report import facts
 from cstormpy.report.data import kept_samples, pack
 from cstormpy.report.drawing import diagram_views
 from cstormpy.report.figures import _figure
@@ -552,3 +553,14 @@ def test_figures_without_a_place(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileFormatError, match="the folder cannot be made"):
         report.figures(outcome(pane()), tmp_path / "file")
+
+
+def test_blocks_are_listed_by_what_a_user_gave(sim):
+    """A clock by its name and period; records of ours, as the drives of a plant, were listed as "DriveSet"."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("pendulum", name="plant")
+    bd.connect(plant.q, hold := bd.ZOH(bd.clock(100, "Hz"), name="hold"))
+    bd.connect(hold, plant.tau)
+    rows = {name: dict(values) for name, _, values in facts.block_rows(bd)}
+    assert rows["hold"]["clock"] == "clock.0, every 0.01 s"
+    assert {"mech", "q0", "qd0"} <= rows["plant"].keys() and not {"drive", "drives"} & rows["plant"].keys()

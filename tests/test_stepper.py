@@ -95,7 +95,7 @@ def test_what_fails_leaves_it_where_it_stood(stepper):
     ("add", "message"),
     [
         (lambda bd, x: bd.connect(x, bd.ZOH(bd.clock(0.1), name="hold")), "block 'hold' is sampled"),
-        (lambda bd, x: bd.connect(x, bd.RELAY(name="relay")), "block 'relay' locates events"),
+        (lambda bd, x: bd.connect(x, bd.RELAY(name="relay")), "block 'relay' locates events; only a run handles"),
         (lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()), "a source declares when it jumps"),
     ],
 )

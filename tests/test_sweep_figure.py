@@ -63,6 +63,12 @@ def test_two_axes_give_an_image_with_contours():
     assert bar.get_ylabel() == "value"
 
 
+def test_a_coarse_grid_has_no_contours():
+    """Lines of one level between three values and two say nothing of what is between them."""
+    figure = made(lambda x, y: x + 10 * y, {"x": [0.0, 1.0, 2.0], "y": [0.0, 1.0]}).plot()
+    assert len(figure.axes[0].collections) == 1
+
+
 def test_axes_are_chosen_and_swapped_and_the_others_cut():
     found = made(lambda x, y, z: x + 10 * y + 100 * z, {"x": X, "y": Y, "z": [0.0, 1.0]})
     figure = found.plot(axes=("y", "x"), at={"z": 0.9})

@@ -41,6 +41,7 @@ def compare(
     rtol: float | None = None,
     atol: float | None = None,
     max_step: float | None = None,
+    dt: float | None = None,
     goal: Goal | ArrayLike | None = None,
     sim: Simulation | None = None,
     robustness: bool | Robustness = False,
@@ -57,7 +58,7 @@ def compare(
         What varies, as in ``{"controller": ["energy", "pfl"]}``; of several options each combination is run.
     T : float
         How long each run is [s].
-    solver, rtol, atol, max_step
+    solver, rtol, atol, max_step, dt
         As for `Simulation.run`.
     goal : Goal or array_like, (n,), optional
         The equilibrium to reach; unless given, the diagram's attribute ``goal``, if it has one.
@@ -89,14 +90,14 @@ def compare(
     >>> [row["settled"] for row in found.rows]
     [False, True]
     """
-    check_solver(Settings.checked(T, None, max_step, solver, None, rtol, atol, None, 0, True))
+    check_solver(Settings.checked(T, dt, max_step, solver, None, rtol, atol, None, 0, True))
     make = _maker(build)
     combinations = _combinations(options, fixed)
     _check_options(make, [*options, *fixed])
     if sim is not None and not isinstance(sim, Simulation):
         raise InvalidType(f"sim: expected a cstormpy.Simulation, got {shown(sim)}")
     simulation = Simulation(graphics=False, live=False) if sim is None else sim
-    settings = {"solver": solver, "rtol": rtol, "atol": atol, "max_step": max_step}
+    settings = {"solver": solver, "rtol": rtol, "atol": atol, "max_step": max_step, "dt": dt}
     wanted = _asked(robustness)
     # all are wired before the first runs, so that a name that is wrong costs nobody a run
     probes = [_wire(make, simulation, {**fixed, **varied}, varied, goal) for varied in combinations]

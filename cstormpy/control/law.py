@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -45,6 +46,8 @@ class Law:
     derivatives, are made of that very method, called with symbols in place of the floats of its attributes and
     arguments. What is to be chosen by a number is chosen by ``np.where``, or by the law's phase: `modes` names them,
     `torque` and `margin` may ask ``self.mode`` with an ``if``, and `switch` changes it where `margin` crosses zero.
+    Its gains are the arguments of its constructor that it keeps as attributes of the same name, floats and arrays of
+    floats, or those that its `tunable` names.
 
     Parameters
     ----------
@@ -71,8 +74,9 @@ class Law:
 
     #: Whole numbers that change in a run and choose what is computed, see `cstormpy.graph.choices`.
     choices: ClassVar[tuple[str, ...]] = ("mode",)
-    #: Names of the tunable numbers, which are attributes: a float, or an array of one for each of some joints.
-    tunable: ClassVar[tuple[str, ...]] = ()
+    #: Names of the tunable numbers, which are attributes: a float, or an array of one for each of some joints. None:
+    #: the arguments of the constructor that are attributes of the same name, floats and arrays of any shape.
+    tunable: ClassVar[tuple[str, ...] | None] = None
     #: Attributes that `_prepare` makes.
     _prepared: ClassVar[tuple[str, ...]] = ()
     modes: tuple[str, ...] = ("",)
@@ -170,9 +174,12 @@ class Law:
     # ---------------------------------------------------------------- gains
 
     @property
-    def gains(self) -> dict[str, float]:
-        """The tunable numbers by name; one of several joints is called as in "kp.elbow"."""
-        found: dict[str, float] = {}
+    def gains(self) -> dict[str, Any]:
+        """The tunable numbers by name; of those in `tunable` one of several joints is called as in "kp.elbow"."""
+        if self.tunable is None:
+            kept = vars(self)
+            return {name: kept[name] for name in _arguments(type(self)) if is_gain(name, kept.get(name))}
+        found: dict[str, Any] = {}
         for name in self.tunable:
             value = getattr(self, name)
             if isinstance(value, np.ndarray):
@@ -181,13 +188,16 @@ class Law:
                 found[name] = value
         return found
 
-    def set_gain(self, name: str, value: float) -> None:
-        """Change a tunable number; "kp" changes that of all joints, "kp.elbow" that of one.
+    def set_gain(self, name: str, value: Any) -> None:
+        """Change a tunable number, or an array; of those in `tunable` "kp" is of all joints, "kp.elbow" of one.
 
         Raises
         ------
         UnknownName, InvalidType, NonFinite
         """
+        if self.tunable is None:
+            setattr(self, name, replaced(self.gains, name, value))
+            return
         whole, _, joint = name.partition(".") if isinstance(name, str) else (name, "", "")
         number = checks.real(value, f"gain {name!r}")
         held = getattr(self, whole) if whole in self.tunable else None
@@ -275,11 +285,42 @@ class Law:
         """Make what is asked at every evaluation and cannot be copied."""
 
     def __repr__(self) -> str:
-        shown = [f"{name}={value:g}" for name, value in self.gains.items()]
+        gains = self.gains.items()
+        shown = [f"{name}={v.tolist() if isinstance(v, np.ndarray) else format(v, 'g')}" for name, v in gains]
         if self.limit is not None:
             values = set(self.limit.tolist())
             shown.append(f"limit={values.pop():g}" if len(values) == 1 else f"limit={self.limit.tolist()}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+#: Arrays with more numbers are tables, which nobody tunes one by one.
+_MOST = 64
+
+
+def is_gain(name: str, value: object) -> bool:
+    """Tell whether an attribute is a number that somebody may want to change, or an array of not too many."""
+    if name.startswith("_"):
+        return False
+    if isinstance(value, np.ndarray):
+        return value.dtype == np.float64 and 0 < value.size <= _MOST
+    return isinstance(value, (float, np.floating))
+
+
+def replaced(gains: Mapping[str, Any], name: str, value: Any) -> Any:
+    """Return the checked value that takes the place of a number among gains, or of all numbers of an array."""
+    held = gains.get(name)
+    if held is None:
+        raise unknown_name("gain", name, gains)
+    if isinstance(held, np.ndarray):
+        return checks.array(value, held.shape, f"gain {name!r}").copy()
+    return checks.real(value, f"gain {name!r}")
+
+
+def _arguments(law: type[Law]) -> list[str]:
+    """Return what the constructors of a class of laws take, beside the arguments of all laws."""
+    common = inspect.signature(Law.__init__).parameters
+    written = [kind.__init__ for kind in law.__mro__[: law.__mro__.index(Law)] if "__init__" in vars(kind)]  # type: ignore[misc]
+    return list(dict.fromkeys(p for init in written for p in inspect.signature(init).parameters if p not in common))
 
 
 class Off(Law):

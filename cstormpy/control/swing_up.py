@@ -119,7 +119,7 @@ class SwingUp(Law):
             super().set_gain(name, value)
         elif name in self.balance.gains:
             self.balance.set_gain(name, value)
-        elif name in self.pump.gains or (isinstance(name, str) and name.partition(".")[0] in self.pump.tunable):
+        elif name in self.pump.gains or (isinstance(name, str) and name.partition(".")[0] in (self.pump.tunable or ())):
             self.pump.set_gain(name, value)
         else:
             raise unknown_name("gain", name, self.gains)

@@ -89,6 +89,8 @@ class TVLQR(Law):
     array([[-278.4, -112.3, -119.7,  -56.8]])
     """
 
+    tunable = ()
+
     def __init__(
         self,
         mech: Mechanism,

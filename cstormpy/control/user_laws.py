@@ -7,19 +7,14 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy import checks
 from cstormpy.arrays import Array
-from cstormpy.control.law import Law, Target
-from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.control.law import Law, Target, is_gain, replaced
+from cstormpy.errors import InvalidType
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["OwnLaw", "is_own_law"]
-
-#: Arrays with more numbers are tables, which nobody tunes one by one.
-_MOST = 64
 
 
 def is_own_law(value: object) -> bool:
@@ -76,18 +71,11 @@ class OwnLaw(Law):
     @property
     def gains(self) -> dict[str, Any]:
         """The numbers and arrays among the attributes of the object, by name."""
-        return {name: value for name, value in self._attributes() if _is_gain(name, value)}
+        return {name: value for name, value in self._attributes() if is_gain(name, value)}
 
     def set_gain(self, name: str, value: ArrayLike) -> None:
         """Change one of them, or all numbers of an array."""
-        held = self.gains.get(name)
-        if held is None:
-            raise unknown_name("gain", name, self.gains)
-        new: Any = value
-        if isinstance(held, np.ndarray):
-            new = checks.array(value, held.shape, f"gain {name!r}").copy()
-        else:
-            new = checks.real(new, f"gain {name!r}")
+        new = replaced(self.gains, name, value)
         try:
             setattr(self.own, name, new)
         except AttributeError as error:
@@ -124,15 +112,6 @@ def _name(function: Callable[..., Any]) -> str:
     """Return the name of a function, without that of the function in which it was made."""
     name: str = getattr(function, "__qualname__", type(function).__name__)
     return name.rpartition(".<locals>.")[2]
-
-
-def _is_gain(name: str, value: object) -> bool:
-    """Tell whether an attribute is a number that somebody may want to change, or an array of not too many."""
-    if name.startswith("_"):
-        return False
-    if isinstance(value, np.ndarray):
-        return value.dtype == np.float64 and 0 < value.size <= _MOST
-    return isinstance(value, (float, np.floating))
 
 
 def _may_be_set(owner: object, name: str) -> bool:

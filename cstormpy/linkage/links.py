@@ -31,8 +31,9 @@ class Link(Value):
         Name of the link that carries this one; None is the base.
     joint : Joint, optional
         What the link does relative to its parent; `Fixed()` unless said.
-    pose : array_like, (4, 4)
-        Pose M of the link's frame in the parent's frame at q = 0; the identity unless said.
+    pose : array_like, (4, 4) or (3,), optional
+        Pose M of the link's frame in the parent's frame at q = 0; a point is that of a frame with the parent's axes, as
+        `cstormpy.lie.make_pose` makes others. The identity unless said.
     mass : float
         Mass [kg], >= 0.
     com : array_like, (3,)
@@ -96,7 +97,7 @@ class Link(Value):
             name=named,
             parent=None if parent is None else checks.name(parent, f"{where}: parent"),
             joint=Fixed() if joint is None else joint,
-            pose=checks.rigid_pose(np.eye(4) if pose is None else pose, f"{where}: pose"),
+            pose=checks.frame_pose(pose, f"{where}: pose"),
             mass=checks.nonnegative(mass, f"{where}: mass"),
             com=checks.array(com, (3,), f"{where}: com"),
             inertia=_inertia(np.zeros((3, 3)) if inertia is None else inertia, f"{where}: inertia", allow_impossible),

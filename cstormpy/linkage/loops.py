@@ -14,7 +14,7 @@ from cstormpy.arrays import describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.links import Link
-from cstormpy.values import Value, frozen, numbers_text
+from cstormpy.values import Value, numbers_text
 
 __all__ = ["DIRECTIONS", "Loop", "check_loops", "refuse_loops"]
 
@@ -93,8 +93,8 @@ class Loop(Value):
         self._set(
             link_a=ends[0],
             link_b=ends[1],
-            pose_a=_frame(pose_a, f"{where}: pose_a"),
-            pose_b=_frame(pose_b, f"{where}: pose_b"),
+            pose_a=checks.frame_pose(pose_a, f"{where}: pose_a"),
+            pose_b=checks.frame_pose(pose_b, f"{where}: pose_b"),
             directions=_directions(directions, f"{where}: directions"),
             name=named,
         )
@@ -126,17 +126,6 @@ class Loop(Value):
                 shown.append(f"{field}={'<turned>' if turned else numbers_text(pose[:3, 3])}")
         shown.append(f"directions={self.kind or self.directions!r}")
         return f"Loop({', '.join(shown)})"
-
-
-def _frame(value: ArrayLike | None, what: str) -> NDArray[np.float64]:
-    """Return the pose of a frame, given as one or as the point at its origin."""
-    if value is None:
-        return frozen(np.eye(4))
-    if np.shape(value) == (3,):
-        pose = np.eye(4)
-        pose[:3, 3] = checks.array(value, (3,), what)
-        return frozen(pose)
-    return checks.rigid_pose(value, what)
 
 
 def _directions(value: str | Iterable[bool], what: str) -> tuple[bool, ...]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arguments import entries
-from cstormpy.arrays import Array
+from cstormpy.arrays import Array, is_single
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.values import Value, numbers_text
 
@@ -72,11 +72,11 @@ class Shape(Value):
     ----------
     kind : {"box", "sphere", "cylinder", "capsule", "ellipsoid"}
         Cylinders and capsules lie along z; a capsule is a cylinder with half a ball at each end.
-    size : array_like
+    size : float or array_like
         Lengths along x, y and z of a box; radius of a sphere; radius and length of a cylinder, and of a capsule without
         its ends; half the axes of an ellipsoid. All in metres, none negative.
-    pose : array_like, (4, 4), optional
-        Pose of its middle in the link's frame.
+    pose : array_like, (4, 4) or (3,), optional
+        Pose of its middle in the link's frame, or the middle alone.
     colour : array_like, (3,), optional
         Red, green and blue from 0 to 1; that of the link unless given.
 
@@ -104,7 +104,8 @@ class Shape(Value):
     ) -> None:
         if kind not in SHAPES:
             raise unknown_name("shape", kind, SHAPES)
-        numbers = checks.array(size, (len(SHAPES[kind]),), f"{kind}: size")
+        given: Any = [size] if is_single(size) else size
+        numbers = checks.array(given, (len(SHAPES[kind]),), f"{kind}: size")
         if (numbers < 0).any():
             raise InvalidValue(f"{kind}: size: must not be negative, got {numbers_text(numbers)}")
         paint = None if colour is None else checks.array(colour, (3,), f"{kind}: colour")
@@ -113,7 +114,7 @@ class Shape(Value):
         self._set(
             kind=kind,
             size=numbers,
-            pose=checks.rigid_pose(np.eye(4) if pose is None else pose, f"{kind}: pose"),
+            pose=checks.frame_pose(pose, f"{kind}: pose"),
             colour=paint,
         )
 

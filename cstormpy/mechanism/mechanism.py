@@ -95,8 +95,10 @@ class Mechanism(
     --------
     >>> from cstormpy.mechanism import Link, Revolute
     >>> upper = Link("upper", None, Revolute((0, 0, 1), name="shoulder"), mass=1.0, com=(0.5, 0, 0))
-    >>> Mechanism([upper], active=["shoulder"])
-    <Mechanism of 1 link, n = 1: shoulder>
+    >>> fore = Link("fore", "upper", Revolute((0, 0, 1), name="elbow"), pose=(1, 0, 0), mass=0.5, com=(0.3, 0, 0))
+    >>> mech = Mechanism([upper, fore], active=["elbow"])
+    >>> mech, mech.gravity_load([0.0, 0.0])
+    (<Mechanism of 2 links, n = 2: shoulder, elbow>, array([11.2815,  1.4715]))
     """
 
     def of_symbols(self, number: Callable[[str, int], Any], links: Callable[[], tuple[Link, ...]]) -> Mechanism:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from bdsim.components import Clock
 
 from cstormpy.measures import MeasureTable
 from cstormpy.report.data import panes_of
@@ -55,6 +56,8 @@ def shown(value: Any) -> str:
         return "a function" if name == "<lambda>" else f"{name}()"
     if isinstance(value, (int, float, np.number, list, tuple, np.ndarray)):
         return _numbers(value)
+    if isinstance(value, Clock):
+        return _cut(f"{value.name}, every {value.T:g} s")
     text = repr(value)
     return _cut(type(value).__name__ if " at 0x" in text else text)
 
@@ -177,8 +180,10 @@ def block_rows(bd: Any) -> list[tuple[str, str, Rows]]:
 
 
 def _is_dull(parameter: inspect.Parameter | None, value: Any, role: str) -> bool:
-    """Return whether a parameter is not worth a line: empty, a switch that is off, a plot's usual setting."""
+    """Return whether a parameter is not worth a line: empty, a record of ours, a switch that is off, a plot's usual."""
     if isinstance(value, (str, list, tuple, dict)) and not value:
+        return True
+    if type(value).__module__.startswith("cstormpy.") and " at 0x" in repr(value):
         return True
     if parameter is None or isinstance(value, np.ndarray):
         return False

@@ -230,6 +230,19 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             The diagram cannot run as it is wired.
         BlockError
             A block failed before the first sample.
+
+        Examples
+        --------
+        A pendulum without motor, let go where it is level:
+
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation(progress=False)
+        >>> bd = sim.blockdiagram()
+        >>> plant = bd.HYBRIDDYNAMICS(cs.library.pendulum().with_drive(actuated=[]), q0=[0.0], name="plant")
+        >>> bd.connect(plant.q, bd.NULL())
+        >>> out = sim.run(bd, T=0.5, rtol=1e-9, watch=["plant"])
+        >>> out.status, float(out.t[-1]), out.signal("plant.q")[-1].round(4)
+        ('finished', 0.5, array([-1.6611]))
         """
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {shown(bd)}")

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import integrate
 
 from cstormpy.arrays import Array
-from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import first_step, norm, shortest_step, shrink, stretch
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
@@ -37,6 +37,17 @@ Derivative = Callable[[float, Array], Array]
 #: The implicit methods, which scipy has by these names.
 IMPLICIT = ("Radau", "BDF", "LSODA")
 SOLVERS = (*EXPLICIT, *IMPLICIT)
+#: What Simulink's solvers are called here; ode4 and ode1 have steps of one length.
+SIMULINK = {
+    "ode45": "'RK45'",
+    "ode23": "'RK23'",
+    "ode113": "'LSODA'",
+    "ode15s": "'BDF'",
+    "ode23s": "'Radau'",
+    "ode23t": "'Radau'",
+    "ode4": "'RK4' with dt=",
+    "ode1": "'Euler' with dt=",
+}
 
 
 class StepFailed(Exception):
@@ -353,6 +364,8 @@ def make_stepper(
     method = explicit_method(solver)
     if method is None:
         name = next((known for known in IMPLICIT if known.lower() == str(solver).lower()), None)
+        if name is None and (ours := SIMULINK.get(str(solver).lower())):
+            raise UnknownName(f"solver {solver!r} is {ours} here")
         if name is None:
             raise unknown_name("solver", solver, SOLVERS)
         return _of_scipy(f, getattr(integrate, name), rtol, atol, max_step, options)

@@ -52,8 +52,8 @@ class Sweeping:
         Parameters
         ----------
         diagram : callable, module or BlockDiagram
-            ``build(sim, **options)`` that returns a wired diagram, a module that has one, or a diagram, which is copied
-            for each worker.
+            ``build(sim, **options)`` that returns a wired diagram; a module that has one, as a ready diagram,
+            ``cs.diagrams.load("acrobot")``; or a diagram, which is copied for each worker.
         grid : dict of str to list, optional
             What varies; every combination is run. A name is an option of the builder, a state of the diagram
             (``"plant.elbow.q"``: its initial value), a tunable parameter of a block (``"gain.K"``, as in

@@ -98,10 +98,21 @@ class Translations:
         return write_fmu(self, bd, path, inputs, outputs, parameters, **given)
 
     def explain(self, bd: Any) -> str:
-        """Return in which way the compiled engine computes each block of a diagram, a line for each.
+        """Return how the compiled engine computes each block of a diagram, a line for each.
 
-        Traced, compiled by numba, or asked in Python, and why not in a faster way. Of a diagram that it cannot
-        translate, the blocks that are the cause, and why.
+        From fast to slow: traced (a part of the diagram's own code, with exact derivatives), compiled by numba, or
+        asked in Python; and why it is not faster. Of a diagram that cannot be translated, the blocks that are the
+        cause, and why.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(name="ramp"))
+        >>> print(sim.explain(bd))
+        constant.0  output: traced
+        ramp        output: traced; deriv: traced
         """
         from cstormpy.simulation.compiled import NotTranslated, explanation_of
 

@@ -8,6 +8,7 @@ c = (100, 10). The guess, the elbow locked, is as poor as the paper's; from it a
 
 import math
 import sys
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -43,6 +44,7 @@ def draw_acrobot(mech, file):
 
 
 def main(folder="."):
+    Path(folder).mkdir(parents=True, exist_ok=True)
     print("Sohl, Bobrow 2001, (83); the paper prints q1(0) only")
     print(f"{'':8}{'q1(0)':8}{'J of the guess':17}{'J found':10}{'q1(3 s)':10}q1'(3 s)")
     for shoulder, number in FIGURES.items():

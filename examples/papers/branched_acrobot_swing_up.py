@@ -8,6 +8,7 @@ with c = (100, 10), and several random starts, of which the best two different o
 
 import math
 import sys
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -50,6 +51,7 @@ def draw_acrobot(mech, file):
 
 
 def main(folder="."):
+    Path(folder).mkdir(parents=True, exist_ok=True)
     asked = problem()
     guess = asked.first_guess()
     before = asked.programme().cost(guess)

@@ -8,6 +8,7 @@ to (65); so does the figure here.
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -118,6 +119,7 @@ def draw_derivatives(t, printed, ours, folder):
 
 
 def main(folder="."):
+    Path(folder).mkdir(parents=True, exist_ok=True)
     print("Xiang, Arora, Abdel-Malek 2008, example 2")
     print(f"{'':34}{'T [s]':10}{'J':13}solved in")
     print(f"{'paper, 22 points':34}{PRINTED:<10.3f}{'not printed':13}{SECONDS} s")

@@ -9,6 +9,7 @@ made.
 
 import math
 import sys
+from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -42,6 +43,7 @@ def draw_path(asked, x, title, file):
 
 
 def main(folder="."):
+    Path(folder).mkdir(parents=True, exist_ok=True)
     asked = problem()
     guess = asked.first_guess()
     before = asked.programme().cost(guess)

@@ -7,6 +7,7 @@ limits by 3 N m in between; with limits at 201 samples the same control points g
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -54,6 +55,7 @@ def draw_figures(solution, folder):
 
 
 def main(folder="."):
+    Path(folder).mkdir(parents=True, exist_ok=True)
     print("Xiang, Arora, Abdel-Malek 2008, example 1")
     print(f"{'':34}{'T [s]':10}{'limit exceeded by':20}{'solved in':13}torques change sign at")
     print(f"{'paper, 22 points, 21 samples':34}{PRINTED:<10}{'not printed':20}{f'{SECONDS} s':13}")

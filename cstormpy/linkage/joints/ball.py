@@ -211,11 +211,11 @@ class Spherical(MultiDofJoint):
 
 
 class Free(Spherical):
-    """A joint with all six freedoms, as of a body in space: q is the way along x, y and z [m], then φ [rad].
+    """A joint with all six freedoms, as of a body in space: q is the displacement along x, y and z [m], then φ [rad].
 
-    The way is that of `point` along the axes that the link's frame has at q = 0; the link turns about this point by
-    exp(φ) as on a `Spherical` joint. So q̇ is the velocity of the point in these axes, and dφ/dt; the twist of the
-    link in its own axes is `subspace(q) @ qd`, (ω, v) with ω = J(φ) dφ/dt and, for point = 0, v = exp(φ)ᵀ ẋ.
+    The displacement is that of `point` along the axes that the link's frame has at q = 0; the link turns about this
+    point by exp(φ) as on a `Spherical` joint. So q̇ is the velocity of the point in these axes, and dφ/dt; the twist of
+    the link in its own axes is `subspace(q) @ qd`, (ω, v) with ω = J(φ) dφ/dt and, for point = 0, v = exp(φ)ᵀ ẋ.
 
     Parameters
     ----------

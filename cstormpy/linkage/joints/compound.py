@@ -200,7 +200,7 @@ class Universal(_Axes):
 
 
 class Planar(_Axes):
-    """A joint that moves in a plane: q is the way along the first, along the second direction [m], and the angle.
+    """A joint that moves in a plane: q is the displacement along the first and the second direction [m], and the angle.
 
     The directions stay with the parent; the link turns about their normal through `point`.
 
@@ -272,7 +272,7 @@ class Planar(_Axes):
 
 
 class Translational(_Axes):
-    """A joint that moves in three directions without turning: q is the way along each [m].
+    """A joint that moves in three directions without turning: q is the displacement along each [m].
 
     Parameters
     ----------

@@ -17,6 +17,8 @@ __all__ = ["frequencies_of", "plotted"]
 
 KINDS = ("bode", "step")
 _DECADES = 2.0
+#: How near to half a turn a phase is taken as one [rad].
+_HALF_TURN = 1e-9
 
 
 def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
@@ -38,7 +40,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
         for j, source in enumerate(model.inputs):
             size = np.abs(response[:, i, j])
             above.semilogx(w, 20.0 * np.log10(np.where(size > 0.0, size, np.nan)), label=source)
-            below.semilogx(w, np.degrees(np.unwrap(np.angle(response[:, i, j]))))
+            below.semilogx(w, phase(response[:, i, j]))
         above.set_ylabel(f"{output} [dB]")
         below.set_ylabel("phase [°]")
         for panel in (above, below):
@@ -47,6 +49,17 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     axes[0, 0].legend(title="input")
     axes[-1, 0].set_xlabel("ω [rad/s]")
     return axes[0, 0].figure
+
+
+def phase(response: ArrayLike) -> NDArray[np.float64]:
+    """Return the phase of a frequency response [°], without jumps; half a turn is a lag, as of two integrators.
+
+    >>> phase([-1.0, -0.25]), phase([1.0, -1.0])
+    (array([-180., -180.]), array([   0., -180.]))
+    """
+    angle = np.angle(np.asarray(response, dtype=complex))
+    found: NDArray[np.float64] = np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)))
+    return found
 
 
 def frequencies_of(model: LinearModel, count: int = 400) -> NDArray[np.float64]:

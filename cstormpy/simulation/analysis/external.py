@@ -163,7 +163,7 @@ def refuse_more_than_states(diagram: Any, simstate: Any, who: str) -> None:
     """Refuse what happens between two steps: ticks, located events, declared jumps."""
     sampled = [b.name for b in diagram.cells]
     if sampled:
-        _refuse(who, sampled[0], "is sampled", "this takes a diagram of continuous blocks; ")
+        _refuse(who, sampled[0], "is sampled", "sampled blocks")
     _refuse_events(diagram, simstate, who)
     if len(simstate.eventq):
         _refuse_jumps(who)
@@ -179,17 +179,18 @@ def refuse_more_than_samples(diagram: Any, simstate: Any, who: str) -> list[floa
 
 
 def _refuse_events(diagram: Any, simstate: Any, who: str) -> None:
-    for what, names in (
-        ("locates events (locate=False where it has that)", [b.name for _, b in simstate.crossing_detectors]),
-        ("has limits of its states", [bound.block.name for bound in diagram.bounds]),
-    ):
-        if names:
-            _refuse(who, names[0], what)
+    for _, block in simstate.crossing_detectors:
+        _refuse(who, block.name, "locates events", "located events", "make it with locate=False if it takes that, or ")
+    for bound in diagram.bounds:
+        _refuse(who, bound.block.name, "has limits of its states", "limits of states")
 
 
-def _refuse(who: str, name: str, what: str, why: str = "") -> NoReturn:
-    raise DiagramError(f"{who}: block {name!r} {what}, which belongs to a run: {why}have yours outside of it")
+def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "") -> NoReturn:
+    raise DiagramError(
+        f"{who}: block {name!r} {what}; only a run handles {kind}: {remedy}leave the block out of this diagram, and "
+        "put what it gives in by inputs="
+    )
 
 
 def _refuse_jumps(who: str) -> NoReturn:
-    raise DiagramError(f"{who}: a source declares when it jumps, which belongs to a run; give it as an input instead")
+    raise DiagramError(f"{who}: a source declares when it jumps, which only a run handles; give it as an input instead")

@@ -325,6 +325,25 @@ class Analysis:
             How many runs are made at most.
         tol : float
             The search ends where less than this part of the cost is gained, or the gradient falls below it.
+
+        Returns
+        -------
+        Tuning
+            Prints as what was changed: the values `before` and `after`, both costs, why it ended; `out` is the run.
+
+        Examples
+        --------
+        How fast a decay is that has halved after a second:
+
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation(engine="interpreted", progress=False)
+        >>> bd = sim.blockdiagram()
+        >>> decay = bd.INTEGRATOR(x0=1.0, name="decay")
+        >>> bd.connect(decay, rate := bd.GAIN(-2.0, name="rate"))
+        >>> bd.connect(rate, decay)
+        >>> tuned = sim.tune(bd, lambda out: out.x[-1] - 0.5, ["rate.K"], T=1.0)
+        >>> tuned.after.round(4)
+        array([-0.6931])
         """
         from cstormpy.simulation.analysis.tuning import tune
 

@@ -22,6 +22,7 @@ _FAULT = re.compile(r"^<[^>]* object at 0x[0-9a-f]+>.*?(?=, in the function at l
 _WRITING = "setitem(readonly array"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _WHERE = re.compile(r"in (the function at )?line \d+ of .*")
+_NO_REASON = "it fails without telling why, as where one branch returns whole numbers and another floats"
 _GENERATORS = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 
 
@@ -45,6 +46,8 @@ def told(function: types.FunctionType, said: str) -> str:
     if any(f"{name!r}" in _WHERE.sub("", rest) for name in unfit):  # said already, and with the remedy
         where = _WHERE.search(rest)
         rest = where[0] if where else ""
+    if not reasons and _WHERE.fullmatch(rest):
+        reasons = [_NO_REASON]
     return "; ".join([*reasons, rest] if rest else reasons)
 
 

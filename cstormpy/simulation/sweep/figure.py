@@ -23,6 +23,8 @@ __all__ = ["draw"]
 WIDTH, HEIGHT = 6.4, 4.8
 #: Contours in an image, images in a figure, and ticks that stand at values of their own, at most.
 CONTOURS, IMAGES, TICKS = 8, 6, 8
+#: Values that either axis has at least where contours are drawn; between fewer they are mostly interpolation.
+SOME = 4
 #: Values are taken as spaced by a factor where it varies by less than this, so that 1, 2, 5, 10 are, and their steps
 #: by so much or more.
 _SAME_FACTOR, _OTHER_STEPS = 1.5, 1.9
@@ -148,7 +150,7 @@ def _lines(plot: Axes, sweep: Sweep, axis: str, columns: NDArray[np.float64], na
 
 
 def _plane(figure: Figure, plot: Axes, sweep: Sweep, shown: list[str], values: NDArray[np.float64], name: str) -> None:
-    """Draw values over two axes: an image with contours, or coloured points for samples."""
+    """Draw values over two axes: an image, with contours where it is fine enough, or coloured points for samples."""
     x, y = (sweep.axes[n].astype(float) for n in shown)
     finite = values[np.isfinite(values)]
     yes_or_no = bool(finite.size) and set(np.unique(finite)) <= {0.0, 1.0}
@@ -162,7 +164,7 @@ def _plane(figure: Figure, plot: Axes, sweep: Sweep, shown: list[str], values: N
         values = values[np.ix_(across, along)]
         plot.set_facecolor("0.85")  # where a run failed
         drawn = plot.pcolormesh(_edges(x), _edges(y), values.T, **colours)
-        if not yes_or_no and min(values.shape) > 1 and finite.size and np.ptp(finite) > 0.0:
+        if not yes_or_no and min(values.shape) >= SOME and finite.size and np.ptp(finite) > 0.0:
             levels = np.linspace(finite.min(), finite.max(), CONTOURS + 2)[1:-1]
             plot.contour(x, y, values.T, levels=levels, colors="white", linewidths=0.8)
     bar = figure.colorbar(drawn, ax=plot, label=name)

@@ -67,8 +67,8 @@ def _builder(diagram: Any) -> Callable[..., Any] | None:
     build: Any = getattr(diagram, "build", diagram)
     if not callable(build):
         raise InvalidType(
-            "sweep: expected a function build(sim, **options), a module that has one, or a diagram, got a "
-            f"{type(diagram).__name__}"
+            "sweep: expected a function build(sim, **options), a module that has one, as "
+            f'cstormpy.diagrams.load("acrobot"), or a diagram, got {shown(diagram)}'
         )
     return build
 

@@ -559,8 +559,9 @@ def test_blocks_are_listed_by_what_a_user_gave(sim):
     """A clock by its name and period; records of ours, as the drives of a plant, were listed as "DriveSet"."""
     bd = sim.blockdiagram()
     plant = bd.HYBRIDDYNAMICS("pendulum", name="plant")
-    bd.connect(plant.q, hold := bd.ZOH(bd.clock(100, "Hz"), name="hold"))
+    clock = bd.clock(100, "Hz")
+    bd.connect(plant.q, hold := bd.ZOH(clock, name="hold"))
     bd.connect(hold, plant.tau)
     rows = {name: dict(values) for name, _, values in facts.block_rows(bd)}
-    assert rows["hold"]["clock"] == "clock.0, every 0.01 s"
+    assert rows["hold"]["clock"] == f"{clock.name}, every 0.01 s"
     assert {"mech", "q0", "qd0"} <= rows["plant"].keys() and not {"drive", "drives"} & rows["plant"].keys()

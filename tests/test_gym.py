@@ -115,7 +115,10 @@ def test_a_window_shows_each_step_at_its_pace():
     }
     # two that begin with the same number at the same time may both take it
     command = ["xvfb-run", "-a", "-n", "150", sys.executable, "-c", SHOWN]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    for _ in range(3):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+        if "Invalid DISPLAY" not in done.stderr:  # the screen was gone as soon as it had been there
+            break
     assert done.stdout.split("\n")[:2] == ["None [1] True", "[]"], done.stderr
 
 

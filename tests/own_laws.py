@@ -7,10 +7,22 @@ import math
 
 import numpy as np
 
+import cstormpy as cs
 from cstormpy.control import Law
 from cstormpy.mechanism import library
 
 ACROBOT = library.acrobot()
+
+
+def controlled(law, engine="auto"):
+    """Return a simulation and the diagram of an acrobot under a law, which is called "mine" in the block "ctl"."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2], name="plant")
+    controller = bd.CONTROLLER("acrobot", {"mine": law}, name="ctl")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    return sim, bd
 
 
 def damped(t, q, qd):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from own_laws import controlled
 
 import cstormpy as cs
 from cstormpy.control import OwnLaw
@@ -62,16 +63,6 @@ class Robot:
 
     def control(self, t, q, qd):
         return -self.kp * q[1] - self.K @ qd
-
-
-def controlled(law, engine="auto"):
-    sim = cs.Simulation(engine=engine)
-    bd = sim.blockdiagram()
-    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2], name="plant")
-    controller = bd.CONTROLLER("acrobot", {"mine": law}, name="ctl")
-    bd.connect(plant[0:2], controller[0:2])
-    bd.connect(controller.tau, plant.tau)
-    return sim, bd
 
 
 LAWS = [OfItsClass, OfItsObject, Declared, Branching, lambda: Robot().control]

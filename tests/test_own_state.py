@@ -8,6 +8,7 @@ import types
 
 import numpy as np
 import pytest
+from own_laws import controlled
 
 import cstormpy as cs
 
@@ -34,16 +35,6 @@ class Mapping(dict):
         return self[name]
 
     __setattr__ = dict.__setitem__
-
-
-def run_of(law, engine):
-    sim = cs.Simulation(engine=engine)
-    bd = sim.blockdiagram()
-    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2], name="plant")
-    controller = bd.CONTROLLER("acrobot", {"mine": law}, name="ctl")
-    bd.connect(plant[0:2], controller[0:2])
-    bd.connect(controller.tau, plant.tau)
-    return sim, bd
 
 
 BY_ATTRIBUTE = lambda h: h.kp, lambda h, value: setattr(h, "kp", value)
@@ -97,7 +88,7 @@ def test_what_is_held_is_read_anew_in_each_run(how):
         ends = {}
         for engine in ("interpreted", "compiled"):
             held = make()
-            sim, bd = run_of(how(held, read), engine)
+            sim, bd = controlled(how(held, read), engine)
             ends[engine] = [sim.run(bd, T=0.3).x[-1]]
             write(held, 5.0)
             ends[engine].append(sim.run(bd, T=0.3).x[-1])
@@ -135,12 +126,12 @@ def test_what_a_law_remembers_is_kept_out_of_what_is_written_down(name):
         make, (read, write) = HELD[name]
         memory = make()
         law, remembered = remembering(memory, read, write), lambda: read(memory)
-    sim, bd = run_of(law, "compiled")
+    sim, bd = controlled(law, "compiled")
     out = sim.run(bd, T=0.3, dt=0.01, solver="RK4")
     assert isinstance(remembered(), float)
     assert remembered() == pytest.approx(out.x[-1, 1], abs=0.1)
     assert "law law: asked in Python" in str(sim.explain(bd))
     law, _ = remembering_by_name() if name == "nonlocal" else (remembering(make(), read, write), None)
-    other, again = run_of(law, "interpreted")
+    other, again = controlled(law, "interpreted")
     # engines do not ask equally often
     np.testing.assert_allclose(out.x[-1], other.run(again, T=0.3, dt=0.01, solver="RK4").x[-1], rtol=0, atol=1e-2)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["codes_within", "fingerprint", "is_by_identity", "reachable"]
+__all__ = ["codes_within", "fingerprint", "is_by_identity", "reachable", "surrounding"]
 
 
 class _Met(dict[Any, int]):
@@ -205,16 +205,16 @@ def _describe_class(kind: type, parts: list[str], seen: _Met) -> bool:
 def _describe_function(func: types.FunctionType, parts: list[str], seen: _Met) -> bool:
     names = _names(func.__code__)
     lasting = _describe_code(func.__code__, func.__globals__, parts, seen, names)
-    held = (func.__defaults__, func.__kwdefaults__, vars(func) or None, *_surrounding(func))
+    held = (func.__defaults__, func.__kwdefaults__, vars(func) or None, *surrounding(func).values())
     return all([lasting, *(_describe(value, parts, seen, names) for value in held)])
 
 
-def _surrounding(func: types.FunctionType) -> list[Any]:
-    """Return the values that a function has of those in which it stands, but for what is not there yet."""
-    found = []
-    for cell in func.__closure__ or ():
+def surrounding(func: types.FunctionType) -> dict[int, Any]:
+    """Return what a function has of those in which it stands, by the place, but for what is not there yet."""
+    found = {}
+    for k, cell in enumerate(func.__closure__ or ()):
         with contextlib.suppress(ValueError):
-            found.append(cell.cell_contents)
+            found[k] = cell.cell_contents
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dis
 import types
 from collections import deque
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable
+from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable, surrounding
 
 __all__ = ["Reached"]
 
@@ -51,20 +50,11 @@ def _kept(value: Any) -> Any:
     if isinstance(value, type):
         return {name: each for name, each in vars(value).items() if not name.startswith("__")}
     if isinstance(value, types.FunctionType):
-        return {**vars(value), **_cells(value), **_written_globals(value)} or None
+        return {**vars(value), **surrounding(value), **_written_globals(value)} or None
     if isinstance(value, types.ModuleType) or is_by_identity(value):
         return None
     held = {**getattr(value, "__dict__", {}), **_slots(value)}
     return held or None
-
-
-def _cells(function: types.FunctionType) -> dict[Any, Any]:
-    """Return what surrounds a function, by the place among its cells."""
-    found: dict[Any, Any] = {}
-    for k, cell in enumerate(function.__closure__ or ()):
-        with contextlib.suppress(ValueError):  # nothing is there yet
-            found[k] = cell.cell_contents
-    return found
 
 
 def _written_globals(function: types.FunctionType) -> dict[Any, Any]:

@@ -25,6 +25,7 @@ from cstormpy.graph.tables import Table
 from cstormpy.linkage.tables import NUMBERS, Form, Tables, numbers_of, tables_of
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
+from cstormpy.simulation.compiled.fingerprints import is_by_identity
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
 __all__ = [
@@ -185,9 +186,13 @@ class Twins:
             return self._container(value, path)
         if is_own(value) or isinstance(value, types.FunctionType):
             return self.of(value, path)
-        if not isinstance(value, _PLAIN):
+        if not (isinstance(value, _PLAIN) or is_by_identity(value) or self._is_bookkeeping(value, path)):
             self.shared.append(value)
         return value
+
+    def _is_bookkeeping(self, value: Any, path: Path) -> bool:
+        """Tell whether a value is a list or mapping that an object of this package keeps for itself."""
+        return type(value) in (list, tuple, dict, set) and _is_of_ours(type(self._owners.get(path[:-1])))
 
     def _table(self, value: Any, path: Path) -> Table:
         name = f"all[{len(self.places)}]"

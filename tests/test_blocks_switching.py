@@ -123,6 +123,21 @@ def test_the_edge_is_seen_for_one_tick(run):
     assert all(0.2 - 1e-9 <= t <= 0.3 + 1e-9 or 2.2 - 1e-9 <= t <= 2.3 + 1e-9 for t in seen) and len(seen) > 3
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_trigger_that_begins_above_its_threshold_first_falls(engine):
+    bd = (sim := simulation(engine)).blockdiagram()
+    wave = bd.SUM("+-", name="wave")
+    for source, port in ((bd.WAVEFORM("sine", freq=0.5), wave[0]), (bd.CONSTANT(-0.5), wave[1])):
+        bd.connect(source, port)  # sin πt + 1/2
+    hold = bd.SAMPLEHOLD(x0=-1.0, name="hold")
+    bd.connect(bd.TIME(), hold.u)
+    bd.connect(wave, hold.trigger)
+    out = sim.run(bd, T=2.5, watch=["hold"], **TIGHT)
+    assert [name for _, name in out.events] == ["hold", "hold"]
+    assert [t for t, _ in out.events] == pytest.approx([7 / 6, 11 / 6], abs=1e-9)
+    assert out.signal("hold")[[0, -1]] == pytest.approx([-1.0, 11 / 6], abs=1e-9)
+
+
 def test_a_relay_holds_a_temperature():
     """ẋ = -x + u with a relay between 0 and 2: a limit cycle between the thresholds, of period ln 9."""
     for engine in ("interpreted", "compiled"):

@@ -122,6 +122,7 @@ def test_a_hanging_parallelogram_swings_as_a_pendulum():
     stiffness, inertia = 9.81 * a * (m1 / 2 + m2 + m3 / 2), a * a * (m1 / 3 + m2 + m3 / 3)
     assert_close(model.A, [[0.0, 1.0], [-stiffness / inertia, 0.0]], 1e-9)
     assert_close(model.B, [[0.0], [1.0 / inertia]], 1e-10)
+    assert mech.linearize(q, independent=["crank", "crank"]).states == model.states
 
 
 def test_an_equilibrium_of_more_motors_than_freedoms_has_the_least_torque():

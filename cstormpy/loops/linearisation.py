@@ -114,14 +114,14 @@ def independent_joints(mech: Linkage, q: Array, wanted: Iterable[str] | None = N
 
 
 def _checked(mech: Linkage, A: Array, rank: int, scale: float, wanted: Iterable[str]) -> NDArray[np.int64]:
-    chosen: list[int] = []
+    named: list[int] = []
     for name in [wanted] if isinstance(wanted, str) else entries(wanted, "independent", "names of joints"):
         try:
-            chosen += mech.joint_indices(name)
+            named += mech.joint_indices(name)
         except UnknownName as error:
             raise UnknownName(f"independent: {error}") from None
-    freedoms = mech.n - rank
-    if len(set(chosen)) != freedoms:
+    freedoms, chosen = mech.n - rank, list(dict.fromkeys(named))
+    if len(chosen) != freedoms:
         raise InvalidValue(f"independent: expected {freedoms} coordinate(s), as many as freedoms, got {len(chosen)}")
     rest = np.setdiff1d(np.arange(mech.n), chosen)
     if rank and np.linalg.matrix_rank(A[:, rest], tol=LEAST * scale) < rank:

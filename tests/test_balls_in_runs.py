@@ -192,3 +192,10 @@ def test_inverse_kinematics_through_balls():
         found = mech.inverse_kinematics(len(mech.links) - 1, targets)
         assert found.reached.all()
         np.testing.assert_allclose(mech.forward_kinematics(found.q)[:, -1], targets, atol=1e-8)
+
+
+def test_a_ball_that_does_not_move_the_link_keeps_its_vector():
+    """However long: it is not exchanged for the shorter one, as those are that the search goes through."""
+    arm = cs.Mechanism([cs.Link("arm", None, cs.Revolute((0, 0, 1))), cs.Link("hand", "arm", cs.Spherical())])
+    found = arm.inverse_kinematics("arm", arm.forward_kinematics([0.5, 0.0, 0.0, 0.0])[0], [0.0, 0.0, 0.0, 5.0])
+    np.testing.assert_allclose(found.q, [0.5, 0.0, 0.0, 5.0], atol=1e-9)

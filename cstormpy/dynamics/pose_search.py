@@ -92,6 +92,11 @@ class Tip:
         """Number of rotations among the directions asked for."""
         return int(np.count_nonzero(self.asked < 3))
 
+    @cached_property
+    def balls(self) -> list[int]:
+        """Where rotation vectors begin that move the frame."""
+        return [first for first in self.mech.ball_starts if first in self.moving]
+
     def _fill(self, entry: Entry, arguments: tuple[Any, ...]) -> None:
         """Fill the arrays of all rows by the straight line of a kernel, or else by its loops."""
         tables, count = tables_of(self.mech), len(arguments[0])
@@ -155,7 +160,7 @@ class Tip:
         held = np.clip(q[..., self.moving], self.low, self.high)
         self.angles.within(held)
         q[..., self.moving] = held
-        for first in self.mech.ball_starts:
+        for first in self.balls:
             phi = q[..., first : first + 3]
             angle = np.sqrt((phi * phi).sum(axis=-1, keepdims=True))
             if (angle > LONGEST_VECTOR).any():

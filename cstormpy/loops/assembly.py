@@ -14,7 +14,7 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
-from cstormpy.dynamics.recentring import half_turn_left, recentre
+from cstormpy.dynamics.recentring import half_turn_left, shortened
 from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero
@@ -382,7 +382,7 @@ def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Ar
 
 def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
-    q, damping = _short(mech, q0, free), 1e-3
+    q, damping = shortened(mech, q0, free), 1e-3
     found = closure_of(mech, q[None])
     h = found.holonomic
     phi = found.residual()[0, h]
@@ -395,7 +395,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         step = metric @ W.T @ np.linalg.solve(S + damping * max(float(np.trace(S)), 1e-300) * np.eye(len(S)), -phi)
         tried = q.copy()
         tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
-        tried = _short(mech, tried, free)
+        tried = shortened(mech, tried, free)
         there = closure_of(mech, tried[None])
         left = there.residual()[0, h]
         if left @ left < phi @ phi:
@@ -412,17 +412,6 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         f"q = ({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
         f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
     )
-
-
-def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
-    """Return the same posture with no rotation vector longer than π, of those that may move."""
-    short = q.copy()
-    recentre(mech, short, np.zeros(mech.n))
-    for first in mech.ball_starts:
-        own = slice(first, first + 3)
-        if not free[own].all():
-            short[own] = q[own]
-    return short
 
 
 def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:

@@ -222,5 +222,5 @@ def _closed_search(
         J = np.block([[(d.dy_dq - turning)[rows], -A.T[rows]], [A[h], np.zeros((len(phi), m))]])
         return load, np.concatenate([(load - wanted)[rows], phi]), J[:, np.append(free, np.ones(m, dtype=bool))]
 
-    x, load = search_for(ask, np.concatenate([q, np.zeros(m)]), np.append(free, np.ones(m, dtype=bool)), n)
+    x, load = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), np.append(free, np.ones(m, dtype=bool)))
     return x[:n], load

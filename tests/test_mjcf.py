@@ -151,6 +151,16 @@ class TestMuJoCo:
         if "site" not in constraint:  # whose frames lie apart: MuJoCo pulls them together in time
             close(mech.forward_dynamics(np.zeros(n), np.zeros(n), np.zeros(n)), want, 1e-8)
 
+    def test_a_site_between_two_ends_closes_a_loop(self):
+        mujoco = pytest.importorskip("mujoco")
+        rod = '<site name="rod" type="capsule" size=".1" fromto="0 0 0 1 2 3"/>'
+        text = arm(geom=f'<geom size=".1"/>{rod}', after='<equality><weld site1="rod" site2="end"/></equality>')
+        text = text.replace("<worldbody>", '<worldbody><site name="end"/>')
+        oracle, found = mujoco.MjModel.from_xml_string(text), np.zeros(9)
+        mujoco.mju_quat2Mat(found, oracle.site("rod").quat)
+        (loop,) = mjcf.read(text).mechanism.loops
+        close(loop.pose_a[:3], np.column_stack([found.reshape(3, 3), oracle.site("rod").pos]))
+
 
 # ---------------------------------------------------------------- what is read
 class TestReading:

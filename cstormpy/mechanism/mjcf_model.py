@@ -215,8 +215,6 @@ class Model:
         for bare, place, inherited in sites:
             site = self.classes.complete(bare, inherited)
             if name := bare.attributes.get("name", ""):
-                if "fromto" in site.attributes:
-                    continue
                 self.sites[name] = body, place @ self.settings.pose(site, f"site {name!r}")
 
     # What is not read --------------------------------------------------------------------------------------

@@ -75,8 +75,13 @@ class Settings:
         return math.radians(number) if self.degrees else number
 
     def pose(self, element: Element, whose: str) -> Array:
-        """Return the pose (4, 4) that an element tells by its attributes."""
+        """Return the pose (4, 4) that an element tells by its attributes, or by its two ends."""
         pose = np.eye(4)
+        if "fromto" in element.attributes:
+            ends = np.array(element.numbers("fromto", whose, 6)).reshape(2, 3)
+            pose[:3, :3] = from_z(unit(ends[0] - ends[1], f"line {element.line}: {whose}: fromto"))
+            pose[:3, 3] = 0.5 * (ends[0] + ends[1])
+            return pose
         pose[:3, 3] = element.vector("pos", whose, (0.0, 0.0, 0.0))
         pose[:3, :3] = self.rotation(element, whose)
         return pose

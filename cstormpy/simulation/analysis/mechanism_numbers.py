@@ -14,7 +14,7 @@ from cstormpy.simulation.palette import quiet
 __all__ = ["MechanismNumbers", "is_mechanical", "knows"]
 
 #: Terms of a joint that are not negative, or positive.
-_NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity", "stiffness")
+_NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity")
 
 
 def is_mechanical(block: Any) -> bool:

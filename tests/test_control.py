@@ -383,6 +383,24 @@ def test_pd_rests_where_gravity_is_compensated():
 # ---------------------------------------------------------------- copies
 
 
+def test_laws_of_a_closed_mechanism_hold_it_or_are_refused_by_name():
+    """They divided by zero, or spoke of shapes and of Riccati equations without solution."""
+    mech = library.four_bar()
+    q, _ = mech.project([1.0, -1.8, -2.0])
+    rest = np.zeros(3)
+    hold = mech.inverse_dynamics(q, rest, rest)[:1]
+    assert_close(control.GravityCompensation(mech)(0.0, q, rest), hold, 1e-12)
+    assert_close(control.PD(mech, 8.0, 2.0, [1.5], compensate=True)(0.0, q, rest), hold + 8.0 * (1.5 - q[:1]), 1e-12)
+    assert_close(control.PD(mech, 8.0, 2.0, [1.5])(0.0, q, rest), 8.0 * (1.5 - q[:1]), 1e-12)
+    for refused in (
+        lambda: control.LQR(mech, q),
+        lambda: control.TVLQR(mech, lambda t: (q, rest, rest), t0=0.0, t1=1.0),
+        lambda: control.PredictiveController.of_mechanism(mech, 0.01, q),
+    ):
+        with pytest.raises(InvalidValue, match=r"loop 'pin': .* does not know of loops"):
+            refused()
+
+
 def all_laws():
     mech = library.acrobot()
     arm = library.planar_2r()

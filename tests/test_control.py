@@ -298,6 +298,8 @@ BAD_LAWS = [
     (lambda m: control.SwingUp(control.Off(m), control.LQR(m), 0.0), InvalidValue, "threshold"),
     (lambda m: control.SwingUp(control.Off(m), control.LQR(m), 2.0, 1.0), InvalidValue, "release"),
     (lambda m: control.SwingUp(control.Off("acrobot"), control.LQR(library.acrobot("gym")), 2.0), InvalidValue, "two"),
+    (lambda m: control.Then(control.Off(m), control.law("energy", m), 1.0), InvalidValue, "SwingUp has phases of its"),
+    (lambda m: control.SwingUp(control.law("pfl", m), control.LQR(m), 1.0), InvalidValue, "SwingUp has phases of its"),
 ]
 
 

@@ -16,6 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
@@ -153,7 +154,8 @@ class EKF(_Estimator, SampledBlock):
 
     where Φ is a step, or several, of the classical Runge-Kutta method with the mechanism's forward dynamics, and F its
     exact derivative, by the mechanism's sensitivities; the measurement, y = C (q, q̇), corrects as in
-    :class:`Kalman`. Torques are taken to be held over a period of the clock.
+    :class:`Kalman`. Torques are taken to be held over a period of the clock. Where a run re-centres the rotation vector
+    of a ball joint or of a free body, the estimate follows.
 
     Examples::
 
@@ -231,6 +233,27 @@ class EKF(_Estimator, SampledBlock):
             ahead, part = motion_step(accelerate, ahead[:n], ahead[n:], h)
             F = part @ F
         return np.concatenate([ahead, np.ravel(predicted_covariance(P, F, self.Q))])
+
+    def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
+        for first in self._mech.ball_starts:
+            x = self._by_vectors_of(ports.vector(self, 1, u[1], len(self.C)), x, first)
+        return super()._now(u, x)
+
+    def _by_vectors_of(self, measured: Array, x: Array, first: int) -> Array:
+        """Return the states with the rotation vector of a ball by which it is nearer to what is measured."""
+        estimate, P = self._parts(x)
+        n, unit = self._mech.n, np.eye(self._size)
+        phi, rate = estimate[first : first + 3], estimate[n + first : n + first + 3]
+        own = np.concatenate([unit[first : first + 3], unit[n + first : n + first + 3]])
+        square = phi @ phi
+        away = phi + np.where(square < 1.0, 1.0, 0.0)  # short vectors stay, and have no other one nearby
+        moved = np.concatenate(shortened(away, rate, 2.0 * np.pi)) - np.concatenate([phi, rate])
+        slopes = shortening_jacobian(away, rate, 2.0 * np.pi) - np.eye(6)
+        other, G = estimate + own.T @ moved, unit + own.T @ slopes @ own
+        here, there = (measured - self.C @ at for at in (estimate, other))
+        off, better = here @ here, there @ there
+        moves = (square >= 1.0) & ((better < off) | ((better == off) & (square > np.pi**2)))
+        return np.where(moves, np.concatenate([other, np.ravel(G @ P @ G.T)]), x)
 
 
 def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:

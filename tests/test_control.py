@@ -10,6 +10,7 @@ import pytest
 from closeness import assert_close
 from random_mechanisms import MOVING, any_tree, random_mechanism
 
+import cstormpy as cs
 from cstormpy import control
 from cstormpy.control.blend import LawSet, laws_by_name
 from cstormpy.errors import (
@@ -383,6 +384,31 @@ def test_pd_rests_where_gravity_is_compensated():
 
 
 # ---------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize("name", ["PD", "ComputedTorque", "HybridTracking"])
+def test_a_ball_is_brought_to_its_reference_by_the_shorter_way(name):
+    """Where a run exchanges a vector of half a turn for the opposite one it turned back, and never came to rest."""
+    body = {"mass": 1.0, "com": (0, -0.3, 0), "inertia": (0.1, 0.2, 0.15)}
+    lever = Link("lever", "rod", cs.Spherical(name="ball"), **body)
+    mech = Mechanism([Link("rod", None, Revolute((1, 0, 0)), **body), lever], gravity=(0, 0, 0))
+    law = getattr(control, name)(mech, 20.0, 2.0, [0.2, 0.3, -0.2, 2.9])
+    q, qd = np.array([0.4, 0.2, 0.1, 3.3]), np.array([0.3, 1.0, -2.0, 0.5])
+    ball, moments = mech.joint("ball"), []
+    for longest in (4.0, np.pi):
+        phi, rate = ball.recentred(q[1:], qd[1:], longest)
+        tau = law(0.0, np.r_[q[0], phi], np.r_[qd[0], rate])
+        moments.append([tau[0], *np.linalg.solve(ball.subspace(phi)[:3].T, tau[1:])])
+    assert_close(np.array(moments[1]), np.array(moments[0]), 1e-10)
+    for engine in ("interpreted", "compiled") if name == "PD" else ("compiled",):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.0, 0.0, 0.0, 2.5], qd0=[0, 0, 0, 9.0])
+        bd.connect(plant[0:2], (made := bd.CONTROLLER(mech, law))[0:2])
+        bd.connect(made.tau, plant.tau)
+        out = sim.run(bd, T=10.0)
+        assert out.events
+        assert_close(out.x[-1], np.array([0.2, 0.3, -0.2, 2.9, 0, 0, 0, 0]), 1e-2)
 
 
 def test_laws_of_a_closed_mechanism_hold_it_or_are_refused_by_name():

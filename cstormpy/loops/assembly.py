@@ -125,6 +125,12 @@ def independent_rows(mech: Linkage) -> list[int]:
     return _independent_in(mech)[0]
 
 
+def are_felt(mech: Linkage, passive: NDArray[np.bool_]) -> bool:
+    """Tell whether independent constraints are so for passive joints too: else active ones contradict one another."""
+    rows, q = _independent_in(mech)
+    return len(_independent(closure_of(mech, q[None]).A[0][:, passive])) == len(rows)
+
+
 def _independent_in(mech: Linkage) -> tuple[list[int], Array]:
     """Return these rows, and the posture; of a mechanism with some numbers changed in the posture that is nearest."""
     made: tuple[list[int], Array] | None = mech.memo.get("independent rows")

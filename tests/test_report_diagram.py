@@ -1,5 +1,7 @@
 """The picture of a large diagram: rows, and subsystems that are open or closed, as geometry and in a browser."""
 
+import base64
+import html
 import itertools
 import re
 from xml.etree import ElementTree
@@ -252,3 +254,20 @@ def test_subsystems_fold_and_unfold_in_the_page(forty, tmp_path):
         assert count == 1
         assert overlapping([(text, box) for text, box in written if text]) == []
         assert picture[2] - picture[0] <= room
+
+
+def test_a_notebook_shows_a_diagram(forty):
+    sim = cs.Simulation(progress=False, graphics=False)
+    unwired = sim.blockdiagram("<half>")
+    unwired.GAIN(3, name="alone")
+    for bd, seen in ((forty[0], ["some", "second"]), (unwired, ["alone"]), (sim.blockdiagram(), ["no blocks"])):
+        shown = re.fullmatch(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)" [^<]*>', bd._repr_html_())
+        assert html.unescape(shown[1]) == f"diagram {bd.name}"
+        drawn = ElementTree.fromstring(base64.b64decode(shown[2]))
+        texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        assert set(seen) <= set(texts)
+        assert (
+            float(drawn.get("width")) > 50
+            and "prefers-color-scheme" not in drawn[0].text
+            and ".diagram .w" in drawn[0].text
+        )

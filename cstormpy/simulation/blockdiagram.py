@@ -92,6 +92,12 @@ class WiredDiagram(BlockDiagram):
         wrong = unknown_name("block", name, kinds, UnknownAttribute)
         raise UnknownAttribute(f"{wrong} (a block of your own class is made as MyBlock(..., bd=bd))")
 
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of it: its picture."""
+        from cstormpy.report.drawing import diagram_image
+
+        return diagram_image(self)
+
     def __dir__(self) -> list[str]:
         """Return what can be asked for: of the kinds of blocks, those that can be made."""
         makers = [name for name, value in self.__dict__.items() if isinstance(value, BlockMaker)]

@@ -15,6 +15,7 @@ import cstormpy as cs
 from cstormpy import report
 from cstormpy.control import LQR, EnergyPump, SwingUp
 from cstormpy.report.drawing import diagram_views, states
+from cstormpy.report.facts import block_rows
 from cstormpy.report.levels import Level, read_levels
 from cstormpy.report.picture import HEAD, WIDEST, compose
 from cstormpy.report.svg import text_width
@@ -271,3 +272,22 @@ def test_a_notebook_shows_a_diagram(forty):
             and "prefers-color-scheme" not in drawn[0].text
             and ".diagram .w" in drawn[0].text
         )
+
+
+def test_a_linear_block_shows_its_equation():
+    """A transfer function was a box with its kind's name, and had no parameters in the list of blocks."""
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = sim.blockdiagram()
+    motor, two = bd.TRANSFERFN([1], [0.1, 1, 0], name="motor"), bd.TRANSFERFN([[[1], [2]]], [1, 3], name="two")
+    sampled = bd.DISCRETETF(bd.clock(10, "Hz"), [1, 0], [1, -0.5], name="sampled")
+    bd.connect(bd.STEP(), motor)
+    bd.connect(motor, bd.STATESPACE(-1.0, 1.0, 1.0, name="lag"))
+    bd.connect(bd.CONSTANT([1.0, 2.0]), two)
+    bd.connect(two, sampled, bd.NULL())
+    drawn = "".join(diagram_views(bd))
+    for said in ("10<", "s² + 10s", ">z<", "z − 0.5", "ẋ = Ax + Bu", "transfer fn"):
+        assert said in drawn
+    rows = {name: dict(found) for name, _, found in block_rows(bd)}
+    assert rows["motor"] == {"H": "10 / (s² + 10s)"} and rows["sampled"]["H"] == "z / (z − 0.5)"
+    assert "H" not in rows["two"]
+    assert rows["lag"]["A"] == "[[-1]]"

@@ -61,8 +61,11 @@ class WiredDiagram(BlockDiagram):
                 check_arguments(kind, made, args, kwargs)
                 changed = arguments_of(kind, made, args, kwargs)
                 return made(*(args if changed is kwargs else ()), bd=self, **changed)
-            except CstormError:
+            except CstormError as error:
                 self._forget(blocks, wires)
+                if kind not in str(error):
+                    name = kwargs.get("name")
+                    error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {error}",)
                 raise
             except Exception as error:
                 self._forget(blocks, wires)

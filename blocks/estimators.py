@@ -58,7 +58,7 @@ class Kalman(_Estimator, SampledBlock):
 
     :states: n + n²
 
-    - input u (float, ndarray): what goes into the system, as B has columns
+    - input u (float, ndarray): what goes into the system in the period that begins, as B has columns
     - input measured (float, ndarray): what is measured, as C has rows
     - output estimate (ndarray(n)): the states after the measurement of this tick
 
@@ -69,7 +69,7 @@ class Kalman(_Estimator, SampledBlock):
         P \leftarrow A \left((1 - K C) P (1 - K C)^T + K R K^T\right) A^T + Q
 
     at the ticks of its clock. Without ``P0`` the covariance begins, and stays, at its steady state, so that the gain is
-    constant.
+    constant. A law that follows the estimate is wired as beside :class:`EKF`.
 
     Examples::
 
@@ -142,9 +142,9 @@ class EKF(_Estimator, SampledBlock):
 
     :states: 2n + 4n²
 
-    - input tau (float, ndarray): torques of the actuated joints
+    - input tau (float, ndarray): torques of the actuated joints in the period that begins [N m, N]
     - input measured (float, ndarray): what is measured, as C has rows
-    - output estimate (ndarray(2n)): position and rate of every joint after the measurement of this tick
+    - output estimate (ndarray(2n)): positions of all joints, then their rates, after the measurement of this tick
 
     .. math::
 
@@ -153,13 +153,25 @@ class EKF(_Estimator, SampledBlock):
 
     where Φ is a step, or several, of the classical Runge-Kutta method with the mechanism's forward dynamics, and F its
     exact derivative, by the mechanism's sensitivities; the measurement, y = C (q, q̇), corrects as in
-    :class:`Kalman`. Torques are taken to be held over a period of the clock.
+    :class:`Kalman`. Torques are taken to be held over a period of the clock: ``tau`` is, at a tick, that of the period
+    which begins there.
+
+    A law that follows the estimate makes a loop with ``tau``, which a hold opens. Its torque reaches the plant one
+    period later, through a second hold, as that of a computer does; with one hold for both, the filter would take the
+    torque of the period before, and its rates would be wrong by what the torque changes in a period.
 
     Examples::
 
-        filter = bd.EKF(bd.clock(200, "Hz"), "acrobot", C=[[1, 0, 0, 0], [0, 1, 0, 0]], Q=1e-6, R=1e-4)
-        bd.connect(torque, filter.tau)
-        bd.connect(encoders, filter.measured)
+        clock = bd.clock(200, "Hz")
+        filter = bd.EKF(clock, "acrobot", R=1e-6, x0=[1.6, 0, 0, 0], name="filter")
+        law, sent, motor = bd.CONTROLLER("acrobot", "lqr"), bd.ZOH(clock), bd.ZOH(clock)
+        bd.connect(plant.q, filter.measured)  # C=None: what is measured are the positions
+        bd.connect(filter, positions := bd.INDEX([0, 1]), rates := bd.INDEX([2, 3]))
+        bd.connect(positions, law.q)
+        bd.connect(rates, law.qd)
+        bd.connect(law.tau, sent)
+        bd.connect(sent, filter.tau, motor)
+        bd.connect(motor, plant.tau)
     """
 
     inlabels = ("tau", "measured")

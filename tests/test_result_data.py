@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import pickle
 import sys
 
 import numpy as np
@@ -149,6 +150,11 @@ def test_a_saved_run_answers_what_its_result_does(suffix, tmp_path):
     assert set(back.to_xarray().variables) == {"t", "hold", "sum:x_0"}
     back.save(tmp_path / "again.npz")
     np.testing.assert_array_equal(cs.load(tmp_path / "again.npz").signal("hold[0]"), out.signal("hold[0]"))
+    with pytest.raises(
+        AttributeError, match=r"'x' does not exist.*states and signals go by their names, as in \.signal\('plant\.q'\)"
+    ):
+        back.x  # noqa: B018
+    assert pickle.loads(pickle.dumps(back)).units == back.units
     player = bd.FROMDATA(back, "hold", name="player")
     np.testing.assert_array_equal(player.output(0.5, [], []), [np.interp(0.5, out.t, out.signal("hold"))])
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.errors import FileFormatError, InvalidValue, UnknownName, unknown_name
+from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
 from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, is_port, owner
@@ -145,6 +145,16 @@ class Recorded(RunData):
     def __repr__(self) -> str:
         times = f" from {self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else ""
         return f"<Recorded: {len(self.t)} rows{times}: {', '.join(self.signals)}>"
+
+    if not TYPE_CHECKING:  # with which no name would be a typo
+
+        def __getattr__(self, name: str) -> Any:
+            """Refuse what a file does not hold."""
+            if name.startswith("_"):
+                raise AttributeError(name)
+            known = [key for key in dir(self) if not key.startswith("_")]
+            wrong = unknown_name("part of a saved run", name, known, UnknownAttribute)
+            raise UnknownAttribute(f"{wrong} (states and signals go by their names, as in .signal('plant.q'))")
 
     @property
     def units(self) -> dict[str, str]:

@@ -76,7 +76,7 @@ class Kalman(_Estimator, SampledBlock):
 
     :states: n + n², and one more with ``held=True``
 
-    - input u (float, ndarray): what goes into the system, as B has columns
+    - input u (float, ndarray): what goes into the system as B has columns, in the period that begins
     - input measured (float, ndarray): what is measured, as C has rows
     - output estimate (ndarray(n)): the states after the measurement of this tick
 
@@ -91,7 +91,7 @@ class Kalman(_Estimator, SampledBlock):
 
     The input at a tick counts for the period that begins there. Behind a ZOH of the same clock it is still that of the
     period that ends: with ``held=True`` it counts for that one, and a control that follows from the estimate closes no
-    algebraic loop: estimate, law, ZOH, and from there to the plant and to ``u``.
+    algebraic loop: estimate, law, ZOH, and from there to the plant and to ``u``, as beside :class:`EKF`.
 
     Examples::
 
@@ -166,9 +166,9 @@ class EKF(_Estimator, SampledBlock):
 
     :states: 2n + 4n², and one more with ``held=True``
 
-    - input tau (float, ndarray): torques of the actuated joints
+    - input tau (float, ndarray): torques of the actuated joints in the period that begins [N m, N]
     - input measured (float, ndarray): what is measured, as C has rows
-    - output estimate (ndarray(2n)): position and rate of every joint after the measurement of this tick
+    - output estimate (ndarray(2n)): positions of all joints, then their rates, after the measurement of this tick
 
     .. math::
 
@@ -178,14 +178,20 @@ class EKF(_Estimator, SampledBlock):
     where Φ is a step, or several, of the classical Runge-Kutta method with the mechanism's forward dynamics, and F its
     exact derivative, by the mechanism's sensitivities; the measurement, y = C (q, q̇), corrects as in
     :class:`Kalman`. Torques are taken to be held over a period of the clock. Where a run re-centres the rotation vector
-    of a ball joint or of a free body, the estimate follows. Torques that follow from the estimate want ``held=True``,
-    as in :class:`Kalman`.
+    of a ball joint or of a free body, the estimate follows. Torques that follow from the estimate go through a ZOH of
+    this clock to the plant and to the filter, with ``held=True``, as in :class:`Kalman`.
 
     Examples::
 
-        filter = bd.EKF(bd.clock(200, "Hz"), "acrobot", C=[[1, 0, 0, 0], [0, 1, 0, 0]], Q=1e-6, R=1e-4)
-        bd.connect(torque, filter.tau)
-        bd.connect(encoders, filter.measured)
+        clock = bd.clock(200, "Hz")
+        filter = bd.EKF(clock, "acrobot", R=1e-6, x0=[1.6, 0, 0, 0], held=True, name="filter")
+        law, motor = bd.CONTROLLER("acrobot", "lqr"), bd.ZOH(clock)
+        bd.connect(plant.q, filter.measured)  # C=None: what is measured are the positions
+        bd.connect(filter, positions := bd.INDEX([0, 1]), rates := bd.INDEX([2, 3]))
+        bd.connect(positions, law.q)
+        bd.connect(rates, law.qd)
+        bd.connect(law.tau, motor)
+        bd.connect(motor, plant.tau, filter.tau)
     """
 
     inlabels = ("tau", "measured")

@@ -171,9 +171,9 @@ class FromData(bases.Ported, SourceBlock):
     ) -> None:
         """Create the source.
 
-        :param data: file saved by a run (npz, csv or mat), or what a run returned; not given where t and y are; of
-            either, a matrix is played as the row of its numbers
-        :type data: path or Result, optional
+        :param data: file saved by a run (npz, csv or mat), what ``cs.load`` made of it, or what a run returned; not
+            given where t and y are; a matrix is played as the row of its numbers
+        :type data: path, Recorded or Result, optional
         :param signal: name of the signal in the data, as in "plant.q"; needed where there are several
         :type signal: str, optional
         :param t: times of the samples, which do not decrease [s]
@@ -342,8 +342,9 @@ def _shape(value: Any) -> tuple[int, ...]:
 def _recorded(data: Any, signal: str | None) -> tuple[str, Array, Array]:
     """Return name, times and samples of a signal from a file, or from what a run returned: both are read alike."""
     if isinstance(data, (str, os.PathLike)):
-        record = results.read(data)
-        names = sorted(record.signals)
+        data = results.read(data)
+    if isinstance(data, results.Recorded):
+        record, names = data, sorted(data.signals)
     elif isinstance(data, results.Result):
         record, names = data.recorded(), list(data.data.get("ynames", []))
     else:

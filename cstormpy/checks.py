@@ -68,7 +68,7 @@ def array(value: ArrayLike, shape: tuple[int, ...], what: str, hint: str = "") -
 
 def unit_vector(value: ArrayLike, what: str) -> NDArray[np.float64]:
     """Return the direction of a nonzero 3-vector."""
-    vector = array(value, (3,), what)
+    vector = array(value, (3,), what, "a direction, as (0, 0, 1)")
     norm = math.hypot(*vector.tolist())
     if abs(norm - 1.0) <= _UNIT_TOLERANCE:
         return vector
@@ -82,7 +82,8 @@ def unit_vector(value: ArrayLike, what: str) -> NDArray[np.float64]:
 def name(value: object, what: str) -> str:
     """Return a name: printable text without blanks around it, at most `MAX_NAME` characters."""
     if not isinstance(value, str):
-        raise InvalidType(f"{what}: expected text, got {describe(value)}")
+        own = getattr(value, "name", None)  # of a link or joint that stands where its name should
+        raise InvalidType(f"{what}: expected text, got {describe(value)}{f'; write {own!r}' * isinstance(own, str)}")
     if not value:
         raise InvalidValue(f"{what}: is empty")
     if len(value) > MAX_NAME:

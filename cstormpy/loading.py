@@ -26,7 +26,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     Mechanism, BSpline, SavedState, Sweep or Recorded
-        `Recorded` has the times and named columns of a run.
+        `Recorded` is a saved run: `signal`, `plot`, `measures`, `to_pandas` and so on are those of a run's result.
 
     Raises
     ------

@@ -55,6 +55,8 @@ def make_private(folder: Path) -> bool:
     try:
         folder.mkdir(FOLDER_MODE)
     except FileNotFoundError:
+        if folder.parent.is_dir() or folder.parent == folder:
+            raise  # none can be made there, as in /proc or on a drive that is not there
         make_private(folder.parent)
         return make_private(folder)
     except FileExistsError:

@@ -45,9 +45,9 @@ CURVES: dict[str, list[Curve]] = {
 FORMULAS: dict[str, tuple[str, float]] = {
     "compare": (r"u > v", 70),
     "logic": (r"a \wedge b", 70),
-    "statespace": (r"\dot{x}\!=\!Ax\!+\!Bu", 40),
+    "statespace": (r"\genfrac{}{}{0}{0}{\dot{x}\!=\!Ax\!+\!Bu}{y\!=\!Cx\!+\!Du}", 31),
     "transferfn": (r"\frac{N(s)}{D(s)}", 74),
-    "discretess": (r"x^+\!=\!Ax\!+\!Bu", 40),
+    "discretess": (r"\genfrac{}{}{0}{0}{x^{\mathrm{+}}\!\!=\!Ax\!+\!Bu}{y\!=\!Cx\!+\!Du}", 29),
     "discretetf": (r"\frac{N(z)}{D(z)}", 74),
     "pidcontroller": (r"\mathrm{PID}", 74),
     "discretepid": (r"\mathrm{PID}(z)", 54),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import numpy as np
 import pytest
 from scipy.linalg import expm, solve_discrete_are
@@ -180,3 +182,18 @@ def test_what_cannot_be_made_is_refused(make, kind, message):
     bd = cs.Simulation(live=False).blockdiagram()
     with pytest.raises(kind, match=message):
         make(bd, bd.clock(0.1))
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_law_that_follows_the_estimate_is_wired_as_the_docstring_says(engine):
+    """One hold before plant and filter, which is told of it."""
+    sim = cs.Simulation(graphics=False, engine=engine)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[1.6, 0], name="plant")
+    code = textwrap.dedent(bd.EKF.__doc__.partition("Examples:\n\n")[2].partition("\n\nCreate")[0])
+    exec(code.replace("R=1e-6", "R=1e-10, Q=1e-12, P0=1e-9"), {"bd": bd, "plant": plant})
+    out = sim.run(bd, T=1.0, watch=["plant", "filter"], live=False)
+    at = np.searchsorted(out.t, np.arange(200) / 200 + 1e-6) - 1
+    truth = np.hstack([out.signal("plant.q"), out.signal("plant.qd")])[at]
+    np.testing.assert_allclose(out.signal("filter")[at], truth, atol=1e-6)
+    assert np.ptp(truth[:, 3]) > 0.2

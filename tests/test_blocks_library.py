@@ -213,10 +213,14 @@ def test_ports_can_be_told_apart(cls):
 
 @each_block
 def test_there_is_an_icon(cls):
+    from matplotlib.image import imread
+
     data = (ICONS / f"{cls.__name__.lower()}.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     width, height, depth, colour = struct.unpack(">IIBB", data[16:26])
     assert (width, height, depth, colour) == (250, 250, 8, 6), "expected 250 pixels square with transparency"
+    ink = imread(ICONS / f"{cls.__name__.lower()}.png")[:, :, 3]
+    assert not (ink[[0, -1]].any() or ink[:, [0, -1]].any()), "something is cut off at the edge"
 
 
 def test_the_script_draws_the_icons_that_there_are(tmp_path):

@@ -13,7 +13,7 @@ from two_links import INF, NAN, Z, pose_of, rotation
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError
 from cstormpy.lie import make_pose
 from cstormpy.linkage.links import INERTIA_TOLERANCE
-from cstormpy.mechanism import Fixed, Joint, Limits, Link, Prismatic, Revolute, Screw, Shape
+from cstormpy.mechanism import Fixed, Joint, Limits, Link, Mechanism, Prismatic, Revolute, Screw, Shape
 
 
 class TestJoints:
@@ -45,7 +45,7 @@ class TestJoints:
         [
             ({"axis": (0, 0, 0)}, InvalidValue, "axis: is zero"),
             ({"axis": (0, 0, NAN)}, NonFinite, "axis: expected finite"),
-            ({"axis": (0, 1)}, ShapeError, r"axis: expected shape \(3,\), got \(2,\)"),
+            ({"axis": (0, 1)}, ShapeError, r"axis: expected shape \(3,\), got \(2,\); a direction, as"),
             ({"axis": "z"}, InvalidType, "axis: expected real numbers, got the text 'z'"),
             ({"axis": [[1], [2, 3]]}, ShapeError, "axis: .* got rows of different lengths"),
             ({"axis": (10**400, 0, 0)}, NonFinite, "axis: .* got one too large for a float at index 0"),
@@ -241,3 +241,12 @@ class TestLink:
     def test_tiny_asymmetry_is_removed(self):
         link = Link("a", inertia=np.eye(3) + 1e-12 * np.triu(np.ones((3, 3)), 1))
         assert np.array_equal(link.inertia, link.inertia.T)
+
+
+def test_a_slip_of_beginners_is_answered_by_what_to_write():
+    body = Link("body", None, Revolute((0, 0, 1)), mass=1.0, com=(1, 0, 0))
+    with pytest.raises(InvalidType, match="link 'arm': parent: expected text, got a Link; write 'body'"):
+        Link("arm", body, Revolute((0, 0, 1)))
+    for ask in (lambda: Mechanism([body], gravity=9.81), lambda: Mechanism([body]).with_gravity(9.81)):
+        with pytest.raises(ShapeError, match=r"gravity: expected shape \(3,\), got \(\); .* as \(0, -9\.81, 0\)"):
+            ask()

@@ -28,9 +28,9 @@ def saved(path, columns=RUN, **options):
 @pytest.mark.parametrize("compressed", [False, True])
 def test_a_run_comes_back(tmp_path, compressed):
     found = read(saved(tmp_path / "run.mat", do_compression=compressed))
-    assert list(found.columns) == ["x[0]", "größe π"]
+    assert list(found.columns()) == ["x[0]", "größe π"]
     np.testing.assert_array_equal(found.t, RUN["t"])
-    np.testing.assert_array_equal(found.columns["x[0]"], RUN["x[0]"])
+    np.testing.assert_array_equal(found.columns()["x[0]"], RUN["x[0]"])
 
 
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "f4", "f8", "i8"])

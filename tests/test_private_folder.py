@@ -165,6 +165,18 @@ def test_parents(tmp_path):
         check_private(open_folder / "not yet")
 
 
+def test_where_no_folder_can_be_made(tmp_path, monkeypatch):
+    """A home that cannot hold a folder, as /proc, or a drive that is not there, was asked for it without end."""
+
+    def refuse(self, mode=0o777):
+        raise FileNotFoundError(2, "No such file or directory", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    for folder in (tmp_path / "home" / "cstormpy", Path("/")):
+        with pytest.raises(FileNotFoundError):
+            make_private(folder)
+
+
 def test_links_are_followed_to_where_the_folder_is(tmp_path):
     make_private(tmp_path / "real")
     (tmp_path / "link").symlink_to("real")

@@ -1,5 +1,7 @@
 """The picture of a large diagram: rows, and subsystems that are open or closed, as geometry and in a browser."""
 
+import base64
+import html
 import itertools
 import re
 from xml.etree import ElementTree
@@ -13,6 +15,7 @@ import cstormpy as cs
 from cstormpy import report
 from cstormpy.control import LQR, EnergyPump, SwingUp
 from cstormpy.report.drawing import diagram_views, states
+from cstormpy.report.facts import block_rows
 from cstormpy.report.levels import Level, read_levels
 from cstormpy.report.picture import HEAD, WIDEST, compose
 from cstormpy.report.svg import text_width
@@ -252,3 +255,39 @@ def test_subsystems_fold_and_unfold_in_the_page(forty, tmp_path):
         assert count == 1
         assert overlapping([(text, box) for text, box in written if text]) == []
         assert picture[2] - picture[0] <= room
+
+
+def test_a_notebook_shows_a_diagram(forty):
+    sim = cs.Simulation(progress=False, graphics=False)
+    unwired = sim.blockdiagram("<half>")
+    unwired.GAIN(3, name="alone")
+    for bd, seen in ((forty[0], ["some", "second"]), (unwired, ["alone"]), (sim.blockdiagram(), ["no blocks"])):
+        shown = re.fullmatch(r'<img alt="([^"]*)" src="data:image/svg\+xml;base64,([^"]*)" [^<]*>', bd._repr_html_())
+        assert html.unescape(shown[1]) == f"diagram {bd.name}"
+        drawn = ElementTree.fromstring(base64.b64decode(shown[2]))
+        texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+        assert set(seen) <= set(texts)
+        assert (
+            float(drawn.get("width")) > 50
+            and "prefers-color-scheme" not in drawn[0].text
+            and ".diagram .w" in drawn[0].text
+        )
+
+
+def test_a_linear_block_shows_its_equation():
+    """A transfer function was a box with its kind's name, and had no parameters in the list of blocks."""
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = sim.blockdiagram()
+    motor, two = bd.TRANSFERFN([1], [0.1, 1, 0], name="motor"), bd.TRANSFERFN([[[1], [2]]], [1, 3], name="two")
+    sampled = bd.DISCRETETF(bd.clock(10, "Hz"), [1, 0], [1, -0.5], name="sampled")
+    bd.connect(bd.STEP(), motor)
+    bd.connect(motor, bd.STATESPACE(-1.0, 1.0, 1.0, name="lag"))
+    bd.connect(bd.CONSTANT([1.0, 2.0]), two)
+    bd.connect(two, sampled, bd.NULL())
+    drawn = "".join(diagram_views(bd))
+    for said in ("10<", "s² + 10s", ">z<", "z − 0.5", "ẋ = Ax + Bu", "transfer fn"):
+        assert said in drawn
+    rows = {name: dict(found) for name, _, found in block_rows(bd)}
+    assert rows["motor"] == {"H": "10 / (s² + 10s)"} and rows["sampled"]["H"] == "z / (z − 0.5)"
+    assert "H" not in rows["two"]
+    assert rows["lag"]["A"] == "[[-1]]"

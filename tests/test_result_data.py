@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import pickle
 import sys
 
 import numpy as np
@@ -56,9 +57,9 @@ def test_a_csv_has_its_units_in_its_header(out, tmp_path):
 def test_files_bring_back_names_numbers_and_units(out, suffix, tmp_path):
     out.save(tmp_path / f"run.{suffix}")
     back = cs.load(tmp_path / f"run.{suffix}")
-    assert list(back.columns) == list(out.columns())
+    assert list(back.columns()) == list(out.columns())
     for name, values in out.columns().items():
-        np.testing.assert_array_equal(back.columns[name], values)
+        np.testing.assert_array_equal(back.columns()[name], values)
     assert back.units == {**out.units, "t": "s"}
 
 
@@ -80,8 +81,8 @@ def test_names_that_are_none_in_matlab(tmp_path):
     with (tmp_path / "run.mat").open("wb") as file:
         WRITERS[".mat"](file, columns, {})
     back = read(tmp_path / "run.mat")
-    assert ["t", *back.columns] == names
-    assert all((back.columns[name] == columns[name]).all() for name in names[1:])
+    assert ["t", *back.columns()] == names
+    assert all((back.columns()[name] == columns[name]).all() for name in names[1:])
 
 
 def test_a_figure_has_a_plot_for_each_signal(out):
@@ -125,10 +126,57 @@ def test_a_figure_of_a_saved_run(out, tmp_path):
     np.testing.assert_array_equal(q.lines[1].get_ydata(), out.signal("plant.q")[:, 1])
     np.testing.assert_array_equal(pole.lines[0].get_ydata(), out.signal("plant.q")[:, 1])
     shown = [line.get_label() for axis in saved.plot().axes for line in axis.lines]
-    assert sorted(shown) == sorted(saved.columns)
+    assert sorted(shown) == sorted(saved.columns())
     plt.close("all")
     with pytest.raises(UnknownName, match=r"did you mean"):
         saved.plot("plant.qq")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
+def test_a_saved_run_answers_what_its_result_does(suffix, tmp_path):
+    """A loaded run could be plotted only; what a sampled block holds was measured as lines."""
+    sim = cs.Simulation(graphics=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.WAVEFORM("sine", freq=1.0), hold := bd.ZOH(bd.clock(10, "Hz"), name="hold"))
+    bd.connect(hold, bd.INTEGRATOR(x0=0.0, name="sum"))
+    out = sim.run(bd, T=0.95, watch=["hold"], live=False)
+    out.save(tmp_path / f"run.{suffix}")
+    back = cs.load(tmp_path / f"run.{suffix}")
+    if suffix != "csv":  # which has no place for it
+        assert str(back.measures()) == str(out.measures())
+        assert back.plot("hold").axes[0].lines[0].get_drawstyle() == "steps-post"
+    assert back.measures()["sum:x_0"] == out.measures()["sum:x_0"]
+    np.testing.assert_array_equal(back.to_pandas().to_numpy(), out.to_pandas().to_numpy())
+    assert set(back.to_xarray().variables) == {"t", "hold", "sum:x_0"}
+    back.save(tmp_path / "again.npz")
+    np.testing.assert_array_equal(cs.load(tmp_path / "again.npz").signal("hold[0]"), out.signal("hold[0]"))
+    with pytest.raises(
+        AttributeError, match=r"'x' does not exist.*states and signals go by their names, as in \.signal\('plant\.q'\)"
+    ):
+        back.x  # noqa: B018
+    assert pickle.loads(pickle.dumps(back)).units == back.units
+    player = bd.FROMDATA(back, "hold", name="player")
+    np.testing.assert_array_equal(player.output(0.5, [], []), [np.interp(0.5, out.t, out.signal("hold"))])
+
+
+def test_a_result_says_how_its_run_ended():
+    sim = cs.Simulation(graphics=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.TIME(), late := bd.COMPARE(">", 0.5, name="late"))
+    bd.connect(late, bd.STOP(name="enough"))
+    out = sim.run(bd, T=1.0, live=False)
+    first = str(out).splitlines()[0]
+    assert first.startswith("stopped at t = 0.5 by block 'enough' (STOP) (t = 0 to 0.5 s, ")
+    assert first.endswith(" events, the last of 'enough')")
+    assert str(sim.run(bd, T=0.25, dt=0.125, live=False)).startswith(
+        "finished: reached the end (t = 0 to 0.25 s, 3 samples)\n"
+    )
+
+
+def test_one_number_of_a_signal_by_its_name(out):
+    np.testing.assert_array_equal(out.signal("plant.q[1]"), out.signal("plant.q")[:, 1])
+    with pytest.raises(UnknownName):
+        out.signal("plant.q[2]")
 
 
 def test_a_figure_of_the_states_where_nothing_was_watched():

@@ -179,6 +179,18 @@ def test_nan_into_a_state_ends_the_run_with_the_last_good_state(sim):
     assert np.isfinite(out.state.continuous["x"]).all()
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_steps_that_are_too_long_are_named(engine):
+    """A diagram that is stable but for the length of its steps ended with the names of what overflowed."""
+    sim = cs.Simulation(graphics=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(x := bd.INTEGRATOR(x0=1.0, name="x"), cube := bd.FUNCTION(lambda u: -(u**3)))
+    bd.connect(cube, x)
+    assert sim.run(bd, T=10.0, solver="RK4", dt=0.01).status == "finished"
+    out = sim.run(bd, T=100.0, solver="RK4", dt=5.0)
+    assert out.status == "failed" and out.message.endswith("perhaps as dt = 5 s is too long a step")
+
+
 def test_a_state_that_blows_up(sim):
     """x' = x², from 1: infinite at t = 1."""
     bd = sim.blockdiagram()

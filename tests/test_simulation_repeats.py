@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,20 @@ def test_noise_that_no_state_follows_is_left_alone():
     bd.connect(noise, bd.NULL())
     bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR())
     assert sim.run(bd, T=1.0).status == "finished"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_law_of_chance_is_named(engine):
+    """It was taken for a switch that jumps to and fro, or was said to compute other numbers when compiled."""
+    sim = cs.Simulation(engine=engine, live=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("pendulum", name="plant")
+    law = bd.CONTROLLER("pendulum", lambda t, q, qd: np.random.default_rng().normal())
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    told = r"controller\.0.*gives different values for the same time, as a random number does"
+    if engine == "compiled":
+        with pytest.raises(cs.CstormError, match=told):
+            sim.run(bd, T=1.0)
+    else:
+        assert re.search(told + r".*bd\.ZOH.*block 'plant'", sim.run(bd, T=1.0).message)

@@ -498,7 +498,7 @@ def test_poses_and_texts_can_be_watched_but_not_tabled(sim, tmp_path):
     out = sim.run(bd, 0.1, watch="all")
     assert out.signal("words")[0] == "text"
     out.save(tmp_path / "run.npz")
-    assert set(read(tmp_path / "run.npz").columns) == {"one[0]", "x[0]", "x:x_0"}
+    assert set(read(tmp_path / "run.npz").columns()) == {"one[0]", "x[0]", "x:x_0"}
 
 
 def test_signals_of_changing_shape(sim):

@@ -415,3 +415,12 @@ def test_inputs_that_are_asked_for_from_outside_need_no_source(sim, tmp_path):
         sim.stepper(plant(), inputs=["plant.tauu"], outputs=["plant.q"])
     with pytest.raises(cs.DiagramError, match="not connected"):
         sim.run(plant(), 1.0)
+
+
+def test_what_a_block_cannot_be_made_of_names_the_block(sim):
+    bd = sim.blockdiagram()
+    with pytest.raises(cs.ShapeError, match=r"^HYBRIDDYNAMICS 'left arm': q0: expected shape \(2,\), got \(3,\)"):
+        bd.HYBRIDDYNAMICS("acrobot", q0=[1, 2, 3], name="left arm")
+    with pytest.raises(cs.CstormError, match=r"^MECHANISMVIEW: mechanism 'acrobat' does not exist"):
+        bd.MECHANISMVIEW("acrobat")
+    assert not bd.blocklist

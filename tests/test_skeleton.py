@@ -1,6 +1,10 @@
 """The skeleton of mechanisms: its kinematics are the mechanism's own, and its lines end where the links do."""
 
+import base64
+import html
 import math
+import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -162,3 +166,43 @@ def test_wrong_shapes_are_refused():
         bones.poses([1, 2, 3])
     with pytest.raises(ShapeError, match=r"expected shape \(\.\.\., 2, 4, 4\)"):
         bones.place(np.eye(4))
+
+
+# ------------------------------------------------------------------ the picture of a notebook
+
+
+def picture(mech):
+    """Return the picture that a notebook shows, and the text below."""
+    shown = re.fullmatch(r'<div><img .*base64,([^"]*)" [^<]*></div><pre>(.*)</pre>', mech._repr_html_(), re.DOTALL)
+    return ElementTree.fromstring(base64.b64decode(shown[1])), html.unescape(shown[2])
+
+
+def within(drawn):
+    """Return whether all points and the beginnings of all names are in the picture."""
+    numbers = [re.findall(r"[-\d.]+", each.get("points")) for each in drawn.iter() if each.get("points")]
+    points = [pair for each in numbers for pair in np.reshape([*map(float, each)], (-1, 2))]
+    points += [(float(text.get("x")), float(text.get("y"))) for text in drawn.iter() if text.get("y")]
+    size = float(drawn.get("width")), float(drawn.get("height"))
+    return bool((np.array(points) >= 0).all() and (np.array(points) <= size).all())
+
+
+@pytest.mark.parametrize("name", ["acrobot", "cart_pole", "furuta", "four_bar", "stewart_platform", "arm7"])
+def test_a_notebook_shows_a_mechanism(name):
+    mech = library.get(name)
+    drawn, text = picture(mech)
+    assert text == str(mech) and within(drawn)
+    names = {name for text in drawn.iter("{http://www.w3.org/2000/svg}text") for name in text.text.split(", ")}
+    assert names in ({link.joint_name for link in mech.links}, set())
+
+
+def test_a_picture_of_what_is_no_length_has_odd_names_or_cannot_be_closed():
+    point = Mechanism([Link("<&>", None, Revolute((0, 0, 1), name="<b>"), mass=1.0)])
+    drawn, text = picture(point)
+    assert within(drawn) and "<&>" in text
+    never = library.four_bar(ground=9.0)
+    assert within(picture(never)[0])
+
+
+def test_a_picture_tells_motors_from_joints_without():
+    drawn, _ = picture(library.acrobot())
+    assert [circle.get("fill") for circle in drawn.iter("{http://www.w3.org/2000/svg}circle")] == ["#fff", "#1b2330"]

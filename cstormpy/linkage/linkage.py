@@ -27,6 +27,8 @@ M = TypeVar("M", bound="Linkage")
 #: What is kept of a mechanism that does not depend on its drive.
 _OF_GEOMETRY = ("like", "independent rows")
 
+_DOWN = "a vector in the base frame, as (0, -9.81, 0)"
+
 
 class Linkage(Value):
     """Links and joints that form a tree, the loops that close it, gravity and drive: immutable, validated when made.
@@ -80,7 +82,7 @@ class Linkage(Value):
         self._set(
             links=links,
             loops=loops,
-            gravity=checks.array(gravity, (3,), "gravity"),
+            gravity=checks.array(gravity, (3,), "gravity", _DOWN),
             n=len(moved),
             names=names,
             freedoms=tuple(freedom for own in freedoms for freedom in own),
@@ -213,7 +215,7 @@ class Linkage(Value):
 
     def with_gravity(self: M, gravity: ArrayLike) -> M:
         """Return the mechanism under another gravity, (3,) in the base frame [m/s^2]."""
-        return self._derive(gravity=checks.array(gravity, (3,), "gravity"))
+        return self._derive(gravity=checks.array(gravity, (3,), "gravity", _DOWN))
 
     def with_parameters(self: M, values: Mapping[str, Any]) -> M:
         """Return the mechanism with some of its numbers changed.
@@ -246,7 +248,7 @@ class Linkage(Value):
         if not isinstance(values, Mapping):
             raise InvalidType(f"parameters: expected a mapping from names to values, got {shown(values)}")
         loops, rest = changed_loops(self.loops, values)
-        gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity")
+        gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity", _DOWN)
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint, self.loops)
         return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity, loops=loops)
 

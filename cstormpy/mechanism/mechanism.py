@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import html
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from cstormpy.linkage import Linkage
 from cstormpy.mechanism.dynamics_methods import DynamicsMethods
@@ -106,3 +110,12 @@ class Mechanism(
         from cstormpy.mechanism.symbolic import SymbolicMechanism
 
         return SymbolicMechanism(self, number, links)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of it: a picture at q = 0, or closed near there, and a table."""
+        from cstormpy.linkage.picture import image, svg
+
+        q = np.zeros(self.n)
+        with contextlib.suppress(Exception):  # what cannot be closed, perhaps by a user's function, is drawn open
+            q = self.project(q)[0] if self.loops else q
+        return f"<div>{image(svg(self, q), repr(self))}</div><pre>{html.escape(str(self))}</pre>"

@@ -207,7 +207,9 @@ class Problem:
     def _read(self) -> None:
         o, mech = self.options, self.mech
         if not isinstance(o.objective, Objective):
-            raise InvalidType(f"objective: expected a sum of terms, got {shown(o.objective)}")
+            raise InvalidType(
+                f"objective: expected a sum of terms, as Effort() + 0.1 * Time(), got {shown(o.objective)}"
+            )
         if o.transcription not in TRANSCRIPTIONS:
             raise unknown_name("transcription", o.transcription, TRANSCRIPTIONS)
         self.objective = o.objective

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from importlib.resources import files
 from itertools import product
 from typing import Any
 
+from cstormpy.linkage.picture import image
 from cstormpy.report.levels import Level, read_levels
 from cstormpy.report.picture import FRAME, HEAD, Picture, Placed, compose
 from cstormpy.report.svg import escape, number, tag, text
 from cstormpy.report.wrapping import NetKey
 
-__all__ = ["diagram_views", "states"]
+__all__ = ["diagram_image", "diagram_views", "states"]
 
 Point = tuple[float, float]
 
@@ -45,6 +47,19 @@ def diagram_views(bd: Any) -> list[str]:
     return [_svg(top, state, hidden=state != first) for state in sorted(states(top), key=lambda state: state != first)]
 
 
+def diagram_image(bd: Any) -> str:
+    """Return an element of HTML that shows a diagram, in light colours whatever page it stands in."""
+    css = files("cstormpy.report").joinpath("report.css").read_text(encoding="utf-8")
+    style = "\n".join(
+        [css[: css.index("}") + 1], *(line for line in css.splitlines() if ".diagram" in line.split("{")[0])]
+    )
+    top = read_levels(bd)
+    drawn = _svg(top, _first_state(top))
+    head, body = drawn[: drawn.index(">") + 1], drawn[drawn.index(">") + 1 :]
+    head = head.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"', 1)
+    return image(f"{head}<style>{style} svg {{ background: #fff }}</style>{body}", f"diagram {bd.name}")
+
+
 def states(top: Level) -> list[frozenset[str]]:
     """Return which subsystems are open in the pictures that are drawn, by their paths.
 
@@ -74,7 +89,7 @@ def _count(top: Level) -> int:
 
 def _svg(top: Level, opened: Collection[str], hidden: bool = False) -> str:
     if not top.graph.nodes:
-        return tag("svg", text(100, 20, "no blocks"), class_="diagram", viewBox="0 0 200 40")
+        return tag("svg", text(100, 20, "no blocks"), class_="diagram", viewBox="0 0 200 40", width=200, height=40)
     picture = compose(top, opened)
     numbers = {level.path: k for k, level in enumerate(top.subsystems())}
     width, height = picture.width + 2 * _EDGE, picture.height + 2 * _EDGE

@@ -15,6 +15,7 @@ from bdsim.components import Clock
 from cstormpy.measures import MeasureTable
 from cstormpy.report.data import panes_of
 from cstormpy.report.graph import read_graph
+from cstormpy.report.shapes import transfer_function
 
 __all__ = [
     "Controller",
@@ -169,6 +170,8 @@ def block_rows(bd: Any) -> list[tuple[str, str, Rows]]:
             value = next((v for v in (_quiet(block, key) for key in (name, f"_{name}")) if v is not None), None)
             if value is not None and not inspect.ismethod(value) and not _is_dull(known.get(name), value, node.role):
                 found.append((name, shown(value)))
+        if "num" in known and "num" not in dict(found) and (fraction := transfer_function(node)) is not None:
+            found.append(("H", " / ".join(f"({part})" if " " in part else part for part in fraction)))
         x0 = _quiet(block, "_x0")
         if x0 is not None and np.size(x0) and not node.ours and "x0" not in dict(found):
             found.append(("x0", shown(x0)))

@@ -12,7 +12,7 @@ import numpy as np
 from cstormpy.report.graph import Node
 from cstormpy.report.svg import number, polygon, shortened, tag, text, text_width
 
-__all__ = ["Shape", "shape_of"]
+__all__ = ["Shape", "shape_of", "transfer_function"]
 
 Point = tuple[float, float]
 
@@ -21,6 +21,8 @@ _NAME_WIDTH = 112.0
 _NAME_HEIGHT = 15.0
 _PITCH = 17.0
 """Distance between the ports of a block."""
+_LONGEST_POLYNOMIAL = 22
+"""Letters of a polynomial in a block; a transfer function with a longer one is not written out."""
 _NOTE_PITCH, _NOTE_WIDTH = 13.0, 170.0
 """Distance between the lines below its ports, and how wide one may be."""
 
@@ -104,7 +106,7 @@ def _rectangle(node: Node, width: float, height: float, radius: float = 4.0) -> 
 def _colour(node: Node) -> str:
     """Return the class that gives the colour."""
     if node.ours and node.role != "sink":
-        return "plant" if node.role == "state" else "ours"
+        return "plant" if node.role == "state" or node.block.nstates else "ours"
     return node.role
 
 
@@ -238,20 +240,29 @@ def _discrete_integrator(node: Node) -> Shape:
     return _fraction(node, "T", "z − 1")
 
 
-def _transfer(node: Node) -> Shape:
-    """Return the transfer function itself where it is short."""
+def transfer_function(node: Node) -> tuple[str, str] | None:
+    """Return numerator and denominator of a linear block of one input and one output, or None."""
     from scipy.signal import ss2tf
 
-    block, variable = node.block, "z" if node.kind.endswith("_s") else "s"
+    block, variable = node.block, "z" if _is_sampled(node) else "s"
     try:
         feedthrough = np.zeros((1, 1)) if block.D is None else np.reshape(block.D, (1, 1))
         above, below = ss2tf(block.A, np.reshape(block.B, (-1, 1)), np.reshape(block.C, (1, -1)), feedthrough)
-        shown = _polynomial(above[0], variable), _polynomial(below, variable)
+        return _polynomial(above[0], variable), _polynomial(below, variable)
     except (ValueError, TypeError, AttributeError, np.linalg.LinAlgError):
-        return _box(node, f"H({variable})")
-    if max(map(len, shown)) > 22:
-        return _box(node, f"H({variable})")
-    return _fraction(node, *shown)
+        return None
+
+
+def _is_sampled(node: Node) -> bool:
+    return node.kind.endswith("_s") or node.kind.startswith("discrete")
+
+
+def _transfer(node: Node) -> Shape:
+    """Return the transfer function itself where it is short."""
+    shown = transfer_function(node)
+    if shown is not None and max(map(len, shown)) <= _LONGEST_POLYNOMIAL:
+        return _fraction(node, *shown)
+    return _titled(node) if node.ours else _box(node, f"H({'z' if _is_sampled(node) else 's'})")
 
 
 def _polynomial(coefficients: Any, variable: str) -> str:
@@ -276,7 +287,7 @@ def _polynomial(coefficients: Any, variable: str) -> str:
 def _state_space(node: Node) -> Shape:
     width, height = _sized(node, 88.0, 44.0)
     inputs, outputs = _ports(node, width, height)
-    rows = ("x⁺ = Ax + Bu", "y = Cx + Du") if node.kind.endswith("_s") else ("ẋ = Ax + Bu", "y = Cx + Du")
+    rows = ("x⁺ = Ax + Bu", "y = Cx + Du") if _is_sampled(node) else ("ẋ = Ax + Bu", "y = Cx + Du")
     body = _rectangle(node, width, height) + text(width / 2, height / 2 - 8.0, rows[0], "t small")
     return Shape(
         width, height, inputs, outputs, body + text(width / 2, height / 2 + 9.0, rows[1], "t small"), _name(node)
@@ -357,6 +368,10 @@ _MAKERS: dict[str, Callable[[Node], Shape]] = {
     "lti_siso": _transfer,
     "lti_siso_s": _transfer,
     "deriv2": _transfer,
+    "transferfn": _transfer,
+    "discretetf": _transfer,
+    "statespace": _state_space,
+    "discretess": _state_space,
     "lti_ss": _state_space,
     "lti_ss_s": _state_space,
     "constant": _constant,

@@ -10,7 +10,7 @@ __all__ = ["as_text"]
 _ROLE = re.compile(r":[a-z:]+:`(?P<text>[^`<]*[^`<\s])(?:\s*<[^`>]*>)?`")
 _MATHS = re.compile(r":math:`(?P<text>[^`]*)`")
 _FIELD = re.compile(r":(?P<kind>param|type)\s+\*{0,2}(?P<name>\w+):\s*(?P<text>.*)")
-_OTHER_FIELD = re.compile(r":(?P<kind>[a-z]+):\s*(?P<text>.*)")
+_OTHER_FIELD = re.compile(r":(?P<kind>[a-z]+):(?!`)\s*(?P<text>.*)")
 _PORTS = re.compile(r"^(?:- (?:in|out)put .*\n(?:  .*\n)*)+", re.MULTILINE)
 _TITLES = {"seealso": "See also", "note": "Note", "inputs": "Inputs", "outputs": "Outputs", "states": "States"}
 _DROPPED = ("blockname", "rtype", "returns")
@@ -24,6 +24,8 @@ def as_text(doc: str | None) -> str:
     <BLANKLINE>
     Arguments:
         K (float): the gain K, as 2.5
+    >>> print(as_text(":class:`Gain` at the beginning of a line."))
+    Gain at the beginning of a line.
     """
     lines = _PORTS.sub(_port_lines, inspect.cleandoc(doc or "")).splitlines()
     text, arguments = _without_fields(lines)

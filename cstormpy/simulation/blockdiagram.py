@@ -61,8 +61,11 @@ class WiredDiagram(BlockDiagram):
                 check_arguments(kind, made, args, kwargs)
                 changed = arguments_of(kind, made, args, kwargs)
                 return made(*(args if changed is kwargs else ()), bd=self, **changed)
-            except CstormError:
+            except CstormError as error:
                 self._forget(blocks, wires)
+                if kind not in str(error):
+                    name = kwargs.get("name")
+                    error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {error}",)
                 raise
             except Exception as error:
                 self._forget(blocks, wires)
@@ -91,6 +94,12 @@ class WiredDiagram(BlockDiagram):
             raise UnknownAttribute(f"block {name!r} does not exist; {known}")
         wrong = unknown_name("block", name, kinds, UnknownAttribute)
         raise UnknownAttribute(f"{wrong} (a block of your own class is made as MyBlock(..., bd=bd))")
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of it: its picture."""
+        from cstormpy.report.drawing import diagram_image
+
+        return diagram_image(self)
 
     def __dir__(self) -> list[str]:
         """Return what can be asked for: of the kinds of blocks, those that can be made."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,57 +14,28 @@ from cstormpy.simulation.result_files import columns_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cstormpy.simulation.result_files import Recorded
-    from cstormpy.simulation.results import Result
+    from cstormpy.simulation.run_data import RunData
 
-__all__ = ["plot", "plot_recorded", "to_pandas", "to_xarray"]
+__all__ = ["plot", "to_pandas", "to_xarray"]
 
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.6
 """Width of a figure, height of one plot in it, and of what stands below them [inches]."""
 
 
-def plot(out: Result, names: Sequence[str]) -> Figure:
-    """Return a figure of a run; `Result.plot` tells of it."""
-    data = out.data
-    called, meanings = data.get(".coordinates", {}), data.get(".values", {})
-    return _figure(np.asarray(data["t"]), _groups(out, names), out.units, called, meanings)
-
-
-def plot_recorded(saved: Recorded, names: Sequence[str]) -> Figure:
-    """Return a figure of a saved run; `Recorded.plot` tells of it."""
-    groups = {name: saved.columns_of(name) for name in names} or _by_signal_or_unit(saved)
-    return _figure(saved.t, groups, saved.units, {}, {})
-
-
-def _figure(
-    t: Any,
-    groups: Mapping[str, Mapping[str, Any]],
-    units: Mapping[str, str],
-    called: Mapping[str, str],
-    meanings: Mapping[str, Sequence[str]],
-) -> Figure:
-    """Return a figure with a plot for each group of columns.
-
-    Parameters
-    ----------
-    t : ndarray, (N,)
-    groups : mapping
-        Columns by name, by the title of their plot.
-    units : mapping
-    called : mapping
-        What columns are called beside their plot, of those that are not called by their names.
-    meanings : mapping
-        What the values 0, 1, … in some plots stand for, by title.
-    """
+def plot(out: RunData, names: Sequence[str]) -> Figure:
+    """Return a figure of a run; `RunData.plot` tells of it."""
     import matplotlib.pyplot as plt
 
-    if not groups or not len(t):
+    groups, units, held = _groups(out, names), out.units, out.held
+    called, meanings = out.captions()
+    if not groups or not len(out.t):
         raise InvalidValue("plot: the run has no sample of a signal or state to draw")
     size = (WIDTH, HEIGHT * len(groups) + ABOVE)
     figure, axes = plt.subplots(len(groups), sharex=True, squeeze=False, figsize=size, layout="constrained")
     for (title, columns), axis in zip(groups.items(), axes[:, 0], strict=True):
         for name, values in columns.items():
-            axis.plot(t, values, label=_plain(called.get(name, name)), drawstyle=_STYLES[title in meanings])
+            style = "steps-post" if title in meanings or name in held else "default"
+            axis.plot(out.t, values, label=_plain(called.get(name, name)), drawstyle=style)
         if title in meanings:
             _name_values(axis, meanings[title], next(iter(columns.values())))
         known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))
@@ -77,10 +48,6 @@ def _figure(
     return figure
 
 
-#: How a curve is drawn, and one of values that stand for something, which hold until the next.
-_STYLES = ("default", "steps-post")
-
-
 def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:
     """Write beside an axis what the values that were there stand for."""
     there = [k for k in range(len(names)) if np.any(values == k)]
@@ -88,41 +55,29 @@ def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:
     axis.set_ylim(min(there, default=0) - 0.5, max(there, default=0) + 0.5)
 
 
-def _groups(out: Result, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what stands in each plot: the columns of a signal by its name, or the states of one unit."""
-    if names or out.data.get("ynames"):
-        wanted = names or out.data["ynames"]
-        groups = {str(name): out.named_columns([name]) for name in wanted}
-        return {title: columns for title, columns in groups.items() if columns}
-    return _by_unit(out.columns(), out.units, "states")
-
-
-def _by_signal_or_unit(saved: Recorded) -> dict[str, dict[str, Any]]:
-    """Return what stands in each plot of a saved run: the columns of each signal of several, the others by unit."""
-    signals = {name: keys for name, keys in saved.signals.items() if keys != [name]}
-    groups = {name: {key: saved.columns[key] for key in keys} for name, keys in signals.items()}
-    single = {name: saved.columns[name] for name in saved.signals if name not in signals}
-    return {**groups, **_by_unit(single, saved.units, "signals and states")}
-
-
-def _by_unit(columns: Mapping[str, Any], units: Mapping[str, str], what: str) -> dict[str, dict[str, Any]]:
-    groups: dict[str, dict[str, Any]] = {}
-    for name, values in columns.items():
-        unit = units.get(name, "")
-        groups.setdefault(f"{what} [{unit}]" if unit else what, {})[name] = values
+def _groups(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the columns in each plot by its title: those of a signal, and those of one unit of all others."""
+    signals, others = ({str(name): [*out.named_columns([name])] for name in names}, "") if names else out.layout()
+    columns, units = out.columns(), out.units
+    groups = {title: {key: columns[key] for key in keys} for title, keys in signals.items() if keys}
+    if others:
+        drawn = {key for keys in signals.values() for key in keys}
+        for name in (key for key in columns if key not in drawn):
+            unit = units.get(name, "")
+            groups.setdefault(f"{others} [{unit}]" if unit else others, {})[name] = columns[name]
     return groups
 
 
-def to_pandas(out: Result) -> Any:
-    """Return a run as a DataFrame; `Result.to_pandas` tells of it."""
+def to_pandas(out: RunData) -> Any:
+    """Return a run as a DataFrame; `RunData.to_pandas` tells of it."""
     pandas = _needed("pandas")
-    frame = pandas.DataFrame(out.columns(), index=pandas.Index(np.asarray(out.data["t"]), name="t"))
+    frame = pandas.DataFrame(out.columns(), index=pandas.Index(np.asarray(out.t), name="t"))
     frame.attrs["units"] = {"t": "s", **out.units}
     return frame
 
 
-def to_xarray(out: Result) -> Any:
-    """Return a run as a Dataset; `Result.to_xarray` tells of it."""
+def to_xarray(out: RunData) -> Any:
+    """Return a run as a Dataset; `RunData.to_xarray` tells of it."""
     xarray = _needed("xarray")
     units = out.units
     variables = {}
@@ -130,7 +85,7 @@ def to_xarray(out: Result) -> Any:
         dimensions = ["t", *(f"{name}:{k}" for k in range(values.ndim - 1))]
         known = list(dict.fromkeys(units[key] for key in columns_of(name, values) if key in units))
         variables[name] = (dimensions, values, {"units": known[0] if len(known) == 1 else known} if known else {})
-    return xarray.Dataset(variables, coords={"t": ("t", np.asarray(out.data["t"]), {"units": "s"})})
+    return xarray.Dataset(variables, coords={"t": ("t", np.asarray(out.t), {"units": "s"})})
 
 
 def _needed(package: str) -> Any:

@@ -13,6 +13,8 @@ import numpy as np
 from bdsim.blocks.functions import Function
 
 from cstormpy.arrays import Array
+from cstormpy.control.blend import LawSet
+from cstormpy.control.user_laws import OwnLaw
 from cstormpy.errors import BlockError, CstormError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.bdsim_blocks import is_of
@@ -64,6 +66,11 @@ def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) ->
 def _may_differ(b: Any, remembering: bool) -> bool:
     if is_of(b.__class__, Function):
         return remembering or b.userdata is None
+    laws = getattr(b, "laws", None)
+    if isinstance(laws, LawSet):  # of which only a user's own is unknown, and may have a memory
+        return remembering and any(
+            isinstance(law, OwnLaw) or not type(law).__module__.startswith("cstormpy.") for law in laws.laws.values()
+        )
     return type(b).__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
 
 

@@ -11,30 +11,29 @@ from __future__ import annotations
 import csv
 import io
 import keyword
-import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.errors import FileFormatError, UnknownName, unknown_name
-from cstormpy.file_writer import file_path
+from cstormpy.errors import FileFormatError
 from cstormpy.simulation.mat_files import read_mat
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+__all__ = ["READERS", "WRITERS", "by_signal", "columns_of", "is_port", "owner"]
 
-__all__ = ["WRITERS", "Recorded", "columns_of", "owner", "read"]
+#: Names of columns, the columns side by side, their units, and which are held.
+Content = tuple[list[str], Array, list[str], list[str]]
 
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
 _WITH_UNIT = re.compile(r"(?P<name>.*\S) \[(?P<unit>[^\[\]]*)\]$")
 _LONGEST = 60
 """Characters of a variable of MATLAB, of the 63 that it may have."""
-_TAKEN = ("t", "names", "variables", "units", "data", "end", "function", "case", "otherwise", "switch", "catch")
+_TEXTS = ("names", "units", "held")
+"""Variables of a file: names of all columns, their units, and names of those that are held from row to row."""
+_TAKEN = ("t", *_TEXTS, "variables", "data", "end", "function", "case", "otherwise", "switch", "catch")
 
 
 def owner(name: str) -> str:
@@ -43,10 +42,20 @@ def owner(name: str) -> str:
     return match["name"] if match else name.rpartition(".")[0]
 
 
-def _is_port(name: str) -> bool:
+def is_port(name: str) -> bool:
     """Return whether a name reads as that of a port, "plant.q" or "gain[0]", and not of a block, "gain" or "gain.0"."""
     _, point, last = name.rpartition(".")
     return _INDEXED.match(name) is not None or (point != "" and last.isidentifier())
+
+
+def by_signal(columns: Iterable[str]) -> dict[str, list[str]]:
+    """Return the names of the columns of each signal, in the order of their indices."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for key in columns:
+        match = _INDEXED.match(key)
+        name, index = (match["name"], int(match["index"])) if match else (key, -1)
+        found.setdefault(name, []).append((index, key))
+    return {name: [key for _, key in sorted(keys)] for name, keys in found.items()}
 
 
 def columns_of(name: str, values: Any) -> dict[str, Array]:
@@ -62,12 +71,19 @@ def columns_of(name: str, values: Any) -> dict[str, Array]:
     return {f"{name}[{k}]": flat[:, k] for k in range(flat.shape[1])}
 
 
-def _write_npz(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str]) -> None:
+def _write_npz(
+    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+) -> None:
     names, known = np.array(list(columns)), np.array([units.get(name, "") for name in columns])
-    np.savez_compressed(file, names=names, units=known, data=np.column_stack(list(columns.values())))
+    data = np.column_stack(list(columns.values()))
+    np.savez_compressed(
+        file, names=names, units=known, data=data, held=np.array([name for name in columns if name in held], dtype=str)
+    )
 
 
-def _write_csv(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str]) -> None:
+def _write_csv(
+    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
     writer.writerow([f"{name} [{units[name]}]" if units.get(name) else name for name in columns])
@@ -75,7 +91,9 @@ def _write_csv(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str,
     text.detach()  # which flushes it; it would close the file with itself
 
 
-def _write_mat(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str]) -> None:
+def _write_mat(
+    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+) -> None:
     from scipy.io import savemat
 
     called = _variables(list(columns))
@@ -85,6 +103,8 @@ def _write_mat(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str,
     content["names"] = np.array(list(columns), dtype=object)
     content["variables"] = np.array([called[name] for name in columns], dtype=object)
     content["units"] = np.array([units.get(name, "") for name in columns], dtype=object)
+    if held:
+        content["held"] = np.array([name for name in columns if name in held], dtype=object)
     savemat(file, content, oned_as="column", long_field_names=True)
 
 
@@ -109,101 +129,17 @@ def _variables(names: list[str]) -> dict[str, str]:
 
 
 WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
-"""Writers of a file by the ending of its name: of columns, the times first, and the units of those that have one."""
+"""Writers of a file by the ending of its name: of columns, the times first, the units of those that have one, and which
+are held from one row to the next."""
 
 
-@dataclass
-class Recorded:
-    """A saved run: times (N,), named columns (N,), and the units of those whose unit is known."""
-
-    t: Array
-    columns: dict[str, Array] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        times = f" from {self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else ""
-        return f"<Recorded: {len(self.t)} rows{times}: {', '.join(self.signals)}>"
-
-    @property
-    def signals(self) -> dict[str, list[str]]:
-        """The columns of each signal, in the order of their indices."""
-        found: dict[str, list[tuple[int, str]]] = {}
-        for key in self.columns:
-            match = _INDEXED.match(key)
-            name, index = (match["name"], int(match["index"])) if match else (key, -1)
-            found.setdefault(name, []).append((index, key))
-        return {name: [key for _, key in sorted(columns)] for name, columns in found.items()}
-
-    def signal(self, name: str) -> Array:
-        """Return a column (N,), or all that carry a name with an index, side by side (N, width).
-
-        The name of a block stands for the one signal that it has. Where that is a single column, as ``gain.0[0]`` of
-        the block ``gain.0``, it is (N,), as in the run; that of a port, as ``plant.q[0]``, is a row of one number.
-        """
-        if name in self.columns:
-            return self.columns[name]
-        wanted, columns = self._found(name)
-        if len(columns) == 1 and (wanted in self.columns or not _is_port(wanted)):
-            return next(iter(columns.values()))
-        return np.column_stack([*columns.values()])
-
-    def columns_of(self, name: str) -> dict[str, Array]:
-        """Return the columns of a signal by their names."""
-        return {name: self.columns[name]} if name in self.columns else self._found(name)[1]
-
-    def plot(self, *names: str) -> Figure:
-        """Return a figure of pyplot's with a plot for each signal, and one for the states of each unit.
-
-        Parameters
-        ----------
-        *names : str
-            Of signals, as `signal` takes them; all unless named.
-        """
-        from cstormpy.simulation import exports
-
-        return exports.plot_recorded(self, names)
-
-    def _found(self, name: str) -> tuple[str, dict[str, Array]]:
-        """Return the name of a signal, or of the only one of a block, and its columns."""
-        signals = self.signals
-        wanted = [name] if name in signals else [key for key in signals if _is_port(key) and owner(key) == name]
-        if not wanted:
-            raise unknown_name("signal", name, signals)
-        if len(wanted) > 1:
-            raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
-        return wanted[0], {key: self.columns[key] for key in signals[wanted[0]]}
-
-
-def read(path: str | os.PathLike[str]) -> Recorded:
-    """Read a file that `Result.save` wrote, or a CSV whose first row holds names and whose first column the times."""
-    source = file_path(path)
-    reader = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}.get(source.suffix.lower())
-    if reader is None:
-        raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
-    if not source.is_file():
-        raise FileFormatError(f"{source}: there is no such file")
-    try:
-        names, data, units = reader(source)
-    except FileFormatError:
-        raise
-    except Exception as error:  # what a damaged file can set off in its readers is not to be foreseen
-        raise FileFormatError(f"{source}: is not a saved run: {error}") from error
-    if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
-        raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")
-    t = data[:, 0]
-    if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
-        raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
-    known = {name: unit for name, unit in zip(names, units, strict=False) if unit}
-    return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k}, known)
-
-
-def _read_npz(path: Path) -> tuple[list[str], Array, list[str]]:
+def _read_npz(path: Path) -> Content:
     with np.load(path, allow_pickle=False) as file:
-        units = [str(unit) for unit in file["units"]] if "units" in file else []
-        return [str(name) for name in file["names"]], np.asarray(file["data"], dtype=float), units
+        names, units, held = ([str(text) for text in file[key]] if key in file else [] for key in _TEXTS)
+        return names, np.asarray(file["data"], dtype=float), units, held
 
 
-def _read_csv(path: Path) -> tuple[list[str], Array, list[str]]:
+def _read_csv(path: Path) -> Content:
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) < 2:
@@ -213,13 +149,13 @@ def _read_csv(path: Path) -> tuple[list[str], Array, list[str]]:
             raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
     split = [_WITH_UNIT.match(cell) for cell in rows[0]]
     names = [cell if match is None else match["name"] for cell, match in zip(rows[0], split, strict=True)]
-    return names, np.array(rows[1:], dtype=float), ["" if match is None else match["unit"] for match in split]
+    return names, np.array(rows[1:], dtype=float), ["" if match is None else match["unit"] for match in split], []
 
 
-def _read_mat(path: Path) -> tuple[list[str], Array, list[str]]:
+def _read_mat(path: Path) -> Content:
     try:
-        content = read_mat(path, ("names", "data", "variables", "units"))
-        names, units = _texts(content.get("names")), _texts(content.get("units")) or []
+        content = read_mat(path, ("data", "variables", *_TEXTS))
+        names, units, held = (_texts(content.get(key)) for key in _TEXTS)
         if names is None:
             raise FileFormatError("has no variable 'names', a cell array of texts")
         data, variables = content.get("data"), _texts(content.get("variables"))
@@ -229,7 +165,7 @@ def _read_mat(path: Path) -> tuple[list[str], Array, list[str]]:
             raise FileFormatError("has no variable 'data', a matrix of a column for each name")
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from None
-    return names, data, units
+    return names, data, units or [], held or []
 
 
 def _texts(cells: Any) -> list[str] | None:
@@ -253,3 +189,7 @@ def _gathered(variables: list[str], content: Mapping[str, Any]) -> Array:
     if len({len(column) for column in columns}) != 1:
         raise FileFormatError("has variables of different lengths")
     return np.column_stack(columns)
+
+
+READERS = {".npz": _read_npz, ".csv": _read_csv, ".mat": _read_mat}
+"""Readers of a file by the ending of its name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +12,13 @@ from bdsim.connect import Plug
 
 from cstormpy import report
 from cstormpy.arrays import Array
-from cstormpy.errors import InvalidValue, UnknownAttribute, UnknownName, unknown_name
-from cstormpy.file_writer import atomic_file, file_path
-from cstormpy.measures import MeasureTable
+from cstormpy.errors import UnknownAttribute, UnknownName, unknown_name
 from cstormpy.simulation.deferred_values import DeferredValues
 from cstormpy.simulation.recording import port_suffix
-from cstormpy.simulation.result_files import WRITERS, Recorded, columns_of, owner, read
+from cstormpy.simulation.result_files import columns_of, owner
+from cstormpy.simulation.run_data import Recorded, RunData, read
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from cstormpy.simulation.bdsim_bases import BDStruct
     from cstormpy.simulation.limits import LeftLimits
     from cstormpy.simulation.saved_state import SavedState
@@ -33,7 +29,7 @@ else:
 __all__ = ["Recorded", "Result", "read"]
 
 
-class Result(BDStruct):
+class Result(RunData, BDStruct):
     """The outcome of a run: bdsim's structure with t, x, xnames, y, ynames, and how the run ended.
 
     Attributes
@@ -89,9 +85,23 @@ class Result(BDStruct):
         self._read = False
 
     def __str__(self) -> str:
-        """Return it in lines, part by part."""
+        """Return how the run ended, and its parts line by line."""
         self._read = True
-        return str(super().__str__())
+        parts = str(super().__str__())
+        return f"{self._ending()}\n{parts}" if ".status" in self.data else parts
+
+    def _ending(self) -> str:
+        """Return how the run ended, in a line."""
+        status, message, t = self.data[".status"], self.data[".message"], self.data["t"]
+        said = message if message.startswith(status) else f"{status}: {message}"
+        counts = [f"{len(t)} samples"] if len(t) != 1 else ["1 sample"]
+        if events := self.data.get(".events"):
+            counts.append(
+                f"{len(events)} events, the last of {events[-1][1]!r}"
+                if len(events) > 1
+                else f"1 event, of {events[0][1]!r}"
+            )
+        return f"{said} (t = {t[0]:g} to {t[-1]:g} s, {', '.join(counts)})" if len(t) else f"{said} (no samples)"
 
     def __getitem__(self, key: str) -> Any:
         """Return a part of the result."""
@@ -124,7 +134,8 @@ class Result(BDStruct):
         Parameters
         ----------
         name : str, or port
-            Of a port, a state, or a block that has one watched output; or the port or the block itself.
+            Of a port, one of its numbers as ``"plant.q[0]"``, a state, or a block that has one watched output; or the
+            port or the block itself.
         """
         self._read = True
         if isinstance(name, (Block, Plug)):
@@ -135,6 +146,9 @@ class Result(BDStruct):
         if name in found:
             value: Array = found[name]
             return value
+        label = name.rpartition("[")[0] if isinstance(name, str) else ""
+        if label in found and name in (columns := columns_of(label, found[label])):
+            return columns[name]
         wanted = [key for key in found if owner(key) == name]
         if len(wanted) == 1:
             value = found[wanted[0]]
@@ -162,7 +176,7 @@ class Result(BDStruct):
 
     def recorded(self) -> Recorded:
         """Return what a file of this run would hold."""
-        return Recorded(np.asarray(self.data["t"]), self.columns(), self.units)
+        return Recorded(np.asarray(self.data["t"]), self.columns(), self.units, self.held)
 
     def columns(self) -> dict[str, Array]:
         """Return all states and watched signals as named columns (N,)."""
@@ -180,65 +194,23 @@ class Result(BDStruct):
         self._read = True
         return dict(self.data.get(".units", {}))
 
-    def plot(self, *names: str) -> Figure:
-        """Return a figure of pyplot's with a plot for each signal; those watched, or else the states, unless named.
-
-        Parameters
-        ----------
-        *names : str
-            Of signals, as `signal` takes them.
-
-        Examples
-        --------
-        ``out.plot("plant.q", "controller.tau").savefig("run.png")``
-        """
-        from cstormpy.simulation import exports
-
-        return exports.plot(self, names)
-
-    def to_pandas(self) -> Any:
-        """Return a DataFrame of pandas: a column for each number, the times as its index, units in ``attrs["units"]``.
-
-        Raises
-        ------
-        InvalidValue
-            If pandas is not installed.
-        """
-        from cstormpy.simulation import exports
-
-        return exports.to_pandas(self)
-
-    def to_xarray(self) -> Any:
-        """Return a Dataset of xarray: a variable for each signal, (t, …), with its units where they are known.
-
-        Raises
-        ------
-        InvalidValue
-            If xarray is not installed.
-        """
-        from cstormpy.simulation import exports
-
-        return exports.to_xarray(self)
-
-    def measures(self, *names: str) -> MeasureTable:
-        """Return root mean square, peak, rise and settling time and overshoot of signals; all columns unless named.
-
-        Samples are joined by straight lines, those of sampled blocks are held until the next one.
-
-        Parameters
-        ----------
-        *names : str
-            Of signals, as `signal` takes them, or of single columns, as ``"plant.q[0]"``.
-
-        Examples
-        --------
-        ``print(out.measures("plant.q"))``, ``out.measures()["plant.q[0]"].overshoot``
-        """
-        held: set[str] = set()
+    @property
+    def held(self) -> set[str]:
+        """Names of the columns that are held from one sample to the next, as those of sampled blocks."""
+        found: set[str] = set()
         for name in self.data.get("._held", []):
             values = self.signal(name)
-            held.update(columns_of(name, values), columns_of(owner(name), values))
-        return MeasureTable(self.data["t"], self.named_columns(names), self.units, held)
+            found.update(columns_of(name, values), columns_of(owner(name), values))
+        return found
+
+    def layout(self) -> tuple[dict[str, list[str]], str]:
+        """Return the columns of each signal that was watched, or else what the states are called."""
+        watched = {name: [*self.named_columns([name])] for name in self.data.get("ynames", [])}
+        return watched, "" if any(watched.values()) else "states"
+
+    def captions(self) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
+        """Return what columns are called beside their plot, and what the values 0, 1, … of some signals stand for."""
+        return self.data.get(".coordinates", {}), self.data.get(".values", {})
 
     def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
         """Return columns (N,) by name: of the signals named, or all where none is."""
@@ -268,16 +240,3 @@ class Result(BDStruct):
         if "t" not in self.data or ".panes" not in self.data:
             return f"<pre>{html.escape(str(self))}</pre>"
         return report.inline(self)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write times, states and watched signals to a file: .npz, .csv or .mat by its name.
-
-        The file appears whole or not at all.
-        """
-        target = file_path(path)
-        writer = WRITERS.get(target.suffix.lower())
-        if writer is None:
-            raise InvalidValue(f"{target}: expected a name that ends in .npz, .csv or .mat")
-        columns = {"t": np.asarray(self.data["t"]), **self.columns()}
-        with atomic_file(target) as file:
-            writer(file, columns, {"t": "s", **self.units})

@@ -36,6 +36,9 @@ from cstormpy.simulation.wiring import describe
 
 __all__ = ["Run", "RunState"]
 
+_RUNAWAY = 1e6
+"""States beyond this have most likely left what their equations are meant for."""
+
 
 class RunState(BDSimState):
     """The run as blocks know it: bdsim's state, with signals looked up in our evaluation."""
@@ -136,6 +139,9 @@ class Run:
         return self.diagram.why_no_step(self.t, self.x, failure, self.settings.atol)
 
     def _fail(self, error: CstormError) -> None:
+        step = self.settings.step
+        if step is not None and np.abs(self.x).max(initial=0.0) > _RUNAWAY:
+            error.args = (f"{error}; states grow beyond all bounds, perhaps as dt = {step:g} s is too long a step",)
         self.status, self.message, self.error = "failed", str(error), error
 
     def limit_step(self, longest: float) -> None:

@@ -30,6 +30,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
             "plot: the model has no inputs or no outputs; name them, as linearize(..., inputs=, outputs=)"
         )
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 
     w = frequencies_of(model) if omega is None else np.atleast_1d(np.asarray(omega, dtype=float))
     response = model.frequency_response(w)
@@ -43,6 +44,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
             below.semilogx(w, phase(response[:, i, j]))
         above.set_ylabel(f"{output} [dB]")
         below.set_ylabel("phase [°]")
+        below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))
         for panel in (above, below):
             panel.grid(alpha=0.3, which="both")
     axes[0, 0].set_title("Frequency response")

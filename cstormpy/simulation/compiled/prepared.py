@@ -24,6 +24,7 @@ from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.repeatability import unrepeatable
 from cstormpy.simulation.tableaus import Tableau
 
 __all__ = ["Prepared", "prepared"]
@@ -167,6 +168,8 @@ class Prepared:
             for port, slot in enumerate(outs):
                 if (id(b), port) in c.program.columns and not _agree(c.signal((id(b), port)), slot.value):
                     told = f"output {port} is {slot.value} at the start, but {c.signal((id(b), port))} compiled"
+                    if unrepeatable(diagram, t, x, remembering=True) is b:
+                        told = "gives different values for the same time, as a random number does"
                     raise NotTranslated([(str(b.name), told)])
         for b, part in diagram.continuous:
             if not _agree(compiled[part], interpreted[part]):

@@ -99,7 +99,11 @@ class Sweep(Mapping[str, Array]):
         return id(self)
 
     def __repr__(self) -> str:
-        lines = [f"Sweep, {self.status}: {self.message}"]
+        lines = [
+            f"Sweep, {self.message}"
+            if self.message.startswith(self.status)
+            else f"Sweep, {self.status}: {self.message}"
+        ]
         lines += [f"  {name}: {_span(v)}" for name, v in self.axes.items()]
         lines += [f"  -> {name} {v.shape}: {_span(v)}" for name, v in self._values.items()]
         lines += [f"  failed at {at}: {why}" for at, why in list(self.reasons.items())[:3]]

@@ -13,7 +13,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import columns_of, places_of
@@ -42,13 +41,7 @@ _GRAZES = 1e-9
 
 
 def follow(
-    sim: Any,
-    bd: Any,
-    parameters: Parameters,
-    watch: Any,
-    settings: Settings,
-    start: Any,
-    times: Array | None,
+    sim: Any, bd: Any, parameters: Parameters, watch: Any, settings: Settings, start: Any, times: Array | None
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -79,12 +72,7 @@ class _TangentRun(Run):
     """A run by steps that carry tangents; events, ticks and jumps are dealt with as in any run."""
 
     def prepare(
-        self,
-        parameters: Parameters,
-        signals: list[Signal],
-        from_blocks: bool,
-        engine: str,
-        times: Array | None,
+        self, parameters: Parameters, signals: list[Signal], from_blocks: bool, engine: str, times: Array | None
     ) -> None:
         """Translate the diagram, and differentiate its numbers and its start to the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
@@ -178,8 +166,7 @@ class _TangentRun(Run):
     def _make(self, dp: Array) -> None:
         method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
         assert method is not None, "others are refused where options are read"
-        function = self.program.change() if compiled else along_many(self.program)
-        self.steps_of = Steps(self.program, function, compiled, method, dp, self.diagram.nstates)
+        self.steps_of = Steps(self.program, compiled, method, dp, self.diagram.nstates)
         watched = places_of(self.program, self.signals)
         self._seen = watched.size
         self._jumps = JumpWatch(

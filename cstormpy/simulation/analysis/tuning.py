@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arguments import positive
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
@@ -106,11 +107,10 @@ class Tuning:
 
 
 def tune(
-    sim: Any, bd: Any, cost: Any, parameters: Any, *, bounds: Any = None, apply: bool | None = None,
-    max_runs: int = 100, tol: float = 1e-8, **options: Any,
-) -> Tuning:  # fmt: skip
+    sim: Any, bd: Any, cost: Any, parameters: Any, *, bounds: Any, apply: Any, max_runs: Any, tol: Any, **options: Any
+) -> Tuning:
     """Improve parameters of a diagram; see `Simulation.tune`."""
-    most, least = _count(max_runs), _tolerance(tol)
+    most, least = _count(max_runs), positive(tol, "tune: tol")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs = _EXPECTED
@@ -184,16 +184,6 @@ def _count(max_runs: Any) -> int:
     if max_runs < 1:
         raise InvalidValue(f"tune: max_runs: expected 1 or more, got {max_runs}")
     return int(max_runs)
-
-
-def _tolerance(tol: Any) -> float:
-    try:
-        number = float(tol)
-    except (TypeError, ValueError):
-        raise InvalidType(f"tune: tol: expected a positive number, got {shown(tol)}") from None
-    if not 0.0 < number < np.inf:
-        raise InvalidValue(f"tune: tol: expected a positive number, got {shown(tol)}")
-    return number
 
 
 def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:

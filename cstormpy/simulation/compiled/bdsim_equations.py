@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph.linear_algebra import is_singular
+from cstormpy.simulation.bdsim_blocks import side_by_side
 from cstormpy.simulation.compiled.equations import fails, output, own_method, passes_on
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
@@ -152,7 +153,7 @@ passes_on("bdsim.blocks.connections.OutPort")
 
 @output("bdsim.blocks.connections.Mux")
 def _mux(b: Any, t: Any, u: Signals, x: Any) -> Signals:
-    return [np.concatenate([np.ravel(value) for value in u])]
+    return [side_by_side(u)]
 
 
 # linear algebra -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import numbers, started, state_places
+from cstormpy.simulation.analysis.analysis_start import continuous_parts, numbers, started, state_places
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs
@@ -213,12 +213,10 @@ def _conditions(
 def _idle(bd: Any, first: Jacobians) -> list[int]:
     """Return the states that only add up, as that of an EFFORT: no rate and no other block but sinks looks at them."""
     found = []
-    for b in bd.blocklist:
-        if b.blockclass == "continuous":
-            at = state_places(bd, b, "trim")
-            ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
-            if not first.A[:, at].any() and not any(end.nout for end in ends):
-                found += at
+    for b, at in continuous_parts(bd):
+        ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
+        if not first.A[:, at].any() and not any(end.nout for end in ends):
+            found += at
     return found
 
 

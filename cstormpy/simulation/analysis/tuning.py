@@ -12,7 +12,7 @@ from cstormpy.arguments import positive
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
+from cstormpy.simulation.analysis.analysis_start import block_of_state, state_places
 from cstormpy.simulation.analysis.descent import INTERRUPTED, Descent, single
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 from cstormpy.simulation.results import Result
@@ -173,8 +173,7 @@ def _states_left(problem: Problem) -> list[str]:
 def _how_to_pass(problem: Problem, name: str, x: Array) -> str:
     if not isinstance(problem.start, SavedState):
         return "run with start=tuned.out.x[0]"
-    place = list(problem.bd.statenames).index(name)
-    block, at = next(part for part in continuous_parts(problem.bd) if place in part[1])
+    block, at, _ = block_of_state(problem.bd, name)
     return f"put it into the saved state, as start.continuous[{str(block.name)!r}] = {x[at].tolist()}"
 
 

@@ -97,9 +97,7 @@ class _TangentRun(Run):
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
-        self._owned = {
-            id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
-        }
+        self._owned = {id(slot): (id(b), port) for b, port, slot in self.diagram.outputs}
         self._differentiate(from_blocks)
 
     def _differentiate(self, from_blocks: bool) -> None:

@@ -215,12 +215,11 @@ class Model:
     def not_finite(self, t: float, x: Array, u: Array) -> str | None:
         """Return the first output, in the order of evaluation, that is not finite at a point, or None."""
         out = self._evaluated(t, x, u)[0]
-        for b, _, _, _, nout, _ in self.diagram.order:
-            for port in range(nout):
-                first, shape = self.program.columns.get((id(b), port), (0, (0,)))
-                value = out[first : first + int(np.prod(shape))].reshape(shape)
-                if (id(b), port) not in self._held and not np.isfinite(value).all():
-                    return f"{output_name(b, port)} is {_short(value if shape else float(value))}"
+        for b, port, _ in self.diagram.outputs:
+            first, shape = self.program.columns.get((id(b), port), (0, (0,)))
+            value = out[first : first + int(np.prod(shape))].reshape(shape)
+            if (id(b), port) not in self._held and not np.isfinite(value).all():
+                return f"{output_name(b, port)} is {_short(value if shape else float(value))}"
         return None
 
 

@@ -8,7 +8,6 @@ tick is the linear model of what its blocks do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,10 +149,11 @@ class _Ticking:
 
     def _names(self, places: NDArray[np.intp]) -> tuple[str, ...]:
         program = self.model.program
-        found = {k: f"{b.name}[{k - part.start}]" for b, part in program.sampled for k in range(part.start, part.stop)}
-        found |= {k: f"{b.name} held[{k - part.start}]" for b, part in program.held for k in _indices(part)}
+        kinds = ("", program.sampled), (" held", program.held)
+        found = {
+            k: f"{b.name}{held}[{k - part.start}]"
+            for held, parts in kinds
+            for b, part in parts
+            for k in range(part.start, part.stop)
+        }
         return tuple(found[k] for k in places.tolist())
-
-
-def _indices(part: slice) -> Iterator[int]:
-    return iter(range(part.start, part.stop))

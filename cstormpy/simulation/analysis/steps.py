@@ -125,7 +125,7 @@ class Steps:
                 status, self.K[s], self.dK[:, s] = self.evaluate(when, stage, dstage)
                 if status:
                     return taken
-            if self._halted(sides):
+            if not np.isfinite(self.out).all() or self.crossed(sides).any():
                 return taken
             x[:], dx[:] = stage, dstage
             self.K[0], self.dK[:, 0] = self.K[stages], self.dK[:, stages]
@@ -133,9 +133,6 @@ class Steps:
             states[taken], dstates[taken] = stage, dstage
             signals[taken], dsignals[taken] = self.out[columns], self.dout[:, columns]
         return len(times) - 1
-
-    def _halted(self, sides: Array) -> bool:
-        return not bool(np.isfinite(self.out).all()) or bool(self.crossed(sides).any())
 
     def crossed(self, sides: Array) -> NDArray[np.bool_]:
         """Tell which guards have changed their sides, in their directions."""

@@ -24,11 +24,7 @@ Signals = list[Any]
 # linear algebra ---------------------------------------------------------------------------------------
 
 
-def _order_and_axis(b: Any) -> frozenset[tuple[str, Any]]:
-    return frozenset(b.args.items())
-
-
-@output("bdsim.blocks.linalg.Norm", known=_order_and_axis)
+@output("bdsim.blocks.linalg.Norm", known=lambda b: frozenset(b.args.items()))
 def _norm(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     return [np.linalg.norm(u[0], **dict(b.known))]  # which norm it is is no parameter
 

@@ -19,7 +19,7 @@ from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
-from cstormpy.simulation.analysis.trajectories import RecordedSamples, Trajectory
+from cstormpy.simulation.analysis.trajectories import Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
@@ -90,7 +90,8 @@ class _TangentRun(Run):
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
-        self.kept = RecordedSamples()
+        #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
+        self.kept: list[list[Array]] = []
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
         self._delay: tuple[Array, Array] | None = None
@@ -193,7 +194,7 @@ class _TangentRun(Run):
             last = taken - 1 if taken and self.t >= bound else taken
             if last:
                 still = np.zeros((last, len(self.dx)))
-                self.kept.add(times[1 : last + 1], [*(part[:last] for part in kept), still])
+                self.kept.append([times[1 : last + 1], *(part[:last] for part in kept), still])
             if taken < len(times) - 1:
                 self._cross(float(times[taken + 1]), sides)
                 return self.t >= bound and self.simstate.stop is None
@@ -202,7 +203,7 @@ class _TangentRun(Run):
     def _look_for_jumps(self, times: Array, signals: Array, dsignals: Array) -> None:
         """Note what jumps within steps, which begin where the last point was recorded."""
         if self._jumps.columns:
-            before = [part[-1:] for part in self.kept.parts[-1][2:4]]
+            before = [part[-1:] for part in self.kept[-1][3:5]]
             both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
             self.notes += self._jumps.look(times, *both)
 
@@ -433,13 +434,14 @@ class _TangentRun(Run):
             moves = self._moves
             along, _ = s.evaluate_along(self.t, self.x, rate)
             dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
-        self.kept.add(np.array([self.t]), [self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]])
+        sample = np.array([self.t]), self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]
+        self.kept.append([*sample])
 
     def trajectory(self) -> Trajectory:
         """Return what was run, which must have reached its end."""
         if self.simstate.stop is not None:
             raise DiagramError(f"gradient: the run was stopped at t = {self.t:.9g} by a block; take a shorter horizon")
-        t, x, dx, signals, dsignals, dt = self.kept.arrays()
+        t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
         y, dy, first = [], [], 0
         for s in self.signals:
             shape = columns_of(self.program, s)[1]

@@ -69,7 +69,7 @@ class Structure:
         for path, name in twins.reads:
             if path != () or name not in self._readers:
                 groups.setdefault(path, []).append(name)
-        self._groups = [_Seen(path, value_at(owner, path, {}), names) for path, names in groups.items()]
+        self._groups = [_Seen(path, value_at(owner, path), names) for path, names in groups.items()]
         self._mechanisms = twins.mechanisms
         self._glance: _Glance | None = None
 
@@ -83,7 +83,7 @@ class Structure:
         owner = self._owner
         if self._glance is not None and self._glance.holds():
             return True, True
-        if not (all(group.holds(value_at(owner, group.path, {})) for group in self._groups) and self._fits(owner)):
+        if not (all(group.holds(value_at(owner, group.path)) for group in self._groups) and self._fits(owner)):
             return False, False
         self._glance = _Glance([self.seen])
         return True, False

@@ -220,7 +220,7 @@ class Twins:
 
     def fits(self, owner: Any) -> bool:
         """Tell whether what was written down holds for an object too, with other numbers."""
-        return all(form.fits(value_at(owner, path, {})) for path, form in self._forms)
+        return all(form.fits(value_at(owner, path)) for path, form in self._forms)
 
     def are_ours(self) -> bool:
         """Tell whether all that was looked at is this package's own, which gives the same each time it is asked."""
@@ -390,10 +390,8 @@ def readers_of_numbers(nodes: Iterable[Node], begins: Mapping[int, int]) -> Iter
                 yield node, begins[first]
 
 
-def value_at(owner: Any, path: Path, readers: Readers) -> Any:
+def value_at(owner: Any, path: Path) -> Any:
     """Return what stands at the end of a path."""
-    if len(path) == 1 and path[0] in readers:
-        return as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, TableStep):
             owner = numbers_of(owner, step.name)

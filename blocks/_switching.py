@@ -14,8 +14,6 @@ from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.signals.logic import compared
 
-__all__ = ["Kinked", "Switching", "Thresholded"]
-
 
 class Kinked(Ported):
     """A block whose output has a kink where its input passes a border: a step of an integration ends there."""

@@ -18,8 +18,6 @@ import numpy as np
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, FileReadError, InvalidType, unknown_name
 from cstormpy.file_writer import read_bytes
 
-__all__ = ["load_bd"]
-
 _NAMESPACE = {"np": np, "math": math, "pi": math.pi}
 _CALLED = {dict: "an object in braces", list: "a list", str: "a text", int: "a whole number"}
 _Kind = type | tuple[type, ...]

@@ -19,8 +19,6 @@ from bdsim.blocks.sampled import LTI_SS_S
 from cstormpy.arrays import real_array
 from cstormpy.errors import ShapeError
 
-__all__ = ["arguments_of", "class_name", "is_of", "linear_outputs", "output_of", "side_by_side"]
-
 
 def class_name(kind: type) -> str:
     """Return the name of a class with that of its module."""

@@ -20,8 +20,6 @@ from cstormpy.kernels import event_location, roots
 from cstormpy.kernels.event_location import crossed, settled
 from cstormpy.simulation.steppers import Stepper
 
-__all__ = ["Crossings"]
-
 Detector = Callable[[float, Array], float]
 
 

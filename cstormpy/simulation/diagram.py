@@ -26,8 +26,6 @@ from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
 
-__all__ = ["Diagram", "idle_step"]
-
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cstormpy.simulation.result_files import Recorded
     from cstormpy.simulation.results import Result
 
-__all__ = ["plot", "plot_recorded", "to_pandas", "to_xarray"]
-
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.6
 """Width of a figure, height of one plot in it, and of what stands below them [inches]."""
 

@@ -18,8 +18,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.wiring import port_numbers
 
-__all__ = ["Recording", "Signal", "find_signals", "memory", "named_blocks", "paths", "port_suffix", "signal_name"]
-
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
 
 

@@ -28,8 +28,6 @@ from cstormpy.simulation.mat_files import read_mat
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["WRITERS", "Recorded", "columns_of", "owner", "read"]
-
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
 _WITH_UNIT = re.compile(r"(?P<name>.*\S) \[(?P<unit>[^\[\]]*)\]$")
 _LONGEST = 60

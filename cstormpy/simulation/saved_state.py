@@ -21,8 +21,6 @@ from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeErr
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
 
-__all__ = ["SavedState", "initial_state", "opened"]
-
 _FORMAT = "cstormpy state 1"
 
 

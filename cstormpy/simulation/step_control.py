@@ -11,21 +11,6 @@ from collections.abc import Callable, Sequence
 
 from cstormpy.arrays import Array
 
-__all__ = [
-    "ATOL",
-    "JUMP_WIDTH",
-    "MAX_FACTOR",
-    "MIN_FACTOR",
-    "RTOL",
-    "SAFETY",
-    "SAME_TIME",
-    "first_step",
-    "scaled_size",
-    "shortest_step",
-    "shrink",
-    "stretch",
-]
-
 #: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes.
 RTOL, ATOL = 1e-6, 1e-9
 #: A step is chosen so that its expected error is this part of what is allowed, to some power.

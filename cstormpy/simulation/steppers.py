@@ -21,17 +21,6 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import first_step, scaled_size, shortest_step, shrink, stretch
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
 
-__all__ = [
-    "SOLVERS",
-    "Derivative",
-    "ExplicitStepper",
-    "ScipyStepper",
-    "StepFailed",
-    "Stepper",
-    "check_solver",
-    "make_stepper",
-]
-
 Derivative = Callable[[float, Array], Array]
 
 #: The implicit methods, which scipy has by these names.

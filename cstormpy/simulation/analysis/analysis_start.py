@@ -18,17 +18,6 @@ from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
-__all__ = [
-    "block_of_state",
-    "continuous_parts",
-    "first_state",
-    "numbers",
-    "saved_with",
-    "started",
-    "state_places",
-    "state_vector",
-]
-
 
 def state_places(bd: Any, name: Any, what: str) -> list[int]:
     """Return where the states of a name, one state's or a block's, stand in the state vector."""

@@ -13,8 +13,6 @@ from cstormpy.simulation.analysis.responses import refuse_no_ports
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
 
-__all__ = ["frequencies_of", "plotted"]
-
 KINDS = ("bode", "step")
 _DECADES = 2.0
 #: How near to half a turn a phase is taken as one [rad].

@@ -13,8 +13,6 @@ from cstormpy.errors import CstormError, NonFinite
 from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 
-__all__ = ["INTERRUPTED", "Descent", "single"]
-
 #: A cost has no minimum where it falls so many times its size at the start, or one, below zero; or it may have none.
 _BOTTOMLESS, _DEEP = 1e12, 1e4
 #: A run that fails so close to the best, as part of its size, may be what keeps a search from going on.

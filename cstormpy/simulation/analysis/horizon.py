@@ -30,8 +30,6 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
 
-__all__ = ["follow"]
-
 #: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
 _CRUMB = 1e-9
 #: Steps taken at once.

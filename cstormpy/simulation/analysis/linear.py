@@ -23,8 +23,6 @@ from cstormpy.simulation.recording import find_signals
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.responses import Response
 
-__all__ = ["LinearModel", "linearize"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:

@@ -11,8 +11,6 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["MechanismNumbers", "is_mechanical", "knows"]
-
 #: Terms of a joint that are not negative, or positive.
 _NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity", "stiffness")
 

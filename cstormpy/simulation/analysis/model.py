@@ -21,8 +21,6 @@ from cstormpy.simulation.diagram import Diagram, _short
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.wiring import output_name
 
-__all__ = ["Input", "Jacobians", "Model", "checked", "columns_of", "labels", "make_model", "named_once"]
-
 #: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
 _MOVED = 2.0**-10
 
@@ -106,6 +104,7 @@ class AssemblyWithInputs(Assembly):
         self._numbered: dict[tuple[int, int], list[int]] = {}
 
     def program(self) -> Program:
+        """Return the program of all blocks; from now on `places_of` says where the inputs stand."""
         made = super().program()
         begins = self.numbers.begins
         self.places_of = {key: [begins[k] for k in mine] for key, mine in self._numbered.items()}
@@ -299,6 +298,7 @@ def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
 
 
 def places_of(program: Program, outputs: list[Signal]) -> Any:
+    """Return where the numbers of signals stand in out, one behind the other."""
     spans = [columns_of(program, s) for s in outputs]
     parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)

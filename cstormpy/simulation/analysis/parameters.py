@@ -18,8 +18,6 @@ from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_
 from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["Parameters"]
-
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9

@@ -14,8 +14,6 @@ from cstormpy.errors import unknown_name
 from cstormpy.simulation.recording import Signal, find_signals
 from cstormpy.simulation.wiring import declared_width, port_numbers
 
-__all__ = ["EnteringSlot", "InputPort", "feed_open_inputs", "find_ports"]
-
 _NAMED = re.compile(r"(?P<block>.+)\.(?P<port>[^.\[\]]+)$")
 
 

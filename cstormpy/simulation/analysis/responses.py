@@ -14,8 +14,6 @@ from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
 
-__all__ = ["Response", "refuse_no_ports", "step_response"]
-
 #: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay.
 _CONSTANTS = 8.0
 

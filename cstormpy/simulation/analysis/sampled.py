@@ -18,8 +18,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 
-__all__ = ["Period", "ticks_within", "whole_period"]
-
 #: Times closer than this part of a period are one.
 _TOGETHER = 1e-9
 

@@ -13,8 +13,6 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import tables_of
 from cstormpy.simulation.tableaus import Tableau
 
-__all__ = ["Steps"]
-
 
 class Steps:
     """The function of a diagram with tangents, with its memory.

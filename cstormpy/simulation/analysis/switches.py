@@ -13,8 +13,6 @@ from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
 from cstormpy.simulation.compiled.program import Program
 
-__all__ = ["deciding"]
-
 #: So many times both sides of a choice are computed, with other numbers each time.
 _TRIALS = 3
 

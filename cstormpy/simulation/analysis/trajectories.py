@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from cstormpy.arrays import Array
 from cstormpy.simulation.recording import Signal
 
-__all__ = ["Trajectory"]
-
 
 @dataclass
 class Trajectory:

@@ -19,8 +19,6 @@ from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_
 from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.recording import find_signals
 
-__all__ = ["OperatingPoint", "trim"]
-
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none.
 REACHED = 1e-9
 

@@ -18,8 +18,6 @@ from cstormpy.simulation.analysis.gradients import Gradient, Problem
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState
 
-__all__ = ["Tuning", "tune"]
-
 #: By this part of what is gained may the cost differ that the run has by steps of its own.
 _FAR = 0.01
 #: How many runs a search is expected to take.

@@ -39,8 +39,6 @@ from cstormpy.simulation.compiled.untranslated import (
 )
 from cstormpy.simulation.diagram import Diagram
 
-__all__ = ["Assembly"]
-
 
 class Assembly:
     """A walk through the blocks of a diagram that collects what they write down.

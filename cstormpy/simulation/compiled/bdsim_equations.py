@@ -17,8 +17,6 @@ from cstormpy.simulation.bdsim_blocks import side_by_side
 from cstormpy.simulation.compiled.equations import fails, output, own_method, passes_on
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
-__all__: list[str] = []
-
 Signals = list[Any]
 
 # linear algebra ---------------------------------------------------------------------------------------

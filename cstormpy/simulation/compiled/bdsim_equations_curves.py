@@ -10,8 +10,6 @@ from cstormpy.simulation.compiled.equations import fails, output
 from cstormpy.simulation.compiled.untranslated import Untraceable
 from cstormpy.trajectory.basis import evaluate_symbolic
 
-__all__: list[str] = []
-
 Number = Any
 
 _INTERPOLATE = "bdsim.blocks.functions.Interpolate"

@@ -10,8 +10,6 @@ from cstormpy.simulation.bdsim_blocks import linear_outputs, side_by_side
 from cstormpy.simulation.bounds import bounds_of, is_bounded, side_of
 from cstormpy.simulation.compiled.equations import deriv, guard, next_state, output, own_method
 
-__all__: list[str] = []
-
 Signals = list[Any]
 
 own_method("bdsim.blocks.sampled.Deriv_S", numbers=("gain", "T"))

@@ -21,20 +21,6 @@ from typing import Any
 
 from cstormpy.simulation.bdsim_blocks import class_name
 
-__all__ = [
-    "Equations",
-    "Rule",
-    "deriv",
-    "equations_of",
-    "fails",
-    "guard",
-    "next_state",
-    "output",
-    "own_method",
-    "passed_on",
-    "passes_on",
-]
-
 #: A function of (twin, t, u, x); of a guard (twin, t, u, x, detector).
 Rule = Callable[..., Any]
 #: Reads a number or an array of a block anew.

@@ -23,8 +23,6 @@ from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped_as
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
 
-__all__ = ["ByNumba", "UserFunction"]
-
 #: Gives the symbols of a number or an array that a function without arguments reads anew.
 Read = Callable[[Callable[[], Any]], Signal]
 #: So many functions are kept ready.

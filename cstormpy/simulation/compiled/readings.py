@@ -17,8 +17,6 @@ from cstormpy.linkage.tables import numbers_of
 from cstormpy.simulation.compiled.structures import Holders
 from cstormpy.simulation.compiled.twins import Path, Place, Readers, TableStep, as_parameter
 
-__all__ = ["Reading", "Source"]
-
 Indices = NDArray[np.intp]
 
 

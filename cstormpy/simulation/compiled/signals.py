@@ -12,8 +12,6 @@ from cstormpy.graph import Node
 from cstormpy.graph.arrays import symbols
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
-__all__ = ["Signal", "as_copy", "as_signal", "as_truth", "compared", "number", "numbers", "shaped", "shaped_as"]
-
 #: A node, a float, or an array of them; of DICT a dict of these.
 Signal = Any
 

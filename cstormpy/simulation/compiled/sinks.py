@@ -8,8 +8,6 @@ from typing import Any
 
 from cstormpy.simulation.bdsim_blocks import class_name
 
-__all__ = ["is_silent", "silent_sink"]
-
 _silent: dict[str, Callable[[Any], bool]] = {}
 
 

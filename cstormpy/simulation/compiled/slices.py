@@ -12,8 +12,6 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
-__all__ = ["Compiled", "Slices", "Taken", "fill_samples", "tables_of"]
-
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
 

@@ -35,8 +35,6 @@ from cstormpy.simulation.compiled.twins import (
     value_at,
 )
 
-__all__ = ["Holders", "Structure", "Structures", "described"]
-
 #: An object, what was seen of those that are found from it, and the paths from it to mechanisms.
 _Seeing = tuple[Any, "Sequence[_Seen]", Sequence[Path]]
 

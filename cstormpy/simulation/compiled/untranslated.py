@@ -25,8 +25,6 @@ from typing import Any
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.bdsim_blocks import class_name
 
-__all__ = ["FUNCTION", "REASONS", "WIDEST", "NotTranslated", "Refused", "Untraceable", "is_function", "refusal_of"]
-
 #: Signals with more numbers are left to NumPy: each number is an expression of its own.
 WIDEST = 1500
 #: The class of a block that calls a function of the user.

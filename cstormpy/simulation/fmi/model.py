@@ -26,8 +26,6 @@ from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
 from cstormpy.simulation.units import mechanisms_of, units_of
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
-__all__ = ["Model", "Variable", "model_of"]
-
 #: Part of its period by which a clock ticks early, as where the other tool adds up its steps.
 _SOON = 1e-9
 #: Relative difference up to which a number of the equations follows parameters linearly: rounding of differences.

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 from cstormpy.simulation.recording import memory
 
-__all__ = ["Axes", "check_size"]
-
 #: What the results of a run take at least [bytes]: its record by number, with one number measured.
 _EACH = 500
 

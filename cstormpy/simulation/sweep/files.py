@@ -22,8 +22,6 @@ from cstormpy.json_files import parse
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.workers import Record
 
-__all__ = ["Log", "header", "read_lines"]
-
 _FORMAT = "cstormpy sweep 1"
 #: So many differences are named.
 _NAMED = 4

@@ -25,8 +25,6 @@ from cstormpy.simulation.sweep.result import Sweep
 from cstormpy.simulation.sweep.scheduler import SweepRuns, check_executor, check_pickling, how_many
 from cstormpy.simulation.sweep.workers import Job, Record, Worker
 
-__all__ = ["SweepSettings", "carry_out"]
-
 
 class SweepSettings(NamedTuple):
     """Settings of a sweep; see `cstormpy.simulation.Simulation.sweep`."""

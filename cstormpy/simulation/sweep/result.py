@@ -21,8 +21,6 @@ from cstormpy.simulation.sweep.workers import Record
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Sweep"]
-
 
 class Sweep(Mapping[str, Array]):
     """Results of a sweep; a mapping from the names of what was measured to arrays over the axes.

@@ -12,6 +12,8 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
+from cstormpy.kernels.roots import TINY
+from cstormpy.signals.limits import either
 from cstormpy.signals.logic import compared
 
 
@@ -52,12 +54,18 @@ class Switching(Ported):
         """Return a number that falls below zero where the inputs leave the present mode."""
         raise NotImplementedError
 
+    def _leaving(self, t: float, u: Sequence[Any]) -> Any:
+        """Return the margin, which is never zero: on the border the sign is that of what the inputs decide there."""
+        margin = self._margin(t, u)
+        stays = np.min(either(self._decided(u) - self._mode == 0.0, TINY, -TINY))
+        return margin + either(margin == 0.0, stays, 0.0)
+
     def start(self, simstate: Any) -> None:
         """Begin a run: let it look for where the mode changes."""
         super().start(simstate)  # type: ignore[misc]
         self._begins, self._located = True, self._locate and hasattr(simstate, "declare_crossing_event")
         if self._located:
-            Crossing(self, simstate, self._margin, self._switch, decided=True, reset=self._reset)  # type: ignore[arg-type]
+            Crossing(self, simstate, self._leaving, self._switch, decided=True, reset=self._reset)  # type: ignore[arg-type]
 
     #: Writes new states where the mode changes: reset(t, x).
     _reset: Callable[[float, Any], None] | None = None

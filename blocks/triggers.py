@@ -47,6 +47,8 @@ class SampleHold(Thresholded, ContinuousBlock):
     inlabels = ("u", "trigger")
     outlabels = ("y",)
     _compared = 1, ">"
+    #: On which side the trigger begins is seen when rates are asked for, not outputs.
+    decides_in_rates = True
 
     def __init__(self, threshold: float = 0.0, x0: ArrayLike = 0.0, **blockargs: Any) -> None:
         """Create the block.

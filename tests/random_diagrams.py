@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-__all__ = ["KINDS", "build"]
+__all__ = ["KINDS", "PLAIN", "build"]
 
 
 class Growing:
@@ -246,21 +246,202 @@ def event(grow):
     grow.bd.connect(apart, grow.bd.EVENT(direction, halve))
 
 
-KINDS = [
+def narrow(grow):
+    """Return an output that is a number or a vector, and its shape."""
+    return grow.signal(lambda shape: len(shape) < 2)
+
+
+def pair(grow):
+    """Return a signal of two numbers within ±1, as coordinates of the acrobot."""
+    return moderate(grow, grow.signal(lambda shape: shape == (2,))[0], (2,))
+
+
+def bent(grow):
+    signal, shape = narrow(grow)
+    bd, locate = grow.bd, grow.choose([True, False])
+    kinds = [
+        lambda: bd.SATURATION(-0.3, 0.4, locate=locate),
+        lambda: bd.DEADZONE(-0.2, 0.3, locate=locate),
+        lambda: bd.QUANTIZER(0.25, locate=locate),
+    ]
+    grow.through(grow.choose(kinds)(), [signal], shape)
+
+
+def looked_up(grow):
+    bd, options = grow.bd, grow.choose([{}, {"outside": "extrapolate"}, {"locate": False}])
+    if grow.choose([True, False]):
+        grow.through(bd.LOOKUP1D([-1, 0.1, 0.6], [0.2, -0.4, 0.5], **options), [grow.scalar()], ())
+        return
+    values = [[0.1, 0.2], [-0.3, 0.4], [0.5, -0.6]]
+    grow.through(bd.LOOKUP2D([-0.5, 0.1, 0.6], [-0.4, 0.2], values, **options), [grow.scalar(), grow.scalar()], ())
+
+
+def switched(grow):
+    first, shape = narrow(grow)
+    second, _ = grow.signal(lambda other: other == shape)
+    bd, locate = grow.bd, grow.choose([True, False])
+    if grow.choose([True, False]):
+        grow.through(bd.SWITCH(0.1, locate=locate), [first, grow.scalar(), second], shape)
+    else:
+        grow.through(bd.MULTISWITCH(2, locate=locate), [grow.scalar(), first, second], shape)
+
+
+def truths(grow):
+    bd = grow.bd
+    operator, threshold = grow.choose([">", "<", ">=", "<="]), grow.choose([0.0, 0.2, -0.1])
+    one, two = bd.COMPARE(operator, threshold, locate=grow.choose([True, False])), bd.COMPARE("<", None)
+    grow.through(one, [grow.scalar()], ())
+    grow.through(two, [grow.scalar(), grow.scalar()], ())
+    grow.through(bd.LOGIC(grow.choose(["and", "or", "xor", "nand", "nor"])), [one, two], ())
+
+
+def remembering(grow):
+    bd, direction = grow.bd, grow.choose(["rising", "falling"])
+    signal, shape = narrow(grow)
+    if grow.choose([True, False]):
+        held = bd.SAMPLEHOLD(grow.choose([0.0, 0.05]), x0=np.full(shape, 0.1)[()])
+        grow.through(held, [signal, grow.scalar()], shape)
+        return
+    kinds = [lambda: bd.RELAY(0.2, -0.1, 0.7, -0.3), lambda: bd.COUNTER(0.1, direction, modulo=3)]
+    grow.through(grow.choose(kinds)(), [grow.scalar()], ())
+
+
+def late(grow):
+    signal, shape = narrow(grow)
+    bd, clock, first = grow.bd, grow.choose(grow.clocks), np.full(shape, 0.1)[()]
+    kinds = [
+        lambda: bd.BACKLASH(clock, 0.2, x0=first),
+        lambda: bd.RATELIMITER(clock, 1.0, -3.0, x0=first),
+        lambda: bd.DELAY(clock, samples=2, x0=first),
+        lambda: bd.DELAY(clock, time=0.13, order=1, x0=first),
+    ]
+    grow.through(grow.choose(kinds)(), [signal], shape)
+
+
+def edge(grow):
+    direction = grow.choose(["rising", "falling", "both"])
+    grow.through(grow.bd.EDGE(grow.choose(grow.clocks), direction, 0.1), [grow.scalar()], ())
+
+
+def filtered(grow):
+    bd, clock = grow.bd, grow.choose(grow.clocks)
+    kinds = [
+        lambda: bd.DISCRETETF(clock, [0.3, 0.2], [1, -0.5, 0.1]),
+        lambda: bd.DISCRETETF(clock, [1, 0.3], [1, -0.5]),
+        lambda: bd.TRANSFERFN([1, 2], [1, 3, 5]),
+        lambda: bd.TRANSFERFN([2, 1, 1], [1, 2, 4]),
+    ]
+    grow.through(grow.choose(kinds)(), [grow.scalar()], ())
+
+
+def in_states(grow):
+    signal, _ = grow.signal(lambda shape: shape == (2,))
+    bd, clock, through = grow.bd, grow.choose(grow.clocks), [[0.1, 0], [0, 0]]
+    A, B, x0 = [[0.5, 0.1], [-0.2, 0.3]], [[1, 0], [0.2, 0.4]], [0.1, 0.2]
+    kinds = [
+        (lambda: bd.DISCRETESS(clock, A, B, [[1, 0.5]]), ()),
+        (lambda: bd.DISCRETESS(clock, A, B, np.eye(2), D=through, x0=x0), (2,)),
+        (lambda: bd.STATESPACE(A, B, [[1, 0.5]], x0=x0), ()),
+        (lambda: bd.STATESPACE(A, B, np.eye(2), D=through), (2,)),
+    ]
+    block, shape = grow.choose(kinds)
+    grow.through(block(), [signal], shape)
+
+
+def regulated(grow):
+    bd, clock = grow.bd, grow.choose(grow.clocks)
+    gains = grow.choose(
+        [
+            {"P": 2.0, "I": 1.0, "D": 0.1, "N": 20.0},
+            {"P": 2.0, "I": 3.0, "low": -0.3, "high": 0.4},
+            {"P": 1.0, "I": 1.0, "D": 0.05, "N": 15.0, "b": 0.5, "c": 1.0, "low": -0.5, "high": 0.5, "tracking": 2.0},
+        ]
+    )
+    kinds = [
+        lambda: bd.PIDCONTROLLER(**gains),
+        lambda: bd.DISCRETEPID(clock, **gains),
+        lambda: bd.PID_S(clock, P=1.0, I=0.5, D=0.01),
+    ]
+    grow.through(grow.choose(kinds)(), [grow.scalar(), grow.scalar()], ())
+
+
+def wave(grow):
+    bd, clock = grow.bd, grow.choose(grow.clocks)
+    kinds = [
+        lambda: bd.PULSE(0.7, 0.11, 0.4, delay=0.02),
+        lambda: bd.CHIRP(0.5, 6.0, 0.3, 0.6),
+        lambda: bd.CHIRP(0.5, 6.0, 0.2, 0.6, sweep="logarithmic"),
+        lambda: bd.MULTISINE([1.0, 3.0], [0.3, 0.2]),
+        lambda: bd.NOISE(clock, std=0.3, seed=5),
+    ]
+    grow.give(grow.choose(kinds)(), ())
+
+
+def estimated(grow):
+    bd = grow.bd
+    signals = [bd.MUX(1), bd.MUX(1)]
+    for one in signals:
+        bd.connect(grow.scalar(), one)
+    A, B, C = [[1.0, 0.05], [-0.1, 0.9]], [[0.0], [0.05]], [[1.0, 0.0]]
+    grow.through(bd.KALMAN(grow.choose(grow.clocks), A, B, C, 0.01, 0.1), signals, (2,))
+
+
+def of_mechanism(grow):
+    bd, q, qd = grow.bd, pair(grow), pair(grow)
+    kinds = [
+        (bd.GRAVITYLOAD, [q], [(2,)]),
+        (bd.JOINTLIMIT, [q, qd], [(2,)]),
+        (bd.INVERSEDYNAMICS, [q, qd, pair(grow)], [(2,)]),
+        (bd.SENSITIVITY, [q, qd, moderate(grow, grow.scalar(), ())], [(2, 2), (2, 2), (2, 1)]),
+        (bd.KINEMATICS, [q, qd], [(4, 4), (6,), (6, 2), (3,)]),
+    ]
+    block, signals, shapes = grow.choose(kinds)
+    grow.through(block("acrobot"), signals, *shapes)
+
+
+def controlled(grow):
+    bd = grow.bd
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.4, 0.2])
+    law = bd.CONTROLLER("acrobot", grow.choose(["energy", "lqr", "pd"]), limit=grow.choose([None, 3.0]))
+    bd.connect(plant[0], law[0])
+    bd.connect(plant[1], law[1])
+    bd.connect(law[0], plant[0])
+    grow.give(plant, (2,), (2,))
+
+
+def loaded(grow):
+    bd = grow.bd
+    shape = grow.choose(["rectangular", "smooth"])
+    load = bd.PUSH("acrobot", schedule=[(0.05, 0.1, [0, 5.0, 0]), (0.17, 0.22, [3.0, 0, 0])], shape=shape)
+    if grow.choose([True, False]):
+        load, force = bd.WRENCH("acrobot", load="force"), bd.MUX(3)
+        for k in range(3):
+            bd.connect(moderate(grow, grow.scalar(), ()), force[k])
+        bd.connect(force, load)
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.5], wrench=True)
+    grow.through(plant, [moderate(grow, grow.scalar(), ()), load], (2,), (2,))
+
+
+#: Those whose signals do not jump where an input does not.
+PLAIN = [
     integrator, linear_system, derivative, held, summed, difference, sampled_system, source, motion, gain,
     matrix_gain, total, product, power, side_by_side, parts, part, matrix, size, table, function, plant, asked,
     effort, event, event,
 ]  # fmt: skip
+KINDS = [
+    *PLAIN, bent, bent, looked_up, switched, switched, truths, remembering, remembering, late, late, edge, filtered,
+    in_states, regulated, regulated, wave, estimated, of_mechanism, controlled, loaded,
+]  # fmt: skip
 
 
-def build(bd, steps):
-    """Grow a diagram from steps, each a kind (its place in KINDS) and numbers that decide what is left open."""
+def build(bd, steps, kinds=KINDS):
+    """Grow a diagram from steps, each a kind (its place in `kinds`) and numbers that decide what is left open."""
     grow = Growing(bd, [])
     integrator(grow)
     source(grow)
     for kind, *numbers in steps:
         grow._numbers = iter(numbers)
-        KINDS[kind](grow)
+        kinds[kind](grow)
     grow._numbers = iter(range(7, 1000, 3))
     for block, shape in grow.open:
         signal, _ = grow.signal(lambda other, shape=shape: other == shape)

@@ -8,7 +8,7 @@ import pytest
 from bdsim.components import FunctionBlock
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_diagrams import KINDS, build
+from random_diagrams import PLAIN, build
 
 import cstormpy as cs
 from cstormpy import control
@@ -145,8 +145,8 @@ def test_every_block_of_numbers_has_the_derivative_that_differences_find(sim):
 @pytest.mark.parametrize("seed", range(20))
 def test_random_diagrams_have_the_derivatives_that_differences_find(sim, seed):
     rng = np.random.default_rng(seed)
-    steps = [[int(rng.integers(len(KINDS))), *map(int, rng.integers(0, 1000, 4))] for _ in range(rng.integers(2, 14))]
-    bd = build(sim.blockdiagram(), steps)
+    steps = [[int(rng.integers(len(PLAIN))), *map(int, rng.integers(0, 1000, 4))] for _ in range(rng.integers(2, 14))]
+    bd = build(sim.blockdiagram(), steps, PLAIN)
     _, exact, moved = both(sim, bd, lambda n: 0.3 * rng.normal(size=n), t=0.213)
     for one, other in ((exact.A, moved.A), (exact.C, moved.C)):
         np.testing.assert_array_less(np.abs(one - other) / (1.0 + np.abs(other)), 1e-6)

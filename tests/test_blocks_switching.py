@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -121,6 +122,37 @@ def test_a_quantised_ramp(run):
 def test_the_edge_is_seen_for_one_tick(run):
     seen = run.t[run.signal("edge") == 1.0]
     assert all(0.2 - 1e-9 <= t <= 0.3 + 1e-9 or 2.2 - 1e-9 <= t <= 2.3 + 1e-9 for t in seen) and len(seen) > 3
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_each_border_is_met_once(engine):
+    """Also where the signal is exactly on it at the time that is found, and has not left its mode there."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    bd.connect(bd.CONSTANT(1.7), ramp := bd.INTEGRATOR(x0=0.0))
+    blocks = {f"q{k}": bd.QUANTIZER(interval, name=f"q{k}") for k, interval in enumerate((0.1, 0.3, 0.17, 1 / 3))}
+    for k in range(1, 20):
+        blocks[f"c{k}"] = bd.COMPARE((">", ">=")[k % 2], 0.1 * k, name=f"c{k}")
+    for block in blocks.values():
+        bd.connect(ramp, block)
+        bd.connect(block, bd.NULL())
+    out = sim.run(bd, T=2.0)
+    met = Counter(name for _, name in out.events)
+    assert met == {**{name: 1 for name in blocks}, "q0": 34, "q1": 11, "q2": 20, "q3": 10}
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_trigger_that_begins_above_its_threshold_first_falls(engine):
+    bd = (sim := simulation(engine)).blockdiagram()
+    wave = bd.SUM("+-", name="wave")
+    for source, port in ((bd.WAVEFORM("sine", freq=0.5), wave[0]), (bd.CONSTANT(-0.5), wave[1])):
+        bd.connect(source, port)  # sin πt + 1/2
+    hold = bd.SAMPLEHOLD(x0=-1.0, name="hold")
+    bd.connect(bd.TIME(), hold.u)
+    bd.connect(wave, hold.trigger)
+    out = sim.run(bd, T=2.5, watch=["hold"], **TIGHT)
+    assert [name for _, name in out.events] == ["hold", "hold"]
+    assert [t for t, _ in out.events] == pytest.approx([7 / 6, 11 / 6], abs=1e-9)
+    assert out.signal("hold")[[0, -1]] == pytest.approx([-1.0, 11 / 6], abs=1e-9)
 
 
 def test_a_relay_holds_a_temperature():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import os
 import subprocess
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -28,6 +30,14 @@ def both(wire, **options):
         bd, watch = wire(sim)
         found.append(sim.run(bd, watch=watch, **options))
     return found
+
+
+def asked_in_python(sim):
+    bd, asked = sim.blockdiagram(), []
+    decay = bd.INTEGRATOR(x0=[1.0, 2.0])
+    bd.connect(decay, rate := bd.FUNCTION(lambda x: (asked.append(x), -x)[1]))
+    bd.connect(rate, decay)
+    return bd
 
 
 def assert_same_runs(interpreted, compiled, tolerance):
@@ -511,6 +521,21 @@ def test_a_second_run_translates_nothing(monkeypatch):
     reference = simulation("interpreted").run(bd, T=0.5, start=[-1.0, 0.3, 0.0, 0.0, 0.0])
     np.testing.assert_allclose(second.x, reference.x, rtol=0, atol=1e-8)
     assert np.abs(second.x[-1] - first.x[-1]).max() > 0.1
+
+
+@pytest.mark.parametrize("wire", [acrobot.build, asked_in_python], ids=["laws", "asked in Python"])
+def test_a_diagram_that_nobody_holds_is_freed(wire):
+    """What its blocks were traced with holds arrays of symbols, through which Python's collector does not see."""
+    sim = simulation("compiled")
+    held = []
+    for _ in range(3):
+        bd = wire(sim)
+        sim.run(bd, T=0.01)
+        held.append(weakref.ref(bd))
+    del bd
+    sim.run(pendulum.build(sim), T=0.01)  # its last result knows the diagram
+    gc.collect()
+    assert [each() for each in held] == [None] * 3
 
 
 def test_a_diagram_wired_anew_is_translated_anew():

@@ -55,7 +55,8 @@ class Structure:
     def __init__(
         self, owner: Any, twins: Twins, readers: Readers | None = None, rules: Sequence[Callable[..., Any]] = ()
     ) -> None:
-        self._owner, self._fits, self._readers = owner, twins.fits, dict(readers or {})
+        # nothing is kept of the twins: the collector does not see the symbols in their arrays, nor what these reach
+        self._owner, self._forms, self._readers = owner, twins.forms, dict(readers or {})
         self._rules = [(rule, described(rule)) for rule in rules if not _stays(rule)]
         #: What readers give that were asked, and what was seen of that.
         self._read = [
@@ -68,7 +69,7 @@ class Structure:
             if path != () or name not in self._readers:
                 groups.setdefault(path, []).append(name)
         self._groups = [_Seen(path, value_at(owner, path), names) for path, names in groups.items()]
-        self._mechanisms = twins.mechanisms
+        self._mechanisms = [path for path, _ in self._forms]
         self._glance: _Glance | None = None
 
     @property
@@ -81,10 +82,14 @@ class Structure:
         owner = self._owner
         if self._glance is not None and self._glance.holds():
             return True, True
-        if not (all(group.holds(value_at(owner, group.path)) for group in self._groups) and self._fits(owner)):
+        if not (all(group.holds(value_at(owner, group.path)) for group in self._groups) and self._has_its_forms()):
             return False, False
         self._glance = _Glance([self.seen])
         return True, False
+
+    def _has_its_forms(self) -> bool:
+        """Tell whether what was written down holds for the mechanisms that are there now."""
+        return all(form.fits(value_at(self._owner, path)) for path, form in self._forms)
 
     def reads_the_same(self) -> bool:
         """Tell whether readers still give what shapes it, and what was written down is still the same."""

@@ -82,6 +82,8 @@ class Twins:
         Methods that stand in the place of those of some objects, by the `id` of the object and their names.
     reads : set of (path, name)
         All attributes that were looked at.
+    forms : list of (path, Form)
+        Of which form the mechanisms were, by the paths to them.
     shared : list
         What is no twin, or reaches what is none: functions, classes and objects of others.
     """
@@ -91,7 +93,7 @@ class Twins:
         self.places: list[Place] = []
         self.reads: set[tuple[Path, str]] = set()
         self.shared: list[Any] = []
-        self._forms: list[tuple[Path, Form]] = []
+        self.forms: list[tuple[Path, Form]] = []
         self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
@@ -142,7 +144,7 @@ class Twins:
         def links() -> Any:
             return tuple(self.of(link, (*path, "links", k)) for k, link in enumerate(mech.links))
 
-        self._forms.append((path, Form.of(mech)))
+        self.forms.append((path, Form.of(mech)))
         made = self._made[id(mech)] = SymbolicMechanism(mech, number, links, GRAVITY if large else ())
         return made
 
@@ -194,15 +196,6 @@ class Twins:
     def _symbol(self, path: Path, index: int, *, ordinary: bool = False) -> Node:
         self.places.append(Place(path, index))
         return self.graph.input("all", len(self.places) - 1, ordinary=ordinary)
-
-    @property
-    def mechanisms(self) -> list[Path]:
-        """The paths to the mechanisms that were asked."""
-        return [path for path, _ in self._forms]
-
-    def fits(self, owner: Any) -> bool:
-        """Tell whether what was written down holds for an object too, with other numbers."""
-        return all(form.fits(value_at(owner, path)) for path, form in self._forms)
 
     def are_ours(self) -> bool:
         """Tell whether all that was looked at is this package's own, which gives the same each time it is asked."""

@@ -16,6 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
@@ -29,34 +30,51 @@ class _Estimator(bases.Ported):
     nout = 1
     outlabels = ("estimate",)
     _size: int
+    _held: bool
     C: Array
     R: Array
-
-    def _parts(self, x: Array) -> tuple[Array, Array]:
-        n = self._size
-        return x[:n], x[n:].reshape(n, n)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the estimate."""
         return [self._now(u, x)[0]]
 
+    def next(self, t: float, u: list[Any], x: Array) -> Array:
+        """Return the prediction for the next tick, or what it will be made of, and its covariance."""
+        found = self._now(u, x)
+        return self._states(*(found if self._held else self._ahead(u, *found)), 1.0)
+
+    def _states(self, estimate: Array, P: Array, begun: float) -> Array:
+        return np.concatenate([estimate, np.ravel(P), *([np.array([begun])] if self._held else [])])
+
+    def _before(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
+        """Return the prediction for this tick, and its covariance."""
+        n = self._size
+        estimate, P = x[:n], x[n : n + n * n].reshape(n, n)
+        if not self._held:
+            return estimate, P
+        begun, (ahead, spread) = x[-1] > 0.5, self._ahead(u, estimate, P)
+        return np.where(begun, ahead, estimate), np.where(begun, spread, P)
+
     def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
         """Return the estimate of this tick, and its covariance."""
-        return self._corrected(u, x, self.C @ self._parts(x)[0])
+        estimate, P = self._before(u, x)
+        return corrected(estimate, P, self._measured(u) - self._expected(u, estimate), self.C, self.R)
 
-    def _corrected(self, u: Sequence[Any], x: Array, expected: Array) -> tuple[Array, Array]:
-        measured = ports.vector(self, 1, u[1], len(self.C))  # type: ignore[arg-type]
-        estimate, P = self._parts(x)
-        return corrected(estimate, P, measured - expected, self.C, self.R)
+    def _measured(self, u: Sequence[Any]) -> Array:
+        return ports.vector(self, 1, u[1], len(self.C))  # type: ignore[arg-type]
 
-    def _first(self, x0: Array, P0: Array) -> Array:
-        return np.concatenate([x0, P0.ravel()])
+    def _expected(self, u: Sequence[Any], estimate: Array) -> Array:
+        return self.C @ estimate
+
+    def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
+        """Return the prediction for a period later, and its covariance."""
+        raise NotImplementedError
 
 
 class Kalman(_Estimator, SampledBlock):
     r"""The states of a sampled linear system, from what goes into it and what is measured: a Kalman filter.
 
-    :states: n + n²
+    :states: n + n², and one more with ``held=True``
 
     - input u (float, ndarray): what goes into the system, as B has columns
     - input measured (float, ndarray): what is measured, as C has rows
@@ -70,6 +88,10 @@ class Kalman(_Estimator, SampledBlock):
 
     at the ticks of its clock. Without ``P0`` the covariance begins, and stays, at its steady state, so that the gain is
     constant.
+
+    The input at a tick counts for the period that begins there. Behind a ZOH of the same clock it is still that of the
+    period that ends: with ``held=True`` it counts for that one, and a control that follows from the estimate closes no
+    algebraic loop: estimate, law, ZOH, and from there to the plant and to ``u``.
 
     Examples::
 
@@ -91,6 +113,7 @@ class Kalman(_Estimator, SampledBlock):
         D: ArrayLike | None = None,
         x0: ArrayLike | None = None,
         P0: ArrayLike | None = None,
+        held: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -113,6 +136,8 @@ class Kalman(_Estimator, SampledBlock):
         :type x0: array_like, optional
         :param P0: its covariance, as Q; that of the steady state unless given
         :type P0: float or array_like, optional
+        :param held: whether the input is held by a ZOH of this clock, defaults to False
+        :type held: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
@@ -121,26 +146,25 @@ class Kalman(_Estimator, SampledBlock):
         noise, error = weights(Q, n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(n) if x0 is None else finite_array(x0 if np.iterable(x0) else [x0], "x0", (n,))
         spread = _steady(a, c, noise, error) if P0 is None else weights(P0, n, "P0", definite=False)
-        made = ports.options(type(self), blockargs, states=n + n * n)
-        super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)
+        self._held = ports.flag(held, "held")
+        begin = self._states(first, spread, 0.0)
+        made = ports.options(type(self), blockargs, states=begin.size)
+        super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
         self._widths = (b.shape[1], len(c)), (n,)
 
-    def next(self, t: float, u: list[Any], x: Array) -> Array:
-        """Return the prediction for the next tick, and its covariance."""
-        estimate, P = self._now(u, x)
-        ahead = linear_rate(self.A, self.B, estimate, ports.vector(self, 0, u[0], self.B.shape[1]))
-        return np.concatenate([ahead, np.ravel(predicted_covariance(P, self.A, self.Q))])
+    def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
+        ahead: Array = linear_rate(self.A, self.B, estimate, ports.vector(self, 0, u[0], self.B.shape[1]))
+        return ahead, predicted_covariance(P, self.A, self.Q)
 
-    def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
-        given = ports.vector(self, 0, u[0], self.B.shape[1])
-        return self._corrected(u, x, self.C @ self._parts(x)[0] + self.D @ given)
+    def _expected(self, u: Sequence[Any], estimate: Array) -> Array:
+        return self.C @ estimate + self.D @ ports.vector(self, 0, u[0], self.B.shape[1])
 
 
 class EKF(_Estimator, SampledBlock):
     r"""Positions and rates of a mechanism, from its torques and what is measured: an extended Kalman filter.
 
-    :states: 2n + 4n²
+    :states: 2n + 4n², and one more with ``held=True``
 
     - input tau (float, ndarray): torques of the actuated joints
     - input measured (float, ndarray): what is measured, as C has rows
@@ -153,7 +177,9 @@ class EKF(_Estimator, SampledBlock):
 
     where Φ is a step, or several, of the classical Runge-Kutta method with the mechanism's forward dynamics, and F its
     exact derivative, by the mechanism's sensitivities; the measurement, y = C (q, q̇), corrects as in
-    :class:`Kalman`. Torques are taken to be held over a period of the clock.
+    :class:`Kalman`. Torques are taken to be held over a period of the clock. Where a run re-centres the rotation vector
+    of a ball joint or of a free body, the estimate follows. Torques that follow from the estimate want ``held=True``,
+    as in :class:`Kalman`.
 
     Examples::
 
@@ -174,6 +200,7 @@ class EKF(_Estimator, SampledBlock):
         x0: ArrayLike | None = None,
         P0: ArrayLike = 1e-2,
         substeps: int = 1,
+        held: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -195,6 +222,8 @@ class EKF(_Estimator, SampledBlock):
         :type P0: float or array_like
         :param substeps: steps of the prediction in a period, defaults to 1
         :type substeps: int
+        :param held: whether the torques are held by a ZOH of this clock, defaults to False
+        :type held: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
@@ -208,19 +237,18 @@ class EKF(_Estimator, SampledBlock):
         noise, error = weights(Q, 2 * n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(2 * n) if x0 is None else finite_array(x0, "x0", (2 * n,), "positions, then rates")
         spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
-        size = 2 * n + 4 * n * n
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(ticks, x0=self._first(first, spread), feedthrough=True, **made)
+        self._held = ports.flag(held, "held")
+        begin = self._states(first, spread, 0.0)
+        made = ports.options(type(self), blockargs, states=begin.size)
+        super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self._mech, self._size, self._substeps = mechanism, 2 * n, count
         self._driven = np.flatnonzero(mechanism.actuated_mask)
         self.C, self.Q, self.R = c, noise, error
         self._widths = (len(self._driven), len(c)), (2 * n,)
 
-    def next(self, t: float, u: list[Any], x: Array) -> Array:
-        """Return the prediction for the next tick, and its covariance."""
-        n, h = self._mech.n, self.T / self._substeps
+    def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
+        n, h, ahead = self._mech.n, self.T / self._substeps, estimate
         tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), self._mech.actuated)
-        ahead, P = self._now(u, x)
 
         def accelerate(q: Array, qd: Array) -> tuple[Array, Array, Array]:
             found = self._mech.hybrid_sensitivity(q, qd, tau)
@@ -230,7 +258,28 @@ class EKF(_Estimator, SampledBlock):
         for _ in range(self._substeps):
             ahead, part = motion_step(accelerate, ahead[:n], ahead[n:], h)
             F = part @ F
-        return np.concatenate([ahead, np.ravel(predicted_covariance(P, F, self.Q))])
+        return ahead, predicted_covariance(P, F, self.Q)
+
+    def _before(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
+        estimate, P = super()._before(u, x)
+        for first in self._mech.ball_starts:
+            estimate, P = self._by_vectors_of(self._measured(u), estimate, P, first)
+        return estimate, P
+
+    def _by_vectors_of(self, measured: Array, estimate: Array, P: Array, first: int) -> tuple[Array, Array]:
+        """Return both by the rotation vector of a ball by which the estimate is nearer to what is measured."""
+        n, unit = self._mech.n, np.eye(self._size)
+        phi, rate = estimate[first : first + 3], estimate[n + first : n + first + 3]
+        own = np.concatenate([unit[first : first + 3], unit[n + first : n + first + 3]])
+        square = phi @ phi
+        away = phi + np.where(square < 1.0, 1.0, 0.0)  # short vectors stay, and have no other one nearby
+        moved = np.concatenate(shortened(away, rate, 2.0 * np.pi)) - np.concatenate([phi, rate])
+        slopes = shortening_jacobian(away, rate, 2.0 * np.pi) - np.eye(6)
+        other, G = estimate + own.T @ moved, unit + own.T @ slopes @ own
+        here, there = (measured - self.C @ at for at in (estimate, other))
+        off, better = here @ here, there @ there
+        moves = (square >= 1.0) & ((better < off) | ((better == off) & (square > np.pi**2)))
+        return np.where(moves, other, estimate), np.where(moves, G @ P @ G.T, P)
 
 
 def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
 from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike
 
@@ -17,6 +18,8 @@ from cstormpy.mechanism import Mechanism, as_mechanism
 
 #: How far the period of a model and that of the clock may differ, as a part of it: rounding.
 _ROUNDING = 1e-9
+#: Rate [1/s], relative to the largest state, that counts as none.
+_STILL = 1e-6
 
 
 class MPC(bases.Ported, SampledBlock):
@@ -153,9 +156,21 @@ def _controller(model: Any, T: float, goal: ArrayLike | None, asked: dict[str, A
         if model.dt is None or abs(model.dt - T) > _ROUNDING * T:
             period = "in continuous time" if model.dt is None else f"sampled every {model.dt:g} s"
             raise InvalidValue(f"model: is {period}, the clock ticks every {T:g} s; linearize with dt={T:g}")
+        _refuse_drift(model)
         point = model.x if goal is None else goal
         names = {"states": model.states, "inputs": model.inputs}
         return PredictiveController(model.A, model.B, x=point, u=model.u, **names, **asked)
     if not isinstance(model, (tuple, list)) or len(model) != 2:
         raise InvalidType(f"model: expected a mechanism, a sampled LinearModel, or (A, B), got {ports.brief(model)}")
     return PredictiveController(model[0], model[1], x=goal, **asked)
+
+
+def _refuse_drift(model: Any) -> None:
+    """Refuse a model about a point that is no equilibrium: what moves there by itself is not in its matrices."""
+    rate = np.abs(model.rate)
+    worst = int(rate.argmax()) if rate.size else 0
+    if rate.size and rate[worst] > _STILL * max(1.0, float(np.abs(model.x).max())):
+        raise InvalidValue(
+            f"model: is that of no equilibrium, state {model.states[worst]!r} changes by {rate[worst]:.3g} a second "
+            "there; sim.trim(bd, inputs=[...]) finds one, whose x and u linearize takes"
+        )

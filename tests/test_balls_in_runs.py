@@ -165,6 +165,16 @@ def test_a_ball_is_trimmed_and_linearised_where_it_hangs(angle):
     np.testing.assert_allclose(mech.forward_dynamics(point.x[:6], point.x[6:], given), 0.0, atol=1e-6)
 
 
+def test_a_ball_without_motors_is_trimmed_where_it_hangs_or_stands():
+    """Not at a whole turn, where no moment has a share in the torques of a rotation vector; it may turn as it hangs."""
+    body = {"mass": 1.0, "com": (0, -0.5, 0), "inertia": 0.1 * np.eye(3)}
+    mech = cs.Mechanism([cs.Link("arm", None, cs.Spherical(), **body)], actuated=[])
+    for way in np.random.default_rng(0).normal(size=(20, 3)):
+        for angle in (2.2, 2.9, 5.6):
+            found = mech.trim(angle * way / np.linalg.norm(way))
+            np.testing.assert_allclose(mech.forward_dynamics(found.q, np.zeros(3), np.zeros(3)), 0.0, atol=1e-8)
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_ikine_finds_the_vectors_of_balls(engine):
     """The pose that a plant's links take is given back by coordinates of the same pose."""
@@ -192,3 +202,10 @@ def test_inverse_kinematics_through_balls():
         found = mech.inverse_kinematics(len(mech.links) - 1, targets)
         assert found.reached.all()
         np.testing.assert_allclose(mech.forward_kinematics(found.q)[:, -1], targets, atol=1e-8)
+
+
+def test_a_ball_that_does_not_move_the_link_keeps_its_vector():
+    """However long: it is not exchanged for the shorter one, as those are that the search goes through."""
+    arm = cs.Mechanism([cs.Link("arm", None, cs.Revolute((0, 0, 1))), cs.Link("hand", "arm", cs.Spherical())])
+    found = arm.inverse_kinematics("arm", arm.forward_kinematics([0.5, 0.0, 0.0, 0.0])[0], [0.0, 0.0, 0.0, 5.0])
+    np.testing.assert_allclose(found.q, [0.5, 0.0, 0.0, 5.0], atol=1e-9)

@@ -101,6 +101,50 @@ def test_the_extended_filter_finds_the_motion(runs):
     assert error[30:, :2].max() < 0.01 and error[30:, 2:].max() < 0.1, error[30:].max(axis=0)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("block", ["kalman", "ekf"])
+def test_what_follows_from_the_estimate_is_held_and_fed_back(engine, block):
+    """From the true start, without noise, the estimate is the truth: with what was held before it was a period late."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    clock = bd.clock(H)
+    hold = bd.ZOH(clock, name="hold")
+    options = {"Q": 1e-6, "R": 1e-4, "x0": [-1.2, 0.5], "P0": 1e-3, "held": True, "name": "filter"}
+    if block == "kalman":
+        plant = bd.STATESPACE([[0, 1], [0, 0]], [[0], [1]], np.eye(2), x0=[-1.2, 0.5])
+        made = bd.KALMAN(clock, [[1, H], [0, 1]], [[H * H / 2], [H]], [1.0, 0.0], **options)
+        bd.connect(plant, first := bd.INDEX([0]))
+        bd.connect(first, made.measured)
+    else:
+        plant = bd.HYBRIDDYNAMICS("pendulum", q0=[-1.2], qd0=[0.5])
+        made = bd.EKF(clock, "pendulum", substeps=10, **options)
+        bd.connect(plant.q, made.measured)
+    bd.connect(made, law := bd.FUNCTION(lambda x: np.array([-8.0 * x[0] - 3.0 * x[1]]), name="law"))
+    bd.connect(law, hold)
+    bd.connect(hold, plant[0], made[0])
+    out = sim.run(bd, T=3.02, watch=["filter"], rtol=1e-9, atol=1e-11)
+    truth = out.x[np.searchsorted(out.t, H * np.arange(61) + 1e-3) - 1]
+    assert np.ptp(truth[:, 0]) > 0.3
+    np.testing.assert_allclose(at_ticks(out, "filter"), truth, atol=1e-12 if block == "kalman" else 1e-7)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_the_extended_filter_follows_rotation_vectors_that_a_run_recentres(engine):
+    """At each of the three it took a turn of 2π for an innovation, and was three radians off."""
+    links = [cs.Link("body", joint=cs.Spherical(), mass=1.0, com=(0, -0.5, 0), inertia=(0.1, 0.2, 0.15))]
+    body, sim = cs.Mechanism(links, actuated=[]), cs.Simulation(engine=engine, live=False, progress=False)
+    bd, start = sim.blockdiagram(), [0.3, 0.2, 0.1, 0.0, 6.0, 0.0]
+    plant = bd.HYBRIDDYNAMICS(body, q0=start[:3], qd0=start[3:], name="plant")
+    ekf = bd.EKF(bd.clock(H), body, x0=start, substeps=5, name="ekf")
+    bd.connect(bd.CONSTANT(np.zeros(0)), ekf.tau)
+    bd.connect(plant.q, ekf.measured)
+    bd.connect(ekf, bd.NULL())
+    out = sim.run(bd, T=3.02, watch=["plant", "ekf"], rtol=1e-9, atol=1e-10)
+    assert len(out.events) == 3
+    truth = np.hstack([at_ticks(out, "plant.q"), at_ticks(out, "plant.qd")])
+    np.testing.assert_allclose(at_ticks(out, "ekf"), truth, atol=1e-3)
+
+
 def test_a_step_of_a_motion_has_its_exact_derivative():
     """That of a linear oscillator is the exponential, to the order of the method; of an acrobot, as differences say."""
     K = np.array([[3.0, 1.0], [0.5, 2.0]])

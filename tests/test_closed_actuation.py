@@ -94,6 +94,8 @@ def test_active_joints_that_share_a_load_take_the_least_torque():
         driven.hybrid_dynamics(q, qd, qdd + np.array([1.0, 0, 0, 0]))
     with pytest.raises(cs.InvalidValue, match="redundant actuation"):
         driven.hybrid_sensitivity(q, qd, qdd)
+    prepared = driven.hybrid_evaluator()  # a division by zero: of such a drive there is no straight line
+    assert_close(prepared(q, qd, qdd), np.asarray(driven.inverse_dynamics(q, qd, qdd)), 1e-10)
 
 
 def test_too_few_actuators_are_said_with_the_deficiency():

@@ -109,6 +109,15 @@ def test_the_linear_model_is_that_of_the_freedoms_by_differences_along_closed_st
     assert_close(model.joints, central_difference(whole, x0, 1e-3), 1e-9)
     rows = mech.linearize(np.array([q, q]), np.array([qd, qd]), tau)
     assert_close(rows.A[1], model.A, 1e-13)
+    assert mech.linearize(np.zeros((0, mech.n))).A.shape == (0, *model.A.shape)
+
+
+def test_a_joint_that_does_not_tell_of_the_others_in_one_row_is_refused_there():
+    """The rocker stands still at its dead point, where crank and coupler are in line."""
+    mech = cs.library.four_bar()
+    other, dead = mech.project([1.0, 0.0, 1.5], hold=["crank"])[0], mech.project([0.3, 0.0, 1.0], hold=["coupler"])[0]
+    with pytest.raises(cs.InvalidValue, match="the joints 'rocker' do not determine the others in row 1"):
+        mech.linearize([other, dead], independent=["rocker"])
 
 
 def test_a_hanging_parallelogram_swings_as_a_pendulum():
@@ -122,6 +131,7 @@ def test_a_hanging_parallelogram_swings_as_a_pendulum():
     stiffness, inertia = 9.81 * a * (m1 / 2 + m2 + m3 / 2), a * a * (m1 / 3 + m2 + m3 / 3)
     assert_close(model.A, [[0.0, 1.0], [-stiffness / inertia, 0.0]], 1e-9)
     assert_close(model.B, [[0.0], [1.0 / inertia]], 1e-10)
+    assert mech.linearize(q, independent=["crank", "crank"]).states == model.states
 
 
 def test_an_equilibrium_of_more_motors_than_freedoms_has_the_least_torque():

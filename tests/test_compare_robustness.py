@@ -138,6 +138,28 @@ def test_of_two_plants_that_of_the_name_is_scored():
     assert found.share("model") == 1.0
 
 
+def test_joints_of_several_coordinates_are_changed_by_their_names():
+    """Their damping, an array, was taken for a number."""
+    hinges = (
+        cs.Universal([[1, 0, 0], [0, 0, 1]], damping=(0.1, 0.3)),
+        cs.Composite([cs.Revolute((1, 0, 0)), cs.Revolute((0, 0, 1))]),
+    )
+    for joint in hinges:
+        mech = cs.Mechanism([cs.Link("rod", None, joint, mass=1.0, com=(0, 0.5, 0), inertia=(0.1, 0.1, 0.1))])
+
+        def build(sim, limit=1.0, mech=mech):
+            bd = sim.blockdiagram()
+            plant = bd.HYBRIDDYNAMICS(mech, q0=[0.02, 0.01], name="plant")
+            bd.connect(bd.CONSTANT([limit, 0.0]), plant.tau)
+            return bd
+
+        few = Robustness(steps=2, profiles=1)
+        score = cs.compare(build, {"limit": [0.1]}, T=0.02, goal=[0.0, 0.0], robustness=few).entries[0].robustness
+        values = {curve.name: curve.values for curve in score.curves}
+        most = 0.3 if isinstance(joint, cs.Universal) else 0.0
+        np.testing.assert_allclose(values["rod damping"], [most, most + few.damping * 0.1])
+
+
 @pytest.mark.slow
 def test_scores_are_the_same_on_any_number_of_cores_and_in_both_engines(scored):
     entry = scored.entries[1]

@@ -10,6 +10,7 @@ import pytest
 from closeness import assert_close
 from random_mechanisms import MOVING, any_tree, random_mechanism
 
+import cstormpy as cs
 from cstormpy import control
 from cstormpy.control.blend import LawSet, laws_by_name
 from cstormpy.errors import (
@@ -298,6 +299,8 @@ BAD_LAWS = [
     (lambda m: control.SwingUp(control.Off(m), control.LQR(m), 0.0), InvalidValue, "threshold"),
     (lambda m: control.SwingUp(control.Off(m), control.LQR(m), 2.0, 1.0), InvalidValue, "release"),
     (lambda m: control.SwingUp(control.Off("acrobot"), control.LQR(library.acrobot("gym")), 2.0), InvalidValue, "two"),
+    (lambda m: control.Then(control.Off(m), control.law("energy", m), 1.0), InvalidValue, "SwingUp has phases of its"),
+    (lambda m: control.SwingUp(control.law("pfl", m), control.LQR(m), 1.0), InvalidValue, "SwingUp has phases of its"),
 ]
 
 
@@ -381,6 +384,49 @@ def test_pd_rests_where_gravity_is_compensated():
 
 
 # ---------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize("name", ["PD", "ComputedTorque", "HybridTracking"])
+def test_a_ball_is_brought_to_its_reference_by_the_shorter_way(name):
+    """Where a run exchanges a vector of half a turn for the opposite one it turned back, and never came to rest."""
+    body = {"mass": 1.0, "com": (0, -0.3, 0), "inertia": (0.1, 0.2, 0.15)}
+    lever = Link("lever", "rod", cs.Spherical(name="ball"), **body)
+    mech = Mechanism([Link("rod", None, Revolute((1, 0, 0)), **body), lever], gravity=(0, 0, 0))
+    law = getattr(control, name)(mech, 20.0, 2.0, [0.2, 0.3, -0.2, 2.9])
+    q, qd = np.array([0.4, 0.2, 0.1, 3.3]), np.array([0.3, 1.0, -2.0, 0.5])
+    ball, moments = mech.joint("ball"), []
+    for longest in (4.0, np.pi):
+        phi, rate = ball.recentred(q[1:], qd[1:], longest)
+        tau = law(0.0, np.r_[q[0], phi], np.r_[qd[0], rate])
+        moments.append([tau[0], *np.linalg.solve(ball.subspace(phi)[:3].T, tau[1:])])
+    assert_close(np.array(moments[1]), np.array(moments[0]), 1e-10)
+    for engine in ("interpreted", "compiled") if name == "PD" else ("compiled",):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.0, 0.0, 0.0, 2.5], qd0=[0, 0, 0, 9.0])
+        bd.connect(plant[0:2], (made := bd.CONTROLLER(mech, law))[0:2])
+        bd.connect(made.tau, plant.tau)
+        out = sim.run(bd, T=10.0)
+        assert out.events
+        assert_close(out.x[-1], np.array([0.2, 0.3, -0.2, 2.9, 0, 0, 0, 0]), 1e-2)
+
+
+def test_laws_of_a_closed_mechanism_hold_it_or_are_refused_by_name():
+    """They divided by zero, or spoke of shapes and of Riccati equations without solution."""
+    mech = library.four_bar()
+    q, _ = mech.project([1.0, -1.8, -2.0])
+    rest = np.zeros(3)
+    hold = mech.inverse_dynamics(q, rest, rest)[:1]
+    assert_close(control.GravityCompensation(mech)(0.0, q, rest), hold, 1e-12)
+    assert_close(control.PD(mech, 8.0, 2.0, [1.5], compensate=True)(0.0, q, rest), hold + 8.0 * (1.5 - q[:1]), 1e-12)
+    assert_close(control.PD(mech, 8.0, 2.0, [1.5])(0.0, q, rest), 8.0 * (1.5 - q[:1]), 1e-12)
+    for refused in (
+        lambda: control.LQR(mech, q),
+        lambda: control.TVLQR(mech, lambda t: (q, rest, rest), t0=0.0, t1=1.0),
+        lambda: control.PredictiveController.of_mechanism(mech, 0.01, q),
+    ):
+        with pytest.raises(InvalidValue, match=r"loop 'pin': .* does not know of loops"):
+            refused()
 
 
 def all_laws():

@@ -314,6 +314,25 @@ def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
     slave.freeInstance()
 
 
+@needs_compiler
+@pytest.mark.parametrize(("version", "solver"), [(2, "RK4"), (3, "RK45")])
+def test_a_unit_keeps_loops_closed(tmp_path, version, solver):
+    """They drifted open; a state that another tool sets, and that is open, is told."""
+    mech, sim = cs.library.four_bar(), simulation()
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project([1.0, -1.8, -2.0])[0], name="plant")
+    bd.connect(bd.CONSTANT([0.5], name="push"), plant.tau)
+    options = {"solver": solver, "rtol": 1e-5, "atol": 1e-7}
+    unit = sim.to_fmu(bd, tmp_path / "bar.fmu", ["push"], ["plant.q"], version=version, step=0.01, **options)
+    found = fmpy.simulate_fmu(str(unit), stop_time=5.0, output_interval=0.05)
+    q = np.transpose([found[f"plant.q[{k}]"] for k in range(3)])
+    assert np.abs(mech.closure(q)).max() < 1e-8
+    if solver == "RK4":
+        np.testing.assert_allclose(q[-1], sim.run(bd, T=5.0, solver="RK4", dt=0.01).x[-1, :3], atol=1e-11)
+    with pytest.raises(fmpy.fmi1.FMICallException, match="DoStep"):
+        fmpy.simulate_fmu(str(unit), stop_time=1.0, start_values={"state plant.crank.q": 1.3})
+
+
 def test_a_name_that_is_no_unit_is_refused(tmp_path):
     sim = simulation()
     with pytest.raises(cs.InvalidValue, match=r"ends in \.fmu"):

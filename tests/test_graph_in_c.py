@@ -56,7 +56,7 @@ def test_primitives_are_in_c_what_they_are_in_machine_code(tmp_path):
     truths = [a > b, a >= b, (a > b) & (b > 0.0), (a > b) | (b > 0.0), ~(a > b), p.apply(p.EQUAL, a, b)]
     out += [where(truth, a, 2.0 * b) for truth in truths]
     routine = Routine("all_of_them", {}, {"x": 2}, {"y": out})
-    function = compiled(c_source("all_of_them", routine, ("x", "y")), "all_of_them", ("x", "y"), tmp_path)
+    function = compiled(c_source({"all_of_them": routine}, ("x", "y")), "all_of_them", ("x", "y"), tmp_path)
     pairs = np.array([*itertools.product(SPECIAL, SPECIAL), *np.random.default_rng(1).normal(size=(40, 2))])
     _, (expected,) = machine_values(routine, pairs)
     for row, want in zip(pairs, expected, strict=True):
@@ -81,7 +81,7 @@ def test_tables_are_looked_up_in_c_as_in_machine_code(tmp_path):
             entry(p.apply(p.FLOOR, x), entries),
         ]
     routine = Routine("looked", {}, {"x": 14}, {"y": out})
-    text = c_source("looked", routine, ("x", "y"))
+    text = c_source({"looked": routine}, ("x", "y"))
     assert text.count("static const double table") == 1  # the known one, said once
     function = compiled(text, "looked", ("x", "y"), tmp_path)
     at = [*table, *(v + 1e-9 for v in table), -1e300, 1e300, -13.0, -2.0, 3.7, np.inf, -np.inf, np.nan]
@@ -94,7 +94,7 @@ def test_tables_are_looked_up_in_c_as_in_machine_code(tmp_path):
     assert len(np.unique(expected[:, 0])) > 8
     stored = Table(lambda k: graph.input("x", 1 + k), (12,))
     routine = Routine("stored", {}, {"x": 14}, {"y": [stored.searchsorted(x, "right"), stored[x]]})
-    function = compiled(c_source("stored", routine, ("x", "y")), "stored", ("x", "y"), tmp_path)
+    function = compiled(c_source({"stored": routine}, ("x", "y")), "stored", ("x", "y"), tmp_path)
     for row in rows:
         y, at = np.zeros(2), np.nan_to_num(row[0], nan=-1e308)
         assert function(np.ascontiguousarray(row), y) == 0

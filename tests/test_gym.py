@@ -196,6 +196,8 @@ def test_a_diagram_of_ones_own_is_an_environment():
         (lambda: own().step(np.zeros(2)), InvalidValue, "expected shape"),
         (lambda: cs.gym.make("acrobot").step(3), InvalidValue, "expected 0 to 2"),
         (lambda: cs.gym.make(3), InvalidType, "a name, a Task or a function"),
+        (lambda: own().reset(options={"state": [0.0, 0.0]}), UnknownName, "reset: option 'state'"),
+        (lambda: own().reset(options=[0.0, 0.0]), InvalidType, "reset: options: expected a dict"),
     ],
 )
 def test_what_cannot_be_an_environment_is_refused(make, kind, message):

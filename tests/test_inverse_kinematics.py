@@ -179,7 +179,15 @@ def test_tool():
 
 
 @pytest.mark.parametrize(
-    "mask", ["position", "orientation", (1, 1, 0, 1, 1, 1), (1, 1, 0, 1, 1, 0), (0, 0, 0, 0, 1, 0), (0, 1, 0, 0, 0, 0)]
+    "mask",
+    [
+        "position",
+        "orientation",
+        (True, True, False, True, True, True),
+        (1, 1, 0, 1, 1, 0),
+        (0, 0, 0, 0, 1, 0),
+        (0, 1, 0, 0, 0, 0),
+    ],
 )
 def test_mask_asks_for_directions_of_the_target(mask):
     rng = np.random.default_rng(6)

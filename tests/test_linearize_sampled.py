@@ -10,7 +10,7 @@ import pytest
 from scipy.linalg import expm
 
 import cstormpy as cs
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.linear import LinearModel
 
 H = 0.1
@@ -105,6 +105,17 @@ def test_the_period_has_to_be_one_of_all_clocks():
         sim.linearize(bd, dt=0.15)
     with pytest.raises(InvalidValue, match="dt"):
         sim.linearize(bd, dt=-1.0)
+
+
+def test_a_delay_that_moves_between_ticks_is_refused():
+    """The model had no feedback through it: before the first sample nothing of the input is seen."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    late, lag = bd.DELAY(bd.clock(0.1), time=0.25, name="late"), bd.TRANSFERFN([-1.0], [1.0, 1.0], name="lag")
+    bd.connect(lag, late)
+    bd.connect(late, lag)
+    with pytest.raises(DiagramError, match="block 'late' moves between its ticks"):
+        sim.linearize(bd, dt=0.1)
 
 
 def test_several_periods_are_a_power_of_one():

@@ -103,6 +103,16 @@ class TestMuJoCo:
         text = arm(geom=f"{inertial}{geoms}", before=f"<compiler {settings}/>")
         compare(text, np.random.default_rng(3))
 
+    def test_bodies_whose_geoms_have_no_mass(self):
+        """They keep their <inertial>, or have nothing but what the bounds give them, as MuJoCo places it."""
+        inertial = '<inertial pos="1 0 0" mass="2" diaginertia="1 1 1"/><joint axis="0 1 0"/>'
+        within = '<body name="b" pos=".1 .2 .3"><joint/></body>'
+        text = arm(
+            geom=f'{inertial}<geom size=".1" mass="0"/>{within}',
+            before='<compiler inertiafromgeom="true" boundmass=".3" boundinertia=".1"/>',
+        )
+        compare(text, np.random.default_rng(4))
+
     @pytest.mark.parametrize(
         "constraint",
         [
@@ -140,6 +150,16 @@ class TestMuJoCo:
         assert mech.loops[0].count == rows
         if "site" not in constraint:  # whose frames lie apart: MuJoCo pulls them together in time
             close(mech.forward_dynamics(np.zeros(n), np.zeros(n), np.zeros(n)), want, 1e-8)
+
+    def test_a_site_between_two_ends_closes_a_loop(self):
+        mujoco = pytest.importorskip("mujoco")
+        rod = '<site name="rod" type="capsule" size=".1" fromto="0 0 0 1 2 3"/>'
+        text = arm(geom=f'<geom size=".1"/>{rod}', after='<equality><weld site1="rod" site2="end"/></equality>')
+        text = text.replace("<worldbody>", '<worldbody><site name="end"/>')
+        oracle, found = mujoco.MjModel.from_xml_string(text), np.zeros(9)
+        mujoco.mju_quat2Mat(found, oracle.site("rod").quat)
+        (loop,) = mjcf.read(text).mechanism.loops
+        close(loop.pose_a[:3], np.column_stack([found.reshape(3, 3), oracle.site("rod").pos]))
 
 
 # ---------------------------------------------------------------- what is read
@@ -253,6 +273,10 @@ class TestWarnings:
             (arm(after='<equality><joint joint1="j"/></equality>'),
              "constraints of other kinds than connect and weld are skipped: <joint> (line 7)"),
             (arm(after='<equality><weld body1="a" active="false"/></equality>'),
+             "constraints that are not active are skipped: <weld> (line 7)"),
+            (arm(before='<default><equality active="false"/></default>', after='<equality><weld/></equality>'),
+             "constraints that are not active are skipped: <weld> (line 7)"),
+            (arm(before='<option><flag equality="disable"/></option>', after='<equality><weld body1="a"/></equality>'),
              "constraints that are not active are skipped: <weld> (line 7)"),
             (arm(before='<option density="1.2"><flag spring="disable"/></option>'),
              "options that change the motion are not read: density, spring disabled"),

@@ -149,6 +149,10 @@ def test_a_sampled_linear_model_will_do_and_must_have_the_period_of_the_clock():
     with pytest.raises(InvalidValue, match=r"model: is sampled every 0.1 s, the clock ticks every 0.2 s"):
         other.MPC(other.clock(0.2), model)
 
+    moving = sim.linearize(bd, x=[0.0, 0.3], inputs=["push"], outputs=["mass"], dt=0.1)
+    with pytest.raises(InvalidValue, match=r"that of no equilibrium, state 'mass:x_0' changes by 0.3 a second"):
+        other.MPC(other.clock(0.1), moving)
+
 
 @pytest.mark.parametrize(
     ("options", "kind", "message"),

@@ -85,6 +85,14 @@ def test_noisy_motions_lie_within_three_standard_errors(acrobot):
     assert inside(truth, log, 4) > 0.95
 
 
+def test_a_spring_that_pushes_away_is_found():
+    """As gravity does at the top; a spring constant may have any sign, unlike a damping."""
+    truth = cs.library.pendulum(1).with_parameters({"joint1.stiffness": -2.0})
+    start = truth.with_parameters({"joint1.stiffness": -1.0})
+    found = cs.identify(start, motion(truth), "joint1.stiffness", form="output")
+    assert found.values[0] == pytest.approx(-2.0, rel=1e-5)
+
+
 @pytest.mark.slow
 def test_noisy_motions_lie_within_three_standard_errors_in_many_trials(acrobot):
     truth, _, log = acrobot

@@ -116,3 +116,32 @@ def test_a_solver_of_its_own_steps_is_refused():
     sim, bd = acrobot()
     with pytest.raises(DiagramError, match="solver: expected one of fixed steps"):
         sim.stepper(bd, solver="RK45")
+
+
+def pushed_four_bar(bd):
+    mech = cs.library.four_bar()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project([1.0, -1.8, -2.0])[0], name="plant")
+    bd.connect(bd.CONSTANT([0.5], name="push"), plant.tau)
+    return bd
+
+
+def test_loops_stay_closed_as_in_a_run():
+    """After 7 s they were open by more than a metre: nothing took away what a step let them drift."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    out = sim.run(pushed_four_bar(sim.blockdiagram()), T=7.0, solver="RK4", dt=0.01)
+    one = sim.stepper(pushed_four_bar(sim.blockdiagram()), ["push"], ["plant.q"], substeps=5)
+    bd = pushed_four_bar(sim.blockdiagram())
+    many = sim.batch_stepper(bd, ["push"], ["plant.q"], count=3, substeps=5)
+    for _ in range(140):
+        y, rows = one.step([0.5], 0.05), many.step(np.full((3, 1), 0.5), 0.05)
+    for found in (one.x, *many.x):
+        np.testing.assert_allclose(found, out.x[-1], atol=1e-11)
+    np.testing.assert_allclose(rows, np.tile(y, (3, 1)), atol=1e-11)
+    for stepper in (one, many):
+        with pytest.raises(InvalidValue, match=r"loop pin: .* misses closure"):
+            stepper.reset([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    hard = np.full(many.count, 60.0)
+    with pytest.raises(BlockError, match=r"step: at t = .*: loop pin: .*; take shorter steps, substeps="):
+        one.step([60.0], 2.0)
+    with pytest.raises(BlockError, match=r"step: at t = .*: loop pin: .*; take shorter steps, substeps="):
+        many.step(hard[:, None], 2.0)

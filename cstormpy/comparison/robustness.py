@@ -273,11 +273,22 @@ def _changes(mech: Mechanism, wanted: Robustness, peak: float) -> list[tuple[str
             poses = [{f"{other.name}.pose": _longer(other.pose, v) for other in behind} for v in factors]
             found.append((f"{link.name} length", factors, poses))
     part = np.linspace(0.0, 1.0, wanted.steps)
-    for joint in mech.names:
+    for joint in (link.joint_name for link in mech.links if link.joint.dof):
         for what, most in (("damping", wanted.damping * peak), ("friction", wanted.friction * peak)):
-            values = float(getattr(mech.joint(joint), what)) + most * part
-            found.append((f"{joint} {what}", values, [{f"{joint}.{what}": float(v)} for v in values]))
+            there = _numbers(mech, joint, what)
+            added = most * part
+            values = float(np.max([np.max(v) for v in there.values()])) + added
+            found.append((f"{joint} {what}", values, [{key: v + more for key, v in there.items()} for more in added]))
     return found
+
+
+def _numbers(mech: Mechanism, joint: str, what: str) -> dict[str, Any]:
+    """Return a number of a joint, or those of its coordinates, by the names that a mechanism has for them."""
+    own = mech.joint(joint)
+    if hasattr(own, what):
+        return {f"{joint}.{what}": getattr(own, what)}
+    at = mech.coordinates(joint)  # of joints one behind the other
+    return {f"{n}.{what}": getattr(one, what) for n, one in zip(mech.names[at], mech.freedoms[at], strict=True)}
 
 
 def _longer(pose: Array, factor: float) -> Array:

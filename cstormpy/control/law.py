@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +24,7 @@ Target = tuple[Array, Array, Array]
 #: What a law takes for a reference: a posture, a motion at one time, or a function of time.
 ReferenceLike = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike] | Callable[[float], Target] | Curve | None
 
-__all__ = ["Law", "Off", "ReferenceLike", "Target", "clipped", "mechanism_of"]
+__all__ = ["Law", "Off", "ReferenceLike", "Target", "clipped", "mechanism_of", "refuse_phases"]
 
 
 def clipped(tau: Array, limit: Array) -> Array:
@@ -291,6 +291,16 @@ class Law:
             values = set(self.limit.tolist())
             shown.append(f"limit={values.pop():g}" if len(values) == 1 else f"limit={self.limit.tolist()}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def refuse_phases(laws: Iterable[Law], who: str) -> None:
+    """Refuse laws with phases as parts of another law, which would never change them."""
+    for law in laws:
+        if len(law.modes) > 1:
+            raise InvalidValue(
+                f"{who}: {type(law).__name__} has phases of its own ({', '.join(law.modes)}), which a law within "
+                "another one does not change; give a CONTROLLER both laws by name, and swap them by select"
+            )
 
 
 #: Arrays with more numbers are tables, which nobody tunes one by one.

@@ -12,6 +12,7 @@ from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["LQR", "regulator", "state_error", "state_feedback", "weights"]
@@ -76,6 +77,7 @@ class LQR(Law):
         limit: ArrayLike | None = None,
     ) -> None:
         super().__init__(mech, limit)
+        refuse_loops(self.mech.loops, "LQR")
         n = self.mech.n
         self.goal, self.hold = goal_posture(self.mech, goal, "LQR")
         self.Q = weights(np.repeat([10.0, 1.0], n) if Q is None else Q, 2 * n, "Q", definite=False)

@@ -34,6 +34,7 @@ from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.lqr import weights
 from cstormpy.errors import BlockError, InvalidValue
+from cstormpy.linkage.loops import refuse_loops
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -201,6 +202,7 @@ class PredictiveController:
         >>> mpc([1.5708, 0.0, 0.1, 0.0]).round(2)
         array([10.24])
         """
+        refuse_loops(mech.loops, "MPC of a mechanism")
         posture, hold = goal_posture(mech, goal, "MPC")
         model = mech.with_drive(active=()).linearize(posture, tau=hold)
         A, B = sampled_model(model.A, model.B, checks.positive(dt, "dt"))

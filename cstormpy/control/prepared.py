@@ -75,9 +75,11 @@ class InverseDynamics:
 
     def __init__(self, mech: Mechanism) -> None:
         self.mech = mech
-        self._evaluate: Callable[..., Array] = mech.with_drive(
-            actuated=mech.names, active=mech.names
-        ).hybrid_evaluator()
+        self._evaluate: Callable[..., Array] = (
+            mech.inverse_dynamics
+            if mech.loops
+            else mech.with_drive(actuated=mech.names, active=mech.names).hybrid_evaluator()
+        )
 
     def __call__(self, q: Array, qd: Array, qdd: Array) -> Array:
         """Return the torques, (n,)."""

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Law, Target, refuse_phases
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 
@@ -56,6 +56,7 @@ class Then(Law):
     Parameters
     ----------
     first, second : Law
+        Without phases of their own.
     duration : float
         How long the first one acts [s].
 
@@ -82,6 +83,7 @@ class Then(Law):
                 raise InvalidType(f"Then: expected two laws, got {shown(law)}")
         if first.mech != second.mech:
             raise InvalidValue("Then: the two laws are made for different mechanisms")
+        refuse_phases((first, second), "Then")
         super().__init__(first.mech)
         self.first, self.second = first, second
         self.duration = checks.positive(duration, "duration")

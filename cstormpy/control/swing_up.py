@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Law, Target, refuse_phases
 from cstormpy.control.lqr import LQR
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
@@ -32,6 +32,7 @@ class SwingUp(Law):
     Parameters
     ----------
     pump : Law
+        Without phases of its own.
     balance : LQR
         Any law with `value(t, q, qd)` will do.
     threshold : float
@@ -70,6 +71,7 @@ class SwingUp(Law):
             )
         if pump.mech != balance.mech:
             raise InvalidValue("SwingUp: the two laws are made for different mechanisms")
+        refuse_phases((pump, balance), "SwingUp")
         super().__init__(pump.mech, limit)
         self.pump, self.balance = pump, balance
         self.threshold = checks.positive(threshold, "threshold")

@@ -12,6 +12,7 @@ from cstormpy.arrays import Array
 from cstormpy.control.law import Law, ReferenceLike, Target
 from cstormpy.control.prepared import HybridDynamics, InverseDynamics, placed, places
 from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
@@ -37,7 +38,28 @@ class _Tracking(Law):
         self._at = places(np.array([name in self.followed for name in self.mech.names], dtype=bool))
         self.reference = self._as_reference(reference)
         self.kp, self.kd = self._gain("kp", kp), self._gain("kd", kd)
+        self._balls = [first for first in self.mech.ball_starts if self.mech.names[first] in self.followed]
         self._prepare()
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,); see `Law.torque`."""
+        if not self._balls:
+            return self._torque(t, q, qd, reference)
+        q_r, q, qd, turns = self._target(t, reference)[0], q.copy(), qd.copy(), []
+        for first in self._balls:
+            k = first if len(q_r) == self.mech.n else self.followed.index(self.mech.names[first])
+            at = slice(first, first + 3)
+            q[at], qd[at], turn = _nearest(q[at], qd[at], q_r[k : k + 3])
+            turns.append(turn)
+        tau = self._torque(t, q, qd, reference)
+        for first, turn in zip(self._balls, turns, strict=True):
+            k = self.motors.index(self.mech.names[first])
+            tau = placed(len(self.motors), (slice(None), tau), (slice(k, k + 3), turn.T @ tau[k : k + 3]))
+        return tau
+
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
+        """Return the torques at a state by the rotation vectors that are nearest to those of the reference."""
+        raise NotImplementedError
 
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         return self.followed
@@ -58,6 +80,20 @@ class _Tracking(Law):
             self._check_width(len(q_r), f"{type(self).__name__}, reference")
             q_r, qd_r, qdd_r = q_r[at], qd_r[at], qdd_r[at]
         return self.kp * (q_r - q[at]) + self.kd * (qd_r - qd[at]), qdd_r
+
+
+def _nearest(phi: Array, rate: Array, wanted: Array) -> tuple[Array, Array, Array]:
+    """Return the rotation vector of the same turn that is nearest to another one, its rate, and ∂rate/∂(rate given).
+
+    A run exchanges vectors of half a turn for the opposite ones, where a law must not turn back.
+    """
+    square = phi @ phi
+    away = phi + np.where(square < 1.0, 1.0, 0.0)  # short vectors have no other one nearby
+    other, turned = shortened(away, rate, 2.0 * np.pi)
+    off, better = phi - wanted, other - wanted
+    moves = (square >= 1.0) & (better @ better < off @ off)
+    turn = np.where(moves, shortening_jacobian(away, rate, 2.0 * np.pi)[:3, :3], np.eye(3))
+    return np.where(moves, other, phi), np.where(moves, turned, rate), turn
 
 
 class PD(_Tracking):
@@ -103,8 +139,7 @@ class PD(_Tracking):
     def _prepare(self) -> None:
         self._inverse = InverseDynamics(self.mech)
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         tau, _ = self._feedback(t, q, qd, reference)
         if not self.compensate:
             return tau
@@ -193,8 +228,7 @@ class ComputedTorque(_Tracking):
     def _prepare(self) -> None:
         self._inverse = InverseDynamics(self.mech)
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         correction, qdd_r = self._feedback(t, q, qd, reference)
         return self._inverse(q, qd, qdd_r + correction)
 
@@ -251,8 +285,7 @@ class HybridTracking(_Tracking):
         # the torques that are found, among those of all motors: the others are given, as zero
         self._found = places(np.array([name in self.followed for name in self.motors], dtype=bool))
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         correction, qdd_r = self._feedback(t, q, qd, reference)
         u = placed(self.mech.n, (self._at, qdd_r + correction))
         return placed(len(self.motors), (self._found, self._hybrid(q, qd, u)[self._at]))

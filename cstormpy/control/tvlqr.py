@@ -16,6 +16,7 @@ from cstormpy.control.goal import periods
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
 from cstormpy.errors import InvalidType, InvalidValue, shown
+from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
 
@@ -107,6 +108,7 @@ class TVLQR(Law):
         limit: ArrayLike | None = None,
     ) -> None:
         super().__init__(mech, limit)
+        refuse_loops(self.mech.loops, "TVLQR")
         n = self.mech.n
         self.Q = weights(np.repeat([10.0, 1.0], n) if Q is None else Q, 2 * n, "Q", definite=False)
         self.R = weights(R, len(self.motors), "R", definite=True)

@@ -146,6 +146,8 @@ def masked(mask: Any) -> NDArray[np.int64]:
             raise unknown_name("mask", mask, MASKS)
         chosen = np.array(MASKS[mask])
     else:
+        if isinstance(mask, (list, tuple)) or getattr(mask, "ndim", 0) == 1:  # truth values are no numbers elsewhere
+            mask = [int(one) if isinstance(one, (bool, np.bool_)) else one for one in mask]
         chosen = as_floats(mask, "mask")
         if chosen.shape != (6,) or not np.isin(chosen, (0, 1)).all():
             raise InvalidValue(

@@ -32,6 +32,7 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import scratch_size, workspace
 from cstormpy.dynamics.kernel_lines import part_by_line
 from cstormpy.dynamics.largest_angles import LargestAngles
+from cstormpy.dynamics.recentring import LONGEST
 from cstormpy.errors import NonFinite
 from cstormpy.lie.exponential import _log_so3
 from cstormpy.linkage.tables import tables_of
@@ -54,8 +55,6 @@ DAMPING_FLOOR = 1e-12
 """Least λ in units of the trace of AᵀA: rounding then makes less than a thousandth of a step where AᵀA is singular."""
 LONGEST_STEP = 1.0
 """A step turns no joint by more than this [rad], and slides none by more than this times `length`."""
-LONGEST_VECTOR = 4.5
-"""A rotation vector is no longer than this [rad], so that after a step it is shorter than a whole turn."""
 CLAMPINGS = 3
 """Number of times that a step is found anew with those joints put to their limits that would leave them."""
 SLOW, PATIENCE = 0.9, 6
@@ -91,6 +90,11 @@ class Tip:
     def rotations(self) -> int:
         """Number of rotations among the directions asked for."""
         return int(np.count_nonzero(self.asked < 3))
+
+    @cached_property
+    def balls(self) -> list[int]:
+        """Where rotation vectors begin that move the frame."""
+        return [first for first in self.mech.ball_starts if first in self.moving]
 
     def _fill(self, entry: Entry, arguments: tuple[Any, ...]) -> None:
         """Fill the arrays of all rows by the straight line of a kernel, or else by its loops."""
@@ -155,12 +159,12 @@ class Tip:
         held = np.clip(q[..., self.moving], self.low, self.high)
         self.angles.within(held)
         q[..., self.moving] = held
-        for first in self.mech.ball_starts:
+        for first in self.balls:
             phi = q[..., first : first + 3]
             angle = np.sqrt((phi * phi).sum(axis=-1, keepdims=True))
-            if (angle > LONGEST_VECTOR).any():
+            if (angle > LONGEST).any():
                 turns = np.ceil((angle - np.pi) / (2 * np.pi))
-                phi *= 1.0 - np.where(angle > LONGEST_VECTOR, 2 * np.pi * turns / np.maximum(angle, 1.0), 0.0)
+                phi *= 1.0 - np.where(angle > LONGEST, 2 * np.pi * turns / np.maximum(angle, 1.0), 0.0)
         return q
 
     def unwound(self, q: Array, near: Array) -> Array:

@@ -10,13 +10,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["NEARLY", "carried", "half_turn_left", "recentre"]
+__all__ = ["LONGEST", "NEARLY", "carried", "half_turn_left", "recentre", "shortened"]
+
+LONGEST = 4.5
+"""A search lets no rotation vector be longer than this [rad], so that after a step of a radian along each of its
+components it is shorter than a whole turn."""
 
 NEARLY = np.pi * (1.0 - 1e-9)
 """A vector that a run has found at half a turn is as long as this."""
@@ -35,6 +40,17 @@ def recentre(mech: Linkage, q: Array, qd: Array, longest: float = NEARLY) -> Non
     """Write the same positions and rates by other rotation vectors where these are longer than that."""
     for at, joint in _balls(mech):
         q[at], qd[at] = joint.recentred(q[at], qd[at], longest)
+
+
+def shortened(mech: Linkage, q: Array, free: NDArray[np.bool_], longest: float = NEARLY) -> Array:
+    """Return the same posture with no rotation vector longer than that, of those that may move."""
+    short = q.copy()
+    recentre(mech, short, np.zeros(mech.n), longest)
+    for first in mech.ball_starts:
+        own = slice(first, first + 3)
+        if not free[own].all():
+            short[own] = q[own]
+    return short
 
 
 def carried(mech: Linkage, q: Array, qd: Array, tangents: Array, longest: float = NEARLY) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidValue
@@ -59,8 +59,8 @@ def equations(name: str, routine: Routine, arguments: Sequence[str]) -> str:
     return "\n".join([*lines, "    return 0"]) + "\n"
 
 
-def c_source(name: str, routine: Routine, arguments: Sequence[str]) -> str:
-    """Return a routine as the source of a function of C, which returns its status.
+def c_source(routines: Mapping[str, Routine], arguments: Sequence[str]) -> str:
+    """Return routines, by their names, as the source of functions of C, which return their status.
 
     Raises
     ------
@@ -68,17 +68,23 @@ def c_source(name: str, routine: Routine, arguments: Sequence[str]) -> str:
         Where something is called that C does not have.
     """
     tables: dict[tuple[float, ...], str] = {}
-    named, outputs, status = _statements(routine, tables)
-    kinds = {a: "double " if a in routine.scalars else "const double *" for a in arguments}
-    kinds |= dict.fromkeys(routine.outputs, "double *") | ({"n": "const long long *"} if "n" in kinds else {})
-    looks_up = any(node.primitive.of_table or node.primitive in (TABLE, CONSTANTS) for node in routine.nodes)
+    functions = [line for name, routine in routines.items() for line in _in_c(name, routine, arguments, tables)]
+    nodes = [node for routine in routines.values() for node in routine.nodes]
+    looks_up = any(node.primitive.of_table or node.primitive in (TABLE, CONSTANTS) for node in nodes)
     lines = [_IN_C + _TABLES_IN_C if looks_up else _IN_C]
     for values, table in tables.items():
         lines.append(f"static const double {table}[] = {{{', '.join(_number(v, True) for v in values)}}};")
-    lines += [f"int {name}({', '.join(kinds[a] + a for a in arguments)}) {{"]
+    return "\n".join([*lines, *functions]) + "\n"
+
+
+def _in_c(name: str, routine: Routine, arguments: Sequence[str], tables: dict[tuple[float, ...], str]) -> list[str]:
+    named, outputs, status = _statements(routine, tables)
+    kinds = {a: "double " if a in routine.scalars else "const double *" for a in arguments}
+    kinds |= dict.fromkeys(routine.outputs, "double *") | ({"n": "const long long *"} if "n" in kinds else {})
+    lines = [f"int {name}({', '.join(kinds[a] + a for a in arguments)}) {{"]
     lines += [f"    const {'int' if truth else 'double'} {variable} = {text};" for variable, truth, text in named]
     lines += [f"    {place} = {text};" for place, text in outputs]
-    return "\n".join([*lines, f"    return (int)({status});", "}"]) + "\n"
+    return [*lines, f"    return (int)({status});", "}"]
 
 
 def unwritten_in_c(routine: Routine) -> Node | None:

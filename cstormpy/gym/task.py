@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arguments import entries, function, positive, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
 __all__ = ["Task"]
 
@@ -111,6 +111,11 @@ class Task:
 
     def given(self, options: Mapping[str, Any] | None, count: int, size: int) -> Array | None:
         """Return the states that `reset` is told to start at, by ``options={"x": ...}``."""
+        if options is not None and not isinstance(options, Mapping):
+            raise InvalidType(f"reset: options: expected a dict, as {{'x': state}}, got {shown(options)}")
+        for name in options or {}:
+            if name != "x":
+                raise unknown_name("reset: option", name, ["x"])
         x = (options or {}).get("x")
         if x is None:
             return None

@@ -25,6 +25,7 @@ from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.closed_motions import closed_motion, state_directions
 from cstormpy.identification.log import Log
 from cstormpy.identification.log_cholesky import Bodies
+from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
@@ -383,7 +384,7 @@ def _least(part: Component, value: float) -> float:
     """Return the least that a component may become in one step."""
     if part.name.endswith(".mass") or (isinstance(part, Term) and part.field == "friction_velocity"):
         return LEFT * value
-    return 0.0 if isinstance(part, Term) and part.field != "rest" else -np.inf
+    return 0.0 if isinstance(part, Term) and part.field in NONNEGATIVE else -np.inf
 
 
 def _step(

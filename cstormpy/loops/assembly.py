@@ -14,7 +14,7 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
-from cstormpy.dynamics.recentring import half_turn_left, recentre
+from cstormpy.dynamics.recentring import half_turn_left, shortened
 from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero
@@ -66,6 +66,10 @@ STARTS = 6
 
 ITERATIONS = 100
 """Most steps of a projection; from nearby it takes three."""
+
+NEAREST, FLATTEST, HALVINGS = 1e-9, 0.1, 12
+"""A posture is the nearest where its distance falls by no more than this part along closed ones; the least curvature of
+the distance that a step counts with; how often a step is halved."""
 
 
 class Mobility(NamedTuple):
@@ -119,6 +123,12 @@ def _independent(A: Array) -> list[int]:
 def independent_rows(mech: Linkage) -> list[int]:
     """Return constraints that span all of them in closed postures, kept: of a few postures those that span the most."""
     return _independent_in(mech)[0]
+
+
+def are_felt(mech: Linkage, passive: NDArray[np.bool_]) -> bool:
+    """Tell whether independent constraints are so for passive joints too: else active ones contradict one another."""
+    rows, q = _independent_in(mech)
+    return len(_independent(closure_of(mech, q[None]).A[0][:, passive])) == len(rows)
 
 
 def _independent_in(mech: Linkage) -> tuple[list[int], Array]:
@@ -325,11 +335,9 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
 
 def _project(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
     metric = _metric(mech, q0, free)
-    q = _nearest(mech, q0, q0, free, metric)
+    q = _nearest(mech, q0, free, metric)
     if q is None:  # from afar: a closed posture first, then the nearest one from there
-        closed = _closed_around(mech, q0, free, metric)
-        q = _nearest(mech, q0, closed, free, metric)
-        q = closed if q is None else q
+        q = _descended(mech, q0, _closed_around(mech, q0, free, metric), free, metric)
     return q, _nearest_rate(mech, q, qd0, free)
 
 
@@ -345,9 +353,9 @@ def _size(found: Closure) -> float:
     return max([1.0, *(float(np.abs(at.v).max(initial=0.0)) for at in found.chains)])
 
 
-def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
+def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
     """Return the closed posture nearest to q0 by sequential quadratic programming, or None."""
-    q, moved = start.copy(), np.inf
+    q, moved = q0.copy(), np.inf
     for _ in range(ITERATIONS):
         found = closure_of(mech, q[None])
         h = found.holonomic
@@ -368,6 +376,44 @@ def _nearest(mech: Linkage, q0: Array, start: Array, free: NDArray[np.bool_], me
     return q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
 
 
+def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return the closed posture nearest to q0 down to which closed ones lead from one of them.
+
+    Steps are Newton's in coordinates y, of q - q0 = L y, in which the distance is |y|: along the closed postures, with
+    the curvature of these, and closed again.
+    """
+    inverse = np.linalg.inv(metric)
+    y = inverse @ (q - q0)[free]
+    for _ in range(ITERATIONS):
+        found = closure_of(mech, q[None])
+        h = found.holonomic
+        A = found.A[0][h][:, free] @ metric
+        _, s, Vt = np.linalg.svd(A)
+        N = Vt[int((s > LEAST * s.max(initial=0.0)).sum()) :].T
+        down = N.T @ y
+        if np.abs(down).max(initial=0.0) <= NEAREST * (1.0 + float(np.linalg.norm(y))):
+            break
+        lam = -np.linalg.pinv(A, rcond=LEAST).T @ y
+        bent = metric.T @ np.tensordot(lam, found.slopes()[0][h], 1)[np.ix_(free, free)] @ metric
+        values, axes = np.linalg.eigh(np.eye(N.shape[1]) + N.T @ (0.5 * (bent + bent.T)) @ N)
+        way = metric @ N @ axes @ (axes.T @ down / np.maximum(np.abs(values), FLATTEST))
+        way *= min(1.0, 1.0 / float(np.abs(way).max()))
+        for part in 0.5 ** np.arange(HALVINGS):
+            tried = q.copy()
+            tried[free] -= part * way
+            try:
+                tried = _closed(mech, tried, free, metric)
+            except InvalidValue:
+                continue
+            there = inverse @ (tried - q0)[free]
+            if there @ there < y @ y:
+                q, y = tried, there
+                break
+        else:
+            break
+    return q
+
+
 def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture from q0, or from postures beside it, as one that is stretched shows no way to go."""
     rng, first = np.random.default_rng(0), None
@@ -382,7 +428,7 @@ def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Ar
 
 def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
-    q, damping = _short(mech, q0, free), 1e-3
+    q, damping = shortened(mech, q0, free), 1e-3
     found = closure_of(mech, q[None])
     h = found.holonomic
     phi = found.residual()[0, h]
@@ -395,7 +441,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         step = metric @ W.T @ np.linalg.solve(S + damping * max(float(np.trace(S)), 1e-300) * np.eye(len(S)), -phi)
         tried = q.copy()
         tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
-        tried = _short(mech, tried, free)
+        tried = shortened(mech, tried, free)
         there = closure_of(mech, tried[None])
         left = there.residual()[0, h]
         if left @ left < phi @ phi:
@@ -412,17 +458,6 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         f"q = ({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
         f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
     )
-
-
-def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
-    """Return the same posture with no rotation vector longer than π, of those that may move."""
-    short = q.copy()
-    recentre(mech, short, np.zeros(mech.n))
-    for first in mech.ball_starts:
-        own = slice(first, first + 3)
-        if not free[own].all():
-            short[own] = q[own]
-    return short
 
 
 def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:

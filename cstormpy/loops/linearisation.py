@@ -84,10 +84,12 @@ class Tangent:
         return np.block([[self.N, np.zeros(self.N.shape)], [self.G, self.N]])
 
 
-def independent_joints(mech: Linkage, q: Array, wanted: Iterable[str] | None = None) -> NDArray[np.int64]:
+def independent_joints(
+    mech: Linkage, q: Array, wanted: Iterable[str] | None = None, where: str = "here"
+) -> NDArray[np.int64]:
     """Return coordinates that may be given freely in a closed posture: those wanted, or the best conditioned.
 
-    Motors come before other joints where they do as well.
+    Motors come before other joints where they do as well. `where` is said of a posture in which those wanted may not.
 
     Raises
     ------
@@ -98,7 +100,7 @@ def independent_joints(mech: Linkage, q: Array, wanted: Iterable[str] | None = N
     scale = float(np.abs(A).max(initial=0.0))
     rank = int(np.linalg.matrix_rank(A, tol=LEAST * scale)) if A.size else 0
     if wanted is not None:
-        return _checked(mech, A, rank, scale, wanted)
+        return _checked(mech, A, rank, scale, wanted, where)
     # joints that are left out one by one must determine the constraints: the best pivots, motors last
     left = A / max(scale, np.finfo(float).tiny)
     dependent: list[int] = []
@@ -113,21 +115,21 @@ def independent_joints(mech: Linkage, q: Array, wanted: Iterable[str] | None = N
     return np.setdiff1d(np.arange(mech.n), dependent)
 
 
-def _checked(mech: Linkage, A: Array, rank: int, scale: float, wanted: Iterable[str]) -> NDArray[np.int64]:
-    chosen: list[int] = []
+def _checked(mech: Linkage, A: Array, rank: int, scale: float, wanted: Iterable[str], where: str) -> NDArray[np.int64]:
+    named: list[int] = []
     for name in [wanted] if isinstance(wanted, str) else entries(wanted, "independent", "names of joints"):
         try:
-            chosen += mech.joint_indices(name)
+            named += mech.joint_indices(name)
         except UnknownName as error:
             raise UnknownName(f"independent: {error}") from None
-    freedoms = mech.n - rank
-    if len(set(chosen)) != freedoms:
+    freedoms, chosen = mech.n - rank, list(dict.fromkeys(named))
+    if len(chosen) != freedoms:
         raise InvalidValue(f"independent: expected {freedoms} coordinate(s), as many as freedoms, got {len(chosen)}")
     rest = np.setdiff1d(np.arange(mech.n), chosen)
     if rank and np.linalg.matrix_rank(A[:, rest], tol=LEAST * scale) < rank:
         names = ", ".join(repr(mech.names[k]) for k in chosen)
         raise InvalidValue(
-            f"independent: loop {constraint_names(mech)[0]}: the joints {names} do not determine the others here; "
+            f"independent: loop {constraint_names(mech)[0]}: the joints {names} do not determine the others {where}; "
             "name others, or none"
         )
     return np.array(chosen, dtype=np.int64)
@@ -164,8 +166,13 @@ def closed_linearize(
     given = np.asarray(q, dtype=float)
     rows = given.reshape(-1, mech.n)
     rates = np.broadcast_to(0.0 if qd is None else np.asarray(qd, dtype=float), given.shape).reshape(rows.shape)
-    z = independent_joints(mech, rows[0], independent)
-    joints = np.array([tangent(mech, a, b, z).joints for a, b in zip(rows, rates, strict=True)])
+    first = rows[0] if len(rows) else project(mech, np.zeros(mech.n))[0]
+    z = independent_joints(mech, first, independent)
+    for k, row in enumerate(rows[1:], 1):
+        independent_joints(mech, row, [mech.names[j] for j in z], f"in row {k}")
+    joints = np.empty((len(rows), 2 * mech.n, 2 * len(z)))
+    for made, a, b in zip(joints, rows, rates, strict=True):
+        made[:] = tangent(mech, a, b, z).joints
     joints = joints.reshape(*given.shape[:-1], *joints.shape[1:])
     kept = np.concatenate([z, mech.n + z])
     return ClosedLinearization(
@@ -215,5 +222,5 @@ def _closed_search(
         J = np.block([[(d.dy_dq - turning)[rows], -A.T[rows]], [A[h], np.zeros((len(phi), m))]])
         return load, np.concatenate([(load - wanted)[rows], phi]), J[:, np.append(free, np.ones(m, dtype=bool))]
 
-    x, load = search_for(ask, np.concatenate([q, np.zeros(m)]), np.append(free, np.ones(m, dtype=bool)), n)
+    x, load = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), np.append(free, np.ones(m, dtype=bool)))
     return x[:n], load

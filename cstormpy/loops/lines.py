@@ -27,7 +27,7 @@ from cstormpy.graph.nodes import Node, where
 from cstormpy.graph.primitives import OR, UNEQUAL, apply
 from cstormpy.graph.routine import Routine
 from cstormpy.linkage.tables import folded, loop_numbers, tables_of
-from cstormpy.loops.assembly import independent_rows, require_closed, shut_symbols
+from cstormpy.loops.assembly import are_felt, independent_rows, require_closed, shut_symbols
 from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows_of_constraints
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLin
         return None
     try:
         key = _key(mech, drive, what, answers)
-        if len(independent_rows(mech)) > _MOST:
+        if len(independent_rows(mech)) > _MOST or (drive == "own" and not are_felt(mech, ~mech.active_mask)):
             return None
     except InvalidValue:  # no closed posture is known; who asks with one is answered by numbers
         return None

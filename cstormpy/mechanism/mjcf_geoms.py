@@ -11,9 +11,8 @@ from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError
 from cstormpy.linkage.bodies import Body
 from cstormpy.linkage.shapes import Shape
-from cstormpy.mechanism.mjcf_settings import Settings, unit
+from cstormpy.mechanism.mjcf_settings import Settings
 from cstormpy.mechanism.reader_notes import Notes, made
-from cstormpy.mechanism.rotations import from_z
 from cstormpy.mechanism.xml_elements import Element
 
 __all__ = ["Geom", "geom", "inertia_of"]
@@ -69,14 +68,12 @@ def _size_and_pose(element: Element, kind: str, whose: str, settings: Settings) 
     numbers = np.array(element.numbers("size", whose, 1 if ends else needed, 3))
     if (numbers[: 1 if ends else needed] <= 0).any():
         raise FileFormatError(f"{where}size: must be positive, got {element.attributes['size'][:80]!r}")
+    pose = settings.pose(element, whose)
     if ends is None:
-        half, pose = numbers[:needed], settings.pose(element, whose)
+        half = numbers[:needed]
     else:
         points = np.array(element.numbers("fromto", whose, 6))
-        way = points[:3] - points[3:]
-        pose = np.eye(4)
-        pose[:3, :3], pose[:3, 3] = from_z(unit(way, f"{where}fromto")), 0.5 * (points[:3] + points[3:])
-        reach, across = 0.5 * float(np.linalg.norm(way)), numbers[0]
+        reach, across = 0.5 * float(np.linalg.norm(points[:3] - points[3:])), numbers[0]
         half = np.array([across, reach] if needed == 2 else [across, across, reach])
     if kind == "box":
         return 2.0 * half, pose

@@ -9,7 +9,7 @@ from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism.mjcf_model import Model
-from cstormpy.mechanism.mjcf_settings import unit
+from cstormpy.mechanism.mjcf_settings import CLOSERS, unit
 from cstormpy.mechanism.reader_notes import fresh_name, made
 from cstormpy.mechanism.rotations import of_quaternion
 from cstormpy.mechanism.xml_elements import Element
@@ -25,10 +25,10 @@ def loops_of(model: Model, root: Element) -> list[Loop]:
     names = {e.attributes["name"] for s in root.all("equality") for e in s.children if "name" in e.attributes}
     for section in root.all("equality"):
         for bare in section.children:
-            if bare.tag not in ("connect", "weld"):
+            if bare.tag not in CLOSERS:
                 continue
             element = model.classes.complete(bare)
-            if element.attributes.get("active") == "false":
+            if element.attributes.get("active") == "false" or not model.settings.closes:
                 model.notes.add("constraints that are not active are skipped", f"<{bare.tag}> (line {bare.line})")
                 continue
             name = bare.attributes.get("name") or fresh_name(f"{bare.tag}{len(found) + 1}", names)

@@ -13,7 +13,7 @@ from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mjcf_geoms import Geom, geom, inertia_of
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
-from cstormpy.mechanism.mjcf_settings import Classes, Settings
+from cstormpy.mechanism.mjcf_settings import CLOSERS, Classes, Settings
 from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, refuse_twice
 from cstormpy.mechanism.xml_elements import Element
 
@@ -23,7 +23,6 @@ _TYPES = ("hinge", "slide", "ball", "free")
 _JOINTS = ("joint", "freejoint")
 _READ = ("compiler", "option", "size", "default", "asset", "worldbody", "equality", "actuator", "visual", "statistic")
 _UNDRAWN = ("camera", "light")
-_CLOSERS = ("connect", "weld")
 
 
 class Placed(NamedTuple):
@@ -129,7 +128,7 @@ class Model:
         ]
         self.home[name] = self.home[parent] @ pose
         self._note_sites(inside.sites, name)
-        body = self._mass(whose, inside, geoms)
+        body = self._mass(element, whose, inside, geoms)
         joints, before = self._joints(name, inside, parent), parent
         for k, (joint, back) in enumerate(joints):
             last = k == len(joints) - 1
@@ -147,18 +146,22 @@ class Model:
         refuse_twice(self.body_lines, "body", name, element.line)
         return name
 
-    def _mass(self, whose: str, inside: _Inside, geoms: list[Geom]) -> Body:
+    def _mass(self, element: Element, whose: str, inside: _Inside, geoms: list[Geom]) -> Body:
         """Return the body that <inertial> tells of, or else the geoms; bounds of the compiler kept."""
+        least, moment = self.settings.least_mass, self.settings.least_inertia
         told = inside.inertials[0] if inside.inertials else None
         if len(inside.inertials) > 1:
             raise FileFormatError(f"line {inside.inertials[1].element.line}: {whose}: has two <inertial>")
-        if self.settings.from_geoms == "true" or (told is None and self.settings.from_geoms == "auto"):
-            body = sum_of([g.part for g in geoms if g.part is not None])
-        elif told is None:
-            body = sum_of([])
-        else:
+        by_geoms = self.settings.from_geoms == "true" or (told is None and self.settings.from_geoms == "auto")
+        parts = [g.part for g in geoms if g.part is not None] if by_geoms else []
+        if parts:
+            body = sum_of(parts)
+        elif told is not None:  # whatever the compiler says of geoms, where none has a mass
             body = inertia_of(told.element, whose, self.settings, told.place, self.notes)
-        least, moment = self.settings.least_mass, self.settings.least_inertia
+        else:
+            body = sum_of([])
+            if least > 0:  # which MuJoCo places as far off the body's frame as this is off its parent's
+                body = body._replace(com=np.array(element.vector("pos", whose, (0.0, 0.0, 0.0))))
         if moment or self.settings.balanced:
             values, axes = np.linalg.eigh(body.inertia)
             values = np.maximum(values, moment)
@@ -212,8 +215,6 @@ class Model:
         for bare, place, inherited in sites:
             site = self.classes.complete(bare, inherited)
             if name := bare.attributes.get("name", ""):
-                if "fromto" in site.attributes:
-                    continue
                 self.sites[name] = body, place @ self.settings.pose(site, f"site {name!r}")
 
     # What is not read --------------------------------------------------------------------------------------
@@ -224,7 +225,7 @@ class Model:
             self.notes.add("elements that are not read are skipped", f"{count} <{tag[:40]}>")
         for section in self._root.all("equality"):
             for element in section.children:
-                if element.tag not in _CLOSERS:
+                if element.tag not in CLOSERS:
                     self.notes.add("constraints of other kinds than connect and weld are skipped", _named(element))
         if words := self.settings.medium():
             self.notes.add("options that change the motion are not read", ", ".join(words))

@@ -11,7 +11,7 @@ from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.mechanism.rotations import about, from_z, of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["ACTUATORS", "ORIENTATIONS", "Classes", "Settings", "unit"]
+__all__ = ["ACTUATORS", "CLOSERS", "ORIENTATIONS", "Classes", "Settings", "unit"]
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 """Attributes that tell of a rotation, of which an element has one at most."""
@@ -21,6 +21,9 @@ ACTUATORS = (
     "adhesion", "dcmotor", "plugin",
 )  # fmt: skip
 """Elements of <actuator>, which share one set of defaults."""
+
+CLOSERS = ("connect", "weld")
+"""Elements of <equality> that are read."""
 
 _WORDS = ("true", "false", "auto")
 
@@ -52,15 +55,17 @@ class Settings:
                 f"line {compiler.line}: <compiler>: eulerseq: expected three of x, y, z, X, Y, Z, "
                 f"got {self._sequence[:40]!r}"
             )
-        weightless = self._flags.attributes.get("gravity") == "disable"
+        self._off = [key for key, word in self._flags.attributes.items() if word == "disable"]
+        self.closes = not {"equality", "constraint"}.intersection(self._off)
+        weightless = "gravity" in self._off
         self.gravity = (0.0,) * 3 if weightless else self._option.vector("gravity", "model", (0.0, 0.0, -9.81))
 
     def medium(self) -> list[str]:
         """Return what <option> says of the medium in which all moves, and of what is switched off."""
         found = [key for key in ("wind", "density", "viscosity") if any(self._option.vector(
             key, "model", (0.0,) * (3 if key == "wind" else 1)))]  # fmt: skip
-        off = [key for key, word in self._flags.attributes.items() if word == "disable"]
-        return found + [f"{key} disabled" for key in off if key in ("spring", "damper", "frictionloss", "actuation")]
+        forces = ("spring", "damper", "frictionloss", "actuation")
+        return found + [f"{key} disabled" for key in self._off if key in forces]
 
     def _truth(self, key: str, default: bool) -> bool:
         return self._compiler.choice(key, "model", ("true", "false"), "true" if default else "false") == "true"
@@ -70,8 +75,13 @@ class Settings:
         return math.radians(number) if self.degrees else number
 
     def pose(self, element: Element, whose: str) -> Array:
-        """Return the pose (4, 4) that an element tells by its attributes."""
+        """Return the pose (4, 4) that an element tells by its attributes, or by its two ends."""
         pose = np.eye(4)
+        if "fromto" in element.attributes:
+            ends = np.array(element.numbers("fromto", whose, 6)).reshape(2, 3)
+            pose[:3, :3] = from_z(unit(ends[0] - ends[1], f"line {element.line}: {whose}: fromto"))
+            pose[:3, 3] = 0.5 * (ends[0] + ends[1])
+            return pose
         pose[:3, 3] = element.vector("pos", whose, (0.0, 0.0, 0.0))
         pose[:3, :3] = self.rotation(element, whose)
         return pose
@@ -154,7 +164,7 @@ class Classes:
 
 
 def _kind(tag: str) -> str:
-    return "actuator" if tag in ACTUATORS else tag
+    return "actuator" if tag in ACTUATORS else "equality" if tag in CLOSERS else tag
 
 
 def _over(values: dict[str, str], own: dict[str, str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
+from cstormpy.dynamics.recentring import LONGEST, shortened
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
@@ -25,6 +26,9 @@ Search = Callable[..., tuple[Array, Array]]
 
 ITERATIONS = 100
 """Most steps of the search for an equilibrium; from a good guess it takes five."""
+
+LEAST_DAMPING = 1e-12
+"""Part of a Jacobian's squares that is always added to them: equations may say the same of the joints that move."""
 
 ROUNDING = 1e-13
 """Part of the largest load below which what remains of it is taken for rounding."""
@@ -201,36 +205,46 @@ def _search(
         d = hybrid_sensitivity(mech, q, still, still, wrench, drive="inverse", name="qdd")
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
-    return search_for(ask, q, free)
+    return search_for(mech, ask, q, free)
 
 
 def search_for(
-    ask: Callable[[Array], tuple[Array, Array, Array]], q: Array, free: NDArray[np.bool_], joints: int | None = None
+    mech: Linkage, ask: Callable[[Array], tuple[Array, Array, Array]], x: Array, free: NDArray[np.bool_]
 ) -> tuple[Array, Array]:
     """Return where what is left over vanishes, moving `free` entries only, and the loads there.
 
     `ask` gives loads, what is left over, and its derivative. The steps are Levenberg and Marquardt's, which are
-    Newton's near the answer and go the shortest way where there are more unknowns than equations. The first entries,
-    all unless said how many, are `joints`, which go no further than a radian at once.
+    Newton's near the answer and go the shortest way where there are more unknowns than equations. The first entries of
+    `x` are the joints', which go no further than a radian at once; rotation vectors stay off a whole turn, where no
+    moment has a share in their torques.
     """
-    load, r, J = ask(q)
-    turning = np.flatnonzero(free) < (len(q) if joints is None else joints)
+    n = mech.n
+
+    def kept(x: Array) -> Array:
+        return np.concatenate([shortened(mech, x[:n], free[:n], LONGEST), x[n:]])
+
+    x = kept(x)
+    load, r, J = ask(x)
+    turning = np.flatnonzero(free) < n
     damping = 1e-3
     for _ in range(ITERATIONS):
         if np.abs(r).max(initial=0.0) <= ROUNDING * max(1.0, float(np.abs(load).max(initial=0.0))):
             break
-        scale = damping * max(float(np.sum(J * J)), np.finfo(float).tiny) * np.abs(r).max() / (1.0 + np.abs(r).max())
+        left = float(np.abs(r).max())
+        scale = max(damping * left / (1.0 + left), LEAST_DAMPING) * max(float(np.sum(J * J)), np.finfo(float).tiny)
         step = J.T @ np.linalg.solve(J @ J.T + scale * np.eye(len(r)), -r) if J.any() else np.zeros(free.sum())
-        moved = q.copy()
+        moved = x.copy()
         moved[free] += step * min(1.0, 1.0 / max(np.abs(step[turning]).max(initial=0.0), 1e-300))
         load_there, r_there, J_there = ask(moved)
         if r_there @ r_there < r @ r:
-            q, load, r, J, damping = moved, load_there, r_there, J_there, damping * 0.1
+            x, load, r, J, damping = kept(moved), load_there, r_there, J_there, damping * 0.1
+            if not np.array_equal(x, moved):
+                load, r, J = ask(x)
         elif damping > 1e12 or not step.any():
             break
         else:
             damping *= 10.0
-    return q, load
+    return x, load
 
 
 def _not_found(mech: Linkage, q: Array, left: Array, small: float) -> str:

@@ -208,6 +208,13 @@ class Diagram:
             f"{widths or 'no inputs'}: make the initial state as wide as the signal, or the signal as wide as the state"
         )
 
+    def shut(self, x: Array) -> Array:
+        """Return a copy of a state, with what the last step has let the loops of mechanisms drift apart taken away."""
+        found = x.copy()
+        for block, part in self.closed:
+            found[part] = block.projected(found[part])
+        return found
+
     def next_state(self, clock: Any, t: float) -> Array:
         """Return the state of a clock's blocks after its tick, from the signals that stand there."""
         parts = []

@@ -170,9 +170,9 @@ class Pane:
         told, options = own["labels"] if "labels" in own else _own(self.block, "labels"), self.options
         given = None if told is None else [*told]
         known = {s.key: names[s.block][s.port] for s in self.named} if self.named else {}
-        held = {s.key: s.held for s in self.signals}
 
         def make() -> RecordedPane:
+            held = {s.key: s.held for s in self.signals}
             y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
             return RecordedPane(
                 self.name,

@@ -212,9 +212,7 @@ class Run:
 
     def _close_loops(self) -> None:
         """Take away what the last step has let the loops of mechanisms drift apart."""
-        x = self.x.copy()
-        for block, part in self.diagram.closed:
-            x[part] = block.projected(x[part])
+        x = self.diagram.shut(self.x)
         if not np.array_equal(x, self.x):
             self.x = x
             self.stepper.restart(self.t, x)

@@ -28,7 +28,7 @@ from cstormpy.linkage.joints.joint import Symbol, point_from, shift_of_point
 from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
 
-__all__ = ["Free", "Spherical"]
+__all__ = ["Free", "Spherical", "shortened", "shortening_jacobian"]
 
 Array = NDArray[Any]
 B = TypeVar("B", bound="Spherical")
@@ -187,7 +187,7 @@ class Spherical(MultiDofJoint):
         q, qd = np.array(q, dtype=np.float64), np.array(qd, dtype=np.float64)
         back = _turned_back(q[-3:], longest)
         if back:
-            q[-3:], qd[-3:] = _shortened(q[-3:], qd[-3:], back)
+            q[-3:], qd[-3:] = shortened(q[-3:], qd[-3:], back)
         return q, qd
 
     def recentring_jacobian(self, q: ArrayLike, qd: ArrayLike, longest: float = np.pi) -> Array:
@@ -200,9 +200,7 @@ class Spherical(MultiDofJoint):
         found, back = np.eye(2 * self.dof), _turned_back(q[-3:], longest)
         if back:
             own = [*range(self.dof - 3, self.dof), *range(2 * self.dof - 3, 2 * self.dof)]
-            steps = 1e-30j * np.eye(6)  # by complex step, which is exact
-            sides = [_shortened(q[-3:] + step[:3], qd[-3:] + step[3:], back) for step in steps]
-            found[np.ix_(own, own)] = np.array([np.concatenate(side) for side in sides]).imag.T / 1e-30
+            found[np.ix_(own, own)] = shortening_jacobian(q[-3:], qd[-3:], back)
         return found
 
     def details(self) -> list[str]:
@@ -289,10 +287,25 @@ def _turned_back(phi: Array, longest: float) -> float:
     return 2.0 * np.pi * float(np.ceil((angle - longest) / (2.0 * np.pi))) if angle > longest else 0.0
 
 
-def _shortened(phi: Array, rate: Array, back: float) -> tuple[Array, Array]:
-    """Return the rotation vector that is shorter by some turns, and its rate of the same angular velocity."""
-    short = phi * (1.0 - back / np.sqrt(phi @ phi))
-    return short, np.linalg.solve(_right_jacobian(short), _right_jacobian(phi) @ rate)
+def shortened(phi: Any, rate: Any, back: float) -> tuple[Any, Any]:
+    """Return the rotation vector that is shorter by some turns [rad], and its rate; symbols will do.
+
+    >>> shortened(np.array([0.0, 0.0, 4.0]), np.array([0.0, 0.0, 1.0]), 2.0 * np.pi)[1].tolist()
+    [0.0, 0.0, 1.0]
+    """
+    length = np.sqrt(phi @ phi)
+    kept, along = 1.0 - back / length, back / length**3 * phi
+    return kept * phi, kept * rate + along * (phi @ rate)
+
+
+def shortening_jacobian(phi: Any, rate: Any, back: float) -> Any:
+    """Return the derivative, (6, 6), of what `shortened` makes of both, to these."""
+    length, unit = np.sqrt(phi @ phi), np.eye(3)
+    along, forth = back / length**3 * phi, phi @ rate
+    turn = (1.0 - back / length) * unit + along[:, None] * phi
+    slopes = (rate - 3.0 * forth / length**2 * phi)[:, None] * along + along[:, None] * rate
+    slopes = slopes + back / length**3 * forth * unit
+    return np.concatenate([np.concatenate([turn, 0.0 * turn], axis=1), np.concatenate([slopes, turn], axis=1)])
 
 
 def _turn_between(rest: Array, phi: Array) -> Array:

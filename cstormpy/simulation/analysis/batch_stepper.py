@@ -19,7 +19,7 @@ from cstormpy.graph.kept import machine_for
 from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.external import fixed_method, refuse_more_than_states
+from cstormpy.simulation.analysis.external import fixed_method, refuse_more_than_states, shut_within
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.compiled.program import Program
@@ -66,10 +66,14 @@ class BatchStepper:
             self.states = tuple(bd.statenames)
             self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
             seen = places_of(program, watched)
-        self._first = t, state.copy()
+        self._first, self._diagram = (t, state.copy()), diagram
         self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
         signals = program.routine.outputs["out"]
         self._signals = _Rows(program, "y", [signals[k] for k in seen], state.size, self._u0.size)
+        self._closing = None
+        if program.closing is not None:
+            shut, status = list(program.closing.outputs["xd"]), program.closing.status
+            self._closing = _Rows(program, "shut", shut, state.size, self._u0.size, status)
         rows = max(self.count, LANES)  # of which the last are not looked at
         self._t, self._x, self._u = np.zeros((rows, 1)), np.zeros((rows, state.size)), np.zeros((rows, self._u0.size))
         self._y = np.zeros((rows, len(self.outputs)))
@@ -105,6 +109,8 @@ class BatchStepper:
         state = self._first[1] if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
         if where is None:
             self._x[:], self._t[:], self._u[:] = self._first[1], self._first[0], self._u0
+        if self._diagram.closed:
+            state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
         self._x[rows], self._u[rows] = state, self._u0
         self._t[rows] = self._first[0] if t is None else float(t)
         return self.look()
@@ -144,6 +150,8 @@ class BatchStepper:
             for first in range(0, len(self._x), _ROWS):
                 self._advance(first, min(first + _ROWS, len(self._x)), h)
             self._moment += h
+            if self._diagram.closed:
+                self._close_loops()
         if not np.isfinite(self._end[: self.count]).all():
             row, k = np.argwhere(~np.isfinite(self._end[: self.count]))[0]
             raise BlockError(
@@ -151,6 +159,15 @@ class BatchStepper:
                 "shorter steps, substeps="
             )
         return self._seen(self._t + dt, self._end)
+
+    def _close_loops(self) -> None:
+        """Take away what the last step has let the loops of mechanisms drift apart."""
+        if self._closing is not None and self._closing.fill(self._moment, self._end, self._u, self._at) == -1:
+            self._end, self._at = self._at, self._end
+            return
+        for row in range(self.count):
+            self._end[row] = shut_within(self._diagram, self._end[row], float(self._moment[row, 0]))
+        self._end[self.count :] = self._end[0]
 
     def look(self) -> Array:
         """Return the outputs as they are now, a row for each copy, in an array of their own."""
@@ -195,26 +212,33 @@ def _add(x: Array, stages: list[Array], weights: Array, rows: slice, out: Array,
 class _Rows:
     """A part of what a diagram's function finds, for rows of times, states and inputs."""
 
-    def __init__(self, program: Program, name: str, wanted: list[Any], states: int, inputs: int) -> None:
+    def __init__(
+        self, program: Program, name: str, wanted: list[Any], states: int, inputs: int, status: Any = None
+    ) -> None:
         self._call: Callable[..., int] | None = None
         self._program, size = program, len(wanted)
         self._has_inputs = inputs > 0
         if not size:
             return
         given = {"t": 1, "x": states} | ({"u": inputs} if inputs else {})
-        routine = Routine(f"{name}_of", {"p": program.p.size}, given, {name: wanted}, program.routine.status)
+        status = program.routine.status if status is None else status
+        routine = Routine(f"{name}_of", {"p": program.p.size}, given, {name: wanted}, status)
         shapes = {key: (count,) for key, count in (*given.items(), (name, size))}
         text = text_for_rows(routine, shapes)
         machine = machine_for("diagram_rows", hashlib.sha256(text.encode()).digest(), lambda: text)
         self._call = batch_caller(machine, routine.name, [program.p], list(shapes.values()))
 
     def __call__(self, t: Array, x: Array, u: Array, found: Array, start: int, stop: int, count: int) -> None:
-        if self._call is None:
-            return
-        given = (t, x, u, found) if self._has_inputs else (t, x, found)
-        bad = self._call(*given, start, stop)
+        bad = self.fill(t, x, u, found, start, stop)
         if bad != -1:
             self._raise(t, x, u, found, bad, count)
+
+    def fill(self, t: Array, x: Array, u: Array, found: Array, start: int = 0, stop: int | None = None) -> int:
+        """Fill rows; return the first of a group of rows that is bad, or -1."""
+        if self._call is None:
+            return -1
+        given = (t, x, u, found) if self._has_inputs else (t, x, found)
+        return self._call(*given, start, len(x) if stop is None else stop)
 
     def _raise(self, t: Array, x: Array, u: Array, found: Array, first: int, count: int) -> None:
         """Say which of a group of rows is bad."""

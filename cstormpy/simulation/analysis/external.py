@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import BlockError, DiagramError
+from cstormpy.errors import BlockError, DiagramError, InvalidValue
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
@@ -58,13 +58,16 @@ class DiagramStepper:
                 program = assembly.program()
             except NotTranslated as why:
                 raise DiagramError(f"stepper: {why}") from why
-            self._bd, self._first = bd, (t, state.copy())
+            self._bd, self._diagram = bd, diagram
+            self._first = t, state.copy()
             self.inputs = tuple(name for i in moved for name in labels(i.signal))
             self.outputs = tuple(name for s in watched for name in labels(s))
             self.states = tuple(bd.statenames)
             self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
             self._places = np.array([k for i in moved for k in assembly.places_of[i.signal.key]], dtype=np.int64)
             self._seen = np.asarray(places_of(program, watched), dtype=np.int64)
+        #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
+        self._at_once = 1 if diagram.closed else self._substeps
         self._program, self._compiled = program, Compiled(program, state.size)
         self._prepare(method)
         self.reset()
@@ -84,7 +87,7 @@ class DiagramStepper:
         self._steps = Steps("held_steps")
         self._go = self._steps.bound(
             c.address, slices.table, slices.how, self._at, self._start, c.z, program.p, program.n, c.w, c.out, slices.K,
-            self._substeps, self._u, self._places, self._end, self._seen, self._y,
+            self._at_once, self._u, self._places, self._end, self._seen, self._y,
         )  # fmt: skip
 
     def reset(self, x: Any = None, t: float | None = None) -> Array:
@@ -96,7 +99,7 @@ class DiagramStepper:
             States, all or by name.
         t : float, optional
         """
-        self.x = state_vector(self._bd, x, self._first[1], "reset").copy()
+        self.x = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset"))
         self.t = float(self._first[0] if t is None else t)
         self._program.p[self._places] = self._u0
         return self._look()
@@ -127,12 +130,26 @@ class DiagramStepper:
             self._u[:] = real_array(u, "step: u", *shapes, finite=False)
         if dt.__class__ is not float or not 0.0 < dt < math.inf:
             dt = positive(dt, "step: dt")
+        if self._diagram.closed:
+            return self._closed_step(dt)
         self._start[:], self._at[TIME], self._at[LENGTH] = self.x, self.t, dt
         status = self._go()
         if status:
             raise self._failure(status, self.t + dt)
         self.t, self.x = self.t + dt, self._end.copy()
         return self._y.copy()
+
+    def _closed_step(self, dt: float) -> Array:
+        """Do so with the loops of mechanisms closed after each substep, as a run does."""
+        h, x = dt / self._substeps, self.x
+        for k in range(self._substeps):
+            self._start[:], self._at[TIME], self._at[LENGTH] = x, self.t + k * h, h
+            status = self._go()
+            if status:
+                raise self._failure(status, self.t + dt)
+            x = shut_within(self._diagram, self._end, self.t + dt)
+        self.t, self.x = self.t + dt, x
+        return self._look()
 
     def _failure(self, status: int, end: float) -> BlockError:
         if status == NOT_FINITE:
@@ -146,6 +163,15 @@ class DiagramStepper:
             raise BlockError(f"step: a block of the diagram fails at t = {self.t:.9g}; sim.run says which")
         found: Array = self._compiled.out[self._seen]
         return found
+
+
+def shut_within(diagram: Any, x: Array, end: float) -> Array:
+    """Return a state with loops closed; refuse one that a step has moved too far."""
+    try:
+        found: Array = diagram.shut(x)
+    except InvalidValue as why:
+        raise BlockError(f"step: at t = {end:.9g}: {why}; take shorter steps, substeps=") from why
+    return found
 
 
 def fixed_method(solver: Any, what: str) -> Tableau:

@@ -214,8 +214,7 @@ def linearize(
     with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
         diagram.bounds.hold(state)
         diagram.freeze()
-        for block, part in diagram.closed:
-            state[part] = block.projected(state[part])
+        state[:] = diagram.shut(state)
         moved, cut = chosen_inputs(bd, inputs, u, opened, "linearize")
         given = moved + cut
         watched = find_signals(bd, outputs, "linearize: outputs")

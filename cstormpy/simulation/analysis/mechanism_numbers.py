@@ -12,7 +12,7 @@ from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.simulation.palette import quiet
 
 #: Terms of a joint that are not negative, or positive.
-_NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity", "stiffness")
+_NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity")
 
 
 def is_mechanical(block: Any) -> bool:

@@ -66,11 +66,17 @@ def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, 
     Raises
     ------
     DiagramError
-        A diagram that cannot be translated.
+        A diagram that cannot be translated, or in which a sampled block moves between its ticks.
     """
     if not isinstance(model, Model):
         reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
         raise DiagramError(f"linearize: dt is for diagrams that can be translated, which this one cannot: {reasons}")
+    for b, _ in model.program.sampled:
+        if getattr(b, "between_ticks", False):
+            raise DiagramError(
+                f"linearize: block {b.name!r} moves between its ticks, of which a model by dt knows nothing; delay by "
+                "samples= and hold that by a ZOH"
+            )
     return _Ticking(model, t, x, u).period(dt)
 
 

@@ -196,7 +196,8 @@ class Program:
         """Return its equations, as C, with a line for each block before them."""
         from cstormpy.graph.printing import c_source
 
-        return "\n".join(f"// {line}" for line in self.legend) + "\n" + c_source("rate", self.routine, _ORDER)
+        routines = {"rate": self.routine} | ({} if self.closing is None else {"closing": self.closing})
+        return "\n".join(f"// {line}" for line in self.legend) + "\n" + c_source(routines, _ORDER)
 
     @property
     def called(self) -> list[Function]:

@@ -78,8 +78,24 @@ static int is_finite(const double *x) {
     return nothing == 0.0;
 }
 
-/* Why a step cannot be taken. */
-enum { NOT_FINITE = -1, TOO_SHORT = -2 };
+/* Why a step cannot be taken; NO_SUCH is that of a number that cannot be read or set. */
+enum { NOT_FINITE = -1, TOO_SHORT = -2, NO_SUCH = -3, OPENED = -4 };
+
+/* Take away what a step to a time has let the loops of mechanisms drift apart, and have the derivative there in xd. */
+static int shut(const State *s, double t, double *x, double *xd) {
+#if CLOSES
+    static const double nothing[1] = {0.0};
+    static const long long none[1] = {0};
+    double out[NOUT + 1], closed[NX + 1];
+    if (closing(fmin(fmax(t, s->earliest), s->latest), x, s->z, s->p, none, nothing, out, closed)) return OPENED;
+    if (!memcmp(x, closed, NX * sizeof *x)) return 0;
+    memcpy(x, closed, NX * sizeof *x);
+    return evaluate(s, t, x, out, xd);
+#else
+    (void)s, (void)t, (void)x, (void)xd;
+    return 0;
+#endif
+}
 
 #if ADAPTIVE
 static double error_of(const State *s, double h, const double *x, const double *z, double K[STAGES + 1][NX + 1]) {
@@ -107,6 +123,7 @@ static int advance(State *s, double end) {
         if (!(wanted >= shortest) && !cut) return TOO_SHORT;
         failed = attempt(s, s->t, s->x, h, K, z);
         error = failed ? NAN : error_of(s, h, s->x, z, K);
+        if (error < 1.0 && (failed = shut(s, cut ? end : t, z, K[STAGES]))) error = NAN;
         if (error < 1.0) {
             factor = error == 0.0 ? MAX_FACTOR : fmin(MAX_FACTOR, SAFETY * pow(error, EXPONENT));
             if (rejected) factor = fmin(1.0, factor);
@@ -134,6 +151,7 @@ static int advance(State *s, double end) {
     memcpy(K[0], s->xd, sizeof K[0]);
     for (k = 0.0; k < count; k += 1.0) {
         failed = attempt(s, begin + k * h, s->x, h, K, z);
+        if (!failed) failed = shut(s, k + 1.0 < count ? begin + (k + 1.0) * h : end, z, K[STAGES]);
         if (failed) return failed;
         memcpy(s->x, z, sizeof s->x);
         memcpy(K[0], K[STAGES], sizeof K[0]);
@@ -198,6 +216,10 @@ static int step(State *s, double duration) {
     State before = *s;
     double end = s->t + duration;
     int failed = refresh(s);
+    if (!failed && !s->begun) {
+        failed = shut(s, s->t, s->x, s->xd);
+        s->stale = 1;
+    }
     while (!failed && duration > 0.0 && s->t < end) {
         double until;
         failed = tick(s);
@@ -215,13 +237,12 @@ static int step(State *s, double duration) {
 
 static const char *reason_of(int failed) {
     if (failed == NOT_FINITE) return "a state is not finite: take shorter steps";
+    if (failed == OPENED) return "a loop of a mechanism is open: start with a closed state, take shorter steps";
     if (failed == TOO_SHORT) return "no step is short enough for the tolerances";
     return failed > 0 && failed <= NBLOCKS ? BLOCKS[failed - 1] : "a block fails";
 }
 
 /* Read a number; 0 where all went well, else the block that fails, or NO_SUCH. */
-enum { NO_SUCH = -3 };
-
 static int get_number(State *s, unsigned vr, double *value) {
     if (vr == 0) *value = s->t;
     else if (vr < VR_OUTPUTS) *value = s->u[vr - VR_INPUTS];

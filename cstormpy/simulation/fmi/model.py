@@ -88,6 +88,9 @@ def model_of(
         fill_samples(sampled, program, diagram)
         _refuse_other_ticks(program, diagram, what)
     _refuse_unwritten(program, what)
+    if diagram.closed and not program.closes:
+        block, _ = diagram.closed[0]
+        raise DiagramError(f"{what}: block {block.name!r} cannot be written in C: what keeps its loops closed cannot")
     if not program.refresh():
         raise DiagramError(f"{what}: the equations do not hold for the values that the parameters have")
     slopes = _slopes(program, tuned, what)
@@ -128,7 +131,7 @@ def _refuse_unwritten(program: Program, what: str) -> None:
     calling = program.calling_block()
     if calling is not None:
         raise DiagramError(f"{what}: block {calling[0]!r} cannot be written in C: {calling[1]}")
-    node = unwritten_in_c(program.routine)
+    node = unwritten_in_c(program.routine) or (unwritten_in_c(program.closing) if program.closing else None)
     if node is not None:
         name = program.owner_of.get(node.index, "a block")
         raise DiagramError(f"{what}: block {name!r} cannot be written in C: it calls {node.primitive.name!r}")
@@ -204,13 +207,14 @@ def _header(
         "NX": program.nstates, "NU": len(places), "NY": len(seen), "NPAR": len(starts("parameter")),
         "NSOLVER": len(starts("solver")), "NP": program.p.size, "NOUT": program.width, "NSLOPES": len(slopes),
         "NBLOCKS": len(program.blocks), "STAGES": method.stages, "ADAPTIVE": int(method.adaptive),
+        "CLOSES": int(program.closes),
     }  # fmt: skip
     weights = np.zeros(method.stages + 1) if method.E is None else method.E
     stages = ", ".join("{" + ", ".join(_number(a) for a in row) + "}" for row in method.A)
     blocks = ", ".join(_text(f"block {name!r} fails") for name in program.blocks) or '""'
     lines = [
         "/* The equations of a diagram, and the numbers in them. */",
-        program.in_c().replace("\nint rate(", "\nstatic int rate("),
+        program.in_c().replace("\nint ", "\nstatic int "),
         *(f"#define {name} {count}" for name, count in counts.items()),
         f"#define SAFETY {SAFETY!r}",
         f"#define MAX_FACTOR {MAX_FACTOR!r}",

@@ -15,8 +15,6 @@ from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribu
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism import Mechanism, as_mechanism
 
-__all__ = ["Mechanical", "Ported"]
-
 
 class UnknownPort(UnknownAttribute):
     """A port that does not exist; the text is made when it is read, as ``hasattr`` throws it away."""

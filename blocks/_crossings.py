@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from bdsim.components import Block
 
-__all__ = ["Crossing", "can_locate"]
-
 
 def can_locate(block: Block, simstate: Any) -> bool:
     """Tell whether this run locates zero crossings: it has states to integrate, and a runner that looks for them."""

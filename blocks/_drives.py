@@ -21,8 +21,6 @@ from cstormpy.loops.locking_derivatives import locked_tangents
 from cstormpy.mechanism import Mechanism
 from cstormpy.signals.limits import nearest_level, room_in_level
 
-__all__ = ["LOCKINGS", "Changing", "DriveSet", "Driven"]
-
 Mask = NDArray[np.bool_]
 
 LOCKINGS = ("impulse", "rest")

@@ -16,8 +16,6 @@ from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.control.blend import LawSet
 from cstormpy.errors import InvalidValue
 
-__all__ = ["LawSelection"]
-
 _RESTART = 2e-9
 """A run goes on at most this long after an event [s]: bdsim moves on by 1e-9 s to leave the event behind."""
 _BORDER = 1e-6

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cstormpy import arrays
 from cstormpy.arguments import flag
 from cstormpy.arrays import Array, Shape, real_array
+from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import (
     DiagramError,
@@ -38,6 +39,7 @@ __all__ = [
     "coordinates",
     "flag",
     "label",
+    "link",
     "matrix",
     "numbers",
     "options",
@@ -118,6 +120,12 @@ def numbers(value: Any, what: str, finite: bool = True) -> Any:
     if not array.size or np.isnan(array).any():
         raise InvalidValue(f"{what}: expected a number, or one for each element, got {brief(value)}")
     return array + 0.0 if array.ndim else float(array)
+
+
+def link(value: Any, mech: Mechanism) -> int:
+    """Return the index of a link given by name or index; a negative one counts from the end, as in a list."""
+    is_index = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return link_index(mech, value + len(mech.links) if is_index and -len(mech.links) <= value < 0 else value)
 
 
 def clock(value: Any, what: str = "clock") -> Any:

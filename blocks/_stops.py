@@ -17,8 +17,6 @@ from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory.checks import finite_array
 
-__all__ = ["Stops", "each_joint", "limited_joints", "stops_of"]
-
 
 class Stops:
     """Stops at the position limits of joints, and at the largest angles of balls.

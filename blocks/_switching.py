@@ -16,8 +16,6 @@ from cstormpy.kernels.roots import TINY
 from cstormpy.signals.limits import either
 from cstormpy.signals.logic import compared
 
-__all__ = ["Kinked", "Switching", "Thresholded"]
-
 
 class Kinked(Ported):
     """A block whose output has a kink where its input passes a border: a step of an integration ends there."""

@@ -10,7 +10,7 @@ from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array
+from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
@@ -236,7 +236,7 @@ class RateLimiter(_Follower, SampledBlock):
         :type blockargs: dict
         """
         ticks, up, first = ports.clock(clock), positive(rising, "rising"), ports.numbers(x0, "x0")
-        down = -up if falling is None else float(ports.numbers(falling, "falling")) if np.ndim(falling) == 0 else 0.0
+        down = -up if falling is None else real_number(falling, "falling") if is_single(falling) else 0.0
         if down >= 0.0:
             raise InvalidValue(f"falling: expected a negative rate, got {ports.brief(falling)}")
         self._make(ticks, first, blockargs)

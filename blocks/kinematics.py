@@ -15,7 +15,6 @@ from cstormpy import checks, lie
 from cstormpy.arrays import Array, as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.inverse_kinematics import tool_pose
 from cstormpy.errors import InvalidType, ShapeError, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -84,7 +83,7 @@ class Kinematics(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        self._link = _link(mechanism, link)
+        self._link = ports.link(link, mechanism)
         if not isinstance(frame, str) or frame not in FRAMES:
             raise unknown_name("frame", frame, FRAMES)
         self._frame = frame
@@ -188,7 +187,7 @@ class IKine(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        self._link = _link(mechanism, link)
+        self._link = ports.link(link, mechanism)
         self._q0 = ports.coordinates(q0, mechanism, "q0")
         self._follow = ports.flag(follow, "follow")
         held = _tool(tool)
@@ -247,12 +246,6 @@ class IKine(bases.Mechanical, FunctionBlock):
             raise ShapeError(f"{ports.label(self)}: expected {self._n} numbers for each time, got {answers.shape}")
         rows = answers.reshape(times.size, self._n)
         self._found = deque(zip(times.tolist(), rows, strict=True), maxlen=REMEMBERED)
-
-
-def _link(mech: Mechanism, link: Any) -> int:
-    """Return the index of a link; -1 is the last one, as in a list."""
-    last = isinstance(link, (int, np.integer)) and not isinstance(link, bool) and link == -1
-    return len(mech.links) - 1 if last else link_index(mech, link)
 
 
 def _tool(tool: ArrayLike | None) -> tuple[Array, Array] | None:

@@ -41,7 +41,6 @@ class LiveScope(bases.Ported, SinkBlock):
     """
 
     nin = 1
-    nout = 0
     inlabels = ("u0",)
     pane_kind: ClassVar[str] = "scope"
 
@@ -102,7 +101,6 @@ class LiveXY(bases.Ported, SinkBlock):
     """
 
     nin = 2
-    nout = 0
     inlabels = ("horizontal", "vertical")
     pane_kind: ClassVar[str] = "xy"
     _widths = (1, 1), ()
@@ -168,7 +166,6 @@ class MechanismView(bases.Ported, SinkBlock):
     """
 
     nin = 1
-    nout = 0
     inlabels = ("q",)
     pane_kind: ClassVar[str] = "mechanism"
 

@@ -26,7 +26,35 @@ LOADS = ("wrench", "force", "force and moment")
 SHAPES = ("rectangular", "smooth")
 
 
-class Wrench(bases.Mechanical, FunctionBlock):
+class _OnLink(bases.Mechanical):
+    """Base of both loads: a point of a link, and the axes in which what acts there is given."""
+
+    _link: int
+    _point: Array
+    #: The port of the positions, where the load is given in the axes of the base.
+    _q_port: int | None
+
+    def _axes(self, u: Sequence[Any]) -> Array:
+        """Return the axes in which the load is given, seen in those of the link, (3, 3)."""
+        if self._q_port is None:
+            return np.eye(3)
+        q = ports.vector(self, self._q_port, u[self._q_port], self._mech.n, self._mech.names)  # type: ignore[arg-type]
+        turned: Array = self._mech.forward_kinematics(q)[self._link, :3, :3].T.copy()
+        return turned
+
+    def _wrenches(self, u: Sequence[Any], load: Array) -> Array:
+        """Return the wrenches on all links; a load in the base's axes is known to keep its direction in space."""
+        rotation, links = self._ask(u, self._axes, u), len(self._mech.links)
+        rows = zeros((links, 6), rotation, load)
+        rows[self._link] = link_wrench(rotation, self._point, load)
+        if self._q_port is None:
+            return rows
+        known = zeros((links, 21), rotation, load)
+        known[self._link, 6:] = dead_load(self._point, load)
+        return Wrenches(rows, known)
+
+
+class Wrench(_OnLink, FunctionBlock):
     r"""A force or a wrench on one link, as the wrenches on all links that a plant takes.
 
     - input load (ndarray(6)): moment and force [N m, N]; with ``load="wrench"``
@@ -86,7 +114,7 @@ class Wrench(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        index = _link(mechanism, link)
+        index = ports.link(link, mechanism)
         in_base = one_of(frame, "frame", FRAMES) == "base"
         where = finite_array(point, "point", (3,))
         kind = one_of(load, "load", LOADS)
@@ -108,11 +136,10 @@ class Wrench(bases.Mechanical, FunctionBlock):
         else:
             moment = ports.vector(self, 1, u[1], 3) if self._kind == "force and moment" else np.zeros(3)
             given = np.concatenate([moment, ports.vector(self, 0, u[0], 3)])
-        rotation = self._ask(u, _axes, self, self._mech, self._link, self._q_port, u)
-        return [_on_link(self, rotation, given)]
+        return [self._wrenches(u, given)]
 
 
-class Push(bases.Mechanical, FunctionBlock):
+class Push(_OnLink, FunctionBlock):
     r"""Pushes on one link at given times, and one that somebody holds while the run goes on.
 
     - input q (ndarray(n)): position of every joint [rad, m]; with ``frame="base"``
@@ -140,7 +167,6 @@ class Push(bases.Mechanical, FunctionBlock):
     :seealso: :class:`Wrench`, :class:`HybridDynamics`
     """
 
-    nin = 0
     nout = 1
     outlabels = ("wrenches",)
 
@@ -173,7 +199,7 @@ class Push(bases.Mechanical, FunctionBlock):
         :type blockargs: dict
         """
         mechanism = as_mechanism(mech)
-        index = _link(mechanism, link)
+        index = ports.link(link, mechanism)
         pulses = _schedule(schedule)
         in_base = one_of(frame, "frame", FRAMES) == "base"
         where = finite_array(point, "point", (3,))
@@ -212,8 +238,7 @@ class Push(bases.Mechanical, FunctionBlock):
         load = self._held
         for begin, end, wrench in self._pulses:
             load = load + pulse(t, begin, end, self._smooth) * wrench
-        rotation = self._ask(u, _axes, self, self._mech, self._link, self._q_port, u)
-        return [_on_link(self, rotation, load)]
+        return [self._wrenches(u, load)]
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs: what is held."""
@@ -222,42 +247,6 @@ class Push(bases.Mechanical, FunctionBlock):
     def recall(self, memory: Mapping[str, Any]) -> None:
         """Go on from what ``memory`` returned."""
         self._held = _load(memory["held"], "held")
-
-
-# ---------------------------------------------------------------- what both share
-
-
-def _axes(block: Any, mech: Mechanism, link: int, q_port: int | None, u: Sequence[Any]) -> Array:
-    """Return the axes in which the load is given, seen in those of the link, (3, 3)."""
-    if q_port is None:
-        return np.eye(3)
-    q = ports.vector(block, q_port, u[q_port], mech.n, mech.names)
-    turned: Array = mech.forward_kinematics(q)[link, :3, :3].T.copy()
-    return turned
-
-
-def _on_link(block: Any, rotation: Array, load: Array) -> Array:
-    """Return the wrenches on all links, of which a load in the base's axes is known to keep its direction in space."""
-    links = len(block.mech.links)
-    rows = zeros((links, 6), rotation, load)
-    rows[block._link] = link_wrench(rotation, block._point, load)
-    if block._q_port is None:
-        return rows
-    known = zeros((links, 21), rotation, load)
-    known[block._link, 6:] = dead_load(block._point, load)
-    return Wrenches(rows, known)
-
-
-def _link(mech: Mechanism, link: Any) -> int:
-    """Return the index of a link given by name or index; a negative one counts from the end."""
-    if isinstance(link, str):
-        return mech.link_index(link)
-    if isinstance(link, (bool, np.bool_)) or not isinstance(link, (int, np.integer)):
-        raise InvalidType(f"link: expected a name or an index, got {ports.brief(link)}")
-    count = len(mech.links)
-    if not -count <= link < count:
-        raise InvalidValue(f"link: expected an index from {-count} to {count - 1}, got {link!r:.20}")
-    return int(link) % count
 
 
 def _load(value: Any, what: str) -> Array:

@@ -10,7 +10,7 @@ from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, positive, whole_number
-from cstormpy.arrays import Array
+from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue
@@ -52,7 +52,6 @@ class Noise(bases.Ported, SampledBlock):
         bd.connect(noise, measured[1])
     """
 
-    nin = 0
     nout = 1
     outlabels = ("y",)
 
@@ -142,7 +141,7 @@ def _deviation(std: Any, power: Any, T: float) -> float:
         return math.sqrt(positive(power, "power") / T)
     if std is None:
         return 1.0
-    spread: float = ports.numbers(std, "std") if np.ndim(std) == 0 else math.nan
+    spread: float = real_number(std, "std") if is_single(std) else math.nan
     if not spread >= 0.0:
         raise InvalidValue(f"std: expected one number that is not negative, got {ports.brief(std)}")
     return spread

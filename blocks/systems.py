@@ -45,7 +45,8 @@ class _Linear(bases.Ported):
         y = linear_output(self.C, self.D, x, given)
         return [y[0] if len(self.C) == 1 else y]
 
-    def _rate(self, u: list[Any], x: Array) -> Any:
+    def _rate(self, t: float, u: list[Any], x: Array) -> Any:
+        """Return the rates of the states, or of a sampled system the states after a tick."""
         return linear_rate(self.A, self.B, x, ports.vector(self, 0, u[0], self.B.shape[1]))  # type: ignore[arg-type]
 
 
@@ -95,9 +96,7 @@ class StateSpace(_Linear, ContinuousBlock):
         """
         self._make(state_space(A, B, C, D), x0, blockargs)
 
-    def deriv(self, t: float, u: list[Any], x: Array) -> Array:
-        """Return the rates of the states."""
-        return self._rate(u, x)
+    deriv = _Linear._rate
 
 
 class TransferFn(_Linear, ContinuousBlock):
@@ -134,9 +133,7 @@ class TransferFn(_Linear, ContinuousBlock):
         """
         self._make(_with_states(realized(num, den)), None, blockargs)
 
-    def deriv(self, t: float, u: list[Any], x: Array) -> Array:
-        """Return the rates of the states."""
-        return self._rate(u, x)
+    deriv = _Linear._rate
 
 
 class DiscreteSS(_Linear, SampledBlock):
@@ -188,9 +185,7 @@ class DiscreteSS(_Linear, SampledBlock):
         """
         self._make(state_space(A, B, C, D), x0, blockargs, ports.clock(clock))
 
-    def next(self, t: float, u: list[Any], x: Array) -> Array:
-        """Return the states after a tick."""
-        return self._rate(u, x)
+    next = _Linear._rate
 
 
 class DiscreteTF(_Linear, SampledBlock):
@@ -227,9 +222,7 @@ class DiscreteTF(_Linear, SampledBlock):
         """
         self._make(_with_states(realized(num, den)), None, blockargs, ports.clock(clock))
 
-    def next(self, t: float, u: list[Any], x: Array) -> Array:
-        """Return the states after a tick."""
-        return self._rate(u, x)
+    next = _Linear._rate
 
 
 def _with_states(matrices: Matrices) -> Matrices:

@@ -34,7 +34,6 @@ class Pulse(bases.Ported, SourceBlock):
         pulse = bd.PULSE(amplitude=5.0, period=2.0, width=0.1, delay=1.0)
     """
 
-    nin = 0
     nout = 1
     outlabels = ("y",)
 
@@ -106,7 +105,6 @@ class Chirp(bases.Ported, SourceBlock):
         sweep = bd.CHIRP(0.1, 20.0, duration=30.0, sweep="logarithmic")
     """
 
-    nin = 0
     nout = 1
     outlabels = ("y",)
 
@@ -165,7 +163,6 @@ class MultiSine(bases.Ported, SourceBlock):
         excitation = bd.MULTISINE([0.5, 1.0, 1.5, 2.0], amplitudes=0.2)
     """
 
-    nin = 0
     nout = 1
     outlabels = ("y",)
 

@@ -382,6 +382,8 @@ def test_the_gradient_of_a_loop_with_limits():
         (lambda bd, c: bd.LOOKUP2D([0, 1], [0, 1], [[0, 1]]), ShapeError, "values"),
         (lambda bd, c: bd.BACKLASH(c, -1.0), InvalidValue, "width"),
         (lambda bd, c: bd.RATELIMITER(c, 1.0, 1.0), InvalidValue, "falling: expected a negative rate"),
+        (lambda bd, c: bd.RATELIMITER(c, 1.0, [None, []]), InvalidValue, "falling: expected a negative rate"),
+        (lambda bd, c: bd.NOISE(c, std=[None, []]), InvalidValue, "std: expected one number"),
         (lambda bd, c: bd.PULSE(width=1.5), InvalidValue, "width: expected a part of the period"),
         (lambda bd, c: bd.CHIRP(0.0), InvalidValue, "f0"),
         (lambda bd, c: bd.MULTISINE([1.0, 2.0], [1.0, 2.0, 3.0]), InvalidValue, "amplitudes: expected one number or 2"),

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidType, unknown_name
-
-__all__ = ["load_bd"]
+from cstormpy.errors import CstormError, DiagramError, FileFormatError, FileReadError, InvalidType, unknown_name
+from cstormpy.file_writer import read_bytes
 
 _NAMESPACE = {"np": np, "math": math, "pi": math.pi}
 _CALLED = {dict: "an object in braces", list: "a list", str: "a text", int: "a whole number"}
@@ -83,9 +82,9 @@ def _start(source: Path, socket: Any, starts: dict[Any, Any], through: dict[Any,
 def _read(source: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return the blocks and the wires of a file, looked at: each has all that a diagram is made from."""
     try:
-        model = json.loads(source.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileFormatError(f"{source}: cannot be read: {error.strerror or error}") from error
+        model = json.loads(read_bytes(source))
+    except FileReadError:
+        raise
     except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{source}: is not a diagram of bdedit: {type(error).__name__}: {error}") from error
     try:

@@ -19,7 +19,10 @@ from bdsim.blocks.sampled import LTI_SS_S
 from cstormpy.arrays import real_array
 from cstormpy.errors import ShapeError
 
-__all__ = ["arguments_of", "is_of", "output_of"]
+
+def class_name(kind: type) -> str:
+    """Return the name of a class with that of its module."""
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 @functools.cache
@@ -32,16 +35,20 @@ def output_of(block: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block."""
     output: Callable[..., Any] = block.output
     if type(block).output in (LTI_SS.output, LTI_SS_S.output):
-        return lambda t, u, x: _linear(block, u, x)
+        return functools.partial(linear_outputs, block)
     return output
 
 
-def _linear(block: Any, u: list[Any], x: Any) -> list[float]:
-    y = block.C @ x
-    if block.D is not None:
-        y = y + block.D @ np.concatenate([np.ravel(value) for value in u])
-    found: list[float] = y.tolist()
+def linear_outputs(block: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
+    """Return the outputs of a linear system, which has a port for each number."""
+    y = block.C @ x if block.D is None else block.C @ x + block.D @ side_by_side(u)
+    found: list[Any] = y.tolist()
     return found
+
+
+def side_by_side(u: list[Any]) -> Any:
+    """Return signals as one vector."""
+    return np.concatenate([np.ravel(value) for value in u])
 
 
 def arguments_of(kind: str, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

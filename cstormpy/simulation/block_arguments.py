@@ -14,8 +14,6 @@ from bdsim.components import Clock
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.simulation.block_maker import signature_of
 
-__all__ = ["check_arguments", "not_made"]
-
 #: Classes of blocks whose arguments are kept.
 _KINDS = 512
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 
-__all__ = ["as_text"]
-
 _ROLE = re.compile(r":[a-z:]+:`(?P<text>[^`<]*[^`<\s])(?:\s*<[^`>]*>)?`")
 _MATHS = re.compile(r":math:`(?P<text>[^`]*)`")
 _FIELD = re.compile(r":(?P<kind>param|type)\s+\*{0,2}(?P<name>\w+):\s*(?P<text>.*)")

@@ -8,8 +8,6 @@ from typing import Any
 
 from cstormpy.simulation.block_docs import as_text
 
-__all__ = ["OPTIONS", "BlockMaker", "signature_of"]
-
 OPTIONS = ("name", "inputs", "inames", "onames", "snames", "pos")
 """The arguments that every block takes by name beside its own."""
 

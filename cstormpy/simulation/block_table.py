@@ -23,8 +23,6 @@ from cstormpy.cache_folder import root
 from cstormpy.file_writer import write_bytes
 from cstormpy.private_folder import FILE_MODE, check_private, make_private, read_private
 
-__all__ = ["kept_table"]
-
 #: Of each block by its name in capitals what bdsim knows of it; and its modules.
 Table = dict[str, dict[str, Any]]
 #: So many tables are kept: of other versions, and of other folders with blocks.

@@ -26,8 +26,6 @@ from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
 from cstormpy.simulation.wiring import describe, remember_subsystems, subsystems, written
 
-__all__ = ["WiredDiagram"]
-
 
 class WiredDiagram(BlockDiagram):
     """A bdsim diagram with blocks of our own, and with errors that name blocks and ports.

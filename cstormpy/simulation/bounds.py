@@ -22,8 +22,6 @@ from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.bdsim_blocks import is_of
 
-__all__ = ["Bound", "Bounds", "bounded_states", "rate_of_integrator", "side_of"]
-
 
 def is_bounded(block: Any) -> bool:
     """Tell whether a block's states have bounds."""

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.kernels import roots
+from cstormpy.kernels import event_location, roots
+from cstormpy.kernels.event_location import crossed, settled
 from cstormpy.simulation.steppers import Stepper
-
-__all__ = ["Crossings"]
 
 Detector = Callable[[float, Array], float]
 
@@ -60,7 +59,7 @@ class Crossings:
 
         Returns those of the others that the change has taken across zero.
         """
-        crossed = []
+        across = []
         for i, (detector, _) in enumerate(self.detectors):
             before = self.before[i]
             if i in fired:
@@ -69,21 +68,18 @@ class Crossings:
                 self.before[i] = float(detector(t, x)) if _decided(detector) else None
                 continue
             value = self.before[i] = float(detector(t, x))
-            if before is not None and _crosses(before, value, _direction(detector)):
-                crossed.append(i)
-        return crossed
-
-    def _settled(self, i: int, t: float) -> bool:
-        return t - self.fired_at[i] > roots.SETTLING * max(1.0, abs(t))
+            if before is not None and crossed(before, value, _direction(detector)):
+                across.append(i)
+        return across
 
     def jumped(self, t: float, x: Array) -> list[int]:
         """Return the detectors that a jump of the signals at this time has taken across zero."""
         fired = []
         for i, (detector, _) in enumerate(self.detectors):
             value, before = float(detector(t, x)), self.before[i]
-            if before is not None and _crosses(before, value, _direction(detector)):
+            if before is not None and crossed(before, value, _direction(detector)):
                 fired.append(i)
-            if before is not None or self._settled(i, t):
+            if before is not None or settled(t, self.fired_at[i]):
                 self.before[i] = value
         return fired
 
@@ -95,7 +91,7 @@ class Crossings:
         for i, (detector, _) in enumerate(self.detectors):
             value = float(detector(t1, x1))
             bracket = self._bracket(i, value, stepper)
-            after.append(value if self._settled(i, t1) else None)
+            after.append(value if settled(t1, self.fired_at[i]) else None)
             if bracket is not None:
                 found.append((bracket, i))
         if not found:
@@ -113,14 +109,14 @@ class Crossings:
         direction = _direction(detector)
         left, before = stepper.t_old, self.before[i]
         if before is not None:
-            return _Bracket(left, stepper.t, before, value) if _crosses(before, value, direction) else None
+            return _Bracket(left, stepper.t, before, value) if crossed(before, value, direction) else None
         dense, span = stepper.dense(), stepper.t - left
         for part in roots.LOOKS:
             t = stepper.t_old + part * span
-            if not self._settled(i, t):
+            if not settled(t, self.fired_at[i]):
                 continue
             seen = value if part == 1.0 else float(detector(t, dense(t)))
-            if before is not None and _crosses(before, seen, direction):
+            if before is not None and crossed(before, seen, direction):
                 return _Bracket(left, t, before, seen)
             left, before = t, seen
         return None
@@ -157,15 +153,11 @@ class _Bracket:
         self._rises = after > before
         self._zero = -roots.TINY if before == 0.0 else roots.TINY
 
-    def _beyond(self, value: float) -> float:
-        """Return a value as how far it is beyond the crossing, which is never zero."""
-        return self._zero if value == 0.0 else value if self._rises else -value
-
     def root(self, value: Callable[[float], float], a: float, b: float) -> float | None:
         """Return the first time found behind the crossing between two times, None if there is none between."""
 
         def beyond(t: float) -> float:
-            return self._beyond(value(t))
+            return event_location.beyond(value(t), self._rises, self._zero)
 
         first, last = beyond(a), beyond(b)
         if first > 0.0 or last < 0.0:
@@ -185,10 +177,3 @@ def _direction(detector: Detector) -> float:
 def _decided(detector: Detector) -> bool:
     """Tell whether a detector's side is decided where it fires, so that its value counts at once."""
     return bool(getattr(detector, "decided", False))
-
-
-def _crosses(before: float, after: float, direction: float) -> bool:
-    """Tell whether a value has reached zero from one side, or left zero, in a direction (0: in any)."""
-    rising = (before < 0.0 <= after or before == 0.0 < after) and direction >= 0.0
-    falling = (before > 0.0 >= after or before == 0.0 > after) and direction <= 0.0
-    return rising or falling

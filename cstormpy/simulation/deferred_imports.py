@@ -23,8 +23,6 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-__all__ = ["DEFERRED", "deferred"]
-
 #: The modules that are imported and rarely used, and the classes of each that are imported by name.
 DEFERRED: Mapping[str, frozenset[str]] = {
     "matplotlib": frozenset(),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Deferred", "DeferredValues"]
-
 
 class Deferred:
     """A value that is made when it is read for the first time.

@@ -26,8 +26,6 @@ from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
 
-__all__ = ["Diagram", "idle_step"]
-
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
@@ -51,6 +49,8 @@ class Diagram:
         The states that have bounds.
     holds : dict of Block to Hold
         What holds the outputs of sampled blocks with feedthrough between their ticks.
+    outputs
+        The outputs of all blocks: block, number of the port, and slot.
     sinks
         The sink blocks that want to be called, which those with `idle_step` do not.
     t, x
@@ -93,7 +93,7 @@ class Diagram:
             for group in bd.plan
             for b in group
         ]
-        self.slots = [slot for _, _, _, outs, _, _ in self.order for slot in outs]
+        self.outputs = [(b, port, slot) for b, _, _, outs, _, _ in self.order for port, slot in enumerate(outs)]
         self.views = [(views[b], part) for b, part in self.continuous]
         self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
         self.sinks = [b for b in bd.blocklist if is_of(b.__class__, SinkBlock) and b.__class__.step is not idle_step]
@@ -115,7 +115,7 @@ class Diagram:
         """Return of each signal, as it stands in its slot, its type and shape: of what is no array the class alone."""
         return [
             (value.dtype, value.shape) if value.__class__ is np.ndarray else value.__class__
-            for value in [slot.value for slot in self.slots]
+            for value in [slot.value for _, _, slot in self.outputs]
         ]
 
     def forget(self) -> None:
@@ -336,11 +336,10 @@ class Diagram:
         """Return a number for each output that carries one or more, in the order of evaluation."""
         self.evaluate(t, x)
         found = {}
-        for b, _, _, outs, _, _ in self.order:
-            for port, slot in enumerate(outs):
-                value = np.asarray(slot.value)
-                if value.dtype.kind in "biuf" and value.size:
-                    found[output_name(b, port)] = float(value.ravel()[0])
+        for b, port, slot in self.outputs:
+            value = np.asarray(slot.value)
+            if value.dtype.kind in "biuf" and value.size:
+                found[output_name(b, port)] = float(value.ravel()[0])
         return found
 
     def source_of(self, b: Any, port: int) -> str:
@@ -350,17 +349,16 @@ class Diagram:
 
     def not_finite(self) -> str | None:
         """Return the first output, in the order of evaluation, that is not finite, or None."""
-        for b, _, _, outs, _, _ in self.order:
-            for port, slot in enumerate(outs):
-                value = slot.value
-                if value.__class__ is float:
-                    finite = value - value == 0.0
-                elif value.__class__ is np.ndarray and value.dtype.kind == "f":
-                    finite = bool(np.isfinite(value).all())
-                else:
-                    finite = _finite(value)
-                if not finite:
-                    return f"{output_name(b, port)} is {_short(value)}"
+        for b, port, slot in self.outputs:
+            value = slot.value
+            if value.__class__ is float:
+                finite = value - value == 0.0
+            elif value.__class__ is np.ndarray and value.dtype.kind == "f":
+                finite = bool(np.isfinite(value).all())
+            else:
+                finite = _finite(value)
+            if not finite:
+                return f"{output_name(b, port)} is {_short(value)}"
         return None
 
 

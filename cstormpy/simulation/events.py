@@ -12,8 +12,6 @@ from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.wiring import describe
 
-__all__ = ["at_bounds", "refuse_chatter", "states_left"]
-
 #: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
 #: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
 _CHATTER = ((100, 1e-7), (4, 1e-8))

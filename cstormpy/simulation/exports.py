@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from cstormpy.simulation.run_data import RunData
 
-__all__ = ["plot", "to_pandas", "to_xarray"]
-
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.6
 """Width of a figure, height of one plot in it, and of what stands below them [inches]."""
 

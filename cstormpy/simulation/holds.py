@@ -16,8 +16,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import ShapeError
 from cstormpy.simulation.bdsim_blocks import output_of
 
-__all__ = ["Hold", "holds_of"]
-
 
 class Hold:
     """The outputs of one block.

@@ -21,8 +21,6 @@ try:  # of which `signal` makes an enumeration of each handler: a run comes here
 except ImportError:
     handlers = signal
 
-__all__ = ["Interrupts"]
-
 #: Seconds in which a second one is the same: a terminal sends it to all processes, and `timeout` once more to its own.
 _SAME = 1.0
 #: Seconds in which these follow one another.

@@ -10,8 +10,6 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.reporting import notice_once
 
-__all__ = ["LeftLimits", "limits_left", "say_limits_left"]
-
 _BESIDE = 1e-6
 """So far beyond a limit, in parts of its size or of 1, a joint may be by the error of an integration."""
 

@@ -21,8 +21,6 @@ from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
-__all__ = ["FRAMES", "LiveSession", "check_pace", "controls_of", "wants_window"]
-
 #: Frames in a second of a paced run: no step is longer than one of them.
 FRAMES = 30.0
 #: A paced run that is ahead by less than this does not sleep [s].

@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import FileFormatError
 
-__all__ = ["read_mat"]
-
 _HEADER = 128
 _HDF = b"MATLAB 7.3"
 _MATRIX, _COMPRESSED = 14, 15

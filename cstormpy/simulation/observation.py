@@ -18,8 +18,6 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.simulation.steppers import Stepper
 
-__all__ = ["Observation"]
-
 #: bdsim's own plots are redrawn from all their data at each point, so they get at most so many in a run.
 _GRAPHICS_POINTS = 200
 

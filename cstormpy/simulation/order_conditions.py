@@ -13,8 +13,6 @@ import numpy as np
 
 from cstormpy.arrays import Array
 
-__all__ = ["order_defect", "rooted_trees"]
-
 #: The subtrees at the root, ordered.
 Tree = tuple["Tree", ...]
 

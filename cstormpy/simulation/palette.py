@@ -21,8 +21,6 @@ from bdsim.run_sim import _LazyBlockClass
 
 from cstormpy.simulation.block_table import kept_table
 
-__all__ = ["our_blocks", "quiet"]
-
 _PACKAGE = "cstormpy"
 
 

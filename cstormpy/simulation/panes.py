@@ -20,8 +20,6 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of_signal
 
-__all__ = ["Pane", "RecordedPane", "find_panes"]
-
 _KINDS = {"Scope": "scope", "ScopeXY": "xy", "ScopeXY1": "xy"}
 
 

@@ -18,8 +18,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.wiring import port_numbers
 
-__all__ = ["Recording", "Signal", "find_signals", "named_blocks", "paths", "port_suffix", "signal_name"]
-
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
 
 
@@ -147,14 +145,19 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
 
 
 @functools.cache
-def memory_for_records() -> int:
-    """Return how many bytes the samples of one run may take: a quarter of the memory of the machine, or container."""
+def memory() -> int:
+    """Return how many bytes of memory the machine has, or the container."""
     known = []
     with contextlib.suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
         known.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with contextlib.suppress(ValueError, OSError), open("/sys/fs/cgroup/memory.max", encoding="ascii") as file:
         known.append(int(file.read()))
-    return min(known, default=16 * 2**30) // 4
+    return min(known, default=16 * 2**30)
+
+
+def memory_for_records() -> int:
+    """Return how many bytes the samples of one run may take."""
+    return memory() // 4
 
 
 class Recording:

@@ -20,8 +20,6 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.wiring import describe, written
 
-__all__ = ["refuse_unrepeatable", "unrepeatable"]
-
 #: Packages whose blocks compute the same from the same, but for functions of the user.
 _KNOWN = ("bdsim", "cstormpy")
 

@@ -22,8 +22,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError
 from cstormpy.simulation.mat_files import read_mat
 
-__all__ = ["READERS", "WRITERS", "by_signal", "columns_of", "is_port", "owner"]
-
 #: Names of columns, the columns side by side, their units, and which are held.
 Content = tuple[list[str], Array, list[str], list[str]]
 

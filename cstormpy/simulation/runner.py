@@ -194,7 +194,7 @@ class Run:
         d = self.diagram
         self._look_up_to(bound, sources)
         if self._only_ticks:
-            self._leap(bound)
+            self.t = self.stepper.t = bound  # as nothing changes on the way
             return True
         while self.t < bound:
             self.stepper.step(bound)
@@ -237,11 +237,6 @@ class Run:
         Returns whether an event was met instead, and dealt with.
         """
         return False
-
-    def _leap(self, bound: float) -> None:
-        """Go to a boundary where nothing changes on the way."""
-        self.t = bound
-        self.stepper.t = bound
 
     def _boundary(self, sources: list[Any]) -> None:
         """Do what is due at the end of a segment, and begin the next."""

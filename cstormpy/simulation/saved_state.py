@@ -17,11 +17,9 @@ from bdsim.blocks.functions import Function
 from numpy.typing import NDArray
 
 from cstormpy.arrays import describe, real_array
-from cstormpy.errors import DiagramError, FileFormatError, FileReadError, InvalidType, ShapeError
-from cstormpy.file_writer import file_path, write_text
+from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
+from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
-
-__all__ = ["SavedState", "initial_state", "opened"]
 
 _FORMAT = "cstormpy state 1"
 
@@ -70,15 +68,13 @@ class SavedState:
     def load(cls, path: str | os.PathLike[str]) -> SavedState:
         """Read what `save` wrote."""
         try:
-            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            content = json.loads(read_bytes(Path(path)))
             if content.pop("format") != _FORMAT:
                 raise FileFormatError(f"{path}: is not a saved state of this version")
             state = cls(**content)
             state._check()
         except FileFormatError:
             raise
-        except OSError as error:
-            raise FileReadError(f"{path}: cannot be read: {error.strerror or error}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise FileFormatError(f"{path}: is not a saved state: {error}") from error
         return state

@@ -11,8 +11,6 @@ from cstormpy.errors import InvalidValue, shown
 from cstormpy.simulation.step_control import ATOL, RTOL
 from cstormpy.simulation.tableaus import explicit_method
 
-__all__ = ["Settings"]
-
 #: Without another bound no step is longer than this part of the run: short pulses are seen, and plots are smooth.
 _STEPS_AT_LEAST = 100
 #: Steps shorter than this part of the run do not move its time on.

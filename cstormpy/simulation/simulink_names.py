@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["NAMES", "here"]
-
 #: Name in Simulink, and what it is here; the kinds of blocks stand after "bd.".
 NAMES: dict[str, str] = {
     "Abs": "bd.FUNCTION(abs)",

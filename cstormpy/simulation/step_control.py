@@ -11,21 +11,6 @@ from collections.abc import Callable, Sequence
 
 from cstormpy.arrays import Array
 
-__all__ = [
-    "ATOL",
-    "JUMP_WIDTH",
-    "MAX_FACTOR",
-    "MIN_FACTOR",
-    "RTOL",
-    "SAFETY",
-    "SAME_TIME",
-    "first_step",
-    "norm",
-    "shortest_step",
-    "shrink",
-    "stretch",
-]
-
 #: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes.
 RTOL, ATOL = 1e-6, 1e-9
 #: A step is chosen so that its expected error is this part of what is allowed, to some power.
@@ -70,9 +55,9 @@ def first_step(
     # plain floats: of few states, NumPy takes longer to begin than they take
     states, rates, root = x.tolist(), f0.tolist(), x.size**0.5
     scale = [atol + abs(value) * rtol for value in states]
-    d0, d1 = _size(states, scale) / root, _size(rates, scale) / root
+    d0, d1 = scaled_size(states, scale) / root, scaled_size(rates, scale) / root
     h0 = max(min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest), sys.float_info.min)
-    d2 = _size((f(t + h0, x + h0 * f0) - f0).tolist(), scale) / root / h0
+    d2 = scaled_size((f(t + h0, x + h0 * f0) - f0).tolist(), scale) / root / h0
     if d1 <= 1e-15 and d2 <= 1e-15:
         h1 = max(1e-6, h0 * 1e-3)
     else:
@@ -80,18 +65,10 @@ def first_step(
     return float(min(100 * h0, h1, longest)) if math.isfinite(h1) else h0
 
 
-def _size(values: Sequence[float], scale: Sequence[float]) -> float:
+def scaled_size(values: Sequence[float], scale: Sequence[float]) -> float:
     """Return the Euclidean norm of numbers, each as a share of its scale, their squares added one after the other."""
     total = 0.0
     for value, unit in zip(values, scale, strict=True):
         share = value / unit
         total += share * share
-    return math.sqrt(total)
-
-
-def norm(x: Array) -> float:
-    """Return the Euclidean norm of a vector, its squares added one after the other."""
-    total = 0.0
-    for value in x.tolist():
-        total += value * value
     return math.sqrt(total)

@@ -13,8 +13,6 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.repeatability import refuse_unrepeatable
 from cstormpy.simulation.settings import Settings
 
-__all__ = ["StepLengths"]
-
 #: After so many steps their length is looked at; a part of the longest that small is said.
 _MANY, _SHORT = 2000, 1e-4
 #: So many looks in a row with one reason for short steps are no passing state of a run.

@@ -18,19 +18,8 @@ from scipy import integrate
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.step_control import first_step, norm, shortest_step, shrink, stretch
+from cstormpy.simulation.step_control import first_step, scaled_size, shortest_step, shrink, stretch
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
-
-__all__ = [
-    "SOLVERS",
-    "Derivative",
-    "ExplicitStepper",
-    "ScipyStepper",
-    "StepFailed",
-    "Stepper",
-    "check_solver",
-    "make_stepper",
-]
 
 Derivative = Callable[[float, Array], Array]
 
@@ -197,11 +186,11 @@ class ExplicitStepper:
         if x.size == 0:
             return 0.0
         m, K = self.method, self.K
-        scale = self.atol + np.maximum(np.abs(x), np.abs(x_new)) * self.rtol
+        scale = (self.atol + np.maximum(np.abs(x), np.abs(x_new)) * self.rtol).tolist()
         assert m.E is not None
         if m.E3 is None:
-            return norm(_sum(K, m.E[:, None]) * h / scale) / math.sqrt(x.size)
-        n5, n3 = (norm(_sum(K, weights[:, None]) / scale) ** 2 for weights in (m.E, m.E3))
+            return scaled_size((_sum(K, m.E[:, None]) * h).tolist(), scale) / math.sqrt(x.size)
+        n5, n3 = (scaled_size(_sum(K, weights[:, None]).tolist(), scale) ** 2 for weights in (m.E, m.E3))
         if n5 == 0.0 and n3 == 0.0:
             return 0.0
         return abs(h) * n5 / math.sqrt((n5 + 0.01 * n3) * x.size)

@@ -13,8 +13,6 @@ from cstormpy.simulation.steppers import check_solver
 if TYPE_CHECKING:
     from cstormpy.simulation.sweep import Sweep
 
-__all__ = ["Sweeping"]
-
 
 class Sweeping:
     """The methods of a simulation for many runs of one diagram."""

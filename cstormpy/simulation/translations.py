@@ -11,8 +11,6 @@ from typing import Any
 from cstormpy.arguments import one_of
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
-__all__ = ["Translations"]
-
 
 class Translations:
     """Translations of diagrams; the base of `Simulation` that holds these methods."""

@@ -7,8 +7,6 @@ from typing import Any
 
 from cstormpy.simulation.recording import Signal, signal_name
 
-__all__ = ["coordinate_labels", "coordinates_of", "mechanisms_of", "named_values", "units_of", "units_of_signal"]
-
 _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
 _EFFORTS = ("tau", "torque", "g")

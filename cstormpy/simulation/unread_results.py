@@ -11,8 +11,6 @@ from cstormpy.errors import CstormError
 from cstormpy.reporting import notice
 from cstormpy.simulation.results import Result
 
-__all__ = ["UnreadResult", "write_figures"]
-
 
 def write_figures(name: str, out: Result, why: str = "") -> None:
     """Write the scopes of a run as pictures into a folder of the diagram's name, and say so in a line."""

@@ -16,19 +16,6 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.errors import CstormError, DiagramError, InvalidType, shown
 from cstormpy.simulation.palette import quiet
 
-__all__ = [
-    "compile_diagram",
-    "declared_width",
-    "describe",
-    "input_name",
-    "output_name",
-    "port_numbers",
-    "refuse_no_diagram",
-    "remember_subsystems",
-    "subsystems",
-    "written",
-]
-
 
 def describe(block: Any) -> str:
     """Return how messages call a block: by its name, and by its type where the name does not say it."""

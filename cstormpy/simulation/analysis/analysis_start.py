@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,17 @@ from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
-__all__ = ["continuous_parts", "first_state", "numbers", "saved_with", "started", "state_places", "state_vector"]
-
 
 def state_places(bd: Any, name: Any, what: str) -> list[int]:
     """Return where the states of a name, one state's or a block's, stand in the state vector."""
     names = list(bd.statenames)
     if isinstance(name, str) and name in names:
         return [names.index(name)]
-    begin = 0
-    for b in bd.blocklist:
-        if b.blockclass == "continuous":
-            if name is b or (isinstance(name, str) and b.name == name):
-                return list(range(begin, begin + b.nstates))
-            begin += b.nstates
-    blocks = [b.name for b in bd.blocklist if b.blockclass == "continuous"]
-    raise unknown_name(f"{what}: state", name, [*names, *blocks])
+    parts = continuous_parts(bd)
+    for b, at in parts:
+        if name is b or (isinstance(name, str) and b.name == name):
+            return at
+    raise unknown_name(f"{what}: state", name, [*names, *(b.name for b, _ in parts)])
 
 
 def numbers(value: Any, size: int, what: str) -> Array:
@@ -74,7 +70,15 @@ def saved_with(bd: Any, start: SavedState, x: Array) -> SavedState:
 
 def continuous_parts(bd: Any) -> list[tuple[Any, list[int]]]:
     """Return the blocks with continuous states, and where these stand in the state vector."""
-    return [(b, state_places(bd, b, "start")) for b in bd.blocklist if b.blockclass == "continuous"]
+    blocks = [b for b in bd.blocklist if b.blockclass == "continuous"]
+    places = iter(range(len(bd.statenames)))
+    return [(b, [*islice(places, b.nstates)]) for b in blocks]
+
+
+def block_of_state(bd: Any, name: str) -> tuple[Any, list[int], int]:
+    """Return the block of a state, where its states stand in the state vector, and which of these it is."""
+    place = list(bd.statenames).index(name)
+    return next((b, at, at.index(place)) for b, at in continuous_parts(bd) if place in at)
 
 
 @contextlib.contextmanager

@@ -26,8 +26,6 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 
-__all__ = ["BatchStepper"]
-
 #: Rows of which all stages are computed before those of the next: they stay in the processor's cache.
 _ROWS = 1024
 

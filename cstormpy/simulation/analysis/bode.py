@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import one_of
-from cstormpy.errors import InvalidValue
+from cstormpy.simulation.analysis.responses import refuse_no_ports
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
-
-__all__ = ["frequencies_of", "plotted"]
 
 KINDS = ("bode", "step")
 _DECADES = 2.0
@@ -25,10 +23,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     """Return the figure of a model: its frequency response, or its response to unit steps."""
     if one_of(kind, "plot: kind", KINDS) == "step":
         return model.step().plot()
-    if not model.inputs or not model.outputs:
-        raise InvalidValue(
-            "plot: the model has no inputs or no outputs; name them, as linearize(..., inputs=, outputs=)"
-        )
+    refuse_no_ports(model, "plot")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import MaxNLocator
 

@@ -13,8 +13,6 @@ from cstormpy.errors import CstormError, NonFinite
 from cstormpy.reporting import Progress, notice
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 
-__all__ = ["INTERRUPTED", "Descent", "single"]
-
 #: A cost has no minimum where it falls so many times its size at the start, or one, below zero; or it may have none.
 _BOTTOMLESS, _DEEP = 1e12, 1e4
 #: A run that fails so close to the best, as part of its size, may be what keeps a search from going on.
@@ -188,15 +186,12 @@ class Descent:
                 self._failed.append(v.copy())
                 self._failure = str(error)
             if self._below(_BOTTOMLESS):
-                raise self._running_away()
+                raise _Stop(f"the cost has no minimum within reach: {self._advice()}")
         return self._last[key]
 
     def _exhausted(self) -> _Stop:
         why = f"the cost may have no minimum: {self._advice()}" if self._below(_DEEP) else "allow more"
         return _Stop(f"max_runs = {self.most} did not let the search come to an end; {why}")
-
-    def _running_away(self) -> _Stop:
-        return _Stop(f"the cost has no minimum within reach: {self._advice()}")
 
     def _below(self, times: float) -> bool:
         return self.history[-1] < -times * (1.0 + abs(self.history[0]))

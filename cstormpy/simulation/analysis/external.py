@@ -29,8 +29,6 @@ from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
-__all__ = ["DiagramStepper", "fixed_method", "refuse_more_than_samples", "refuse_more_than_states", "shut_within"]
-
 _FLOAT64 = np.dtype(np.float64)
 
 

@@ -25,8 +25,6 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
-__all__ = ["Gradient", "Problem", "gradient"]
-
 Cost = Any
 #: The options of `run` that are heeded, beside T.
 _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")

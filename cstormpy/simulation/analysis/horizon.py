@@ -13,14 +13,13 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import deciding
-from cstormpy.simulation.analysis.trajectories import RecordedSamples, Trajectory
+from cstormpy.simulation.analysis.trajectories import Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
@@ -31,8 +30,6 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
 
-__all__ = ["follow"]
-
 #: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
 _CRUMB = 1e-9
 #: Steps taken at once.
@@ -42,13 +39,7 @@ _GRAZES = 1e-9
 
 
 def follow(
-    sim: Any,
-    bd: Any,
-    parameters: Parameters,
-    watch: Any,
-    settings: Settings,
-    start: Any,
-    times: Array | None,
+    sim: Any, bd: Any, parameters: Parameters, watch: Any, settings: Settings, start: Any, times: Array | None
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -79,12 +70,7 @@ class _TangentRun(Run):
     """A run by steps that carry tangents; events, ticks and jumps are dealt with as in any run."""
 
     def prepare(
-        self,
-        parameters: Parameters,
-        signals: list[Signal],
-        from_blocks: bool,
-        engine: str,
-        times: Array | None,
+        self, parameters: Parameters, signals: list[Signal], from_blocks: bool, engine: str, times: Array | None
     ) -> None:
         """Translate the diagram, and differentiate its numbers and its start to the parameters."""
         self.parameters, self.signals, self.times = parameters, signals, times
@@ -102,16 +88,15 @@ class _TangentRun(Run):
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
             raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
-        self.kept = RecordedSamples()
+        #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
+        self.kept: list[list[Array]] = []
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
         self._delay: tuple[Array, Array] | None = None
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
-        self._owned = {
-            id(slot): (id(b), port) for b, *_ in self.diagram.order for port, slot in enumerate(b._outport_slots)
-        }
+        self._owned = {id(slot): (id(b), port) for b, port, slot in self.diagram.outputs}
         self._differentiate(from_blocks)
 
     def _differentiate(self, from_blocks: bool) -> None:
@@ -178,8 +163,7 @@ class _TangentRun(Run):
     def _make(self, dp: Array) -> None:
         method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
         assert method is not None, "others are refused where options are read"
-        function = self.program.change() if compiled else along_many(self.program)
-        self.steps_of = Steps(self.program, function, compiled, method, dp, self.diagram.nstates)
+        self.steps_of = Steps(self.program, compiled, method, dp, self.diagram.nstates)
         watched = places_of(self.program, self.signals)
         self._seen = watched.size
         self._jumps = JumpWatch(
@@ -208,7 +192,7 @@ class _TangentRun(Run):
             last = taken - 1 if taken and self.t >= bound else taken
             if last:
                 still = np.zeros((last, len(self.dx)))
-                self.kept.add(times[1 : last + 1], [*(part[:last] for part in kept), still])
+                self.kept.append([times[1 : last + 1], *(part[:last] for part in kept), still])
             if taken < len(times) - 1:
                 self._cross(float(times[taken + 1]), sides)
                 return self.t >= bound and self.simstate.stop is None
@@ -217,7 +201,7 @@ class _TangentRun(Run):
     def _look_for_jumps(self, times: Array, signals: Array, dsignals: Array) -> None:
         """Note what jumps within steps, which begin where the last point was recorded."""
         if self._jumps.columns:
-            before = [part[-1:] for part in self.kept.parts[-1][2:4]]
+            before = [part[-1:] for part in self.kept[-1][3:5]]
             both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
             self.notes += self._jumps.look(times, *both)
 
@@ -448,13 +432,14 @@ class _TangentRun(Run):
             moves = self._moves
             along, _ = s.evaluate_along(self.t, self.x, rate)
             dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
-        self.kept.add(np.array([self.t]), [self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]])
+        sample = np.array([self.t]), self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]
+        self.kept.append([*sample])
 
     def trajectory(self) -> Trajectory:
         """Return what was run, which must have reached its end."""
         if self.simstate.stop is not None:
             raise DiagramError(f"gradient: the run was stopped at t = {self.t:.9g} by a block; take a shorter horizon")
-        t, x, dx, signals, dsignals, dt = self.kept.arrays()
+        t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
         y, dy, first = [], [], 0
         for s in self.signals:
             shape = columns_of(self.program, s)[1]

@@ -13,8 +13,6 @@ from cstormpy.errors import DiagramError
 from cstormpy.simulation.run_start import corners_of
 from cstormpy.simulation.step_control import JUMP_WIDTH
 
-__all__ = ["moved_jump", "tells_when"]
-
 #: A source whose output changes by a smaller part of it where it declares a jump only bends there.
 _LEAP = 1e-9
 

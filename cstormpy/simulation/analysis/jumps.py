@@ -13,8 +13,6 @@ from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 
-__all__ = ["JumpWatch"]
-
 _Point = tuple[float, Array]
 #: Kinds of tables whose entries follow each other with jumps.
 _TABLES = ("nearest", "nearest-up", "previous", "next")

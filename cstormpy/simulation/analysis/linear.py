@@ -23,8 +23,6 @@ from cstormpy.simulation.recording import find_signals
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.responses import Response
 
-__all__ = ["LinearModel", "linearize"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
@@ -207,16 +205,7 @@ def _plain(name: str) -> str:
 
 
 def linearize(
-    sim: Any,
-    bd: Any,
-    x: Any = None,
-    u: Any = None,
-    *,
-    t: float = 0.0,
-    inputs: Any = (),
-    outputs: Any = (),
-    opened: Any = (),
-    dt: float | None = None,
+    sim: Any, bd: Any, x: Any, u: Any, *, t: float, inputs: Any, outputs: Any, opened: Any, dt: float | None
 ) -> LinearModel:
     """Return the linear model of a diagram; see `Simulation.linearize`."""
     period = None if dt is None else positive(dt, "linearize: dt")

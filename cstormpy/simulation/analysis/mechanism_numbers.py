@@ -11,8 +11,6 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["MechanismNumbers", "is_mechanical", "knows"]
-
 #: Terms of a joint that are not negative, or positive.
 _NOT_NEGATIVE = ("armature", "damping", "friction", "friction_velocity")
 
@@ -66,17 +64,18 @@ class MechanismNumbers:
                 raise InvalidValue(
                     f"parameters: {self.prefix}{name!s} is no number of the mechanism; wire it to a port for wrenches"
                 )
-            if isinstance(part, Inertia) and part.name.endswith(".mass") and not part_value(self._own[0], part):
+            value = component_value(self._own[0], part.name)
+            if isinstance(part, Inertia) and part.name.endswith(".mass") and not value:
                 raise InvalidValue(
                     f"parameters: {self.prefix}{part.name} is 0, from where it cannot go both ways; give the link some"
                 )
-            self.values[part.name] = self._first[part.name] = part_value(self._own[0], part)
+            self.values[part.name] = self._first[part.name] = value
             self._refuse_different(part)
         return parts
 
     def _refuse_different(self, part: Component) -> None:
         for block, own in zip(self.blocks[1:], self._own[1:], strict=True):
-            if part_value(own, part) != self._first[part.name]:
+            if component_value(own, part.name) != self._first[part.name]:
                 names = ", ".join(f"{b.name}.{part.name}" for b in self.blocks)
                 raise InvalidValue(
                     f"parameters: {part.name} is another number in block {str(block.name)!r} than in "
@@ -97,8 +96,3 @@ class MechanismNumbers:
             mech = with_components(own, changed, allow_impossible=lenient) if changed else own
             with quiet():
                 block.set_param("mech", mech)
-
-
-def part_value(mech: Mechanism, part: Component) -> float:
-    """Return the value of a component."""
-    return component_value(mech, part.name)

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cstormpy.simulation.analysis.trimming import OperatingPoint
     from cstormpy.simulation.analysis.tuning import Tuning
 
-__all__ = ["Analysis"]
-
 
 class Analysis:
     """Derivatives of diagrams; the base of `Simulation` that holds these methods.

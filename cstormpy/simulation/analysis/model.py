@@ -12,7 +12,6 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, InvalidValue, NonFinite
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.analysis.functions import along_many
 from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort
 from cstormpy.simulation.compiled.assembly import Assembly
 from cstormpy.simulation.compiled.program import Program
@@ -21,8 +20,6 @@ from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram, _short
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.wiring import output_name
-
-__all__ = ["Input", "Jacobians", "Model", "checked", "columns_of", "labels", "make_model", "named_once"]
 
 #: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
 _MOVED = 2.0**-10
@@ -107,6 +104,7 @@ class AssemblyWithInputs(Assembly):
         self._numbered: dict[tuple[int, int], list[int]] = {}
 
     def program(self) -> Program:
+        """Return the program of all blocks; from now on `places_of` says where the inputs stand."""
         made = super().program()
         begins = self.numbers.begins
         self.places_of = {key: [begins[k] for k in mine] for key, mine in self._numbered.items()}
@@ -166,7 +164,7 @@ class Model:
         self.diagram = diagram
         assembly = AssemblyWithInputs(diagram, inputs)
         self.program, places = assembly.program(), assembly.places_of
-        self.function = along_many(self.program)
+        self._function = self.program.change(in_python=True)
         self.differenced = self.program.differenced
         self.exact = True
         self._held = {i.signal.key for i in inputs if i.held}
@@ -184,17 +182,7 @@ class Model:
 
     def _evaluated(self, t: float, x: Array, u: Array) -> tuple[Array, Array, Array, Array]:
         """Return the signals and the rates, and their derivatives to states and inputs."""
-        p, n = self.program, x.size
-        count = max(1, n + u.size)
-        numbers, dx, dp = p.p.copy(), np.zeros((n, count)), np.zeros((p.p.size, count))
-        numbers[self.places] = u
-        dx[:, :n] = np.eye(n)[:, :count]
-        dp[self.places, n : n + u.size] = np.eye(u.size)
-        out, rate = np.zeros(p.width), np.zeros(n)
-        dout, drate = np.zeros((p.width, count)), np.zeros((n, count))
-        dw = np.zeros((self.w.size, count))
-        dz = np.zeros((self.z.size, count))
-        failed = self.function(t, x, self.z, numbers, p.n, self.w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
+        failed, *found = self.slopes(t, x, self.z, u, np.zeros((0, self.z.size)))
         if failed:
             self.diagram.derivative(t, x)  # which says what is wrong
             name = self.program.blocks[failed - 1]
@@ -202,17 +190,35 @@ class Model:
                 f"block {name!r}: has no derivative at t = {t:.9g} that differences find: beside the point it fails or "
                 "its slope grows without bound; take a point further from the edge of its domain"
             )
+        out, rate, dout, drate = found
         return out, rate, dout, drate
+
+    def slopes(self, t: float, x: Array, z: Array, u: Array, dz: Array) -> tuple[int, Array, Array, Array, Array]:
+        """Return 0 or which block has failed, the signals and the rates, and their derivatives.
+
+        Their columns are those to the states, along changes of the sampled states, the rows of dz, and to the inputs.
+        """
+        p, n, first = self.program, x.size, x.size + len(dz)
+        count = max(1, first + u.size)  # without directions there are signals and rates too
+        dx, along, dp = np.zeros((count, n)), np.zeros((count, z.size)), np.zeros((count, p.p.size))
+        dx[:n], along[n:first] = np.eye(n), dz
+        dp[np.arange(first, first + u.size), self.places] = 1.0
+        numbers, out, rate = p.p.copy(), np.zeros(p.width), np.zeros(n)
+        numbers[self.places] = u
+        dout, drate, failed = np.zeros((count, p.width)), np.zeros((count, n)), 0
+        point = t, np.ascontiguousarray(x, dtype=float), z, numbers, p.n, self.w, out, rate
+        for k in range(count):
+            failed = failed or self._function(*point, 0.0, dx[k], along[k], dp[k], self.w, dout[k], drate[k])
+        return failed, out, rate, dout.T, drate.T
 
     def not_finite(self, t: float, x: Array, u: Array) -> str | None:
         """Return the first output, in the order of evaluation, that is not finite at a point, or None."""
         out = self._evaluated(t, x, u)[0]
-        for b, _, _, _, nout, _ in self.diagram.order:
-            for port in range(nout):
-                first, shape = self.program.columns.get((id(b), port), (0, (0,)))
-                value = out[first : first + int(np.prod(shape))].reshape(shape)
-                if (id(b), port) not in self._held and not np.isfinite(value).all():
-                    return f"{output_name(b, port)} is {_short(value if shape else float(value))}"
+        for b, port, _ in self.diagram.outputs:
+            first, shape = self.program.columns.get((id(b), port), (0, (0,)))
+            value = out[first : first + int(np.prod(shape))].reshape(shape)
+            if (id(b), port) not in self._held and not np.isfinite(value).all():
+                return f"{output_name(b, port)} is {_short(value if shape else float(value))}"
         return None
 
 
@@ -292,6 +298,7 @@ def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
 
 
 def places_of(program: Program, outputs: list[Signal]) -> Any:
+    """Return where the numbers of signals stand in out, one behind the other."""
     spans = [columns_of(program, s) for s in outputs]
     parts = [np.arange(first, first + int(np.prod(shape))) for first, shape in spans]
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)

@@ -13,12 +13,10 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
 from cstormpy.linkage.components import components
-from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
+from cstormpy.simulation.analysis.analysis_start import block_of_state, continuous_parts, state_places
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_mechanical, knows
 from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.palette import quiet
-
-__all__ = ["Parameters"]
 
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
@@ -310,13 +308,12 @@ class Parameters:
 
     def put_state(self, name: str) -> bool:
         """Have a block begin at the value of a state among the parameters; return whether it has a number for that."""
-        place = list(self.bd.statenames).index(name)
-        block, at = next(part for part in continuous_parts(self.bd) if place in part[1])
+        block, at, k = block_of_state(self.bd, name)
         with contextlib.suppress(CstormError):
             before = self._read(block, "x0", name)
             if before.shape == (len(at),):
                 after = before.copy()
-                after[at.index(place)] = self._states[place]
+                after[k] = self._states[at[k]]
                 self._write(block, "x0", after)
                 if np.array_equal(block.getstate0(), after):
                     return True

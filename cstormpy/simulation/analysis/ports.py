@@ -14,8 +14,6 @@ from cstormpy.errors import unknown_name
 from cstormpy.simulation.recording import Signal, find_signals
 from cstormpy.simulation.wiring import declared_width, port_numbers
 
-__all__ = ["EnteringSlot", "InputPort", "feed_open_inputs", "find_ports"]
-
 _NAMED = re.compile(r"(?P<block>.+)\.(?P<port>[^.\[\]]+)$")
 
 
@@ -64,16 +62,14 @@ def feed_open_inputs(bd: Any, given: Any, what: str) -> None:
         return
     for item in _one_or_many(given):
         found = _input_port(bd, item, what)
-        if found is None or any(_ends_at(wire, *found) for wire in bd.wirelist):
+        if found is None:
             continue
         block, port = found
+        if any(wire.end.block is block and port in port_numbers(wire.end) for wire in bd.wirelist):
+            continue
         shape = declared_width(block, "inwidths", port)
         zero = bd.CONSTANT(np.zeros(shape) if shape else 0.0, name=f"{block.name}_{_port_names(block)[port]}_open")
         bd.connect(zero, block[port])
-
-
-def _ends_at(wire: Any, block: Any, port: int) -> bool:
-    return wire.end.block is block and port in port_numbers(wire.end)
 
 
 def _port_names(block: Any) -> list[str]:
@@ -93,12 +89,9 @@ def find_ports(bd: Any, given: Any, what: str) -> list[Signal]:
     found: list[Signal] = []
     for item in _one_or_many(given):
         port = _input_port(bd, item, what)
-        found += [InputPort(*port)] if port is not None else find_signals(bd, "all" if _is_all(item) else [item], what)
+        others = item if isinstance(item, str) and item == "all" else [item]
+        found += [InputPort(*port)] if port is not None else find_signals(bd, others, what)
     return found
-
-
-def _is_all(item: Any) -> bool:
-    return isinstance(item, str) and item == "all"
 
 
 def _input_port(bd: Any, item: Any, what: str) -> tuple[Any, int] | None:

@@ -14,8 +14,6 @@ from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
 
-__all__ = ["Response", "step_response"]
-
 #: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay.
 _CONSTANTS = 8.0
 
@@ -61,10 +59,7 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
     """Return the response of a linear model to a unit step of each input."""
     from scipy.linalg import expm
 
-    if not model.inputs or not model.outputs:
-        raise InvalidValue(
-            "step: the model has no inputs or no outputs; name them, as linearize(..., inputs=, outputs=)"
-        )
+    refuse_no_ports(model, "step")
     T = _duration(model) if T is None else _given(T)
     if not isinstance(samples, (int, np.integer)):
         raise InvalidType(f"step: samples: expected a whole number, got {shown(samples)}")
@@ -83,6 +78,14 @@ def step_response(model: LinearModel, T: float | None, samples: int) -> Response
         t = np.linspace(0.0, T, samples)
         over = expm(block * t[1])
     return _stepped(model, t, over[:n, :n], over[:n, n:])
+
+
+def refuse_no_ports(model: LinearModel, what: str) -> None:
+    """Refuse a model of which there is nothing to draw."""
+    if not model.inputs or not model.outputs:
+        raise InvalidValue(
+            f"{what}: the model has no inputs or no outputs; name them, as linearize(..., inputs=, outputs=)"
+        )
 
 
 def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:

@@ -8,7 +8,6 @@ tick is the linear model of what its blocks do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +17,6 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
-
-__all__ = ["Period", "ticks_within", "whole_period"]
 
 #: Times closer than this part of a period are one.
 _TOGETHER = 1e-9
@@ -137,18 +134,10 @@ class _Ticking:
     def _slopes(self, live: list[Any]) -> tuple[Array, Array]:
         """Return the derivatives of the rates and of all signals to (x, z, u), where some clocks tick."""
         model, p, n, nz, m = self.model, self.model.program, self.n, self.nz, self.m
-        count = max(1, n + nz + m)
-        numbers, z = p.p.copy(), model.z.copy()
+        z, dz = model.z.copy(), np.eye(nz)
         for clock, place in p.flags.items():
-            z[place] = float(clock in live)
-        numbers[model.places] = self.u
-        dx, dz, dp = np.zeros((n, count)), np.zeros((nz, count)), np.zeros((numbers.size, count))
-        dx[:, :n], dz[:, n : n + nz] = np.eye(n), np.eye(nz)
-        dz[list(p.flags.values())] = 0.0
-        dp[model.places, n + nz : n + nz + m] = np.eye(m)
-        out, rate, dw = np.zeros(p.width), np.zeros(n), np.zeros((model.w.size, count))
-        dout, drate = np.zeros((p.width, count)), np.zeros((n, count))
-        failed = model.function(self.t, self.x, z, numbers, p.n, model.w, out, rate, 0.0, dx, dz, dp, dw, dout, drate)
+            z[place], dz[place] = float(clock in live), 0.0
+        failed, _, _, dout, drate = model.slopes(self.t, self.x, z, self.u, dz)
         if failed or not (np.isfinite(dout).all() and np.isfinite(drate).all()):
             name = p.blocks[failed - 1] if failed else "the diagram"
             raise DiagramError(f"linearize: {name} has no derivative at t = {self.t:.9g} where a clock ticks")
@@ -164,10 +153,11 @@ class _Ticking:
 
     def _names(self, places: NDArray[np.intp]) -> tuple[str, ...]:
         program = self.model.program
-        found = {k: f"{b.name}[{k - part.start}]" for b, part in program.sampled for k in range(part.start, part.stop)}
-        found |= {k: f"{b.name} held[{k - part.start}]" for b, part in program.held for k in _indices(part)}
+        kinds = ("", program.sampled), (" held", program.held)
+        found = {
+            k: f"{b.name}{held}[{k - part.start}]"
+            for held, parts in kinds
+            for b, part in parts
+            for k in range(part.start, part.stop)
+        }
         return tuple(found[k] for k in places.tolist())
-
-
-def _indices(part: slice) -> Iterator[int]:
-    return iter(range(part.start, part.stop))

@@ -1,18 +1,17 @@
-"""Runge-Kutta steps of a diagram with tangents along several directions: uncompiled, or by the kernel `propagate`."""
+"""Runge-Kutta steps of a diagram with tangents along several directions: in Python, or by the kernel `propagate`."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.kernels.event_location import crossed
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.slices import tables_of
 from cstormpy.simulation.tableaus import Tableau
-
-__all__ = ["Steps"]
 
 
 class Steps:
@@ -22,31 +21,28 @@ class Steps:
 
     Parameters
     ----------
-    program, function
-        What is integrated, and its function with tangents: along one direction, or along many.
+    program : Program
+        What is integrated.
     compiled : bool
-        Whether compiled steps call it, along one direction.
+        Whether compiled steps call its function with tangents.
     method : Tableau
     dp : ndarray, (k, np)
     nstates : int
     """
 
-    def __init__(
-        self, program: Program, function: Any, compiled: bool, method: Tableau, dp: Array, nstates: int
-    ) -> None:
-        self.program, self.function, self.compiled, self.method = program, function, compiled, method
+    def __init__(self, program: Program, compiled: bool, method: Tableau, dp: Array, nstates: int) -> None:
+        self.program, self.compiled, self.method = program, compiled, method
+        self.function = program.change(in_python=not compiled)
         self.dp = dp
         count, stages = len(dp), method.stages
         self.z, self.dz = np.zeros(program.sampled_size), np.zeros((count, program.sampled_size))
         self.w, self.out = np.zeros(program.scratch), np.zeros(program.width)
-        self.dw = np.zeros((count + 1, program.scratch) if compiled else (program.scratch, count))
+        self.dw = np.zeros((count + 1, program.scratch))
         self.dout = np.zeros((count, program.width))
         self.K, self.dK = np.zeros((stages + 2, nstates)), np.zeros((count, stages + 2, nstates))
         self.bounds = np.array([-math.inf, math.inf])
         self.guards = np.array([place for place, _, _ in program.guards or []], dtype=np.int64)
-        self.table = np.zeros((stages + 4, stages + 1))
-        self.table[: method.A.shape[0], : method.A.shape[1]] = method.A
-        self.table[stages, :stages], self.table[stages + 1, :stages] = method.b, method.c
+        self.table = tables_of(method)[0]
 
     def clamped(self, t: float) -> float:
         """Return the time that the blocks are given."""
@@ -69,19 +65,13 @@ class Steps:
         self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
     ) -> int:
         p, at = self.program, self.clamped(t)
-        if self.compiled:
-            for j in range(len(dx)):
-                tangents = float(dt[j]), dx[j].copy(), dz[j], dp[j], self.dw[j], dout[j], drate[j]
-                status = int(self.function(at, x, self.z, p.p, p.n, self.w, self.out, rate, *tangents))
-                if status:
-                    self.dw[:] = 0.0
-                    return status
-            return 0
-        dw = self.dw[:, : len(dx)]
-        found = self.function(
-            at, x, self.z, p.p, p.n, self.w, self.out, rate, dt, dx.T, dz.T, dp.T, dw, dout.T, drate.T
-        )
-        return int(found)
+        for j in range(len(dx)):
+            tangents = float(dt[j]), dx[j].copy(), dz[j], dp[j], self.dw[j], dout[j], drate[j]
+            status = int(self.function(at, x, self.z, p.p, p.n, self.w, self.out, rate, *tangents))
+            if status:
+                self.dw[:] = 0.0
+                return status
+        return 0
 
     def advance(
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64]
@@ -133,7 +123,7 @@ class Steps:
                 status, self.K[s], self.dK[:, s] = self.evaluate(when, stage, dstage)
                 if status:
                     return taken
-            if self._halted(sides):
+            if not np.isfinite(self.out).all() or self.crossed(sides).any():
                 return taken
             x[:], dx[:] = stage, dstage
             self.K[0], self.dK[:, 0] = self.K[stages], self.dK[:, stages]
@@ -142,13 +132,6 @@ class Steps:
             signals[taken], dsignals[taken] = self.out[columns], self.dout[:, columns]
         return len(times) - 1
 
-    def _halted(self, sides: Array) -> bool:
-        return not bool(np.isfinite(self.out).all()) or bool(self.crossed(sides).any())
-
     def crossed(self, sides: Array) -> NDArray[np.bool_]:
         """Tell which guards have changed their sides, in their directions."""
-        before, after, direction = sides[0], self.out[self.guards], sides[1]
-        rising = (((before < 0.0) & (after >= 0.0)) | ((before == 0.0) & (after > 0.0))) & (direction >= 0.0)
-        falling = (((before > 0.0) & (after <= 0.0)) | ((before == 0.0) & (after < 0.0))) & (direction <= 0.0)
-        found: NDArray[np.bool_] = rising | falling
-        return found
+        return np.array([*map(crossed, sides[0], self.out[self.guards], sides[1])], dtype=bool)

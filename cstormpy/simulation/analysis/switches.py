@@ -13,8 +13,6 @@ from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
 from cstormpy.simulation.compiled.program import Program
 
-__all__ = ["deciding"]
-
 #: So many times both sides of a choice are computed, with other numbers each time.
 _TRIALS = 3
 
@@ -34,8 +32,8 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
             reads[node.index] = frozenset({node.data[1]})
         elif node.primitive is TABLE and node.data[0] == "p":
             reads[node.index] = frozenset(range(node.data[1], node.data[1] + node.data[2]))
-    bent = {node.args[0].index for node in nodes if node.primitive is SELECT and _only_bends(node, nodes)}
-    jumping = {node.args[0].index for node in nodes if node.primitive is SELECT and not _only_bends(node, nodes)}
+    choices = [(node.args[0].index, _only_bends(node)) for node in nodes if node.primitive is SELECT]
+    bent, jumping = ({index for index, bends in choices if bends is wanted} for wanted in (True, False))
     found: set[int] = set()
     for node in nodes:
         if program.owner_of.get(node.index, "") in known:
@@ -45,7 +43,7 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     return frozenset(found)
 
 
-def _only_bends(choice: Node, nodes: Sequence[Node]) -> bool:
+def _only_bends(choice: Node) -> bool:
     """Tell whether both sides of a choice agree where it changes: with one side of the comparison at the other."""
     condition, *sides = choice.args
     if len(condition.args) != 2 or condition.primitive in (EQUAL, UNEQUAL) or condition.args[0] is condition.args[1]:

@@ -1,15 +1,11 @@
-"""Trajectory of a run with derivatives: what it records and returns."""
+"""Trajectory of a run with derivatives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-import numpy as np
+from dataclasses import dataclass
 
 from cstormpy.arrays import Array
 from cstormpy.simulation.recording import Signal
-
-__all__ = ["RecordedSamples", "Trajectory"]
 
 
 @dataclass
@@ -43,20 +39,3 @@ class Trajectory:
     events: list[tuple[float, str]]
     differenced: list[tuple[str, str]]
     notes: list[str]
-
-
-@dataclass
-class RecordedSamples:
-    """The recorded samples, point by point or in parts of many."""
-
-    t: list[Array] = field(default_factory=list)
-    parts: list[list[Array]] = field(default_factory=list)
-
-    def add(self, t: Array, parts: list[Array]) -> None:
-        """Record a point, or many one behind the other."""
-        self.t.append(t)
-        self.parts.append(parts)
-
-    def arrays(self) -> list[Array]:
-        """Return times and parts, each as one array."""
-        return [np.concatenate(self.t), *(np.concatenate(columns) for columns in zip(*self.parts, strict=True))]

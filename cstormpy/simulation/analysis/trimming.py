@@ -13,13 +13,11 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import numbers, started, state_places
+from cstormpy.simulation.analysis.analysis_start import continuous_parts, numbers, started, state_places
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.recording import find_signals
-
-__all__ = ["OperatingPoint", "trim"]
 
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none.
 REACHED = 1e-9
@@ -88,16 +86,7 @@ class _Conditions:
 
 
 def trim(
-    sim: Any,
-    bd: Any,
-    x: Any = None,
-    *,
-    t: float = 0.0,
-    inputs: Any = (),
-    u: Any = None,
-    hold: Any = (),
-    rates: Mapping[Any, Any] | None = None,
-    outputs: Mapping[Any, Any] | None = None,
+    sim: Any, bd: Any, x: Any, *, t: float, inputs: Any, u: Any, hold: Any, rates: Any, outputs: Any
 ) -> OperatingPoint:
     """Return an operating point of a diagram; see `Simulation.trim`."""
     t = float(numbers(t, 1, "trim: t")[0])
@@ -130,7 +119,7 @@ def trim(
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
-        success, message = _ending(bd, diagram, found[: state.size], left, reached, held, left_out)
+        success, message = _ending(diagram, found[: state.size], left, reached, held, left_out)
         if not success:
             notice(f"trim: {message}; begin nearer to one, free more inputs, or ask for less")
         return OperatingPoint(
@@ -150,18 +139,12 @@ def trim(
 
 
 def _ending(
-    bd: Any,
-    diagram: Any,
-    x: NDArray[np.float64],
-    left: dict[str, float],
-    reached: float,
-    held: tuple[str, ...],
-    left_out: dict[str, float],
+    diagram: Any, x: Array, left: dict[str, float], reached: float, held: tuple[str, ...], left_out: dict[str, float]
 ) -> tuple[bool, str]:
     """Return whether a search found an operating point, and what is said of it."""
     beyond = np.flatnonzero(diagram.bounds.within(x) != x)
     if beyond.size:
-        name, value = bd.statenames[beyond[0]], x[beyond[0]]
+        name, value = diagram.bd.statenames[beyond[0]], x[beyond[0]]
         return False, f"no operating point was found: state {name!r} would be {value:.6g}, beyond its limit"
     if not all(abs(value) <= reached for value in left.values()):
         return False, f"no operating point was found: {_told(left)} remains"
@@ -214,14 +197,12 @@ def _conditions(
             kept[at] = False
         else:
             kept[at], values[at] = True, numbers(value, len(at), f"trim: rates[{name!r}]")
-    sizes = [np.size(s.slot.value) for s in watched]
     flat = []
     for name, value in outputs.items():
         size = sum(np.size(s.slot.value) for s in find_signals(bd, [name]))
         flat.append(numbers(value, size, f"trim: outputs[{name!r}]"))
     names = [f"rate of {name}" for name, keep in zip(bd.statenames, kept, strict=True) if keep]
     names += [name for s in watched for name in labels(s)]
-    assert sum(sizes) == sum(part.size for part in flat)
     return _Conditions(
         np.flatnonzero(kept), values[kept], np.concatenate([*flat, np.zeros(0)]), names, sorted(left_out)
     )
@@ -230,12 +211,10 @@ def _conditions(
 def _idle(bd: Any, first: Jacobians) -> list[int]:
     """Return the states that only add up, as that of an EFFORT: no rate and no other block but sinks looks at them."""
     found = []
-    for b in bd.blocklist:
-        if b.blockclass == "continuous":
-            at = state_places(bd, b, "trim")
-            ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
-            if not first.A[:, at].any() and not any(end.nout for end in ends):
-                found += at
+    for b, at in continuous_parts(bd):
+        ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
+        if not first.A[:, at].any() and not any(end.nout for end in ends):
+            found += at
     return found
 
 

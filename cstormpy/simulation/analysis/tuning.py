@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arguments import positive
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import continuous_parts, state_places
+from cstormpy.simulation.analysis.analysis_start import block_of_state, state_places
 from cstormpy.simulation.analysis.descent import INTERRUPTED, Descent, single
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState
-
-__all__ = ["Tuning", "tune"]
 
 #: By this part of what is gained may the cost differ that the run has by steps of its own.
 _FAR = 0.01
@@ -106,11 +105,10 @@ class Tuning:
 
 
 def tune(
-    sim: Any, bd: Any, cost: Any, parameters: Any, *, bounds: Any = None, apply: bool | None = None,
-    max_runs: int = 100, tol: float = 1e-8, **options: Any,
-) -> Tuning:  # fmt: skip
+    sim: Any, bd: Any, cost: Any, parameters: Any, *, bounds: Any, apply: Any, max_runs: Any, tol: Any, **options: Any
+) -> Tuning:
     """Improve parameters of a diagram; see `Simulation.tune`."""
-    most, least = _count(max_runs), _tolerance(tol)
+    most, least = _count(max_runs), positive(tol, "tune: tol")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs = _EXPECTED
@@ -173,8 +171,7 @@ def _states_left(problem: Problem) -> list[str]:
 def _how_to_pass(problem: Problem, name: str, x: Array) -> str:
     if not isinstance(problem.start, SavedState):
         return "run with start=tuned.out.x[0]"
-    place = list(problem.bd.statenames).index(name)
-    block, at = next(part for part in continuous_parts(problem.bd) if place in part[1])
+    block, at, _ = block_of_state(problem.bd, name)
     return f"put it into the saved state, as start.continuous[{str(block.name)!r}] = {x[at].tolist()}"
 
 
@@ -184,16 +181,6 @@ def _count(max_runs: Any) -> int:
     if max_runs < 1:
         raise InvalidValue(f"tune: max_runs: expected 1 or more, got {max_runs}")
     return int(max_runs)
-
-
-def _tolerance(tol: Any) -> float:
-    try:
-        number = float(tol)
-    except (TypeError, ValueError):
-        raise InvalidType(f"tune: tol: expected a positive number, got {shown(tol)}") from None
-    if not 0.0 < number < np.inf:
-        raise InvalidValue(f"tune: tol: expected a positive number, got {shown(tol)}")
-    return number
 
 
 def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:

@@ -24,7 +24,7 @@ from cstormpy.simulation.compiled.held_numbers import HeldNumbers, held_by
 from cstormpy.simulation.compiled.numba_functions import ByNumba
 from cstormpy.simulation.compiled.opaque_laws import laws_of, stand_ins, unready
 from cstormpy.simulation.compiled.program import FILLED, GIVEN, Program
-from cstormpy.simulation.compiled.signals import Signal, as_copy, as_signal, as_truth, number, numbers, shaped
+from cstormpy.simulation.compiled.signals import Signal, as_copy, as_signal, as_truth, number, numbers, shaped_as
 from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import asked_twice
@@ -38,8 +38,6 @@ from cstormpy.simulation.compiled.untranslated import (
     refusal_of,
 )
 from cstormpy.simulation.diagram import Diagram
-
-__all__ = ["Assembly"]
 
 
 class Assembly:
@@ -231,14 +229,9 @@ class Assembly:
         if first is None:
             return values
         live = self._ticks(b._clock)
-        found: list[Signal] = []
-        for value in values:
-            items = numbers(value)
-            kept = [self.graph.input("z", first + k) for k in range(len(items))]
-            chosen = [where(live, a, b) for a, b in zip(items, kept, strict=True)]
-            found.append(shaped(chosen, np.shape(value)))
-            first += len(items)
-        return found
+        items = [x for value in values for x in numbers(value)]
+        kept = [self.graph.input("z", first + k) for k in range(len(items))]
+        return shaped_as([where(live, a, b) for a, b in zip(items, kept, strict=True)], values)
 
     def _rates(self, b: Any, part: slice) -> None:
         value = self._asked(b, "deriv", self._inputs(b), self.states[b], [np.zeros(b.nstates)], whole=True)[0]
@@ -388,11 +381,7 @@ class Assembly:
         parts = call.nodes(self.graph, [self.time, *(x for value in [*given, *more] for x in numbers(value))])
         if parts:
             self.call_table.differenced(parts[0].args[0], what)
-        values, k = [], 0
-        for sample in found:
-            values.append(shaped(parts[k : k + np.size(sample)], np.shape(sample)))
-            k += np.size(sample)
-        return values
+        return shaped_as(parts, found)
 
     # what detectors look at, and what clocks do
 

@@ -11,8 +11,6 @@ from cstormpy.simulation.compiled.compiled_run import CompiledRun
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 
-__all__ = ["AutomaticRun"]
-
 #: A run that has taken so many seconds of computing, and is expected to take so many more, is compiled on its way; one
 #: of a diagram whose earlier runs took as many as the first number is compiled from its start.
 _LONG, _WORTH = 1.5, 4.0

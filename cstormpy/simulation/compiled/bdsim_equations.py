@@ -13,21 +13,16 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph.linear_algebra import is_singular
+from cstormpy.simulation.bdsim_blocks import side_by_side
 from cstormpy.simulation.compiled.equations import fails, output, own_method, passes_on
 from cstormpy.simulation.compiled.untranslated import Untraceable
-
-__all__: list[str] = []
 
 Signals = list[Any]
 
 # linear algebra ---------------------------------------------------------------------------------------
 
 
-def _order_and_axis(b: Any) -> frozenset[tuple[str, Any]]:
-    return frozenset(b.args.items())
-
-
-@output("bdsim.blocks.linalg.Norm", known=_order_and_axis)
+@output("bdsim.blocks.linalg.Norm", known=lambda b: frozenset(b.args.items()))
 def _norm(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     return [np.linalg.norm(u[0], **dict(b.known))]  # which norm it is is no parameter
 
@@ -152,7 +147,7 @@ passes_on("bdsim.blocks.connections.OutPort")
 
 @output("bdsim.blocks.connections.Mux")
 def _mux(b: Any, t: Any, u: Signals, x: Any) -> Signals:
-    return [np.concatenate([np.ravel(value) for value in u])]
+    return [side_by_side(u)]
 
 
 # linear algebra -----------------------------------------------------------------------------------------

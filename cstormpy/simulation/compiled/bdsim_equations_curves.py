@@ -8,8 +8,7 @@ import numpy as np
 
 from cstormpy.simulation.compiled.equations import fails, output
 from cstormpy.simulation.compiled.untranslated import Untraceable
-
-__all__: list[str] = []
+from cstormpy.trajectory.basis import evaluate_symbolic
 
 Number = Any
 
@@ -70,29 +69,10 @@ def _at_neighbour(b: Any, at: Number) -> Any:
 
 
 def _on_spline(b: Any, at: Number) -> Any:
-    return spline_at(b.knots, b.controls, int(b.f._spline.k), at)
-
-
-def spline_at(knots: Any, controls: Any, degree: int, at: Number) -> Any:
-    """Return the point of a B-spline at a parameter, by the algorithm of de Boor (Piegl and Tiller 1997, A3.1).
-
-    Parameters
-    ----------
-    knots, controls : array of symbols
-        Of the shapes (n + degree + 1,) and (n, ...).
-    degree : int
-    at : symbol
-        Outside of the knots the first or the last piece goes on.
-    """
-    k = np.clip(np.searchsorted(knots, at, "right") - 1.0, float(degree), len(controls) - 1.0)
-    t = {j: knots[k + float(j)] for j in range(1 - degree, degree + 1)}
-    d = [controls[k + float(j - degree)] for j in range(degree + 1)]
-    for r in range(1, degree + 1):
-        for j in range(degree, r - 1, -1):
-            low, high = t[j - degree], t[j + 1 - r]
-            part = (at - low) / (high - low)
-            d[j] = (1.0 - part) * d[j - 1] + part * d[j]
-    return d[degree]
+    """Return the point of a spline; outside of its points the first or the last piece goes on."""
+    degree = int(b.f._spline.k)
+    span = np.clip(np.searchsorted(b.knots, at, "right") - 1.0, float(degree), len(b.controls) - 1.0)
+    return evaluate_symbolic(b.knots, degree, b.controls, span, at, 0)[0]
 
 
 _BETWEEN = {

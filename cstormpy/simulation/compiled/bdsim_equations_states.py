@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.simulation.bdsim_blocks import linear_outputs, side_by_side
 from cstormpy.simulation.bounds import bounds_of, is_bounded, side_of
 from cstormpy.simulation.compiled.equations import deriv, guard, next_state, output, own_method
-
-__all__: list[str] = []
 
 Signals = list[Any]
 
@@ -38,24 +37,14 @@ def _bound(b: Any, t: Any, u: Signals, x: Any, detector: Any) -> Any:
     return np.where(b.side[k] == 0.0, room, b.side[k] * (b.gain * np.ravel(u[0]))[k])
 
 
-# a linear system has a port for each number, as `cstormpy.simulation.bdsim_blocks` has mended it
 _SYSTEM = ("A", "B", "C", "D")
-
-
-@output("bdsim.blocks.continuous.LTI_SS", "bdsim.blocks.sampled.LTI_SS_S", numbers=_SYSTEM)
-def _linear(b: Any, t: Any, u: Signals, x: Any) -> Signals:
-    y = b.C @ x if b.D is None else b.C @ x + b.D @ _stacked(u)
-    return list(np.ravel(y))
+output("bdsim.blocks.continuous.LTI_SS", "bdsim.blocks.sampled.LTI_SS_S", numbers=_SYSTEM)(linear_outputs)
 
 
 @deriv("bdsim.blocks.continuous.LTI_SS", numbers=_SYSTEM)
 @next_state("bdsim.blocks.sampled.LTI_SS_S", numbers=_SYSTEM)
 def _linear_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
-    return b.A @ x + b.B @ _stacked(u)
-
-
-def _stacked(u: Signals) -> Any:
-    return np.concatenate([np.ravel(value) for value in u])
+    return b.A @ x + b.B @ side_by_side(u)
 
 
 @next_state("bdsim.blocks.sampled.ZOH")

@@ -20,8 +20,6 @@ from cstormpy.simulation.compiled.structures import Structure, Structures
 from cstormpy.simulation.compiled.twins import Place, Readers, Twins, numbers_used, readers_of_numbers
 from cstormpy.simulation.compiled.untranslated import Refused
 
-__all__ = ["BlockNumbers"]
-
 
 class BlockNumbers:
     """The numbers that are read of the blocks of a diagram.

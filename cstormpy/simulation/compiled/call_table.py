@@ -14,8 +14,6 @@ from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.numbers import Numbers
 
-__all__ = ["CallTable", "CalledFunction"]
-
 
 @dataclass(eq=False, repr=False)
 class CalledFunction:

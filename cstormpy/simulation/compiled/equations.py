@@ -16,21 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-__all__ = [
-    "Equations",
-    "Rule",
-    "deriv",
-    "equations_of",
-    "fails",
-    "guard",
-    "next_state",
-    "output",
-    "own_method",
-    "passed_on",
-    "passes_on",
-]
+from cstormpy.simulation.bdsim_blocks import class_name
 
 #: A function of (twin, t, u, x); of a guard (twin, t, u, x, detector).
 Rule = Callable[..., Any]
@@ -70,38 +59,30 @@ _numbers: dict[str, dict[str, Reader]] = {}
 _passing: dict[str, tuple[str, ...]] = {}
 
 
-def output(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
-    """Register the outputs of classes, each "module.Class".
+def _register(method: str, *classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
+    """Register what a method of classes, each "module.Class", computes.
 
     Parameters
     ----------
+    method : str
     *classes : str
     numbers : iterable of str
         Attributes of the block that are parameters also where they are whole numbers or arrays of these.
     **readers : function of the block
         What else the twin has as numbers, by name.
     """
-    return _into("output", classes, numbers, readers)
+    own_method(*classes, numbers=numbers, **readers)
+
+    def register(rule: Rule) -> Rule:
+        _rules[method].update(dict.fromkeys(classes, rule))
+        return rule
+
+    return register
 
 
-def deriv(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
-    """Register the rates of the states of classes."""
-    return _into("deriv", classes, numbers, readers)
-
-
-def next_state(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
-    """Register the states of sampled classes after a tick."""
-    return _into("next", classes, numbers, readers)
-
-
-def guard(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> Callable[[Rule], Rule]:
-    """Register what the zero-crossing detectors of classes watch."""
-    return _into("guard", classes, numbers, readers)
-
-
-def fails(*classes: str) -> Callable[[Rule], Rule]:
-    """Register where the method ``output`` of classes raises."""
-    return _into("fails", classes, (), {})
+#: Register the outputs of classes, the rates of their states, the states of sampled ones after a tick, what their
+#: zero-crossing detectors watch, and where their method ``output`` raises.
+output, deriv, next_state, guard, fails = (partial(_register, name) for name in _rules)
 
 
 def own_method(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> None:
@@ -124,19 +105,7 @@ def passes_on(name: str, *attributes: str) -> None:
 
 def passed_on(block: Any) -> tuple[str, ...] | None:
     """Return on which attributes a block depends that hands on what it is given; None for one that computes."""
-    return _passing.get(_name(type(block)))
-
-
-def _into(
-    method: str, classes: tuple[str, ...], numbers: Iterable[str], readers: dict[str, Reader]
-) -> Callable[[Rule], Rule]:
-    own_method(*classes, numbers=numbers, **readers)
-
-    def register(rule: Rule) -> Rule:
-        _rules[method].update(dict.fromkeys(classes, rule))
-        return rule
-
-    return register
+    return _passing.get(class_name(type(block)))
 
 
 def _attribute(name: str) -> Reader:
@@ -151,12 +120,12 @@ def equations_of(block: Any) -> Equations | None:
     """
     kind = type(block)
     found = {name: _rule(kind, name) for name in ("output", "deriv", "next")}
-    watched = _rules["guard"].get(_name(kind))
+    watched = _rules["guard"].get(class_name(kind))
     if watched is None and not any(found.values()):
         return None
     numbers = {}
     for base in reversed(kind.__mro__):
-        numbers.update(_numbers.get(_name(base), {}))
+        numbers.update(_numbers.get(class_name(base), {}))
     failing = _rule(kind, "fails", computes="output")
     return Equations(**found, guard=watched or _quantity, fails=failing, numbers=numbers)
 
@@ -170,14 +139,10 @@ def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:
     """Return the function of the class that computes, or of one that derives from it."""
     for base in kind.__mro__:
-        registered = _rules[method].get(_name(base))
+        registered = _rules[method].get(class_name(base))
         if registered is not None:
             return registered
         if (computes or method) in vars(base):
             own: Rule | None = vars(base).get(method)
             return None if base.__module__ == "bdsim.block" else own
     return None
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"

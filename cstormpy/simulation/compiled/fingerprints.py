@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["codes_within", "fingerprint", "is_by_identity", "reachable", "surrounding"]
-
 
 class _Met(dict[Any, int]):
     """The objects that have been met, by their `id`, and in which order."""

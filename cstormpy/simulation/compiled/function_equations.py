@@ -13,8 +13,6 @@ from cstormpy.simulation.compiled.equations import guard, next_state, output
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
-__all__: list[str] = []
-
 Signals = list[Any]
 
 

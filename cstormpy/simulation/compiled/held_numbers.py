@@ -12,9 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["HeldNumbers", "held_by", "is_real"]
-
-
 #: An array of more numbers is a table, which nobody tunes: as arguments of a call they would cost more than the call.
 _MOST = 200
 

@@ -13,8 +13,6 @@ import numpy as np
 from cstormpy.simulation.compiled.held_numbers import is_real
 from cstormpy.simulation.compiled.untranslated import WIDEST, Refused
 
-__all__ = ["MethodAsFunction"]
-
 
 class MethodAsFunction:
     """A method as a function of its arguments, and then of the numbers that it reads of its object.

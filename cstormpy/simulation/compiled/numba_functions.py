@@ -20,10 +20,8 @@ from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.compiled.held_numbers import HeldNumbers
 from cstormpy.simulation.compiled.refusals import draws_numbers, told
 from cstormpy.simulation.compiled.side_effects import Reached
-from cstormpy.simulation.compiled.signals import Signal, numbers, shaped
+from cstormpy.simulation.compiled.signals import Signal, numbers, shaped_as
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
-
-__all__ = ["ByNumba", "UserFunction"]
 
 #: Gives the symbols of a number or an array that a function without arguments reads anew.
 Read = Callable[[Callable[[], Any]], Signal]
@@ -231,11 +229,7 @@ class ByNumba:
         if not found:
             return []
         call_table.differenced(found[0].args[0], f"function {func.__name__}")
-        values, first = [], 0
-        for part in parts:
-            values.append(shaped(found[first : first + np.size(part)], np.shape(part)))
-            first += np.size(part)
-        return values
+        return shaped_as(found, parts)
 
     def _plain(self, func: Any, arguments: list[Signal], samples: list[Any]) -> tuple[Any, list[Signal], list[Any]]:
         """Return a function that a compiler takes, with the bound arguments among the others."""

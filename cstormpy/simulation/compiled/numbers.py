@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from cstormpy.simulation.compiled.readings import Reading
 from cstormpy.simulation.compiled.structures import Structures
 
-__all__ = ["Numbers", "Table"]
-
 
 class _Places:
     """Places in a table, as an array once that is asked for."""

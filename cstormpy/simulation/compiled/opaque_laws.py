@@ -22,8 +22,6 @@ from cstormpy.simulation.compiled.methods_as_functions import MethodAsFunction
 from cstormpy.simulation.compiled.traced import untraceable
 from cstormpy.simulation.compiled.untranslated import Refused
 
-__all__ = ["laws_of", "stand_ins", "unready"]
-
 #: What stands for the method of a law in its twin, by its name.
 Methods = dict[str, Callable[..., Any]]
 

@@ -34,8 +34,6 @@ from cstormpy.simulation.compiled.call_table import CalledFunction
 from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.numbers import Numbers
 
-__all__ = ["FILLED", "GIVEN", "MachineFunction", "Program"]
-
 #: The arguments of the routine, behind the time.
 GIVEN, FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
 _ORDER = ("t", *GIVEN, *FILLED)

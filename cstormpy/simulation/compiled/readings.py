@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import groupby
+from operator import getitem
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +16,6 @@ from cstormpy.graph.gathering import Gathered
 from cstormpy.linkage.tables import numbers_of
 from cstormpy.simulation.compiled.structures import Holders
 from cstormpy.simulation.compiled.twins import Path, Place, Readers, TableStep, as_parameter
-
-__all__ = ["Reading", "Source"]
 
 Indices = NDArray[np.intp]
 
@@ -72,7 +72,7 @@ class Reading:
         for k, group in enumerate(self._groups):
             owner, path = group.owner, group.path
             if len(path) == 1 and path[0] in group.readers:
-                self._ask(group, _read_by(group.readers[path[0]], owner))
+                self._ask(group, partial(_read_by, group.readers[path[0]], owner))
                 continue
             end = self._holders.follow(owner, path[:-1])
             inside, key = end, path[-1]
@@ -89,7 +89,7 @@ class Reading:
             elif np.ndim(value) == 0:
                 self._singles.append((inside, key, group.part.start))
             else:
-                self._ask(group, _entry_of(inside, key))
+                self._ask(group, partial(getitem, inside, key))
         self._holders.settle()
         self._gathered = Gathered(gathered)
 
@@ -122,9 +122,5 @@ class Reading:
             out[part] = numbers if some is None else numbers[some]
 
 
-def _read_by(reader: Callable[[Any], Any], owner: Any) -> Callable[[], Any]:
-    return lambda: as_parameter(reader(owner))
-
-
-def _entry_of(held: Any, key: Any) -> Callable[[], Any]:
-    return lambda: held[key]
+def _read_by(reader: Callable[[Any], Any], owner: Any) -> Any:
+    return as_parameter(reader(owner))

@@ -14,8 +14,6 @@ import numpy as np
 
 from cstormpy.simulation.compiled.fingerprints import codes_within
 
-__all__ = ["draws_numbers", "told"]
-
 #: A fault of numba's own, which tells of its objects and not of the function: all but the line.
 _FAULT = re.compile(r"^<[^>]* object at 0x[0-9a-f]+>.*?(?=, in the function at line|$)")
 #: What numba says of a function that writes into an array of its module, of what surrounds it, or of its object.

@@ -12,8 +12,6 @@ import numpy as np
 
 from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable, surrounding
 
-__all__ = ["Reached"]
-
 
 class Reached:
     """The lists, mappings, arrays and objects that some functions can reach, as they were when this was made.

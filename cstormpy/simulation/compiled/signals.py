@@ -12,8 +12,6 @@ from cstormpy.graph import Node
 from cstormpy.graph.arrays import symbols
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
-__all__ = ["Signal", "as_copy", "as_signal", "as_truth", "compared", "number", "numbers", "shaped"]
-
 #: A node, a float, or an array of them; of DICT a dict of these.
 Signal = Any
 
@@ -35,6 +33,16 @@ def numbers(value: Signal) -> list[Any]:
 def shaped(items: Sequence[Any], shape: tuple[int, ...]) -> Signal:
     """Return a signal of some numbers: a single one as itself."""
     return symbols(list(items)).reshape(shape) if shape else items[0]
+
+
+def shaped_as(items: Sequence[Any], samples: Sequence[Any]) -> list[Signal]:
+    """Return numbers that stand one behind the other as signals of the shapes of samples."""
+    found, first = [], 0
+    for sample in samples:
+        last = first + np.size(sample)
+        found.append(shaped(items[first:last], np.shape(sample)))
+        first = last
+    return found
 
 
 def as_signal(value: Any) -> Signal:

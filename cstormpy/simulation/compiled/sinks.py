@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["is_silent", "silent_sink"]
+from cstormpy.simulation.bdsim_blocks import class_name
 
 _silent: dict[str, Callable[[Any], bool]] = {}
 
@@ -27,7 +27,7 @@ def is_silent(block: Any) -> bool:
 def _rule_of(kind: type) -> Callable[[Any], bool]:
     """Return what tells of a block of a class whether nothing happens in its `step`."""
     for base in kind.__mro__:
-        silent = _silent.get(f"{base.__module__}.{base.__qualname__}")
+        silent = _silent.get(class_name(base))
         if silent is not None:
             return silent
         if "step" in vars(base):

@@ -12,8 +12,6 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
 
-__all__ = ["Compiled", "Slices", "Taken", "fill_samples"]
-
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
 
@@ -107,7 +105,7 @@ class Slices:
         self._advance, self._trial = Steps("advance"), Steps("trial")
         self._look, self._crossed = stepping.LOOK, stepping.CROSSED
         at, n = self._at, compiled.nstates
-        self.table, self.dense, kind = _tables(method, dense)
+        self.table, self.dense, kind = tables_of(method)
         self.K = np.zeros((method.stages + dense.K_ROWS, n))
         self._result = method.stages + dense.K_RESULT
         self.how = np.zeros(at.HOW, dtype=np.int64)
@@ -245,8 +243,10 @@ def _split(parts: list[tuple[slice | int, tuple[int, ...]]], signals: Array) -> 
     ]
 
 
-def _tables(method: Tableau, rows: Any) -> tuple[Array, Array, int]:
+def tables_of(method: Tableau) -> tuple[Array, Array, int]:
     """Return a method's coefficients as compiled steps read them, those of its dense output, and its kind."""
+    from cstormpy.kernels import dense as rows
+
     stages = method.stages
     table = np.zeros((stages + rows.T_ROWS, stages + 1))
     table[: method.A.shape[0], : method.A.shape[1]] = method.A

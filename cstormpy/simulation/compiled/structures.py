@@ -35,8 +35,6 @@ from cstormpy.simulation.compiled.twins import (
     value_at,
 )
 
-__all__ = ["Holders", "Structure", "Structures", "described"]
-
 #: An object, what was seen of those that are found from it, and the paths from it to mechanisms.
 _Seeing = tuple[Any, "Sequence[_Seen]", Sequence[Path]]
 
@@ -70,7 +68,7 @@ class Structure:
         for path, name in twins.reads:
             if path != () or name not in self._readers:
                 groups.setdefault(path, []).append(name)
-        self._groups = [_Seen(path, value_at(owner, path, {}), names) for path, names in groups.items()]
+        self._groups = [_Seen(path, value_at(owner, path), names) for path, names in groups.items()]
         self._mechanisms = [path for path, _ in self._forms]
         self._glance: _Glance | None = None
 
@@ -84,14 +82,14 @@ class Structure:
         owner = self._owner
         if self._glance is not None and self._glance.holds():
             return True, True
-        if not (all(group.holds(value_at(owner, group.path, {})) for group in self._groups) and self._has_its_forms()):
+        if not (all(group.holds(value_at(owner, group.path)) for group in self._groups) and self._has_its_forms()):
             return False, False
         self._glance = _Glance([self.seen])
         return True, False
 
     def _has_its_forms(self) -> bool:
         """Tell whether what was written down holds for the mechanisms that are there now."""
-        return all(form.fits(value_at(self._owner, path, {})) for path, form in self._forms)
+        return all(form.fits(value_at(self._owner, path)) for path, form in self._forms)
 
     def reads_the_same(self) -> bool:
         """Tell whether readers still give what shapes it, and what was written down is still the same."""

@@ -11,8 +11,6 @@ import numpy as np
 
 from cstormpy.graph import Node
 
-__all__ = ["with_symbolic_math"]
-
 _AS_NUMPY = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp, "expm1": np.expm1,

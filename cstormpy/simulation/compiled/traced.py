@@ -25,8 +25,6 @@ from cstormpy.simulation.compiled.signals import compared
 from cstormpy.simulation.compiled.twins import Changed, Twins
 from cstormpy.simulation.compiled.untranslated import Untraceable
 
-__all__ = ["asked_twice", "untraceable"]
-
 #: A trace with more operations, which would take more than some ten seconds to compile, is left to the other ways.
 _MOST_OPERATIONS = 50_000
 

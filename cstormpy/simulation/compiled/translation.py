@@ -19,8 +19,6 @@ from cstormpy.simulation.compiled.assembly import Assembly
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 
-__all__ = ["explanation_of", "program_of", "source_of"]
-
 
 def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> Program:
     """Return the program of a diagram whose signals have just been evaluated, which tells their shapes.

@@ -28,24 +28,6 @@ from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
 from cstormpy.simulation.compiled.fingerprints import is_by_identity
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 
-__all__ = [
-    "Changed",
-    "Path",
-    "Place",
-    "Readers",
-    "TableStep",
-    "Twins",
-    "as_parameter",
-    "is_container",
-    "is_number",
-    "is_numbers",
-    "is_of_library",
-    "is_own",
-    "numbers_used",
-    "readers_of_numbers",
-    "value_at",
-]
-
 #: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
 _LARGEST = 256
 #: What is read of an owner as numbers, by the name of the attribute that the twin has for it.
@@ -383,10 +365,8 @@ def readers_of_numbers(nodes: Iterable[Node], begins: Mapping[int, int]) -> Iter
                 yield node, begins[first]
 
 
-def value_at(owner: Any, path: Path, readers: Readers) -> Any:
+def value_at(owner: Any, path: Path) -> Any:
     """Return what stands at the end of a path."""
-    if len(path) == 1 and path[0] in readers:
-        return as_parameter(readers[path[0]](owner))
     for step in path:
         if isinstance(step, TableStep):
             owner = numbers_of(owner, step.name)

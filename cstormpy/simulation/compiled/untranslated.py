@@ -23,8 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 from cstormpy.errors import DiagramError
-
-__all__ = ["FUNCTION", "REASONS", "WIDEST", "NotTranslated", "Refused", "Untraceable", "is_function", "refusal_of"]
+from cstormpy.simulation.bdsim_blocks import class_name
 
 #: Signals with more numbers are left to NumPy: each number is an expression of its own.
 WIDEST = 1500
@@ -74,7 +73,7 @@ class Refused(Exception):
 
 def refusal_of(block: Any) -> str | None:
     """Return why a block is not translated, or None."""
-    name = _name(type(block))
+    name = class_name(type(block))
     if name in REASONS:
         return f"its class {name} is not translated: {REASONS[name]}"
     if name == FUNCTION and block.userdata is not None:
@@ -84,8 +83,4 @@ def refusal_of(block: Any) -> str | None:
 
 def is_function(block: Any) -> bool:
     """Tell whether a block calls a function of the user."""
-    return _name(type(block)) == FUNCTION
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return class_name(type(block)) == FUNCTION

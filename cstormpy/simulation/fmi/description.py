@@ -6,8 +6,6 @@ from xml.sax.saxutils import quoteattr
 
 from cstormpy.simulation.fmi.model import Model, Variable
 
-__all__ = ["described"]
-
 
 def described(model: Model, version: int, identifier: str, token: str) -> str:
     """Return ``modelDescription.xml``."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from cstormpy.arguments import positive
 from cstormpy.arrays import Array
-from cstormpy.errors import DiagramError, InvalidValue, shown, unknown_name
+from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.graph.printing import unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.external import refuse_more_than_samples
@@ -24,9 +24,7 @@ from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.step_control import JUMP_WIDTH, MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
 from cstormpy.simulation.units import mechanisms_of, units_of
-from cstormpy.simulation.wiring import compile_diagram
-
-__all__ = ["Model", "Variable", "model_of"]
+from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 #: Part of its period by which a clock ticks early, as where the other tool adds up its steps.
 _SOON = 1e-9
@@ -70,8 +68,7 @@ def model_of(
     what, method = "to_fmu", _method(solver)
     numbers = [positive(rtol, f"{what}: rtol"), positive(atol, f"{what}: atol")]
     numbers = numbers if method.adaptive else [positive(step, f"{what}: step")]
-    if not hasattr(bd, "blocklist"):
-        raise DiagramError(f"{what}: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
+    refuse_no_diagram(bd, what)
     feed_open_inputs(bd, inputs, f"{what}: inputs")
     compile_diagram(bd)
     tuned = Parameters(bd, parameters) if not isinstance(parameters, (list, tuple)) or parameters else None

@@ -21,8 +21,6 @@ from cstormpy.reporting import notice
 from cstormpy.simulation.fmi.description import described
 from cstormpy.simulation.fmi.model import Model, model_of
 
-__all__ = ["write_fmu"]
-
 #: The compilers that are tried, and what they are told.
 _COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = ("-std=c99", "-O2", "-fPIC", "-fvisibility=hidden", "-shared")

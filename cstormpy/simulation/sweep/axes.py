@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
-
-__all__ = ["Axes", "check_size"]
+from cstormpy.simulation.recording import memory
 
 #: What the results of a run take at least [bytes]: its record by number, with one number measured.
 _EACH = 500
-#: The memory of a machine where the system does not say it [bytes].
-_USUAL = 16e9
 
 
 @dataclass(frozen=True)
@@ -116,21 +112,13 @@ def check_size(axes: Axes) -> None:
     InvalidValue
         Saying how many there are, and what they would take.
     """
-    need, there = _EACH * len(axes), _memory()
+    need, there = _EACH * len(axes), memory()
     if need > there:
         counts = f" ({' x '.join(map(str, axes.shape))})" if len(axes.shape) > 1 else ""
         raise InvalidValue(
             f"sweep: the results of {len(axes)} runs{counts} would take {need / 1e9:.0f} GB of memory or more, and "
             f"this machine has {there / 1e9:.0f} GB; give fewer values, or a part of them at a time"
         )
-
-
-def _memory() -> float:
-    """Return how much memory the machine has [bytes]."""
-    try:
-        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):  # Windows has no such function, and not each system these names
-        return _USUAL
 
 
 def _named(samples: Any, names: Sequence[str] | None) -> Any:

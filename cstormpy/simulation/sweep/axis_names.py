@@ -10,8 +10,6 @@ from typing import Any
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.simulation.sweep.workers import AxisTarget
 
-__all__ = ["accepted", "check_twice", "meant"]
-
 _NUMBERED = re.compile(r"(?P<name>.+)\[(?P<index>\d+)\]$")
 
 

@@ -12,9 +12,6 @@ import numpy as np
 from cstormpy.errors import DiagramError
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["copied"]
-
-
 #: Packages whose functions may be shared by threads: what they close over does not change, or is guarded.
 _SHAREABLE = ("bdsim", "cstormpy", "numba", "numpy", "scipy")
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from cstormpy.simulation.sweep.result import Sweep
 
-__all__ = ["draw"]
-
 #: Width and height of one plot [inches].
 WIDTH, HEIGHT = 6.4, 4.8
 #: Contours in an image, images in a figure, and ticks that stand at values of their own, at most.

@@ -17,22 +17,15 @@ from typing import Any
 import numpy as np
 
 from cstormpy.errors import FileFormatError, FileWriteError, InvalidType
-from cstormpy.file_writer import file_path
+from cstormpy.file_writer import read_bytes
 from cstormpy.json_files import parse
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.workers import Record
-
-__all__ = ["Log", "check_path", "header", "read_lines"]
 
 _FORMAT = "cstormpy sweep 1"
 #: So many differences are named.
 _NAMED = 4
 _BEGINNING = f'{{"format": "{_FORMAT}"'.encode()
-
-
-def check_path(what: str, path: Any) -> Path:
-    """Return a path, from what a user gave."""
-    return file_path(path, what)
 
 
 def header(axes: Axes, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,12 +101,8 @@ class Log:
 
 def _just_begun(path: Path) -> bool:
     """Tell whether a file holds no more than a part of the first line, or nothing."""
-    try:
-        with open(path, "rb") as file:
-            start = file.readline()
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return start == b"" or (start.startswith(_BEGINNING) and not start.endswith(b"\n"))
+    start = read_bytes(path)
+    return start == b"" or (start.startswith(_BEGINNING) and b"\n" not in start)
 
 
 def line(number: int, record: Record) -> str:
@@ -138,10 +127,7 @@ def read_lines(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[int, 
     FileFormatError
         Naming the line that is none of a sweep's file.
     """
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path}: cannot be read: {error.strerror or error}") from error
+    raw = read_bytes(Path(path))
     end = raw.rfind(b"\n") + 1
     lines = raw[:end].split(b"\n")[:-1]
     first: Any = None

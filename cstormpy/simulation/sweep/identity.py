@@ -25,8 +25,6 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.sweep.measures import digest
 
-__all__ = ["diagram_identity", "option_identity"]
-
 #: Methods that a run calls of a block or a law; of other objects it may be each that is public.
 _RUNNING = ("start", "reset", "output", "deriv", "next", "step", "done", "torque", "margin", "switch", "__call__")
 #: What bdsim keeps with each block of its last evaluation, and of the diagram.

@@ -13,8 +13,6 @@ from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, Un
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.recording import find_signals
 
-__all__ = ["VALUE", "Final", "Measured", "check_measure", "described", "digest", "measured"]
-
 #: What is kept of a run, by name.
 Measured = dict[str, NDArray[np.float64]]
 

@@ -11,20 +11,19 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cstormpy.errors import DiagramError, InvalidType, shown
+from cstormpy.file_writer import file_path
 from cstormpy.reporting import notice
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.sweep.axes import Axes, check_size
 from cstormpy.simulation.sweep.axis_names import accepted, check_twice, meant
 from cstormpy.simulation.sweep.copying import copied
-from cstormpy.simulation.sweep.files import Log, check_path, header
+from cstormpy.simulation.sweep.files import Log, header
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
 from cstormpy.simulation.sweep.measures import Final, check_measure, described
 from cstormpy.simulation.sweep.result import Sweep
 from cstormpy.simulation.sweep.scheduler import SweepRuns, check_executor, check_pickling, how_many
 from cstormpy.simulation.sweep.workers import Job, Record, Worker
-
-__all__ = ["SweepSettings", "carry_out"]
 
 
 class SweepSettings(NamedTuple):
@@ -50,7 +49,7 @@ def carry_out(
     check_executor(how.executor)
     check_size(axes)
     if how.resume is not None:
-        check_path("resume", how.resume)
+        file_path(how.resume, "resume")
     if build is None and options:
         raise InvalidType(f"sweep: a diagram takes no options ({', '.join(options)}); give the function that builds it")
     make = functools.partial(_simulation, type(sim), tuple(sim.options.setparam))

@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
-from cstormpy.file_writer import write_text
+from cstormpy.file_writer import file_path, write_text
 from cstormpy.simulation.sweep.axes import Axes
-from cstormpy.simulation.sweep.files import check_path, header, line, read_lines
+from cstormpy.simulation.sweep.files import header, line, read_lines
 from cstormpy.simulation.sweep.measures import VALUE
 from cstormpy.simulation.sweep.workers import Record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["Sweep"]
 
 
 class Sweep(Mapping[str, Array]):
@@ -141,7 +139,7 @@ class Sweep(Mapping[str, Array]):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which `read` reads, and from which a sweep goes on (``resume=``)."""
-        target = check_path("save", path)
+        target = file_path(path, "save")
         lines = [line(k, record) for k, record in self._records.items()]
         write_text(target, "\n".join([json.dumps(header(self._axes, self._about)), *lines, ""]))
 
@@ -154,7 +152,7 @@ class Sweep(Mapping[str, Array]):
         FileFormatError
             Where it is none.
         """
-        first, records, _ = read_lines(check_path("read", path))
+        first, records, _ = read_lines(file_path(path, "read"))
         names, values = tuple(first["axes"]), tuple(first["axes"].values())
         axes = Axes(names, values, first["kind"] == "grid")
         if any(not 0 <= k < len(axes) for k in records) or (not axes.grid and len({len(v) for v in values}) > 1):

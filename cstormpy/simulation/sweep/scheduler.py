@@ -16,8 +16,6 @@ from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.workers import Job, Record, ThreadWorkers, Worker, work
 
-__all__ = ["SweepRuns", "check_executor", "check_pickling", "how_many"]
-
 #: Runs in a task, at most, and tasks for each worker, at least.
 _LARGEST, _TASKS = 50, 8
 #: Tasks of each worker that are handed out at once, so that none waits for the next.

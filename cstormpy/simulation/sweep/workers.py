@@ -20,8 +20,6 @@ from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
 from cstormpy.simulation.wiring import compile_diagram
 
-__all__ = ["AxisTarget", "Job", "Record", "RunAbandoned", "ThreadWorkers", "Worker", "work"]
-
 #: Diagrams of other options that a worker keeps.
 _KEPT = 8
 

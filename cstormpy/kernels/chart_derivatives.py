@@ -53,18 +53,7 @@ from cstormpy.kernels.layout import (
 )
 from cstormpy.kernels.nodes import node
 from cstormpy.kernels.steps import step
-from cstormpy.kernels.vector import (
-    add,
-    add_scaled,
-    cross,
-    dot,
-    increase3,
-    load3,
-    load_columns,
-    scale,
-    store3,
-    sub,
-)
+from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, load_columns, scale, store3, sub
 
 
 @step

@@ -11,16 +11,7 @@ import math
 import numpy as np
 
 from cstormpy.kernels import roots
-from cstormpy.kernels.dense import (
-    DENSE,
-    K_END,
-    K_POINT,
-    K_RATE,
-    K_RESULT,
-    STAGES,
-    interpolate,
-    prepare_dense,
-)
+from cstormpy.kernels.dense import DENSE, K_END, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import COUNT, EARLIEST, LATEST, SEARCH, TIME, attempt, clamped
 from cstormpy.kernels.steps import exact_step

@@ -34,18 +34,7 @@ from cstormpy.kernels.lanes import (
     width,
     zero_lanes,
 )
-from cstormpy.kernels.layout import (
-    C_A,
-    C_I,
-    C_S,
-    C_T,
-    C_V,
-    N_ACTIVE,
-    N_COORDINATE,
-    N_COUNT,
-    N_PARENT,
-    T_ARMATURE,
-)
+from cstormpy.kernels.layout import C_A, C_I, C_S, C_T, C_V, N_ACTIVE, N_COORDINATE, N_COUNT, N_PARENT, T_ARMATURE
 from cstormpy.kernels.sensitivity import clear, six_dot
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, cross, dot, load3, load6, scale, store3

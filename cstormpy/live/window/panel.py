@@ -7,15 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QMargins, Qt, Signal
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QScrollArea,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSlider, QVBoxLayout, QWidget
 
 from cstormpy.live.window.widgets import Combo, Elided, NumberBox, make
 

@@ -21,8 +21,6 @@ BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES 
 
 _LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
 _MOST, _ROOT, _QUESTION, _BEYOND = roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
-#: Not a literal: numba compiles a step again for each literal that it is given.
-_DENSELY = np.bool_(False)
 _begin, _tell = exact_step(roots.begin), exact_step(roots.tell)
 
 
@@ -89,7 +87,7 @@ def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides
                     )
                     if not ready:
                         return -1
-                value = seen_at(f, table, how, at, t1, dense, _DENSELY, right, guards[g], x, z, p, n, w, out, K)
+                value = seen_at(f, table, how, at, t1, dense, False, right, guards[g], x, z, p, n, w, out, K)
                 if math.isnan(value):
                     return -1
             if crossed(before, value, direction):  # nothing crosses from a side that is not known

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from cstormpy.kernels.charts import answer_at, given_at
-from cstormpy.kernels.closed_forms import form_base
-from cstormpy.kernels.hybrid import node, place_base
+from cstormpy.kernels.closed_forms import closed_forms, form_base
+from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, memory_floats, memory_integers, store, width, with_lane
 from cstormpy.kernels.layout import (
     DEAD,
@@ -163,3 +163,16 @@ def bring_form_base(T, N, W, base, first, last, like):
         omega, v = gather3(base, row, end, 0, like), gather3(base, row, end, 3, like)
         alpha, a = gather3(base, row, end, 6, like), gather3(base, row, end, 9, like)
         form_base(T, N, W, omega, v, alpha, a, like)
+
+
+@step
+def answer_with_forms(T, N, W, q, qd, u, wrench, base, y, every, first, last, like):
+    """Run hybrid dynamics, see there for ``every``, and closed forms; return the former's status, and kind of loads."""
+    bring_in(N, W, q, qd, u, first, last, like)
+    bring_base(T, W, base, first, last, like)
+    loaded = bring_loads(N, W, wrench, first, last, like)
+    status = hybrid(T, N, W, loaded, every, like)
+    take_out(N, W, y, first, last, like)
+    bring_form_base(T, N, W, base, first, last, like)
+    closed_forms(T, N, W, loaded, like)
+    return status, loaded

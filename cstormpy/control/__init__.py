@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cstormpy.control.energy_pumps import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.goal import upright
 from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
@@ -10,7 +11,6 @@ from cstormpy.control.predictive import PredictiveController
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
-from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.control.user_laws import OwnLaw

@@ -264,7 +264,7 @@ def has_rows(mech: Linkage, drive: str, signature: Signature) -> bool:
 def rows_filled(
     mech: Linkage, drive: str, signature: Signature, arrays: tuple[Array, ...], threads: int | None = 1
 ) -> bool:
-    """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
+    """Fill arrays of rows by the straight line, from those given; False if it is not built or one is not as it must be.
 
     They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
     """

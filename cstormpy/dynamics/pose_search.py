@@ -61,7 +61,7 @@ CLAMPINGS = 3
 SLOW, PATIENCE = 0.9, 6
 """A start is given up after `PATIENCE` steps in a row that each leave more than `SLOW` of the squared error."""
 SETTLED, SETTLING = 1 - 1e-10, 12
-"""The same for the way to the nearest pose, where the least gain counts."""
+"""`SLOW` and `PATIENCE` on the way to the nearest pose, where the least gain counts."""
 AS_GOOD = 1.001
 """Of starts that end out of reach, with squared errors within this factor, the nearest to q0 is taken."""
 WAVE = 15

@@ -127,7 +127,7 @@ class CalledInPython:
         self._call_table, self._differences = call_table, Differences(call_table, beside or ask, given, found)
 
     def nodes(self, graph: Graph, numbers: Sequence[Number]) -> list[Node]:
-        """Return what it finds, from the time and the numbers of the signals."""
+        """Return the answers of the call, from the time and the numbers of the signals."""
         failure = self._call_table.failure
 
         def along(values: Sequence[Number], rates: Sequence[Number]) -> list[Node]:

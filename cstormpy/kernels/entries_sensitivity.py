@@ -105,7 +105,7 @@ def sensitivity_one(handle, q, qd, u, y, D):
 
 @entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1])")
 def loaded_sensitivity_one(handle, wrench, q, qd, u, y, D):
-    """Do the same with a row of loads on the links."""
+    """Answer one sample as `sensitivity_one` does, with a row of loads on the links."""
     T, N, W = arrays_behind(handle)
     n = N[N_COUNT]
     if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6] or D.size != 3 * n * n:
@@ -178,7 +178,7 @@ def sensitivity_lanes(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, s
 
 @entry(_SENSITIVITY, nogil=True)
 def sensitivity_large(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop):
-    """Do the same with the matrices of one sample after the other, which the processor's caches can hold."""
+    """Fill what `sensitivity_lanes` does, its matrices sample by sample, which the processor's caches can hold."""
     like = zero_lanes()
     deep, V = N[N_DEEP] != 0, W[matrix_place(N) * width(like) :]
     for first in range(start, stop, width(like)):

@@ -151,7 +151,7 @@ def inward_four(N, W, place, pitch, c, like):
 
 @step
 def inward_tile(N, W, place, pitch, c, like):
-    """Do the same with one tile."""
+    """Solve with Lᵀ for one tile of all columns."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     for j in range(N[N_COUNT], 0, -1):
         kj, _ = node(j)
@@ -168,7 +168,7 @@ def inward_tile(N, W, place, pitch, c, like):
 
 @step
 def inward_eight(N, W, place, pitch, c, like):
-    """Do the same for eight."""
+    """Solve with Lᵀ for eight neighbouring tiles of all columns."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     half = 4 * tile_width()
     for j in range(N[N_COUNT], 0, -1):
@@ -207,7 +207,7 @@ def outward_four(N, W, place, pitch, c, like):
 
 @step
 def outward_eight(N, W, place, pitch, c, like):
-    """Do the same with eight, for which each factor is fetched once."""
+    """Solve with D L for eight neighbouring tiles, for which each factor is fetched once."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     half = 4 * tile_width()
     for i in range(1, N[N_COUNT] + 1):
@@ -230,7 +230,7 @@ def outward_eight(N, W, place, pitch, c, like):
 
 @step
 def outward_tile(N, W, place, pitch, c, like):
-    """Do the same with one tile."""
+    """Solve with D L for one tile of all columns."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     for i in range(1, N[N_COUNT] + 1):
         ki, _ = node(i)
@@ -260,7 +260,7 @@ def less_rows(N, W, first, last, factors, length, rows, pitch, x, like):
 
 @step
 def less_two(N, W, first, last, factors, length, rows, pitch, apart, x, like):
-    """Do so in two columns that are so far apart."""
+    """Return the numbers of two columns, which stand so far apart, less the same, as `less_rows` does."""
     y, z = x
     for i in range(first, last):
         k, _ = node(i)

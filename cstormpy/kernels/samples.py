@@ -106,7 +106,7 @@ def bring_loads(N, W, wrench, first, last, like):
 
 @step
 def bring_loads_one(N, W, wrench, share, change):
-    """Do the same with one row of numbers, to which a share of a change is added where the share is not zero."""
+    """Copy the loads of one sample, numbers to which a share of a change is added where the share is not zero."""
     loaded = kind_of_loads(N, 1, wrench.size)
     if loaded == UNLOADED:
         return loaded

@@ -141,7 +141,7 @@ class Steps:
         return found
 
     def bound(self, *given: Any) -> Callable[[], int]:
-        """Return it as a function of nothing, for arrays that stay where they are, that returns its one result."""
+        """Return the step as a function without arguments, for arrays that stay where they are; it has one result."""
         for k, value in enumerate(given):
             self._take(k, value)
         self._arrays = given

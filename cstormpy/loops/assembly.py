@@ -218,7 +218,7 @@ def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
 
 
 def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
-    """Do so by numbers."""
+    """Take off what a state misses, as `shut` does, by numbers."""
     found = closure_of(mech, q[None])
     A = found.A[0]
     off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))

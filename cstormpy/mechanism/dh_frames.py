@@ -34,7 +34,7 @@ FRAME_TOLERANCE = 1e-12
 """By how much a frame may miss what the four parameters say of it, in units of the arm's size."""
 
 REBUILT_TOLERANCE = 1e-9
-"""The same of a frame on common normals, which lie far away where axes are nearly parallel."""
+"""That miss of a frame on common normals, which lie far away where axes are nearly parallel."""
 
 
 def to_dh(mech: Mechanism, convention: str = "standard") -> DHTable:

@@ -44,7 +44,7 @@ OPEN = 1e300
 """A bound that is none."""
 
 TORQUE_BOX = 100.0
-"""The same for a control point of torque, where there is no limit of torque; else three times that."""
+"""Largest control point of a torque without a limit, in multiples of its size; of one with a limit three times that."""
 
 
 def read_duration(duration: Any) -> tuple[float, float, float, bool]:

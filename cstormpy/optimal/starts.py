@@ -131,7 +131,7 @@ class Outcome:
 
     @property
     def sampled_rank(self) -> tuple[bool, float]:
-        """The same as the solver sees it: what the best iterate, or that of a coarse stage, has least of."""
+        """The rank as the solver sees it, at the samples alone: that of iterates, and of coarse stages."""
         return (False, self.cost) if self.sampled <= KEPT else (True, self.sampled)
 
     @property

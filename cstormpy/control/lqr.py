@@ -14,8 +14,6 @@ from cstormpy.control.law import Law, Target
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["LQR", "regulator", "state_error", "state_feedback", "weights"]
-
 OUT_OF_REACH = 1e-9
 """Singular value of [λ − A, B], relative to the largest, below which a mode is not reached by the motors."""
 

@@ -17,8 +17,6 @@ from cstormpy.control.tvlqr import TVLQR
 from cstormpy.errors import UnknownName, unknown_name
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["law", "names"]
-
 
 def _swing_up(
     pump: Callable[..., Law], threshold: float, limit: float, **defaults: float

@@ -14,8 +14,6 @@ from cstormpy.control.prepared import HybridDynamics, InverseDynamics, placed, p
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
-
 
 class _Tracking(Law):
     """A law with gains kp and kd by which some joints follow a reference, given for these or for all joints."""

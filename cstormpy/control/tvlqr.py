@@ -19,8 +19,6 @@ from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
 
-__all__ = ["TVLQR"]
-
 ROUNDING = 1e-9
 """Torque [N m or N] that a motion may always ask of a joint without motor."""
 

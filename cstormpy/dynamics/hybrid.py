@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 _VALUES = Signature()
 
-__all__ = ["HybridDynamics", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator", "moving_evaluator"]
-
 
 class HybridDynamics:
     """The answer of the hybrid dynamics: what was asked, put together with what was found.

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.tables import Tables
 
-__all__ = ["InertialLine", "filled_by_line", "plain_rows_by_line"]
-
 _PLAIN = Signature(sensitivities=True)
 _FUNCTIONS_KEPT = 32
 #: After so many single samples the line has paid for its building: without it each takes some 0.3 ms more.

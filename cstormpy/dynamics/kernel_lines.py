@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cstormpy.kernels.entries import Entry
     from cstormpy.linkage.tables import Tables
 
-__all__ = ["part_by_line"]
-
 #: Of what the kernels are given beside integers: the shapes of a sample's arrays, or the integer.
 _Form = tuple[Any, ...]
 

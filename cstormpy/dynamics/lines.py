@@ -35,21 +35,6 @@ if TYPE_CHECKING:
 
 _NONE = np.zeros(0)
 
-__all__ = [
-    "BATCH",
-    "LARGEST",
-    "Line",
-    "address_of",
-    "filled",
-    "filled_few",
-    "has_rows",
-    "key_of",
-    "line_for",
-    "prepared",
-    "ready",
-    "rows_filled",
-]
-
 #: Seconds that building takes for each operation, of one sample and of rows: rough, as they only decide when to begin.
 _BUILDING = 6e-5
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-__all__ = ["Found", "PoseSearch", "Tip"]
-
 DAMPING = 0.1
 """First factor μ of the damping λ = μ |e|²."""
 DAMPING_RANGE = (1e-8, 1e12)

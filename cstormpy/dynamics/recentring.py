@@ -16,8 +16,6 @@ from cstormpy.arrays import Array
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["NEARLY", "carried", "half_turn_left", "recentre"]
-
 NEARLY = np.pi * (1.0 - 1e-9)
 """A vector that a run has found at half a turn is as long as this."""
 

@@ -41,22 +41,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.tables import Tables
 
-__all__ = [
-    "LARGEST",
-    "TILED",
-    "InertialForm",
-    "Signature",
-    "TooLarge",
-    "answer_symbols",
-    "hybrid_routine",
-    "hybrid_values",
-    "kernel_routine",
-    "of_any_size",
-    "operations_of",
-    "run_on_symbols",
-    "with_its_tree",
-]
-
 #: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
 #: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``); in a diagram, whose first run waits until the line
 #: is built, it pays for fewer; and of one that has held joints, most of whose columns nobody asks for, for more.

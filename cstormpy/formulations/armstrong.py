@@ -76,8 +76,6 @@ from cstormpy.formulations.arguments import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["forward_dynamics"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 
 

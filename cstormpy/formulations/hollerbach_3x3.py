@@ -63,8 +63,6 @@ from cstormpy.formulations.homogeneous import Frames, frames, trace
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics"]
-
 KINDS = ("revolute", "prismatic", "screw", "fixed")
 BRANCHED = True
 

@@ -38,8 +38,6 @@ from numpy.typing import ArrayLike
 
 from cstormpy.formulations.arguments import Array, Tree, bracket, wrenches
 
-__all__ = ["Frames", "Legs", "carried", "frames", "inertia_matrix", "load_matrices", "path", "trace"]
-
 
 class Frames(NamedTuple):
     """The links of a tree in matrices, each with its link first."""

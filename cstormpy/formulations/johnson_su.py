@@ -66,14 +66,6 @@ from cstormpy.formulations.arguments import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = [
-    "articulated_body",
-    "forward_dynamics",
-    "inverse_dynamics",
-    "mass_matrix",
-    "solve",
-]
-
 
 # ---------------------------------------------------------------- spatial vectors in the base's frame
 class Space(NamedTuple):

@@ -50,14 +50,6 @@ from cstormpy.formulations.arguments import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = [
-    "forward_dynamics",
-    "hybrid_dynamics",
-    "hybrid_dynamics_dense",
-    "inverse_dynamics",
-    "mass_matrix",
-]
-
 
 # ---------------------------------------------------------------- section 1
 def Ad_inverse(T: Array) -> Array:

@@ -46,8 +46,6 @@ from cstormpy.formulations.kim import Hybrid, System, ad, generalised_inertia, r
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["hybrid_derivative", "hybrid_sensitivity", "inverse_sensitivity"]
-
 LINK_SHAPES = {"mass": (), "com": (3,), "inertia": (3, 3), "pose": (4, 4)}
 JOINT_SHAPES = {"axis": (3,), "point": (3,), "pitch": (), **dict.fromkeys(TERMS, ())}
 

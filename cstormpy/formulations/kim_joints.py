@@ -32,8 +32,6 @@ from cstormpy.formulations.kim import Ad_inverse, ad, generalised_inertia
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["hybrid_dynamics", "inverse_dynamics"]
-
 
 class System(NamedTuple):
     """A mechanism in the paper's letters, by body, in one state."""

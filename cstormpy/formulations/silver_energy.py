@@ -50,8 +50,6 @@ from cstormpy.formulations.homogeneous import path
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Motion", "inverse_dynamics", "kinetic_energy", "momentum", "momentum_rate", "motion", "slope"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 BRANCHED = True
 

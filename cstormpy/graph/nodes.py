@@ -10,8 +10,6 @@ from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
-__all__ = ["AskedForNumber", "Graph", "Node", "SymbolicBranch", "require_zero", "where"]
-
 
 class SymbolicBranch(InvalidType):
     """A symbol was asked for its number: by an ``if``, by ``float()``, by a function of `math`."""

@@ -11,8 +11,6 @@ from cstormpy.graph import primitives
 from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node, alive
 from cstormpy.graph.routine import Routine
 
-__all__ = ["c_source", "equations", "unwritten_in_c"]
-
 #: An expression with more letters is given a name, too.
 _LONG = 100
 _BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}

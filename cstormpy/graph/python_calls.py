@@ -12,8 +12,6 @@ from cstormpy.graph.differences import differenced_function
 from cstormpy.graph.external import CallTable, external
 from cstormpy.graph.nodes import Graph, Node
 
-__all__ = ["CalledInPython", "Differences", "PythonCall", "way_back"]
-
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
 Number = Any  # a node or a float
 #: A function of (t, list of signals), which returns a list of what it finds.

@@ -36,8 +36,6 @@ from cstormpy.loops.closure import closure_of
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["ClosedEquations", "OpenEquations", "equations_of"]
-
 #: A direction in which motors push by less than this part of the most has the noise of that.
 LEVERAGE = 1e-3
 #: Most repetitions of (c), and the relative change of a variance that ends them.

@@ -7,8 +7,6 @@ from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import LENGTH, TIME, attempt
 from cstormpy.kernels.steps import exact_step
 
-__all__ = ["NOT_FINITE", "held_steps"]
-
 #: What is returned where a state is not finite at the end.
 NOT_FINITE = -1
 

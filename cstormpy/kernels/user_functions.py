@@ -18,8 +18,6 @@ from numba.extending import register_jitable
 
 from cstormpy.kernels.compiling import _EXACT, _Kept, address_in_c
 
-__all__ = ["Refused", "callable_by_numba", "compiled", "kept_as"]
-
 
 class Refused(Exception):
     """A function of the user that numba does not compile, with the reason."""

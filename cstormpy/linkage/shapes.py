@@ -18,8 +18,6 @@ from cstormpy.arrays import Array, is_single
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.values import Value, numbers_text
 
-__all__ = ["SHAPES", "Shape", "Solid", "check_shapes"]
-
 SHAPES = {
     "box": ("length in x", "in y", "in z"),
     "sphere": ("radius",),

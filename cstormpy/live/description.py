@@ -12,8 +12,6 @@ import numpy as np
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, files
 
-__all__ = ["KINDS", "Knob", "LawChoice", "LivePane", "described"]
-
 KINDS = ("scope", "xy", "mechanism")
 
 

@@ -26,22 +26,6 @@ from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "CLOSED",
-    "DEFINITE",
-    "LEAST",
-    "Mobility",
-    "assemblies",
-    "independent_rows",
-    "mobility",
-    "project",
-    "refuse_open",
-    "require_closed",
-    "shut",
-    "shut_symbols",
-    "singular",
-]
-
 LEAST = 1e-9
 """A singular value of A below this part of the greatest counts as zero."""
 

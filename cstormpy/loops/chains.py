@@ -36,8 +36,6 @@ from cstormpy.linkage.loops import Loop
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["ROTATES", "Chain", "ChainAt", "chain_at", "chain_of", "cross"]
-
 ROTATES = 1e-9
 """A column of rotation below this is none."""
 

@@ -31,17 +31,6 @@ from cstormpy.loops.constraint_rows import ConstraintRows, RowsAt
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "Closure",
-    "angular_rows",
-    "chains_of",
-    "closure_at",
-    "closure_of",
-    "constraint_names",
-    "ends_of",
-    "held_closure_of",
-]
-
 
 @dataclass(frozen=True)
 class Closure:

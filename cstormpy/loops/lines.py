@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
 
-__all__ = ["is_built", "prepared", "rows_of", "shut_call"]
-
 #: The most constraints that are eliminated in a straight line.
 _MOST = 12
 #: Samples that take as long by numbers as building a line does (measured), one by one and in rows.

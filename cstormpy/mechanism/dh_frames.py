@@ -24,9 +24,6 @@ from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism.dh import CONVENTIONS, DHTable, parameters, transform
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["to_dh"]
-
-
 PARALLEL_TOLERANCE = 1e-10
 """Sine of the angle between two axes, or their distance in units of the arm's size, below which it is nothing."""
 

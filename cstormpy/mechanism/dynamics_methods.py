@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics import HybridDynamics
     from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike
 
-__all__ = ["DynamicsMethods"]
-
 
 class DynamicsMethods(Methods):
     """The methods of `Mechanism` that answer for motions and forces."""

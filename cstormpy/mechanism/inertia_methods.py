@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics import Inertial
     from cstormpy.dynamics.checked_arguments import BaseLike
 
-__all__ = ["InertiaMethods"]
-
 
 class InertiaMethods(Methods):
     """The methods of `Mechanism` about what its masses do; of a mechanism with loops they are those of its tree."""

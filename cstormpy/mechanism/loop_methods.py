@@ -13,8 +13,6 @@ from cstormpy.mechanism.methods import Methods
 if TYPE_CHECKING:
     from cstormpy.loops.assembly import Mobility
 
-__all__ = ["LoopMethods"]
-
 
 class LoopMethods(Methods):
     """The methods of `Mechanism` about its loops: of one sample, (n,), or of a batch, (N, n), unless they say so."""

@@ -23,8 +23,6 @@ from cstormpy.mechanism.mjcf_model import Model
 from cstormpy.mechanism.reader_notes import is_text
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["from_mjcf"]
-
 _MOST_FILES = 100
 
 

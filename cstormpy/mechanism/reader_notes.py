@@ -14,8 +14,6 @@ from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
 from cstormpy.reporting import notice
 
-__all__ = ["Notes", "fresh_name", "is_text", "kept_link", "made", "refuse_twice"]
-
 _SHOWN = 4
 
 

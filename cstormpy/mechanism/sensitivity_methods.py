@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from cstormpy.sensitivity import HybridSensitivity
     from cstormpy.sensitivity.parameters import ParameterSensitivity
 
-__all__ = ["SensitivityMethods"]
-
 
 class SensitivityMethods(Methods):
     """The methods of `Mechanism` that differentiate its dynamics."""

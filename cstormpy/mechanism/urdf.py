@@ -21,8 +21,6 @@ from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.reader_notes import is_text
 from cstormpy.mechanism.urdf_robot import Robot
 
-__all__ = ["from_urdf"]
-
 
 def from_urdf(
     source: str | os.PathLike[str],

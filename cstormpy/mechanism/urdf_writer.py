@@ -28,8 +28,6 @@ from cstormpy.mechanism.rotations import roll_pitch_yaw
 from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
 from cstormpy.reporting import notice
 
-__all__ = ["GRAVITY", "to_urdf"]
-
 GRAVITY = (0.0, 0.0, -9.81)
 """The value that a reader of URDF assumes."""
 

@@ -30,8 +30,6 @@ from cstormpy.optimal.shooting_derivatives import STAGES, node_derivatives
 from cstormpy.optimal.transcription import Setup
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
-__all__ = ["ClosedShooting", "shooting_of"]
-
 SINGULAR = 1e-9
 """A singular value of the constraints below this part of the greatest is zero."""
 

@@ -24,8 +24,6 @@ from cstormpy.optimal.row_blocks import RowBlocks, Rows
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import Scaled
 
-__all__ = ["solve_gauss_newton"]
-
 STATIONARY = 1e-8
 """Distance from the conditions of a minimum at which an answer is one, relative to the gradient of the cost."""
 

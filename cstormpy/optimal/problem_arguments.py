@@ -22,17 +22,6 @@ from cstormpy.trajectory.knots import check_knots
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = [
-    "fitting_steps",
-    "read_duration",
-    "read_knots",
-    "read_limits",
-    "read_samples",
-    "refuse_outside",
-    "variable_bounds",
-    "without_motor",
-]
-
 BOX = 4.0 * np.pi
 """Largest distance of a control point of a joint from where the joint begins, in multiples of its size, where others
 are integrated."""

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage.tables import Tables
     from cstormpy.optimal.design import Designed
 
-__all__ = ["Shooting"]
-
 
 class Shooting(Transcription):
     """The shooting transcription with a number of steps, which must be even."""

@@ -21,8 +21,6 @@ from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.optimal.design import Designed
 
-__all__ = ["STAGES", "design_columns", "node_derivatives"]
-
 STAGES = ((0, 0.0, 1.0), (1, 0.5, 2.0), (1, 0.5, 2.0), (2, 1.0, 1.0))
 """Of each stage the half step, the part of the step, and the weight in sixths."""
 

@@ -23,8 +23,6 @@ from cstormpy.optimal.stages import carried
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["INTERRUPTED", "KEPT", "STOPPED", "Accuracy", "Orders", "Outcome", "Progressed", "run_start"]
-
 KEPT = 1e-6
 """Largest violation of a scaled constraint at the samples at which a solver keeps it."""
 

@@ -16,19 +16,6 @@ from cstormpy.measures import MeasureTable
 from cstormpy.report.data import panes_of
 from cstormpy.report.graph import read_graph
 
-__all__ = [
-    "Controller",
-    "block_rows",
-    "controllers",
-    "ending",
-    "events",
-    "final_state",
-    "measures",
-    "numbers",
-    "shown",
-    "versions",
-]
-
 _LONGEST = 90
 _BRIEF = 12
 """Entries of an array that are written out."""

@@ -17,8 +17,6 @@ from cstormpy.report.graph import Edge, Graph
 from cstormpy.report.ordering import assign_layers
 from cstormpy.report.shapes import Shape, shape_of
 
-__all__ = ["Box", "Layout", "Net", "arrange"]
-
 _SWEEPS, _SWAPS, _PLACINGS = 12, 4, 12
 """Sweeps over the columns that find their order, mend it, and find the heights."""
 _GAP, _DUMMY_GAP = 22.0, 12.0

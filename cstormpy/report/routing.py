@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from cstormpy.report.graph import Edge
 from cstormpy.report.layout import Box, Layout, Net
 
-__all__ = ["Routes", "Wire", "route"]
-
 Point = tuple[float, float]
 
 _TRACK = 9.0

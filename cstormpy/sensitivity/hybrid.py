@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 _WITH_COLUMNS = Signature(sensitivities=True)
 
-__all__ = ["HybridSensitivity", "hybrid_sensitivity", "hybrid_sensitivity_evaluator"]
-
 
 class HybridSensitivity(HybridDynamics):
     """The answer of the hybrid dynamics with its derivatives.

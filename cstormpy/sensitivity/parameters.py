@@ -35,14 +35,6 @@ from cstormpy.sensitivity.torque_rates import columns_of, held_for, torque_rates
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "Asked",
-    "ParameterSensitivity",
-    "parameter_sensitivity",
-    "refuse_symbols",
-    "sensitivity_with_parameters",
-]
-
 
 #: Lists of names that a mechanism remembers.
 _LISTS_KEPT = 16

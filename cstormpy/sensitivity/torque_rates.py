@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 #: Lists of inertial numbers whose columns a mechanism remembers.
 _LISTS_KEPT = 16
 
-__all__ = ["columns_of", "held_for", "torque_rates"]
-
 
 def torque_rates(
     mech: Linkage,

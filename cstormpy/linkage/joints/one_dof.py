@@ -20,8 +20,6 @@ from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_po
 from cstormpy.linkage.joints.limits import Limits, limits_of
 from cstormpy.values import frozen, numbers_text
 
-__all__ = ["OneDofJoint", "Prismatic", "Revolute", "Screw"]
-
 J = TypeVar("J", bound="OneDofJoint")
 
 

@@ -11,8 +11,6 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSlider,
 
 from cstormpy.live.window.widgets import Combo, Elided, NumberBox, make
 
-__all__ = ["KnobRow", "LawRow", "Panel"]
-
 _STEPS = 1000
 _WIDTH = 236
 

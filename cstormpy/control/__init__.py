@@ -1,7 +1,5 @@
 """Control laws: plain functions and small classes, usable without a diagram."""
 
-from __future__ import annotations
-
 from cstormpy.control.energy_pumps import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.goal import upright
 from cstormpy.control.law import Law, Off

@@ -4,8 +4,6 @@ P, Q and H stand in the charts. They turn the derivatives that the closed forms 
 those to its rotation vector: of the matrices of the sensitivities, of the directional forms, and of the screws.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import (
     chart_of,
     first_rates,

@@ -1,7 +1,5 @@
 """Compiled entries: sensitivities times directions, and gradients times sensitivities, of a batch."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.directional import against_gradient, along_direction
 from cstormpy.kernels.entries import entry

@@ -1,7 +1,5 @@
 """Compiled entries: hybrid dynamics of one sample, and of a batch."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import hybrid, place_base
 from cstormpy.kernels.lanes import width, zero_lanes

@@ -1,7 +1,5 @@
 """Compiled entries: poses, Jacobians, and inertia, momentum and energy, of a batch or of one sample."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.chart_derivatives import pull_back_screws
 from cstormpy.kernels.charts import enter_charts

@@ -13,8 +13,6 @@ and a joint on the way to it, whose twist (s, l) stands at the link's origin in 
     of I    the symmetric part of s αᵀ + (s × ω) ωᵀ
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import screws
 from cstormpy.kernels.entries import entry

@@ -1,7 +1,5 @@
 """Compiled entries: hybrid dynamics with all its sensitivities."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import charts_place
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.entries import entry

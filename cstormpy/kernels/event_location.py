@@ -4,8 +4,6 @@ A step from (t0, x) to t1 stands in a table K, whose rows are those of `dense`; 
 steps are tried. A guard is an element of the diagram's output.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ M_pp = Lᵀ D L keeps the zeros of the tree (Featherstone 2008, section 6.5); M 
 those behind, and then the columns X, a row for each node.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import forms_place
 from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import is_unrolled, load, load_tile, reciprocal, store, store_tile, tile_width, width

@@ -1,7 +1,5 @@
 """Steps of fixed length of a compiled diagram whose inputs are held from outside, all in one call."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.dense import K_RESULT, STAGES
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import LENGTH, TIME, attempt

@@ -1,7 +1,5 @@
 """Poses of the links in the base's frame, and what the joints do to one of them."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.hybrid import node, place
 from cstormpy.kernels.layout import (

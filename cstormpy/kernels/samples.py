@@ -1,7 +1,5 @@
 """Samples into the scratch memory and answers out of it."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import answer_at, given_at
 from cstormpy.kernels.closed_forms import closed_forms, form_base
 from cstormpy.kernels.hybrid import hybrid, node, place_base

@@ -1,7 +1,5 @@
 """Users' functions compiled by numba, as functions of C, or read from disk where they were compiled before."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import linecache

@@ -54,7 +54,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue, SingularInertia, shown
-from cstormpy.formulations.arguments import Array, by_link, read_tree, vector, wrenches, zeros
+from cstormpy.formulations.arguments import TERMS, Array, by_link, depth_first, only_freedom, vector, wrenches, zeros
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -131,12 +131,30 @@ class Chain(NamedTuple):
 
 def read_mechanism(mech: Mechanism) -> Chain:
     """Return the mechanism in the paper's letters."""
-    tree = read_tree(mech)
-    J = [spatial_inertia(*body) for body in zip(tree.mass, tree.com, tree.inertia, strict=True)]
+    links, P = mech.links, [int(p) for p in mech.parents]
+    S = np.zeros((len(links), 6))
+    terms = {t: np.zeros(len(links)) for t in TERMS}
+    terms["friction_velocity"][:] = 1.0  # of fixed joints, where friction is 0
+    I_a = np.ones(len(links), dtype=bool)
+    for k, i in enumerate(mech.joint_links):
+        joint = only_freedom(links[i])
+        S[i], I_a[i] = joint.screw, mech.active_mask[k]
+        for t in TERMS:
+            terms[t][i] = getattr(joint, t)
+    C = [[c for c, p in enumerate(P) if p == i] for i in range(len(links))]
     return Chain(
-        tree.names, tree.outward, tree.P, tree.C, tree.pose, tree.screw, np.array(J), tree.active, tree.gravity,
-        tree.joint_links, tree.terms,
-    )  # fmt: skip
+        names=[link.name for link in links],
+        outward=depth_first(P, C),
+        P=P,
+        C=C,
+        M=np.array([link.pose for link in links]),
+        S=S,
+        J=np.array([spatial_inertia(link.mass, np.array(link.com), np.array(link.inertia)) for link in links]),
+        I_a=I_a,
+        gravity=np.array(mech.gravity),
+        joint_links=np.array(mech.joint_links),
+        terms=terms,
+    )
 
 
 def loads(chain: Chain, wrench: ArrayLike | None, base: Base) -> tuple[Array, Array, Array]:

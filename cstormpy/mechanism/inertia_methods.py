@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import as_numbers, zeros
+from cstormpy.linkage.tables import STILL
 from cstormpy.mechanism.methods import Methods
 
 if TYPE_CHECKING:
@@ -48,7 +49,6 @@ class InertiaMethods(Methods):
         >>> (library.planar_2r().coriolis_matrix([0.3, np.pi / 2], [1.0, 2.0]).round(3) + 0).tolist()
         [[-0.312, -0.469], [0.156, 0.0]]
         """
-        from cstormpy.linkage.tables import STILL
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         rates = as_numbers(qd, "qd")

@@ -14,8 +14,6 @@ from typing import Any
 from cstormpy.arrays import real_number
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 
-__all__ = ["entries", "flag", "function", "mapping", "one_of", "option", "positive", "whole_number"]
-
 MOST = 100_000
 """Most control points, links and the like that are accepted."""
 

@@ -27,19 +27,6 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError
 
-__all__ = [
-    "RAGGED",
-    "Array",
-    "Shape",
-    "as_floats",
-    "complex_array",
-    "describe",
-    "is_single",
-    "real_array",
-    "real_number",
-    "refuse_non_finite",
-]
-
 Array = NDArray[np.float64]
 
 Shape = tuple["int | str | EllipsisType", ...]

@@ -9,8 +9,6 @@ from pathlib import Path
 from cstormpy.private_folder import NotPrivateError
 from cstormpy.reporting import notice_once
 
-__all__ = ["root", "say_not_kept"]
-
 
 def root() -> Path:
     """Return the folder, which need not exist yet; OSError if this user has no such place."""

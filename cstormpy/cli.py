@@ -24,8 +24,6 @@ from cstormpy.reporting import notice
 if TYPE_CHECKING:
     from cstormpy.live import LiveFeed
 
-__all__ = ["main"]
-
 #: What the shell is told: all is well, a failed run or a mistake of the user, interrupted by Ctrl-C.
 OK, FAILED, INTERRUPTED = 0, 1, 130
 #: How long a diagram runs unless that is said, by the user or by the diagram [s].

@@ -7,8 +7,6 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["SHELLS", "may_define", "script_for"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 _BASH = """\

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 
-__all__ = ["LIVE", "NEEDED", "Finding", "look", "version"]
-
 #: The lowest versions that do; a test compares them with what the package asks for.
 NEEDED = {
     "numpy": "2.0",

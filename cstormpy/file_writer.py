@@ -18,8 +18,6 @@ from typing import BinaryIO, cast
 from cstormpy.arrays import describe
 from cstormpy.errors import FileMissing, FileReadError, FileWriteError, InvalidType, InvalidValue, shown
 
-__all__ = ["atomic_file", "file_path", "read_bytes", "write_bytes", "write_text"]
-
 _NAME_KEPT = 40
 """Characters of the target's name in that of the draft, which must not become too long for the file system."""
 

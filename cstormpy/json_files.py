@@ -13,8 +13,6 @@ from typing import Any, NoReturn, TypeVar
 from cstormpy.errors import FileFormatError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 
-__all__ = ["MAX_BYTES", "brief", "equals", "json_text", "list_of", "parse", "read", "write"]
-
 MAX_BYTES = 64 * 2**20
 """Largest file that is read."""
 

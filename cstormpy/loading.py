@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from cstormpy.errors import FileFormatError, shown
@@ -40,37 +40,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     loader = _LOADERS.get(suffix)
     if loader is None:
         raise FileFormatError(f"{name}: expected a name that ends in {', '.join(_LOADERS)}")
-    return loader(name)
-
-
-def _mechanism(path: Path) -> Any:
-    from cstormpy.mechanism import Mechanism
-
-    return Mechanism.load(path)
-
-
-def _curve(path: Path) -> Any:
-    from cstormpy.trajectory import BSpline
-
-    return BSpline.load(path)
-
-
-def _state(path: Path) -> Any:
-    from cstormpy.simulation.saved_state import SavedState
-
-    return SavedState.load(path)
-
-
-def _sweep(path: Path) -> Any:
-    from cstormpy.simulation.sweep import Sweep
-
-    return Sweep.read(path)
-
-
-def _run(path: Path) -> Any:
-    from cstormpy.simulation.results import read
-
-    return read(path)
+    return resolve_name(loader)(name)
 
 
 def _json(path: Path) -> Any:
@@ -89,22 +59,23 @@ def _json(path: Path) -> Any:
     if loader is None:
         kinds = ", ".join(repr(kind) for kind in _FORMATS)
         raise FileFormatError(f'{path}: expected an object whose "format" is one of {kinds}, got {shown(said)}')
-    return loader(path)
+    return resolve_name(loader)(path)
 
 
-#: What saves JSON says so in its "format", perhaps with a version behind it.
-_FORMATS: dict[str, Callable[[Path], Any]] = {
-    "cstormpy mechanism": _mechanism,
-    "cstormpy spline": _curve,
-    "cstormpy state": _state,
-    "cstormpy sweep": _sweep,
+#: What saves JSON says so in its "format", perhaps with a version behind it. Loaders are imported where they are used.
+_FORMATS = {
+    "cstormpy mechanism": "cstormpy.mechanism:Mechanism.load",
+    "cstormpy spline": "cstormpy.trajectory:BSpline.load",
+    "cstormpy state": "cstormpy.simulation.saved_state:SavedState.load",
+    "cstormpy sweep": "cstormpy.simulation.sweep:Sweep.read",
 }
-_LOADERS: dict[str, Callable[[Path], Any]] = {
-    ".json": _json,
-    ".jsonl": _json,
-    ".urdf": _mechanism,
-    ".mjcf": _mechanism,
-    ".npz": _run,
-    ".csv": _run,
-    ".mat": _run,
+_RUN = "cstormpy.simulation.results:read"
+_LOADERS = {
+    ".json": f"{__name__}:_json",
+    ".jsonl": f"{__name__}:_json",
+    ".urdf": _FORMATS["cstormpy mechanism"],
+    ".mjcf": _FORMATS["cstormpy mechanism"],
+    ".npz": _RUN,
+    ".csv": _RUN,
+    ".mat": _RUN,
 }

@@ -12,8 +12,6 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["NotPrivateError", "check_private", "make_private", "read_private"]
-
 FOLDER_MODE = 0o700
 FILE_MODE = 0o644
 """Of files in such folders; the umask may take more away."""

@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
 
-__all__ = ["Progress", "aligned", "notice", "notice_once"]
-
 _logger = logging.getLogger("cstormpy")
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, InvalidType, UnknownArgument, unknown_name
 
-__all__ = ["FrozenError", "Value", "frozen", "numbers_text"]
-
 V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound=np.generic)
 

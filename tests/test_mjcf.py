@@ -34,7 +34,7 @@ def arm(joint='<joint name="j"/>', geom='<geom size=".1"/>', **around):
 def compare(text, rng):
     """Compare inverse dynamics, mass matrix, poses and twists with those that MuJoCo finds in the same text."""
     Oracle = pytest.importorskip("mujoco_model").Oracle
-    mech = mjcf.read(text).mechanism
+    mech = mjcf.from_mjcf(text)
     oracle = Oracle(text, mech)
     if not mech.n:
         return
@@ -364,7 +364,7 @@ class TestRefusals:
         for _ in range(300):
             text = mutant(rng, rng.choice(texts))
             try:
-                mjcf.read(f"<!---->{text}")
+                mjcf.from_mjcf(f"<!---->{text}")
             except CstormError:
                 continue
             made += 1

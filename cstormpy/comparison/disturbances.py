@@ -19,8 +19,6 @@ from cstormpy.signals.delays import between_samples
 from cstormpy.signals.noise import normal, uniform
 from cstormpy.simulation.wiring import port_numbers
 
-__all__ = ["MEASUREMENT", "MOTORS", "PUSHES", "Measurement", "Motors", "disturb"]
-
 MEASUREMENT, MOTORS = "robustness_measurement", "robustness_motors"
 """Names of the blocks in a diagram."""
 PUSHES = 3

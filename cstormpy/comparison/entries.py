@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cstormpy.comparison.robustness import Score
     from cstormpy.simulation.results import Result
 
-__all__ = ["Comparison", "Entry"]
-
 
 @dataclass(eq=False)
 class Entry:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from cstormpy.comparison.entries import Entry
 
-__all__ = ["draw"]
-
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.9
 """Width of a figure, height of one plot in it, and of what stands above and below them [inches]."""
 IN_ONE_COLUMN = 4

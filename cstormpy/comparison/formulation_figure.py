@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from cstormpy.comparison.formulations import FormulationComparison
 
-__all__ = ["draw"]
-
 WIDTH, HEIGHT = 12.0, 3.6
 """Width of the figure, and height of the plots of one problem [inches]."""
 COLOURS = "tab20"

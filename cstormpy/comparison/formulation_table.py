@@ -10,8 +10,6 @@ from cstormpy.reporting import aligned
 if TYPE_CHECKING:
     from cstormpy.comparison.formulations import FormulationComparison
 
-__all__ = ["PRINTED", "text"]
-
 NOTHING = "-"
 """The entry of what was neither counted nor measured."""
 CONTINUED = "~"

@@ -32,8 +32,6 @@ from cstormpy.reporting import Progress
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["KERNELS", "FormulationComparison", "Row", "arm", "compare_formulations"]
-
 TRACED = 12
 """The most joints with which the kernels' operations are counted."""
 KERNELS = "kernels (compiled)"
@@ -215,6 +213,7 @@ class Polynomial:
         return len(self.differences) - 1
 
     def __call__(self, n: int) -> int:
+        """Return the number of operations for n joints."""
         return sum(d * math.comb(n - self.first, k) for k, d in enumerate(self.differences))
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.simulation import Simulation
 
-__all__ = ["Curve", "Robustness", "Score", "score"]
-
 MOTOR = 6.0
 """The greatest torque of the competition's motors, of which the torques below are parts [N m]."""
 #: Channels of the random numbers that choose the pushes.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
     from cstormpy.comparison.robustness import Curve, Score
 
-__all__ = ["draw"]
-
 WIDTH, BARS, ROW, MARGIN = 9.0, 2.8, 0.24, 1.2
 """Width of a figure, height of the bars, of a row of runs, and around them [inches]."""
 GOOD, BAD = "#4c9f70", "#d9d9d9"

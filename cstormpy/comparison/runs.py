@@ -27,8 +27,6 @@ from cstormpy.simulation.steppers import check_solver
 from cstormpy.simulation.sweep.axis_names import accepted
 from cstormpy.simulation.wiring import port_numbers
 
-__all__ = ["compare"]
-
 Build = Callable[..., Any]
 
 

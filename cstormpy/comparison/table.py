@@ -13,8 +13,6 @@ from cstormpy.reporting import aligned
 if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
 
-__all__ = ["robustness_table", "short", "table"]
-
 #: What a robustness score is the mean of.
 CRITERIA = ("model", "noise", "torque noise", "response", "delay", "pushes")
 #: What is not known, or does not exist.

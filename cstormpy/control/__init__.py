@@ -1,7 +1,6 @@
 """Control laws: plain functions and small classes, usable without a diagram."""
 
-from __future__ import annotations
-
+from cstormpy.control.energy_pumps import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.goal import upright
 from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
@@ -10,7 +9,6 @@ from cstormpy.control.predictive import PredictiveController
 from cstormpy.control.sequence import OpenLoop, Then
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.swing_up import SwingUp
-from cstormpy.control.swinging import EnergyPFL, EnergyPump, NonCollocated, PendulumPump
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.control.user_laws import OwnLaw

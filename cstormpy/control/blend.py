@@ -27,8 +27,6 @@ from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["LawSet", "blended", "laws_by_name", "remaining"]
-
 
 def remaining(elapsed: float, duration: float) -> float:
     """Return 1 − s: the share of the step that is left some time after the swap.

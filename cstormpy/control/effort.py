@@ -9,8 +9,6 @@ from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.errors import InvalidValue
 from cstormpy.trajectory.checks import finite_array
 
-__all__ = ["effort_rate", "weights"]
-
 
 def effort_rate(tau: Array, weight: Array) -> float:
     """Return ½ Σ w_i τ_i², the rate of the effort.

@@ -12,8 +12,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["goal_posture", "periods", "upright", "wrapped"]
-
 STARTS = 12
 """Postures from which the highest one is sought."""
 

@@ -21,8 +21,6 @@ from cstormpy.mechanism.symbolic import SymbolicMechanism
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inertia_line"]
-
 _NAME = "inertia"
 _GIVEN = ("q", "qd")
 

@@ -24,8 +24,6 @@ Target = tuple[Array, Array, Array]
 #: What a law takes for a reference: a posture, a motion at one time, or a function of time.
 ReferenceLike = ArrayLike | tuple[ArrayLike, ArrayLike, ArrayLike] | Callable[[float], Target] | Curve | None
 
-__all__ = ["Law", "Off", "ReferenceLike", "Target", "clipped", "mechanism_of", "refuse_phases"]
-
 
 def clipped(tau: Array, limit: Array) -> Array:
     """Return the torques within ±limit.

@@ -15,8 +15,6 @@ from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["LQR", "regulator", "state_error", "state_feedback", "weights"]
-
 OUT_OF_REACH = 1e-9
 """Singular value of [λ − A, B], relative to the largest, below which a mode is not reached by the motors."""
 

@@ -39,8 +39,6 @@ from cstormpy.linkage.loops import refuse_loops
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Plan", "PredictiveController", "sampled_model"]
-
 SETTINGS = {"primal_tol": 1e-10, "dual_tol": 1e-12, "eps_prox": 0.0}
 """Of DAQP: limits are kept to the first, relative to the length of their rows; the costs are strictly convex."""
 

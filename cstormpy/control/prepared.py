@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 #: Positions in q: a slice where they follow one another, which is quicker.
 Places = slice | NDArray[np.int64]
 
-__all__ = ["HybridDynamics", "Inertia", "InverseDynamics", "Places", "placed", "places"]
-
 
 def places(mask: NDArray[np.bool_]) -> Places:
     """Return where a mask is true, as a slice if the positions follow one another.

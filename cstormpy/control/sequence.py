@@ -12,8 +12,6 @@ from cstormpy.control.law import Law, Target, refuse_phases
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["OpenLoop", "Then"]
-
 FIRST, SECOND = 0, 1
 
 

@@ -17,8 +17,6 @@ from cstormpy.control.swing_up import BALANCE, SWING, SwingUp
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.trajectory import BSpline
 
-__all__ = ["SplineSwingUp"]
-
 BRAKE = 2
 
 SHARE = 0.8

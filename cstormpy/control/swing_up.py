@@ -12,8 +12,6 @@ from cstormpy.control.law import Law, Target, refuse_phases
 from cstormpy.control.lqr import LQR
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
-__all__ = ["SwingUp"]
-
 SWING, BALANCE = 0, 1
 
 RELEASE = 1.01

@@ -15,8 +15,6 @@ from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["PD", "ComputedTorque", "GravityCompensation", "HybridTracking"]
-
 
 class _Tracking(Law):
     """A law with gains kp and kd by which some joints follow a reference, given for these or for all joints."""

@@ -20,8 +20,6 @@ from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
 
-__all__ = ["TVLQR"]
-
 ROUNDING = 1e-9
 """Torque [N m or N] that a motion may always ask of a joint without motor."""
 

@@ -14,8 +14,6 @@ from cstormpy.control.law import Law, Target, is_gain, replaced
 from cstormpy.errors import InvalidType
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["OwnLaw", "is_own_law"]
-
 
 def is_own_law(value: object) -> bool:
     """Tell whether something can serve as a law: it is called as f(t, q, qd), or has a method ``torque`` of these."""

@@ -3,8 +3,6 @@
 Inverse kinematics has a module of its own, `cstormpy.dynamics.inverse_kinematics`, that only those load who ask for it.
 """
 
-from __future__ import annotations
-
 from cstormpy.dynamics.hybrid import HybridDynamics, hybrid_dynamics, hybrid_evaluator
 from cstormpy.dynamics.inertial import Inertial, inertial
 from cstormpy.dynamics.kinematics import forward_kinematics, jacobian, jacobian_derivative

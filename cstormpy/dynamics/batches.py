@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +71,16 @@ def thread_count(threads: int | None) -> int:
 
 #: Fills the rows from one to another; returns the first row of a group that holds a bad one, or -1, and its status.
 Part = Callable[[int, int], tuple[int, int]]
+
+
+def part_of(call: Callable[..., int], arrays: Sequence[Array]) -> Part:
+    """Return what fills rows of arrays by the built-in function of a straight line."""
+
+    def part(start: int, stop: int) -> tuple[int, int]:
+        bad = call(*arrays, start, stop)
+        return bad, int(bad != -1)
+
+    return part
 
 
 def run_batch(

@@ -26,8 +26,6 @@ from cstormpy.kernels.chart_derivatives import acceleration_change, rate_change
 from cstormpy.kernels.charts import drift, inverse_times, jacobian_times, stumpff, swept, unit
 from cstormpy.kernels.vector import dot, sub
 
-__all__ = ["Chart"]
-
 _UNITS = tuple(unit(k, 0.0) for k in range(3))
 
 

@@ -52,6 +52,12 @@ class Samples:
         return len(next(iter(self.rows.values())))
 
     @property
+    def given(self) -> list[Array]:
+        """All arrays that are given, a row of each for each sample."""
+        loads = [np.broadcast_to(a, (self.count, a.shape[1])) for a in (self.wrench, self.base) if len(a)]
+        return [*self.rows.values(), *loads]
+
+    @property
     def one_at_rest(self) -> bool:
         """True of one sample, without wrenches, of a base at rest."""
         return self.count == 1 and not len(self.wrench) and not len(self.base)

@@ -23,7 +23,7 @@ from cstormpy.dynamics.checked_arguments import (
 from cstormpy.dynamics.lines import filled, has_rows, prepared, ready, rows_filled
 from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.errors import InvalidValue, ShapeError
-from cstormpy.graph.arrays import as_numbers, is_symbolic, symbols
+from cstormpy.graph.arrays import is_symbolic, symbols
 from cstormpy.kernels import layout
 from cstormpy.linkage.tables import tables_of
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 _VALUES = Signature()
-
-__all__ = ["HybridDynamics", "gravity_load", "hybrid_answer", "hybrid_dynamics", "hybrid_evaluator", "moving_evaluator"]
 
 
 class HybridDynamics:
@@ -145,12 +143,6 @@ def hybrid_dynamics(
     return samples.shaped(_run(mech, samples, threads, drive))
 
 
-def gravity_load(mech: Linkage, q: ArrayLike, threads: int | None = 1) -> Array:
-    """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-    rest = np.zeros(as_numbers(q, "q").shape)
-    return hybrid_dynamics(mech.tree, q, rest, rest, threads=threads, drive="still")
-
-
 def are_plain_rows(q: Any, qd: Any, u: Any, wrench: Any, base: Any, threads: Any) -> bool:
     """Tell whether these may be arrays of rows that need no reading: the line itself looks at them."""
     if not (type(q) is type(qd) is type(u) is np.ndarray and wrench is None and base is None):
@@ -189,11 +181,7 @@ def hybrid_evaluator(
     `Mechanism.hybrid_evaluator` says more.
     """
     loads = read_loads(mech, wrench)
-    signatures = Signature.of_loads(mech, loads), Signature.of_loads(mech, loads, answers="whole")
-    ways = [carefully, carefully]
-    if not mech.symbolic:
-        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in signatures]
-    y_only, whole = ways
+    y_only, whole = ways_of(mech, loads)
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
@@ -247,19 +235,31 @@ def carefully(*_: Array) -> int:
     return WRONG
 
 
-def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
-    """Return what fills y, see `tracing.Signature`, by the kernel with loops; not 0 where it does not."""
-    from cstormpy.kernels import entries_hybrid as entries
+def ways_of(mech: Linkage, loads: Array, sensitivities: bool = False) -> tuple[Callable[..., int], ...]:
+    """Return what fills y, and what fills all three, of one sample, with the derivatives where they are asked for."""
+    if mech.symbolic:
+        return carefully, carefully
+    asked = (Signature.of_loads(mech, loads, sensitivities=sensitivities, answers=a) for a in ("found", "whole"))
+    return tuple(ready(mech, signature, loads, partial(_loops, mech, signature, loads)) for signature in asked)
 
-    kernel = entries.hybrid_one.load() if not loads.size else with_loads(entries.loaded_hybrid_one, loads)
-    handle = handle_of(mech)
-    behind = handle.all_three if answers == "whole" else handle.y_only
 
-    def call(q: Array, qd: Array, u: Array, y: Array, _alive: Handle = handle) -> int:
+def _loops(mech: Linkage, signature: Signature, loads: Array) -> Callable[..., int]:
+    """Return what answers a signature for one sample by the kernel with loops; not 0 where it does not."""
+    if signature.sensitivities:
+        from cstormpy.kernels.entries_sensitivity import loaded_sensitivity_one as loaded
+        from cstormpy.kernels.entries_sensitivity import sensitivity_one as unloaded
+    else:
+        from cstormpy.kernels.entries_hybrid import hybrid_one as unloaded
+        from cstormpy.kernels.entries_hybrid import loaded_hybrid_one as loaded
+    kernel = with_loads(loaded, loads) if loads.size else unloaded.load()
+    handle = handle_of(mech, matrices=signature.sensitivities)
+    behind = handle.all_three if signature.answers == "whole" else handle.y_only
+
+    def call(q: Array, *others: Array, _alive: Handle = handle) -> int:
         if type(q) is not np.ndarray or q.ndim != 1:
             return WRONG  # numba takes its time to say so
         try:
-            return int(kernel(behind, q, qd, u, y))
+            return int(kernel(behind, q, *others))
         except Exception:  # numba has many ways to say that it does not know a type
             return WRONG
 

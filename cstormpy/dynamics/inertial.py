@@ -15,8 +15,6 @@ from cstormpy.dynamics.checked_arguments import BaseLike, read_samples, refuse_o
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["Inertial", "inertial"]
-
 
 @dataclass(frozen=True)
 class Inertial:

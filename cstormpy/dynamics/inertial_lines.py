@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.dynamics.batches import run_parts
+from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.lines import BATCH, Line, key_of
 from cstormpy.dynamics.tracing import LARGEST, InertialForm, Signature, hybrid_routine
 from cstormpy.graph.calls import batch_caller, caller
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics.regressor import Columns
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.tables import Tables
-
-__all__ = ["InertialLine", "filled_by_line", "plain_rows_by_line"]
 
 _PLAIN = Signature(sensitivities=True)
 _FUNCTIONS_KEPT = 32
@@ -87,11 +85,9 @@ def filled_by_line(
     call = _function(mech, signature, columns, samples.count)
     if call is None:
         return False
-    given = [*samples.rows.values()]
-    given += [np.broadcast_to(a, (samples.count, a.shape[1])) for a in (samples.wrench, samples.base) if len(a)]
     if samples.count == 1:
-        return call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
-    return _rows_filled(call, (*map(np.ascontiguousarray, given), *outputs), threads)
+        return call(*(a[0] for a in samples.given), *(a[0] for a in outputs)) == 0
+    return _rows_filled(call, (*map(np.ascontiguousarray, samples.given), *outputs), threads)
 
 
 def plain_rows_by_line(
@@ -106,11 +102,8 @@ def plain_rows_by_line(
 
 
 def _rows_filled(call: Callable[..., int], arrays: tuple[Array, ...], threads: int | None) -> bool:
-    def part(start: int, stop: int) -> tuple[int, int]:
-        bad = call(*arrays, start, stop)
-        return bad, int(bad != -1)
-
-    return run_parts(part, ("inertial line", *arrays[-1].shape[1:]), len(arrays[0]), threads)[1] == 0
+    key = ("inertial line", *arrays[-1].shape[1:])
+    return run_parts(part_of(call, arrays), key, len(arrays[0]), threads)[1] == 0
 
 
 def _functions(mech: Linkage) -> dict[tuple[Columns, Signature, bool], Callable[..., int]]:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.joints import OneDofJoint
 
-__all__ = ["InverseKinematics", "inverse_kinematics", "masked", "tool_pose"]
-
 MASKS = {
     "pose": (1, 1, 1, 1, 1, 1),
     "position": (0, 0, 0, 1, 1, 1),

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics.tracing import Signature
     from cstormpy.linkage.tables import Tables
 
-__all__ = ["answer", "run"]
-
 Number = Any  # a node or a float
 #: Inertial numbers of a link.
 _TEN = 10

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.dynamics.lines import Line, key_of
+from cstormpy.dynamics.batches import part_of
+from cstormpy.dynamics.lines import Line, filled_few, key_of
 from cstormpy.dynamics.tracing import Signature, kernel_routine
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.routine import Routine
@@ -21,8 +22,6 @@ from cstormpy.kernels import layout
 if TYPE_CHECKING:
     from cstormpy.kernels.entries import Entry
     from cstormpy.linkage.tables import Tables
-
-__all__ = ["part_by_line"]
 
 #: Of what the kernels are given beside integers: the shapes of a sample's arrays, or the integer.
 _Form = tuple[Any, ...]
@@ -83,27 +82,11 @@ def part_by_line(
     if count == 1:
         return lambda start, stop: (0, call(*(a[0] for a in given), *(a[0] for a in filled)))
     if count < LANES:
-        return lambda start, stop: _few(call, given, filled)
-
-    def part(start: int, stop: int) -> tuple[int, int]:
-        bad = call(*given, *filled, start, stop)
-        return bad, int(bad != -1)
-
-    return part
+        return lambda start, stop: (0, int(not filled_few(call, given, filled)))
+    return part_of(call, [*given, *filled])
 
 
 def _arrays(arguments: tuple[Any, ...], count: int) -> list[Array]:
     """Return the arrays among some arguments, with a row for each sample."""
     arrays = [a for a in arguments if not isinstance(a, int) and a.size]
     return [a if len(a) == count else np.tile(a, (count, *[1] * (a.ndim - 1))) for a in arrays]
-
-
-def _few(call: Callable[..., int], given: list[Array], filled: list[Array]) -> tuple[int, int]:
-    """Fill fewer rows than lanes, the last of which is repeated."""
-    rows = np.minimum(np.arange(LANES), len(given[0]) - 1)
-    room = [np.zeros((LANES, *a.shape[1:])) for a in filled]
-    bad = call(*(a[rows] for a in given), *room, 0, LANES)
-    if bad == -1:
-        for a, found in zip(filled, room, strict=True):
-            a[:] = found[: len(a)]
-    return bad, int(bad != -1)

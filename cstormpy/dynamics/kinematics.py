@@ -14,8 +14,6 @@ from cstormpy.dynamics.checked_arguments import link_index, read_samples, refuse
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["coordinates_to", "forward_kinematics", "jacobian", "jacobian_derivative", "places_on_path"]
-
 
 def forward_kinematics(mech: Linkage, q: ArrayLike, threads: int | None = 1) -> Array:
     """Return the poses of all links in the base's frame, (n_links, 4, 4) or (N, n_links, 4, 4)."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 
-__all__ = ["LargestAngles"]
-
 AT_LIMIT = 1e-12
 """A vector stands at its limit if it is shorter by no more than this part of it."""
 

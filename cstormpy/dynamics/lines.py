@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.dynamics.batches import run_parts
+from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.tracing import LARGEST, TILED, Signature, hybrid_routine, operations_of
 from cstormpy.graph.calls import batch_caller, caller
 from cstormpy.graph.emission import LANES
@@ -34,20 +34,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 _NONE = np.zeros(0)
-
-__all__ = [
-    "BATCH",
-    "LARGEST",
-    "Line",
-    "address_of",
-    "filled",
-    "has_rows",
-    "key_of",
-    "line_for",
-    "prepared",
-    "ready",
-    "rows_filled",
-]
 
 #: Seconds that building takes for each operation, of one sample and of rows: rough, as they only decide when to begin.
 _BUILDING = 6e-5
@@ -232,15 +218,14 @@ def filled(
     """
     if mech.n > LARGEST["one" if samples.count == 1 else "rows", signature.sensitivities]:
         return False  # without a look at its numbers
-    given = [*samples.rows.values()]
-    given += [np.broadcast_to(a, (samples.count, a.shape[1])) for a in (samples.wrench, samples.base) if len(a)]
+    given = samples.given
     if samples.count == 1:
         call = prepared(mech, drive, signature)
         return call is not None and call(*(a[0] for a in given), *(a[0] for a in outputs)) == 0
     if not _has_rows(mech, drive, signature, max(samples.count, BATCH) if often else samples.count):
         return False
     if samples.count < LANES:
-        return _few(mech, drive, signature, given, outputs)
+        return filled_few(mech.memo["rows", drive, signature], given, outputs)
     return rows_filled(mech, drive, signature, (*map(np.ascontiguousarray, given), *outputs), threads)
 
 
@@ -264,7 +249,7 @@ def has_rows(mech: Linkage, drive: str, signature: Signature) -> bool:
 def rows_filled(
     mech: Linkage, drive: str, signature: Signature, arrays: tuple[Array, ...], threads: int | None = 1
 ) -> bool:
-    """Do so with arrays of rows, those given and those to be filled, if they are as they must be and the line is built.
+    """Fill arrays of rows by the straight line, from those given; False if it is not built or one is not as it must be.
 
     They are float64, contiguous, of equal lengths; what is not finite counts as a bad sample.
     """
@@ -274,19 +259,14 @@ def rows_filled(
     count = len(arrays[0])
     if threads == 1:
         return call(*arrays, 0, count) == -1
-
-    def part(start: int, stop: int, fill: Callable[..., int] = call) -> tuple[int, int]:
-        bad = fill(*arrays, start, stop)
-        return bad, int(bad != -1)
-
-    return run_parts(part, (signature.name, mech.n, len(mech.links)), count, threads)[1] == 0
+    return run_parts(part_of(call, arrays), (signature.name, mech.n, len(mech.links)), count, threads)[1] == 0
 
 
-def _few(mech: Linkage, drive: str, signature: Signature, given: list[Array], outputs: tuple[Array, ...]) -> bool:
-    """Do so with fewer samples than lanes, the last of which is repeated."""
+def filled_few(call: Callable[..., int], given: Sequence[Array], outputs: Sequence[Array]) -> bool:
+    """Fill fewer rows than lanes, the last of which is repeated, by the built-in function of a straight line."""
     rows = np.minimum(np.arange(LANES), len(outputs[0]) - 1)
     room = [np.empty((LANES, *a.shape[1:])) for a in outputs]
-    if not rows_filled(mech, drive, signature, (*(a[rows] for a in given), *room)):
+    if call(*(a[rows] for a in given), *room, 0, LANES) != -1:
         return False
     for a, found in zip(outputs, room, strict=True):
         a[:] = found[: len(a)]

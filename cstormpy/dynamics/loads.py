@@ -13,8 +13,6 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.graph.nodes import where
 
-__all__ = ["Wrenches", "dead_load", "link_wrench", "pulse", "stop_torque", "turn_stop_torque", "wrap"]
-
 
 def link_wrench(rotation: Array, point: Array, wrench: Array) -> Array:
     """Return a wrench about a point of a link as the wrench (moment, force), (6,), in the link's frame.

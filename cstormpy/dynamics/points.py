@@ -27,8 +27,6 @@ from cstormpy.graph.arrays import as_numbers
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["PointMotion", "point_acceleration", "point_motion", "point_velocity"]
-
 _STEP = 1e-30
 """Of a complex step."""
 

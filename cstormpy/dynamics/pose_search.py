@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-__all__ = ["Found", "PoseSearch", "Tip"]
-
 DAMPING = 0.1
 """First factor μ of the damping λ = μ |e|²."""
 DAMPING_RANGE = (1e-8, 1e12)
@@ -60,7 +58,7 @@ CLAMPINGS = 3
 SLOW, PATIENCE = 0.9, 6
 """A start is given up after `PATIENCE` steps in a row that each leave more than `SLOW` of the squared error."""
 SETTLED, SETTLING = 1 - 1e-10, 12
-"""The same for the way to the nearest pose, where the least gain counts."""
+"""`SLOW` and `PATIENCE` on the way to the nearest pose, where the least gain counts."""
 AS_GOOD = 1.001
 """Of starts that end out of reach, with squared errors within this factor, the nearest to q0 is taken."""
 WAVE = 15

@@ -17,8 +17,6 @@ from cstormpy.arrays import Array
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["LONGEST", "NEARLY", "carried", "half_turn_left", "recentre", "shortened"]
-
 LONGEST = 4.5
 """A search lets no rotation vector be longer than this [rad], so that after a step of a radian along each of its
 components it is shorter than a whole turn."""

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
-__all__ = ["INERTIAL", "Columns", "inertial_numbers", "inertial_rates", "inertial_sensitivity", "regressor"]
-
 #: The inertial numbers of a link, in their order: mass, first moments, inertia about the origin of the link's frame.
 INERTIAL = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 

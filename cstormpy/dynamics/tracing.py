@@ -41,22 +41,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.tables import Tables
 
-__all__ = [
-    "LARGEST",
-    "TILED",
-    "InertialForm",
-    "Signature",
-    "TooLarge",
-    "answer_symbols",
-    "hybrid_routine",
-    "hybrid_values",
-    "kernel_routine",
-    "of_any_size",
-    "operations_of",
-    "run_on_symbols",
-    "with_its_tree",
-]
-
 #: The most joints for which a straight line pays, of one sample and of rows, without and with sensitivities (measured:
 #: ``pytest tests/benchmarks/test_lines_speed.py --benchmark-only``); in a diagram, whose first run waits until the line
 #: is built, it pays for fewer; and of one that has held joints, most of whose columns nobody asks for, for more.
@@ -132,7 +116,7 @@ class TooLarge(InvalidValue):
 
     @classmethod
     def of(cls, tables: Tables, sensitivities: bool = False) -> TooLarge | None:
-        """Return it for a mechanism that has more joints than a straight line in a diagram pays for."""
+        """Return the error for a mechanism with more joints than a straight line in a diagram pays for, else None."""
         joints, most = int(tables.N[at.N_COUNT]), LARGEST["diagram", sensitivities]
         if joints <= most or _any_size.get():
             return None
@@ -155,12 +139,12 @@ class Signature:
 
     @classmethod
     def of_loads(cls, mech: Linkage, loads: NDArray[np.float64], **asked: Any) -> Signature:
-        """Return what is asked with loads that `border.read_loads` has read."""
+        """Return the signature with loads that `checked_arguments.read_loads` has read."""
         return cls(loads=loads.size // len(mech.links) if loads.size else 0, **asked)
 
     @classmethod
     def of_samples(cls, mech: Linkage, samples: Samples, **asked: Any) -> Signature:
-        """Return what is asked with some samples."""
+        """Return the signature that fits some samples."""
         loads = samples.wrench.shape[1] // len(mech.links) if len(samples.wrench) else 0
         return cls(loads=loads, moving_base=len(samples.base) > 0, **asked)
 

@@ -20,8 +20,6 @@ arguments, homogeneous, dual               what they share: arguments, 4 x 4 mat
 =========================================  =================================================================
 """
 
-from __future__ import annotations
-
 from cstormpy.formulations.sohl_bobrow import (
     energy,
     forward_kinematics,

@@ -209,13 +209,18 @@ def cross(a: Array, b: Array) -> Array:
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
+def bracket(w: Array) -> Array:
+    """Return [w], 3 x 3, with [w] x = w × x."""
+    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
+
+
 def rotation(e: Array, q: Any) -> Array:
     """Return the rotation by the angle q about the unit vector e, 3 x 3."""
     c, s, along = np.cos(q), np.sin(q), np.outer(e, e)
     across = np.eye(3) - along
     if np.count_nonzero(e) == 1:  # an axis of coordinates, whose square has no rounding
         along, across = np.rint(along), np.rint(across)
-    return along + c * across + s * np.array([[0, -e[2], e[1]], [e[2], 0, -e[0]], [-e[1], e[0], 0]])
+    return along + c * across + s * bracket(e)
 
 
 def turned(tree: Tree, body: Bodies, i: int, q: Any) -> tuple[Array, Array]:

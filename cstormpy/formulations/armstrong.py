@@ -62,6 +62,7 @@ from cstormpy.formulations.arguments import (
     Bodies,
     Tree,
     bodies,
+    bracket,
     by_link,
     cross,
     divisor,
@@ -74,8 +75,6 @@ from cstormpy.formulations.arguments import (
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-__all__ = ["forward_dynamics"]
 
 KINDS = ("revolute", "prismatic", "fixed")
 
@@ -165,16 +164,11 @@ def law_sweep(tree: Tree, body: Bodies, v: Velocity, net: Array, force: Array, m
     return joint
 
 
-def skew(r: Array) -> Array:
-    """Return [r], 3 x 3, with [r] x = r × x."""
-    return np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
-
-
 def alone(m: Any, I: Array, s: Array, omega: Array) -> Law:
     """Return the law of a link that carries nothing."""
     p = m * cross(omega, cross(omega, s))  # (b)
     t = cross(omega, I @ omega) + cross(s, p)  # (b)
-    return Law(m * np.eye(3), -m * skew(s), I - m * skew(s) @ skew(s), p, t)  # (b)
+    return Law(m * np.eye(3), -m * bracket(s), I - m * bracket(s) @ bracket(s), p, t)  # (b)
 
 
 def at_joint(law: Law, turns: bool, e: Array, net: Any) -> tuple[Array, Array, Any, Any]:
@@ -200,7 +194,7 @@ def freed(law: Law, g: Array, k: Array, D: Any, left: Any) -> Law:
 
 def seen_from_parent(law: Law, A: Array, l: Array, b: Array, c: Array) -> Law:
     """Return what the parent gains."""
-    M, X, K, L = A.T @ law.M @ A, A.T @ law.G @ A, A.T @ law.K @ A, skew(l)
+    M, X, K, L = A.T @ law.M @ A, A.T @ law.G @ A, A.T @ law.K @ A, bracket(l)
     ML = M @ L
     p = A.T @ (law.p + law.M @ b + law.G @ c)  # (h)
     t = A.T @ (law.t + law.G.T @ b + law.K @ c) + cross(l, p)  # (h)

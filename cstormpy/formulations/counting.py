@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike
 
 from cstormpy.formulations.arguments import Array
 
-__all__ = ["Count", "Tally", "counted"]
-
 
 class Tally:
     """Numbers of operations so far.

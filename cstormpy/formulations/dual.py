@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-__all__ = ["Dual"]
-
 
 class Dual:
     """a + b ε, whose parts may be numbers, arrays, or dual numbers of another ε.

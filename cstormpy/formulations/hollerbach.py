@@ -48,8 +48,6 @@ from cstormpy.formulations.homogeneous import Frames, frames, load_matrices, tra
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics"]
-
 KINDS = ("revolute", "prismatic", "screw", "fixed")
 BRANCHED = True
 

@@ -57,13 +57,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.arguments import Array, Tree, by_link, joint_torque, read_tree, wrenches
-from cstormpy.formulations.homogeneous import Frames, frames, hat, trace
+from cstormpy.formulations.arguments import Array, Tree, bracket, by_link, joint_torque, read_tree, wrenches
+from cstormpy.formulations.homogeneous import Frames, frames, trace
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-__all__ = ["inverse_dynamics"]
 
 KINDS = ("revolute", "prismatic", "screw", "fixed")
 BRANCHED = True
@@ -86,7 +84,7 @@ def inverse_dynamics(
         D[j], e[j] = inertial(body, at, j)  # (f), (g)
         if wrench is not None:
             e[j] = e[j] - at.W[j] @ load[j, 3:]  # extension
-            D[j] = D[j] + hat(load[j, :3]) @ at.W[j].T / 2  # extension: n·ω = -½ tr([n] [ω])
+            D[j] = D[j] + bracket(load[j, :3]) @ at.W[j].T / 2  # extension: n·ω = -½ tr([n] [ω])
         for c in tree.C[j]:
             e[j] = e[j] + e[c]  # (f)
             D[j] = D[j] + at.A[c] @ D[c] + np.outer(at.d[c], e[c])  # (g)

@@ -36,9 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.formulations.arguments import Array, Tree, wrenches
-
-__all__ = ["Frames", "Legs", "carried", "frames", "hat", "inertia_matrix", "load_matrices", "path", "trace"]
+from cstormpy.formulations.arguments import Array, Tree, bracket, wrenches
 
 
 class Frames(NamedTuple):
@@ -69,16 +67,11 @@ def frames(tree: Tree) -> Frames:
     for i in range(len(tree.P)):
         w, v = tree.screw[i, :3], tree.screw[i, 3:]
         along = v if tree.slides[i] else w * (w @ v) if tree.screws[i] else 0 * v
-        turn[i, :3, :3], turn[i, :3, 3], slide[i, :3, 3] = hat(w), v - along, along
+        turn[i, :3, :3], turn[i, :3, 3], slide[i, :3, 3] = bracket(w), v - along, along
     J = np.array([inertia_matrix(*body) for body in zip(tree.mass, tree.com, tree.inertia, strict=True)])
     return Frames(
         tree.pose, tree.pose @ turn, tree.pose @ turn @ turn, tree.pose @ slide, J, np.append(tree.gravity, 0)
     )
-
-
-def hat(w: Array) -> Array:
-    """Return [w], 3 x 3, with [w] x = w × x."""
-    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
 
 
 def inertia_matrix(m: Any, c: Array, inertia: Array) -> Array:
@@ -96,7 +89,7 @@ def load_matrices(tree: Tree, wrench: ArrayLike | None) -> Array | None:
     rows = wrenches(tree, wrench)
     Psi = np.zeros((len(rows), 4, 4), rows.dtype)
     for i, row in enumerate(rows):
-        Psi[i, :3, :3], Psi[i, 3, :3] = -hat(row[:3]) / 2, row[3:]
+        Psi[i, :3, :3], Psi[i, 3, :3] = -bracket(row[:3]) / 2, row[3:]
     return Psi
 
 

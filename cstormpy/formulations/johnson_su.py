@@ -52,6 +52,7 @@ from cstormpy.errors import SingularInertia
 from cstormpy.formulations.arguments import (
     Array,
     Tree,
+    bracket,
     by_link,
     cross,
     divisor,
@@ -64,14 +65,6 @@ from cstormpy.formulations.arguments import (
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-__all__ = [
-    "articulated_body",
-    "forward_dynamics",
-    "inverse_dynamics",
-    "mass_matrix",
-    "solve",
-]
 
 
 # ---------------------------------------------------------------- spatial vectors in the base's frame
@@ -125,10 +118,8 @@ def displacement(tree: Tree, i: int, q: Any) -> tuple[Array, Array]:
 
 def inertia(m: Any, r: Array, I_c: Array) -> Array:
     """Return the spatial inertia, 6 x 6, of a mass m at r with the inertia I_c about it."""
-    x, y, z = m * r
-    mr = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    r_ = np.array([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
-    return np.block([[I_c - mr @ r_, mr], [-mr, m * np.eye(3)]])
+    mr = bracket(m * r)
+    return np.block([[I_c - mr @ bracket(r), mr], [-mr, m * np.eye(3)]])
 
 
 # ---------------------------------------------------------------- recursive Newton-Euler

@@ -29,8 +29,6 @@ from cstormpy.formulations.johnson_su import composite_inertias, place, times, t
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["coriolis_coefficients", "product_derivative"]
-
 
 def coriolis_coefficients(mech: Mechanism, q: ArrayLike) -> Array:
     """Return C_ijk, (n, n, n), symmetric in j and k: Q_i = Σ H_ij q̈_j + Σ C_ijk q̇_j q̇_k + g_i.

@@ -35,26 +35,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.arguments import Array, Tree, by_link, divisor, joint_torque, read_tree, wrenches, zeros
+from cstormpy.formulations.arguments import (
+    Array,
+    Tree,
+    bracket,
+    by_link,
+    divisor,
+    joint_torque,
+    read_tree,
+    wrenches,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = [
-    "forward_dynamics",
-    "hybrid_dynamics",
-    "hybrid_dynamics_dense",
-    "inverse_dynamics",
-    "mass_matrix",
-]
-
 
 # ---------------------------------------------------------------- section 1
-def bracket(w: Array) -> Array:
-    """Return [w], 3 x 3."""
-    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]])
-
-
 def Ad_inverse(T: Array) -> Array:
     """Return Ad of T^-1, 6 x 6."""
     Rt, p = T[:3, :3].T, T[:3, 3]

@@ -47,8 +47,6 @@ from cstormpy.formulations.kim import hybrid_dynamics, inverse_dynamics
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["ConstrainedMotion", "ConstrainedTorque", "constrained_hybrid_dynamics", "constrained_inverse_dynamics"]
-
 Floats = NDArray[np.float64]
 
 LEAST = 1e-10

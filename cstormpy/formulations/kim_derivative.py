@@ -29,21 +29,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.formulations.arguments import TERMS, WRENCH_HINT, Array, Tree, by_link, cross, vector, wrenches, zeros
-from cstormpy.formulations.kim import (
-    Hybrid,
-    System,
-    ad,
+from cstormpy.formulations.arguments import (
+    TERMS,
+    WRENCH_HINT,
+    Array,
+    Tree,
     bracket,
-    generalised_inertia,
-    read_system,
-    table_4,
+    by_link,
+    cross,
+    vector,
+    wrenches,
+    zeros,
 )
+from cstormpy.formulations.kim import Hybrid, System, ad, generalised_inertia, read_system, table_4
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-__all__ = ["hybrid_derivative", "hybrid_sensitivity", "inverse_sensitivity"]
 
 LINK_SHAPES = {"mass": (), "com": (3,), "inertia": (3, 3), "pose": (4, 4)}
 JOINT_SHAPES = {"axis": (3,), "point": (3,), "pitch": (), **dict.fromkeys(TERMS, ())}

@@ -26,13 +26,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.arguments import WRENCH_HINT, Array, depth_first, vector
-from cstormpy.formulations.kim import Ad_inverse, ad, bracket, generalised_inertia
+from cstormpy.formulations.arguments import WRENCH_HINT, Array, bracket, depth_first, vector
+from cstormpy.formulations.kim import Ad_inverse, ad, generalised_inertia
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-__all__ = ["hybrid_dynamics", "inverse_dynamics"]
 
 
 class System(NamedTuple):

@@ -39,8 +39,6 @@ from cstormpy.formulations.homogeneous import Frames, frames, load_matrices
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["energy", "inverse_dynamics", "mass_matrix"]
-
 KINDS = ("revolute", "prismatic", "screw", "fixed")
 BRANCHED = True
 

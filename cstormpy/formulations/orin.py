@@ -40,8 +40,6 @@ from cstormpy.formulations.stepanenko import KINDS, base_motion
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics"]
-
 
 def inverse_dynamics(
     mech: Mechanism, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, wrench: ArrayLike | None = None

@@ -29,8 +29,6 @@ from cstormpy.formulations import (
 from cstormpy.formulations.arguments import bodies, by_link, read_tree, turned
 from cstormpy.formulations.homogeneous import frames
 
-__all__ = ["METHODS", "PROBLEMS", "Method"]
-
 PROBLEMS = ("inverse dynamics", "forward dynamics", "mass matrix", "inverse sensitivity")
 """The tasks: τ of (q, q̇, q̈); q̈ of (q, q̇, τ); M of q; the derivatives of τ to q, q̇ and q̈."""
 

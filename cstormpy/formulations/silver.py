@@ -61,8 +61,6 @@ from cstormpy.formulations.arguments import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics", "with_load_as_link"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 BRANCHED = True
 

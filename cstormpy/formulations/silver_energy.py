@@ -37,6 +37,7 @@ from cstormpy.formulations.arguments import (
     Array,
     Tree,
     bodies,
+    bracket,
     by_link,
     cross,
     joint_torque,
@@ -44,12 +45,10 @@ from cstormpy.formulations.arguments import (
     read_tree,
     turned,
 )
-from cstormpy.formulations.homogeneous import hat, path
+from cstormpy.formulations.homogeneous import path
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-
-__all__ = ["Motion", "inverse_dynamics", "kinetic_energy", "momentum", "momentum_rate", "motion", "slope"]
 
 KINDS = ("revolute", "prismatic", "fixed")
 BRANCHED = True
@@ -173,13 +172,13 @@ def w_q(m: Motion, i: int, j: int) -> Array:
 
 def I_rate(m: Motion, i: int) -> Array:
     """Return İ_i = ω_i × I_i - I_i × ω_i."""
-    W = hat(m.w[i])
+    W = bracket(m.w[i])
     return W @ m.I[i] - m.I[i] @ W
 
 
 def I_q(m: Motion, i: int, j: int) -> Array:
     """Return ∂I_i/∂q_j, which is ∂İ_i/∂q̇_j."""
-    W = hat(w_qd(m, j))
+    W = bracket(w_qd(m, j))
     return W @ m.I[i] - m.I[i] @ W
 
 

@@ -31,23 +31,6 @@ import numpy as np
 
 from cstormpy.formulations.arguments import Array
 
-__all__ = [
-    "P",
-    "angular_velocity",
-    "cross",
-    "force_from_matrix",
-    "force_from_vector",
-    "inertia",
-    "inertia_from_second_moment",
-    "kinetic_energy_from_matrix",
-    "kinetic_energy_from_vector",
-    "matrix_acceleration",
-    "matrix_rate",
-    "second_moment",
-    "second_moment_from_inertia",
-    "triple",
-]
-
 P = np.zeros((3, 3, 3))
 P[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
 P[[0, 2, 1], [2, 1, 0], [1, 0, 2]] = -1.0

@@ -59,16 +59,6 @@ from cstormpy.formulations.arguments import TERMS, Array, by_link, depth_first, 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = [
-    "energy",
-    "forward_kinematics",
-    "hybrid_dynamics",
-    "hybrid_dynamics_serial",
-    "inverse_dynamics",
-    "link_velocities",
-    "mass_matrix",
-]
-
 Base: TypeAlias = "tuple[ArrayLike, ArrayLike] | None"
 
 

@@ -52,8 +52,6 @@ from cstormpy.formulations.sohl_bobrow import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["base_sensitivity", "hybrid_directional", "hybrid_sensitivity"]
-
 
 # ---------------------------------------------------------------- the steps
 def d_velocity_step(

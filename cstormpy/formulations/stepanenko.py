@@ -53,8 +53,6 @@ from cstormpy.formulations.arguments import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 
 

@@ -41,8 +41,6 @@ from cstormpy.formulations.homogeneous import Frames, Legs, carried, frames, loa
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics"]
-
 KINDS = ("revolute", "prismatic", "screw", "fixed")
 BRANCHED = True
 

@@ -57,8 +57,6 @@ from cstormpy.formulations.homogeneous import Frames, frames, trace
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Load", "cut_joint", "gap", "inverse_dynamics"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 BRANCHED = True
 

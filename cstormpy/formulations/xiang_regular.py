@@ -46,8 +46,6 @@ from cstormpy.formulations.xiang import Load, joint_slopes, space_load
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_dynamics", "inverse_sensitivity", "mass_matrix"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 BRANCHED = False
 

@@ -51,8 +51,6 @@ from cstormpy.formulations.xiang import (
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["inverse_sensitivity", "mass_matrix"]
-
 KINDS = ("revolute", "prismatic", "fixed")
 BRANCHED = True
 

@@ -11,8 +11,6 @@ straight line of operations, in which constants are folded and nothing stands tw
 2.0*x[0]*x[1]
 """
 
-from __future__ import annotations
-
 from cstormpy.graph.nodes import Graph, Node, SymbolicBranch, require_zero
 
 __all__ = ["Graph", "Node", "SymbolicBranch", "require_zero"]

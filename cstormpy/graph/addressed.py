@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["at_address"]
-
 
 def at_address(function: Callable[..., Any], signature: str) -> None:
     """Have a function stand for the one at the address that is its first argument; of numba's signature."""

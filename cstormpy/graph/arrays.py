@@ -20,8 +20,6 @@ from cstormpy.graph.nodes import Node, SymbolicBranch
 from cstormpy.graph.primitives import Symbol, apply
 from cstormpy.graph.products import LARGE, constants, product
 
-__all__ = ["Symbols", "as_numbers", "elementwise", "is_symbolic", "symbols", "zeros"]
-
 
 class Symbols(np.ndarray[Any, Any]):
     """An array of nodes and floats."""

@@ -23,8 +23,6 @@ from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node
 from cstormpy.graph.primitives import EQUAL, SELECT
 
-__all__ = ["emit_nodes", "literals", "needs"]
-
 #: A condition, by its index, and whether it holds.
 Literal = tuple[int, bool]
 Literals = frozenset[Literal]

@@ -24,8 +24,6 @@ import numpy as np
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import Node, where
 
-__all__ = ["choose", "pick"]
-
 
 def choose(number: Any, options: Sequence[Callable[..., Any]], *given: Any) -> Any:
     """Return what one of several functions gives.

@@ -14,8 +14,6 @@ from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, apply
 from cstormpy.graph.products import rate_of_table
 
-__all__ = ["gradient", "jacobian", "tangents"]
-
 Number = Any  # a node or a float
 
 

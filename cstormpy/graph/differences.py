@@ -10,8 +10,6 @@ import numpy as np
 
 from cstormpy.arrays import Array
 
-__all__ = ["MOVED", "differenced_function"]
-
 #: Share of a number by which it is moved for a central difference: the cube root of the rounding.
 MOVED = 6e-6
 #: A slope on one side may grow by this factor as the step shrinks to an eighth, and by this for the rounding.

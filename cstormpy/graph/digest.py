@@ -11,8 +11,6 @@ import hashlib
 from cstormpy.graph.nodes import Node
 from cstormpy.graph.routine import Routine
 
-__all__ = ["digest_of"]
-
 
 def digest_of(*routines: Routine) -> str | None:
     """Return what differs between routines whose code differs; None where an operation is no ordinary one.

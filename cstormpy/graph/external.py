@@ -20,8 +20,6 @@ from cstormpy.errors import InvalidType
 from cstormpy.graph.nodes import Graph, Node
 from cstormpy.graph.primitives import Primitive
 
-__all__ = ["CallTable", "Function", "external"]
-
 Number = Any
 #: What gives the derivatives of the results along a direction: of (arguments, their rates).
 Along = Callable[[Sequence[Number], Sequence[Number]], Sequence[Number]]

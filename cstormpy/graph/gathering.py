@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from cstormpy.graph.kept import machine_for
 from cstormpy.graph.numpy_layout import DATA, DTYPE, FLAGS, NDIM, READABLE, SHAPE, TYPE, VALUE, is_cpython
 
-__all__ = ["Gathered"]
-
 #: Of each row: the mapping or list, the key or index, where to, how many numbers (0: a float), which of them (-1: all),
 #: and whether it is a list.
 _WIDTH = 6

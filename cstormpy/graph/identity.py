@@ -16,8 +16,6 @@ import numpy as np
 from cstormpy.graph.kept import machine_for
 from cstormpy.graph.numpy_layout import TYPE, is_cpython
 
-__all__ = ["ABSENT", "Entries", "OfType"]
-
 #: Stands for an entry that is not to be there.
 ABSENT = object()
 

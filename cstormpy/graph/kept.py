@@ -19,8 +19,6 @@ from cstormpy.file_writer import write_bytes
 from cstormpy.graph.machine import Machine, fingerprint
 from cstormpy.private_folder import FILE_MODE, check_private, make_private, read_private
 
-__all__ = ["is_kept", "machine_for"]
-
 #: Seconds without use after which a file is removed.
 _OUT_OF_USE = 30 * 24 * 3600.0
 _MAGIC = b"cstormpy object code 1\n"

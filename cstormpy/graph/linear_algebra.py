@@ -18,19 +18,6 @@ from cstormpy.graph import primitives as p
 from cstormpy.graph.nodes import SymbolicBranch, require_zero, where
 from cstormpy.graph.primitives import apply
 
-__all__ = [
-    "FUNCTIONS",
-    "condition",
-    "determinant",
-    "inverse",
-    "is_singular",
-    "norm",
-    "pseudoinverse",
-    "singular_values",
-    "solve",
-    "solve_definite",
-]
-
 Array = Any  # of nodes and floats
 Number = Any
 #: Matrices with more columns are left to other ways than writing their rotations down.

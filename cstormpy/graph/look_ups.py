@@ -27,8 +27,6 @@ from cstormpy.graph.emission import Emitter, hexadecimal
 from cstormpy.graph.nodes import INPUT, Node
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, Primitive, Symbol, apply
 
-__all__ = ["LOOKUP", "SEARCH", "SEARCH_BELOW", "count_not_above", "entry"]
-
 Number = Any  # a node or a float
 #: Up to so many entries going through them is not slower than bisection.
 _FEW = 8

@@ -12,8 +12,6 @@ import numpy as np
 
 from cstormpy.graph.loop_lines import TYPES, Lines, Value, number_text, slots, type_of
 
-__all__ = ["Expressions"]
-
 _COMPARISONS = {
     ast.Lt: ("olt", "slt"), ast.LtE: ("ole", "sle"), ast.Gt: ("ogt", "sgt"), ast.GtE: ("oge", "sge"),
     ast.Eq: ("oeq", "eq"), ast.NotEq: ("une", "ne"),

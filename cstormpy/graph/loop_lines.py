@@ -14,8 +14,6 @@ import numpy as np
 if TYPE_CHECKING:
     from cstormpy.graph.loops import Module
 
-__all__ = ["TYPES", "Kind", "Lines", "LoopError", "Value", "number_text", "slots", "type_of"]
-
 #: LLVM's types of numbers: whole, float, truth.
 TYPES = {"i": "i64", "f": "double", "b": "i1"}
 Kind = str | tuple[str, ...]

@@ -276,5 +276,5 @@ class Reader(Expressions):
 
 
 def _loaded(target: Any) -> Any:
-    """Return what is assigned to as what is read."""
+    """Return the target of an assignment as the expression that reads it."""
     return ast.parse(ast.unparse(target), mode="eval").body

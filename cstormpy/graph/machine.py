@@ -8,8 +8,6 @@ import hashlib
 import threading
 from typing import Any
 
-__all__ = ["Machine", "fingerprint"]
-
 #: Of the optimisation passes: level 2 brings straight lines nothing and costs building time (measured).
 _LEVEL = 1
 

@@ -8,8 +8,6 @@ from cstormpy.graph.calls import batch_text, call_text
 from cstormpy.graph.emission import Emitter, declarations, supplements
 from cstormpy.graph.routine import Routine
 
-__all__ = ["text_for_one", "text_for_rows"]
-
 
 def _whole(parts: list[str], e: Emitter) -> str:
     return "".join([*parts, supplements(e)]) + declarations(e)

@@ -10,8 +10,6 @@ from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
 
-__all__ = ["AskedForNumber", "Graph", "Node", "SymbolicBranch", "require_zero", "where"]
-
 
 class SymbolicBranch(InvalidType):
     """A symbol was asked for its number: by an ``if``, by ``float()``, by a function of `math`."""
@@ -330,6 +328,26 @@ def in_late_order(nodes: Sequence[Node], late: int) -> list[Node]:
 _BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}
 
 
+def operands(node: Node) -> tuple[Any, ...]:
+    """Return the arguments of a node in the order in which they are written: of a product, a number first."""
+    if node.primitive.name == "mul" and not isinstance(node.args[1], Node):
+        return node.args[1], node.args[0]
+    return node.args
+
+
+def bracketed(primitive: Primitive, form: str, parts: Iterable[tuple[str, int]]) -> tuple[str, int]:
+    """Return an operation as written in a form, with brackets where its operands need them, and how tight it binds.
+
+    The operands are given likewise: what is written, and how tight it binds, which is 3 where it never needs brackets.
+    """
+    binding = _BINDING.get(primitive.name, 0 if primitive.truth else 3)
+    texts = []
+    for k, (text, inner) in enumerate(parts):
+        tight = inner < binding or (inner == binding and k == 1 and primitive.name in ("sub", "div"))
+        texts.append(f"({text})" if tight and binding < 3 else text)
+    return form.format(*texts), binding
+
+
 def short(x: Any, room: int = 60) -> str:
     """Return the expression of a node; with more than some sixty letters, what is deep inside is left out."""
 
@@ -342,15 +360,7 @@ def short(x: Any, room: int = 60) -> str:
             return f"{x.data[0]}[{x.data[1]}:{x.data[1] + x.data[2]}]", 3
         if room <= 0:
             return "…", 3
-        binding = _BINDING.get(x.primitive.name, 0 if x.primitive.truth else 3)
-        args = x.args
-        if x.primitive.name == "mul" and not isinstance(args[1], Node):
-            args = args[1], args[0]
-        parts = []
-        for k, a in enumerate(args):
-            written, inner = text(a, room // len(args) - 4)
-            tight = inner < binding or (inner == binding and k == 1 and x.primitive.name in ("sub", "div"))
-            parts.append(f"({written})" if tight and binding < 3 else written)
-        return x.primitive.text.format(*parts), binding
+        args = operands(x)
+        return bracketed(x.primitive, x.primitive.text, [text(a, room // len(args) - 4) for a in args])
 
     return text(x, room)[0]

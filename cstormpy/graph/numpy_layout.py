@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["DATA", "DTYPE", "FLAGS", "NDIM", "READABLE", "SHAPE", "TYPE", "VALUE", "WRITABLE", "is_cpython"]
-
 #: Bytes from the beginning of an object to its type, of a float to its value, and of an array to its data, dimensions,
 #: dtype and flags: part of their binary interfaces.
 TYPE, VALUE, DATA, NDIM, SHAPE, DTYPE, FLAGS = 8, 16, 16, 24, 32, 56, 64

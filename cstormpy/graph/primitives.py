@@ -25,8 +25,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TABLE", "Primitive", "Symbol", "apply"]
-
 Number = Any  # a symbol or a float
 Rule = Callable[..., Any]
 

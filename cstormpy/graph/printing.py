@@ -8,14 +8,11 @@ from typing import Any
 
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import primitives
-from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node, alive
+from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE, Node, alive, bracketed, operands
 from cstormpy.graph.routine import Routine
-
-__all__ = ["c_source", "equations", "unwritten_in_c"]
 
 #: An expression with more letters is given a name, too.
 _LONG = 100
-_BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}
 #: What C lacks, with NumPy's answers for what is not a number.
 _IN_C = """#include <math.h>
 
@@ -150,16 +147,10 @@ def _expression(
         x = node.args[0]
         place = written[x.index][0] if isinstance(x, Node) else _number(x, True)
         return node.primitive.in_c.format(place, _table(node.args[1:], written, tables)), 3
-    binding = _BINDING.get(node.primitive.name, 0 if node.primitive.truth else 3)
-    args: tuple[Any, ...] = node.args
-    if node.primitive.name == "mul" and not isinstance(args[1], Node):
-        args = args[1], args[0]
-    parts = []
-    for k, a in enumerate(args):
-        text, inner = written[a.index] if isinstance(a, Node) else (_number(a, in_c), 3 if a >= 0 else 1)
-        tight = inner < binding or (inner == binding and k == 1 and node.primitive.name in ("sub", "div"))
-        parts.append(f"({text})" if tight and binding < 3 else text)
-    return ((in_c and node.primitive.in_c) or node.primitive.text).format(*parts), binding
+    parts = [
+        written[a.index] if isinstance(a, Node) else (_number(a, in_c), 3 if a >= 0 else 1) for a in operands(node)
+    ]
+    return bracketed(node.primitive, (in_c and node.primitive.in_c) or node.primitive.text, parts)
 
 
 def _table(entries: Sequence[Any], written: dict[int, tuple[str, int]], tables: dict[tuple[float, ...], str]) -> str:

@@ -20,8 +20,6 @@ from cstormpy.graph.primitives import Primitive
 if TYPE_CHECKING:
     from cstormpy.graph.emission import Emitter
 
-__all__ = ["LARGE", "constants", "product", "rate_of_table"]
-
 Number = Any
 #: A matrix with more numbers is not written out.
 LARGE = 256

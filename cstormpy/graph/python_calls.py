@@ -12,8 +12,6 @@ from cstormpy.graph.differences import differenced_function
 from cstormpy.graph.external import CallTable, external
 from cstormpy.graph.nodes import Graph, Node
 
-__all__ = ["CalledInPython", "Differences", "PythonCall", "way_back"]
-
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_double))
 Number = Any  # a node or a float
 #: A function of (t, list of signals), which returns a list of what it finds.
@@ -127,7 +125,7 @@ class CalledInPython:
         self._call_table, self._differences = call_table, Differences(call_table, beside or ask, given, found)
 
     def nodes(self, graph: Graph, numbers: Sequence[Number]) -> list[Node]:
-        """Return what it finds, from the time and the numbers of the signals."""
+        """Return the answers of the call, from the time and the numbers of the signals."""
         failure = self._call_table.failure
 
         def along(values: Sequence[Number], rates: Sequence[Number]) -> list[Node]:

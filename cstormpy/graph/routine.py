@@ -17,8 +17,6 @@ from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, in_late_order
 from cstormpy.graph.sections import LONG, in_sections
 from cstormpy.graph.transposition import load_rows, pieces, store_numbers, store_piece
 
-__all__ = ["Places", "Routine"]
-
 #: Operations from which it pays to compute what can wait when it is needed (measured).
 LATE = 1500
 #: Arrays and positions in them, by the indices of nodes; None for what nobody else needs.

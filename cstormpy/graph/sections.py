@@ -17,8 +17,6 @@ from cstormpy.graph.transposition import pieces, store_piece
 if TYPE_CHECKING:
     from cstormpy.graph.routine import Places, Routine
 
-__all__ = ["LONG", "in_sections"]
-
 #: Operations from which a line is cut (measured).
 LONG = 12000
 #: Operations of a section, of which a sine counts so many (measured).

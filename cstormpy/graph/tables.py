@@ -20,8 +20,6 @@ from cstormpy.graph.nodes import INPUT, TABLE, Node, SymbolicBranch
 from cstormpy.graph.primitives import apply
 from cstormpy.graph.products import LARGE, product
 
-__all__ = ["Table", "rows_from"]
-
 
 class Table:
     """An array of numbers of which each is a symbol once it is asked for, looked up by an index that is one.

@@ -11,8 +11,6 @@ from typing import Any
 
 from cstormpy.graph.primitives import Primitive, Symbol
 
-__all__ = ["LANE", "LANES", "TILE", "lane", "tile"]
-
 #: Numbers side by side in one vector of the machine.
 LANES = 8
 

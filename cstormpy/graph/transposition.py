@@ -9,8 +9,6 @@ from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import Node
 from cstormpy.graph.tiles import LANE
 
-__all__ = ["load_rows", "pieces", "store_numbers", "store_piece"]
-
 
 def pieces(size: int) -> list[tuple[int, int]]:
     """Return (first, width) of pieces of a row, whose widths are powers of two up to the number of lanes."""

@@ -21,8 +21,6 @@ from cstormpy.report.data import plants_of
 from cstormpy.report.poses import PoseDrawing
 from cstormpy.simulation import Simulation
 
-__all__ = ["Environment", "VectorEnvironment"]
-
 
 class Environment(gymnasium.Env[Any, Any]):
     """One diagram as an environment; `reset` takes ``options={"x": state}``.

@@ -14,8 +14,6 @@ from cstormpy.gym.task import Task
 if TYPE_CHECKING:
     from cstormpy.gym.environment import Environment, VectorEnvironment
 
-__all__ = ["make", "names"]
-
 
 def names() -> tuple[str, ...]:
     """Return the names of the ready tasks."""

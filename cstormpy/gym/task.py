@@ -13,8 +13,6 @@ from cstormpy.arguments import entries, function, positive, whole_number
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
-__all__ = ["Task"]
-
 
 @dataclass(frozen=True, eq=False)
 class Task:

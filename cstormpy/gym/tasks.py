@@ -12,8 +12,6 @@ from cstormpy.arrays import Array
 from cstormpy.gym.task import Task
 from cstormpy.mechanism import library
 
-__all__ = ["TASKS", "acrobot", "pendulum"]
-
 CONTROLS = ("discrete", "continuous")
 
 

@@ -1,7 +1,5 @@
 """Identification: inertial and joint parameters of a mechanism from logged motions and torques."""
 
-from __future__ import annotations
-
 from cstormpy.identification.base_parameters import BaseParameter, BaseParameters, base_parameters
 from cstormpy.identification.fitting import identify
 from cstormpy.identification.output_result import OutputIdentification

@@ -23,8 +23,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["BaseParameter", "BaseParameters", "base_parameters", "regrouped"]
-
 #: A column that lies in the span of those before it but for this part of its length depends on them.
 DEPENDENT = 1e-8
 #: Coefficients below this are rounding.

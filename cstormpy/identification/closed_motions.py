@@ -14,8 +14,6 @@ from cstormpy.loops.closure import closure_of, constraint_names, ends_of
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["closed_motion", "free_directions", "random_motions", "state_directions"]
-
 #: Most steps by which a logged posture is closed, and what then may be left [m, rad].
 STEPS, SHUT = 20, 1e-11
 #: Random postures whose constraints are nearer to dependent than this are left out.

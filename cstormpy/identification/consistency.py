@@ -17,8 +17,6 @@ import numpy as np
 
 from cstormpy.arrays import Array
 
-__all__ = ["inside", "is_possible", "nearest_fit", "numbers_of", "pseudo_inertia"]
-
 #: An eigenvalue of the pseudo-inertia above minus this part of the greatest is taken for zero.
 ROUNDING = 1e-9
 #: Eigenvalues that the search begins with are at least this part of the greatest.

@@ -36,8 +36,6 @@ from cstormpy.loops.closure import closure_of
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["ClosedEquations", "OpenEquations", "equations_of"]
-
 #: A direction in which motors push by less than this part of the most has the noise of that.
 LEVERAGE = 1e-3
 #: Most repetitions of (c), and the relative change of a variance that ends them.
@@ -70,7 +68,7 @@ class OpenEquations:
         return x
 
     def weighed(self, x: Array, sigma: Array) -> Array:
-        """Return it with the noise of standard deviation 1."""
+        """Return that side, of torques (N, n, ...), with noise of standard deviation 1."""
         return x / sigma.reshape(-1, *(1,) * (x.ndim - 2))
 
     def missed(self, x: Array, sigma: Array) -> Array:
@@ -125,7 +123,7 @@ class ClosedEquations:
         return np.asarray(np.einsum("snf,sn...->sf...", self.basis, x))
 
     def weighed(self, x: Array, sigma: Array) -> Array:
-        """Return it with the noise of standard deviation 1: (b)."""
+        """Return that side, of torques (N, n, ...), with noise of standard deviation 1: (b)."""
         values, vectors = self._spectrum(sigma)
         ways = vectors / np.sqrt(values)[:, None]
         return np.asarray(np.einsum("sfg,sf...->sg...", ways, self.reduced(x)))

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cstormpy.identification.result import Identification
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["draw", "draw_output"]
-
 WIDTH, HEIGHT, ABOVE = 10.0, 2.0, 1.2
 """Width of the figure, height of the plot of one joint, and of what stands around [inches]."""
 LEAST_ROWS = 3

@@ -27,8 +27,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["identify"]
-
 #: A singular value of the stacked regressor, its columns of length 1, below this part of the greatest is zero.
 RANK = 1e-9
 #: A column of the stacked regressor below this part of the greatest is zero.

@@ -21,8 +21,6 @@ from cstormpy.trajectory import BSpline
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Log", "read_logs"]
-
 QUANTITIES = ("q", "qd", "qdd", "tau")
 #: Control points per sample of the spline that filters, unless said.
 SHARE = 0.2

@@ -19,8 +19,6 @@ from cstormpy.arrays import Array
 from cstormpy.identification.consistency import inside, is_possible, numbers_of, pseudo_inertia
 from cstormpy.linkage.components import PAIRS
 
-__all__ = ["Bodies"]
-
 _ROWS, _COLUMNS = np.tril_indices(4)
 _UPPER = np.triu_indices(3)
 

@@ -35,8 +35,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Fit", "fit_output"]
-
 #: Most steps of the search, and most times that one is shortened.
 STEPS, SHORTENED = 60, 12
 #: The search ends where a step is to lower the sum of squares by less than this part of it.

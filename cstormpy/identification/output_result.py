@@ -12,8 +12,6 @@ from cstormpy.identification.output_error import Fit
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["OutputIdentification"]
-
 
 class OutputIdentification:
     """Result of `identify` with ``form="output"``.

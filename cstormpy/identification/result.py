@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Identification", "rows_text", "with_values"]
-
 
 class Identification:
     """The result of `identify`.

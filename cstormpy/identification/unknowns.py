@@ -22,8 +22,6 @@ from cstormpy.linkage.components import Component, Inertia, Term, components, fi
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Unknowns", "parameter_list", "unknowns_of"]
-
 _OF_LINK = ("mass", "com", "inertia")
 #: Terms of a joint in which its torque is linear, and which are not negative.
 _OF_JOINT = ("armature", "damping", "friction", "stiffness")

@@ -17,8 +17,6 @@ Neither is singular for w ≥ 0: with t = 1 − 2 w, g = 1 + ½ (1 − w) G(t), 
 half a turn from rest, ψ becomes its opposite, and the moment jumps.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from cstormpy.kernels.charts import chart_of, jacobian_transposed, of_rows, phi_of, stumpff

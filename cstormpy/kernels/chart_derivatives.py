@@ -4,8 +4,6 @@ P, Q and H stand in the charts. They turn the derivatives that the closed forms 
 those to its rotation vector: of the matrices of the sensitivities, of the directional forms, and of the screws.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import (
     chart_of,
     first_rates,
@@ -53,18 +51,7 @@ from cstormpy.kernels.layout import (
 )
 from cstormpy.kernels.nodes import node
 from cstormpy.kernels.steps import step
-from cstormpy.kernels.vector import (
-    add,
-    add_scaled,
-    cross,
-    dot,
-    increase3,
-    load3,
-    load_columns,
-    scale,
-    store3,
-    sub,
-)
+from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, load_columns, scale, store3, sub
 
 
 @step

@@ -17,8 +17,6 @@ dc_k/ds = (k c_{k+2} − c_{k+1}) / 2: there is no case φ = 0. At |φ| ≥ 2π,
 and the dynamics report what is not finite.
 """
 
-from __future__ import annotations
-
 import math
 
 from cstormpy.kernels.lanes import load, reciprocal, store, where_positive

@@ -23,8 +23,6 @@ that keeps its direction in space stands in `loads`:
     ∂τ_i/∂q_j += G_i · s_j        WQ_i += (L_i s_i, s_i × f_i)
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import charts_place
 from cstormpy.kernels.hybrid import about_origin, node
 from cstormpy.kernels.lanes import load, store

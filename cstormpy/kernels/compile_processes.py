@@ -10,8 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-__all__ = ["compile_beside", "compile_here", "processors"]
-
 #: What such a process runs: the paths of this one, and the names of the kernels as `Entry.name` and its module say.
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "

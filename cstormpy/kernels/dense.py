@@ -3,8 +3,6 @@
 A step stands in a table K: the derivatives of its stages, that at its end, then rows for other uses.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.steps import exact_step
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from cstormpy.graph.addressed import at_address
 
-__all__ = ["RATE", "evaluate"]
-
 #: t, x, z, p, n, w, out, xd; it returns 0, or a positive number where it failed.
 RATE = "i8(f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[::1], f8[::1])"
 

@@ -4,8 +4,6 @@ Both use the closed forms, whose sums over the way to a joint and over the subtr
 place of the matrices, and one more run of the hybrid recursion with the articulated inertias that are there.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.chart_derivatives import pull_back_gradient, pull_back_response, push_direction, push_gradient
 from cstormpy.kernels.charts import chart_of, load_each, matrix_times, store_each, transposed_times
 from cstormpy.kernels.closed_forms import forms_place, row_of

@@ -9,8 +9,6 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-__all__ = ["Entry", "EntryOfC", "all_entries", "entry", "entry_of_c"]
-
 _entries: list[Entry] = []
 
 

@@ -5,8 +5,6 @@ scratch memory, T holds the numbers of the mechanism; ``given`` and ``found`` ho
 side. It returns 0, or the status of the hybrid dynamics.
 """
 
-from __future__ import annotations
-
 import math
 
 from numba import carray

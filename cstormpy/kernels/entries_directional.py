@@ -1,30 +1,15 @@
 """Compiled entries: sensitivities times directions, and gradients times sensitivities, of a batch."""
 
-from __future__ import annotations
-
-from cstormpy.kernels.closed_forms import closed_forms, row_of
+from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.directional import against_gradient, along_direction
 from cstormpy.kernels.entries import entry
-from cstormpy.kernels.hybrid import hybrid, node
+from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import lane, load, store, width, zero_lanes
 from cstormpy.kernels.layout import C_DQ, C_DQD, C_DU, N_COORDINATE, N_COUNT
-from cstormpy.kernels.samples import bring_base, bring_form_base, bring_in, bring_loads, gather, take_out
+from cstormpy.kernels.samples import answer_with_forms, gather, take_out
 from cstormpy.kernels.steps import step
 
 _MATRIX = "f8[:,::1]"
-
-
-@step
-def prepare(T, N, W, q, qd, u, wrench, base, y, first, last, like):
-    """Run the hybrid dynamics and the closed forms; return the status of the former and the kind of loads."""
-    bring_in(N, W, q, qd, u, first, last, like)
-    bring_base(T, W, base, first, last, like)
-    loaded = bring_loads(N, W, wrench, first, last, like)
-    status = hybrid(T, N, W, loaded, True, like)
-    take_out(N, W, y, first, last, like)
-    bring_form_base(T, N, W, base, first, last, like)
-    closed_forms(T, N, W, loaded, like)
-    return status, loaded
 
 
 @step
@@ -51,7 +36,7 @@ def direction_lanes(T, N, W, q, qd, u, wrench, base, dq, dqd, du, y, dy, start, 
     """Fill rows start to stop of y and of dy = ∂y/∂q dq + ∂y/∂qd dqd + ∂y/∂u du."""
     like = zero_lanes()
     for first in range(start, stop, width(like)):
-        status, loaded = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        status, loaded = answer_with_forms(T, N, W, q, qd, u, wrench, base, y, True, first, stop - 1, like)
         if status != 0:
             return first, status
         bring_column(N, W, dq, C_DQ, first, stop - 1, like)
@@ -67,7 +52,7 @@ def gradient_lanes(T, N, W, q, qd, u, wrench, base, gy, y, gq, gqd, gu, start, s
     """Fill rows start to stop of y and of the gradients to q, qd and u that a gradient gy to y brings."""
     like = zero_lanes()
     for first in range(start, stop, width(like)):
-        status, loaded = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        status, loaded = answer_with_forms(T, N, W, q, qd, u, wrench, base, y, True, first, stop - 1, like)
         if status != 0:
             return first, status
         bring_column(N, W, gy, C_DU, first, stop - 1, like)

@@ -1,7 +1,5 @@
 """Compiled entries: hybrid dynamics of one sample, and of a batch."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import hybrid, place_base
 from cstormpy.kernels.lanes import width, zero_lanes
@@ -40,7 +38,7 @@ def hybrid_one(handle, q, qd, u, y):
 
 @entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
 def loaded_hybrid_one(handle, wrench, q, qd, u, y):
-    """Do the same with a row of loads on the links."""
+    """Answer one sample as `hybrid_one` does, with a row of loads on the links."""
     T, N, W = arrays_behind(handle)
     n = N[N_COUNT]
     if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6]:

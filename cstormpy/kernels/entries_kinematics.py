@@ -1,7 +1,5 @@
 """Compiled entries: poses, Jacobians, and inertia, momentum and energy, of a batch or of one sample."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.chart_derivatives import pull_back_screws
 from cstormpy.kernels.charts import enter_charts
@@ -286,7 +284,7 @@ def inertial_lanes(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, 
 
 @entry(_INERTIAL, nogil=True, given=3)
 def inertial_one(T, N, W, q, qd, base, mass, momenta, bulk, energy, gradient, start, stop):
-    """Do the same one sample after the other."""
+    """Fill what `inertial_lanes` does one sample after the other."""
     for first in range(start, stop):
         bring_moving(T, N, W, q, qd, base, first, first, 0.0)
         put_inertial(T, N, W, mass, momenta, bulk, energy, gradient, first, first, 0.0)

@@ -1,7 +1,5 @@
 """Energies of a mechanism, as laws ask for them at every evaluation: one sample, its numbers side by side."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.ball_springs import has_spring, spring_energy
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.entries import entry

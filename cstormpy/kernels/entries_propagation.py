@@ -3,8 +3,6 @@
 Beside a value stands its tangent, the derivative along one direction, named as the value with a d before it.
 """
 
-from __future__ import annotations
-
 from cstormpy.graph.addressed import at_address
 from cstormpy.kernels.diagram_rate import RATE
 from cstormpy.kernels.entries import entry

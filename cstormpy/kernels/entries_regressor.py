@@ -13,14 +13,12 @@ and a joint on the way to it, whose twist (s, l) stands at the link's origin in 
     of I    the symmetric part of s αᵀ + (s × ω) ωᵀ
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import screws
 from cstormpy.kernels.entries import entry
 from cstormpy.kernels.hybrid import NOT_FINITE, hybrid, move, place
 from cstormpy.kernels.inertial_numbers import INERTIAL, find_responses, put_columns
-from cstormpy.kernels.kinematics import carrier
+from cstormpy.kernels.kinematics import carrier, link_frame
 from cstormpy.kernels.lanes import all_greater, fill_zeros, load, noted, put_tile, vanishing, width, zero_lanes
 from cstormpy.kernels.layout import (
     ACC,
@@ -34,9 +32,6 @@ from cstormpy.kernels.layout import (
     N_TURNS,
     OMEGA,
     ROW,
-    T_LINK,
-    T_NODE,
-    T_NODES,
     T_PITCH,
     D,
     R,
@@ -44,7 +39,7 @@ from cstormpy.kernels.layout import (
 from cstormpy.kernels.nodes import node
 from cstormpy.kernels.samples import bring_base, bring_form_base, bring_in, bring_loads, take_out
 from cstormpy.kernels.steps import step
-from cstormpy.kernels.vector import add, column_times, cross, dot, load3, load_columns, rotate, scale
+from cstormpy.kernels.vector import add, cross, dot, load3, scale
 
 
 @step
@@ -60,18 +55,6 @@ def put_ten(out, to, stride, samples, x):
     first = (vanishing(x[0]) + vanishing(x[1])) + (vanishing(x[2]) + vanishing(x[3]))
     last = (vanishing(x[6]) + vanishing(x[7])) + (vanishing(x[8]) + vanishing(x[9]))
     return first + (vanishing(x[4]) + vanishing(x[5])) + last
-
-
-@step
-def link_frame(T, N, W, link, like):
-    """Return the axes of a link, and the way to its origin from that of the node that carries it."""
-    i = carrier(N, link)
-    t = T_NODES + T_NODE * N[N_COUNT] + T_LINK * link
-    axes = load_columns(W, i * ROW + R, like)
-    x = column_times(axes, T[t], T[t + 3], T[t + 6])
-    y = column_times(axes, T[t + 1], T[t + 4], T[t + 7])
-    z = column_times(axes, T[t + 2], T[t + 5], T[t + 8])
-    return (x, y, z), rotate(axes, T, t + 9)
 
 
 @step

@@ -1,7 +1,5 @@
 """Compiled entries: hybrid dynamics with all its sensitivities."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import charts_place
 from cstormpy.kernels.closed_forms import closed_forms, form_base, row_of
 from cstormpy.kernels.entries import entry
@@ -12,14 +10,10 @@ from cstormpy.kernels.layout import C_KEPT, CHART, KEPT, N_BALLS, N_COORDINATE, 
 from cstormpy.kernels.nodes import node_of
 from cstormpy.kernels.samples import (
     WRONG_SIZE,
+    answer_with_forms,
     arrays_behind,
-    bring_base,
-    bring_form_base,
-    bring_in,
     bring_in_one,
-    bring_loads,
     bring_loads_one,
-    take_out,
     take_out_one,
 )
 from cstormpy.kernels.sensitivity import fill_columns
@@ -109,7 +103,7 @@ def sensitivity_one(handle, q, qd, u, y, D):
 
 @entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[:,:,::1])")
 def loaded_sensitivity_one(handle, wrench, q, qd, u, y, D):
-    """Do the same with a row of loads on the links."""
+    """Answer one sample as `sensitivity_one` does, with a row of loads on the links."""
     T, N, W = arrays_behind(handle)
     n = N[N_COUNT]
     if q.size != n or qd.size != n or u.size != n or y.size != n * handle[6] or D.size != 3 * n * n:
@@ -143,19 +137,6 @@ def answer_one(T, N, W, loaded, y, D):
 
 
 @step
-def prepare(T, N, W, q, qd, u, wrench, base, y, first, last, like):
-    """Run hybrid dynamics and closed forms of the samples first to last; return its status and the kind of loads."""
-    bring_in(N, W, q, qd, u, first, last, like)
-    bring_base(T, W, base, first, last, like)
-    loaded = bring_loads(N, W, wrench, first, last, like)
-    status = hybrid(T, N, W, loaded, N[N_DEEP] != 0, like)
-    take_out(N, W, y, first, last, like)
-    bring_form_base(T, N, W, base, first, last, like)
-    closed_forms(T, N, W, loaded, like)
-    return status, loaded
-
-
-@step
 def keep_one(N, W, V, s, like):
     """Copy what the matrices need of sample s, of those side by side in W, to V."""
     w = width(like)
@@ -183,9 +164,9 @@ def sensitivity_lanes(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, s
     All is done with several samples side by side. Return the first row of the first group that holds a bad one (or
     -1), and its status.
     """
-    like = zero_lanes()
+    like, deep = zero_lanes(), N[N_DEEP] != 0
     for first in range(start, stop, width(like)):
-        status, loaded = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        status, loaded = answer_with_forms(T, N, W, q, qd, u, wrench, base, y, deep, first, stop - 1, like)
         if status != 0:
             return first, status
         fill_columns(T, N, W, loaded, of_base.shape[0] > 0, like)
@@ -195,11 +176,11 @@ def sensitivity_lanes(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, s
 
 @entry(_SENSITIVITY, nogil=True)
 def sensitivity_large(T, N, W, q, qd, u, wrench, base, y, out, of_base, start, stop):
-    """Do the same with the matrices of one sample after the other, which the processor's caches can hold."""
+    """Fill what `sensitivity_lanes` does, its matrices sample by sample, which the processor's caches can hold."""
     like = zero_lanes()
-    V = W[matrix_place(N) * width(like) :]
+    deep, V = N[N_DEEP] != 0, W[matrix_place(N) * width(like) :]
     for first in range(start, stop, width(like)):
-        status, loaded = prepare(T, N, W, q, qd, u, wrench, base, y, first, stop - 1, like)
+        status, loaded = answer_with_forms(T, N, W, q, qd, u, wrench, base, y, deep, first, stop - 1, like)
         if status != 0:
             return first, status
         for s in range(min(width(like), stop - first)):

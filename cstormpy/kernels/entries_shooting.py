@@ -1,7 +1,5 @@
 """Compiled entries: a motion integrated by fixed steps, with its derivatives to whatever drives it."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import answer_at, rate_at
 from cstormpy.kernels.closed_forms import closed_forms
 from cstormpy.kernels.entries import entry

@@ -4,23 +4,12 @@ A step from (t0, x) to t1 stands in a table K, whose rows are those of `dense`; 
 steps are tried. A guard is an element of the diagram's output.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from cstormpy.kernels import roots
-from cstormpy.kernels.dense import (
-    DENSE,
-    K_END,
-    K_POINT,
-    K_RATE,
-    K_RESULT,
-    STAGES,
-    interpolate,
-    prepare_dense,
-)
+from cstormpy.kernels.dense import DENSE, K_END, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import COUNT, EARLIEST, LATEST, SEARCH, TIME, attempt, clamped
 from cstormpy.kernels.steps import exact_step
@@ -30,8 +19,6 @@ BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES 
 
 _LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
 _MOST, _ROOT, _QUESTION, _BEYOND = roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
-#: Not a literal: numba compiles a step again for each literal that it is given.
-_DENSELY = np.bool_(False)
 _begin, _tell = exact_step(roots.begin), exact_step(roots.tell)
 
 
@@ -98,7 +85,7 @@ def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides
                     )
                     if not ready:
                         return -1
-                value = seen_at(f, table, how, at, t1, dense, _DENSELY, right, guards[g], x, z, p, n, w, out, K)
+                value = seen_at(f, table, how, at, t1, dense, False, right, guards[g], x, z, p, n, w, out, K)
                 if math.isnan(value):
                     return -1
             if crossed(before, value, direction):  # nothing crosses from a side that is not known

@@ -4,8 +4,6 @@ M_pp = Lᵀ D L keeps the zeros of the tree (Featherstone 2008, section 6.5); M 
 those behind, and then the columns X, a row for each node.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import forms_place
 from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import is_unrolled, load, load_tile, reciprocal, store, store_tile, tile_width, width
@@ -151,7 +149,7 @@ def inward_four(N, W, place, pitch, c, like):
 
 @step
 def inward_tile(N, W, place, pitch, c, like):
-    """Do the same with one tile."""
+    """Solve with Lᵀ for one tile of all columns."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     for j in range(N[N_COUNT], 0, -1):
         kj, _ = node(j)
@@ -168,7 +166,7 @@ def inward_tile(N, W, place, pitch, c, like):
 
 @step
 def inward_eight(N, W, place, pitch, c, like):
-    """Do the same for eight."""
+    """Solve with Lᵀ for eight neighbouring tiles of all columns."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     half = 4 * tile_width()
     for j in range(N[N_COUNT], 0, -1):
@@ -207,7 +205,7 @@ def outward_four(N, W, place, pitch, c, like):
 
 @step
 def outward_eight(N, W, place, pitch, c, like):
-    """Do the same with eight, for which each factor is fetched once."""
+    """Solve with D L for eight neighbouring tiles, for which each factor is fetched once."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     half = 4 * tile_width()
     for i in range(1, N[N_COUNT] + 1):
@@ -230,7 +228,7 @@ def outward_eight(N, W, place, pitch, c, like):
 
 @step
 def outward_tile(N, W, place, pitch, c, like):
-    """Do the same with one tile."""
+    """Solve with D L for one tile of all columns."""
     factors, length, w = factor_place(N, like), row_length(N, like), width(like)
     for i in range(1, N[N_COUNT] + 1):
         ki, _ = node(i)
@@ -260,7 +258,7 @@ def less_rows(N, W, first, last, factors, length, rows, pitch, x, like):
 
 @step
 def less_two(N, W, first, last, factors, length, rows, pitch, apart, x, like):
-    """Do so in two columns that are so far apart."""
+    """Return the numbers of two columns, which stand so far apart, less the same, as `less_rows` does."""
     y, z = x
     for i in range(first, last):
         k, _ = node(i)

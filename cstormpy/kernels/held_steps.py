@@ -1,13 +1,9 @@
 """Steps of fixed length of a compiled diagram whose inputs are held from outside, all in one call."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.dense import K_RESULT, STAGES
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import LENGTH, TIME, attempt
 from cstormpy.kernels.steps import exact_step
-
-__all__ = ["NOT_FINITE", "held_steps"]
 
 #: What is returned where a state is not finite at the end.
 NOT_FINITE = -1

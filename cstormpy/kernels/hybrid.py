@@ -14,8 +14,6 @@ pitch (1 for a prismatic joint); d from O_P to O_i; ω, α, A: angular velocity,
 acceleration of O. An articulated inertia is (I, H, M): moment = I α + H A, force = Hᵀ α + M A.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import enter_charts, leave_charts, turned_by_ball
 from cstormpy.kernels.joint_torques import losses
 from cstormpy.kernels.lanes import all_greater, load, noted, reciprocal, store, vanishing

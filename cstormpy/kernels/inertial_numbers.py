@@ -15,8 +15,6 @@ of a link, mass m, first moment h = m c and inertia I about the origin x of its 
     I_jk    moment e_j (α · e_k) + ω × e_j (ω · e_k), and the same with j and k exchanged where they differ
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import body_inertia, inertia_times, row_of
 from cstormpy.kernels.factorisation import columns_place, factor_place, matrix_place, padded, row_length, solve_torques
 from cstormpy.kernels.hybrid import node
@@ -34,18 +32,7 @@ from cstormpy.kernels.lanes import (
     width,
     zero_lanes,
 )
-from cstormpy.kernels.layout import (
-    C_A,
-    C_I,
-    C_S,
-    C_T,
-    C_V,
-    N_ACTIVE,
-    N_COORDINATE,
-    N_COUNT,
-    N_PARENT,
-    T_ARMATURE,
-)
+from cstormpy.kernels.layout import C_A, C_I, C_S, C_T, C_V, N_ACTIVE, N_COORDINATE, N_COUNT, N_PARENT, T_ARMATURE
 from cstormpy.kernels.sensitivity import clear, six_dot
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, cross, dot, load3, load6, scale, store3

@@ -19,8 +19,6 @@ this is what three hinges of these numbers take, and the torque β of the rotors
     K̇ δ = a (E(δ, w) + E(w, δ)) + δ × a w + w × a δ
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.ball_springs import has_spring, moment_change, spring_moment
 from cstormpy.kernels.chart_derivatives import swept_twice, velocity_change
 from cstormpy.kernels.charts import (

@@ -1,7 +1,5 @@
 """Poses of the links in the base's frame, and what the joints do to one of them."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.hybrid import node, place
 from cstormpy.kernels.layout import (
@@ -43,15 +41,22 @@ def carrier(N, link):
 
 
 @step
-def pose_of_link(T, N, W, link, like):
-    """Return the axes (columns) and the origin of a link, in the base's frame."""
+def link_frame(T, N, W, link, like):
+    """Return the axes (columns) of a link, and the way to its origin from that of the node that carries it."""
     i = carrier(N, link)
     t = T_NODES + T_NODE * N[N_COUNT] + T_LINK * link
     axes = load_columns(W, i * ROW + R, like)
     x = column_times(axes, T[t], T[t + 3], T[t + 6])
     y = column_times(axes, T[t + 1], T[t + 4], T[t + 7])
     z = column_times(axes, T[t + 2], T[t + 5], T[t + 8])
-    return (x, y, z), add(load3(W, row_of(N, i) + C_POS, like), rotate(axes, T, t + 9))
+    return (x, y, z), rotate(axes, T, t + 9)
+
+
+@step
+def pose_of_link(T, N, W, link, like):
+    """Return the axes (columns) and the origin of a link, in the base's frame."""
+    axes, d = link_frame(T, N, W, link, like)
+    return axes, add(load3(W, row_of(N, carrier(N, link)) + C_POS, like), d)
 
 
 @step

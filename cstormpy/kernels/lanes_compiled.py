@@ -1,7 +1,5 @@
 """Lanes in compiled code: numba's type of several float64 side by side, and what `lanes` becomes on them."""
 
-from __future__ import annotations
-
 import math
 import operator
 

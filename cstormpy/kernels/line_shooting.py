@@ -12,8 +12,6 @@ from typing import Any
 
 from cstormpy.graph.addressed import at_address
 
-__all__ = ["KINDS", "shoot_by_line"]
-
 #: Kinds of the arguments of `shoot_by_line`, as `graph.loops` takes them.
 KINDS = ("i", "F1", "I1", "F1", "F2", "F2", "F2", "F1", "F1", "F2", "F2", "F2", "F2", "F1", "F2", "F2", "F2")
 

@@ -18,8 +18,6 @@ as its inertia is.
 The dead loads on a link come as one row: m₀, f and P = Σ p fᵀ, with the points p in the link's frame.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.layout import (
     DEAD,
     DEAD_LOADS,

@@ -1,7 +1,5 @@
 """Nodes: where the numbers and integers of one stand."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.layout import N_COUNT, N_LINKS, N_NODE, N_NODES, T_NODE, T_NODES
 from cstormpy.kernels.steps import step
 

@@ -9,8 +9,6 @@ P += U g, outward the acceleration A += S x, with U = Î S. Where a node has one
 registers.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.closed_forms import row_of
 from cstormpy.kernels.hybrid import along, node
 from cstormpy.kernels.lanes import load_tile, store_tile, tile_width, with_lane, zero_lanes

@@ -5,11 +5,6 @@ say that it will do, else halving. It is asked and told, as what is to be evalua
 `begin` puts the first question into it, `tell` takes the answer and puts the next one.
 """
 
-from __future__ import annotations
-
-__all__ = ["BEFORE", "BEYOND", "GUESS", "LOOKS", "MOST", "QUESTION", "ROOT", "SETTLING", "TINY", "TOGETHER"]
-__all__ += ["begin", "tell"]
-
 #: Parts of the first step after an event at which its detector is looked at again, to see on which side it is.
 LOOKS = (2.0**-12, 2.0**-9, 2.0**-6, 2.0**-3, 0.5, 1.0)
 #: Two crossings closer than this part of time are one.

@@ -1,10 +1,8 @@
 """Samples into the scratch memory and answers out of it."""
 
-from __future__ import annotations
-
 from cstormpy.kernels.charts import answer_at, given_at
-from cstormpy.kernels.closed_forms import form_base
-from cstormpy.kernels.hybrid import node, place_base
+from cstormpy.kernels.closed_forms import closed_forms, form_base
+from cstormpy.kernels.hybrid import hybrid, node, place_base
 from cstormpy.kernels.lanes import lane, load, memory_floats, memory_integers, store, width, with_lane
 from cstormpy.kernels.layout import (
     DEAD,
@@ -106,7 +104,7 @@ def bring_loads(N, W, wrench, first, last, like):
 
 @step
 def bring_loads_one(N, W, wrench, share, change):
-    """Do the same with one row of numbers, to which a share of a change is added where the share is not zero."""
+    """Copy the loads of one sample, numbers to which a share of a change is added where the share is not zero."""
     loaded = kind_of_loads(N, 1, wrench.size)
     if loaded == UNLOADED:
         return loaded
@@ -163,3 +161,16 @@ def bring_form_base(T, N, W, base, first, last, like):
         omega, v = gather3(base, row, end, 0, like), gather3(base, row, end, 3, like)
         alpha, a = gather3(base, row, end, 6, like), gather3(base, row, end, 9, like)
         form_base(T, N, W, omega, v, alpha, a, like)
+
+
+@step
+def answer_with_forms(T, N, W, q, qd, u, wrench, base, y, every, first, last, like):
+    """Run hybrid dynamics, see there for ``every``, and closed forms; return the former's status, and kind of loads."""
+    bring_in(N, W, q, qd, u, first, last, like)
+    bring_base(T, W, base, first, last, like)
+    loaded = bring_loads(N, W, wrench, first, last, like)
+    status = hybrid(T, N, W, loaded, every, like)
+    take_out(N, W, y, first, last, like)
+    bring_form_base(T, N, W, base, first, last, like)
+    closed_forms(T, N, W, loaded, like)
+    return status, loaded

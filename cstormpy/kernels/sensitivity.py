@@ -9,8 +9,6 @@ the rows of X, one for each node, its columns in the order of q:
 ∂/∂q (n), ∂/∂q̇ (n), ∂/∂u (n), and ∂/∂V0 (6), ∂/∂dV0 (6) where the motion of the base is asked for.
 """
 
-from __future__ import annotations
-
 from cstormpy.kernels.chart_derivatives import pull_back_answers, pull_back_columns
 from cstormpy.kernels.charts import chart_of
 from cstormpy.kernels.closed_forms import forms_place, row_of

@@ -9,8 +9,6 @@ is given by the address of its code. So is, of a diagram whose mechanisms have l
 nearest state that closes them. Whatever the diagram, this file is compiled once.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -19,8 +19,6 @@ from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.kernels import dense, held_steps, line_shooting, rungekutta, stepping
 
-__all__ = ["Steps", "steps_are_kept", "steps_of"]
-
 #: The kinds of the arguments, as `loops_text` takes them: the diagram's function is given by its address.
 _TRIAL = ("i", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2")
 _ADVANCE = (
@@ -141,7 +139,7 @@ class Steps:
         return found
 
     def bound(self, *given: Any) -> Callable[[], int]:
-        """Return it as a function of nothing, for arrays that stay where they are, that returns its one result."""
+        """Return the step as a function without arguments, for arrays that stay where they are; it has one result."""
         for k, value in enumerate(given):
             self._take(k, value)
         self._arrays = given

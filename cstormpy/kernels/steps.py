@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["exact_step", "step"]
-
 
 def step(
     function: Callable[..., Any] | None = None, *, symbolic: Callable[..., Any] | None = None, arrays: bool = False

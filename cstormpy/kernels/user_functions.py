@@ -1,7 +1,5 @@
 """Users' functions compiled by numba, as functions of C, or read from disk where they were compiled before."""
 
-from __future__ import annotations
-
 import ctypes
 import hashlib
 import linecache
@@ -17,8 +15,6 @@ from numba.core.errors import NumbaError
 from numba.extending import register_jitable
 
 from cstormpy.kernels.compiling import _EXACT, _Kept, address_in_c
-
-__all__ = ["Refused", "callable_by_numba", "compiled", "kept_as"]
 
 
 class Refused(Exception):

@@ -1,7 +1,5 @@
 """Three-vectors, rotations and symmetric matrices as tuples of numbers, and the elementary functions."""
 
-from __future__ import annotations
-
 import math
 
 from cstormpy.kernels.lanes import all_greater, exact_sincos, load, store, where_positive

@@ -32,8 +32,6 @@ F_2 = Ad*_{T_12} F_1.
 array([ 0.,  0.,  1.,  0., -1.,  0.])
 """
 
-from __future__ import annotations
-
 from cstormpy.lie.adjoint import Ad, Ad_star, ad, ad_star
 from cstormpy.lie.bodies import SYMMETRY_TOLERANCE, kinetic_energy, momentum, spatial_inertia
 from cstormpy.lie.derivatives import SINGULAR_TOLERANCE, dexp_inv_se3, dexp_inv_so3, dexp_se3, dexp_so3

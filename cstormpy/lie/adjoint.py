@@ -10,8 +10,6 @@ from cstormpy.lie.arguments import _apply, _guarded, _match, _read, _transpose
 from cstormpy.lie.groups import _inverse, _read_group
 from cstormpy.lie.matrices import _hat3, _hat6, _vee6
 
-__all__ = ["Ad", "Ad_star", "ad", "ad_star"]
-
 
 def _Ad(T: Array) -> Array:
     R, X = T[..., :3, :3], np.zeros((*T.shape[:-2], 6, 6))

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import Array, Shape, real_array
 from cstormpy.errors import InvalidValue, NonFinite, ShapeError
 
-__all__: list[str] = []
-
 P = ParamSpec("P")
 Result = TypeVar("Result")
 EPS = float(np.finfo(np.float64).eps)

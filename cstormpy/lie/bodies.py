@@ -10,8 +10,6 @@ from cstormpy.lie.arguments import _apply, _biggest, _guarded, _match, _read, _r
 from cstormpy.lie.groups import check_rotation
 from cstormpy.lie.matrices import _hat3
 
-__all__ = ["SYMMETRY_TOLERANCE", "kinetic_energy", "momentum", "spatial_inertia"]
-
 SYMMETRY_TOLERANCE = 1e-9
 """Largest entry of J - Jᵀ in units of the largest of J that still passes as symmetric."""
 

@@ -12,8 +12,6 @@ from cstormpy.lie.exponential import _angle
 from cstormpy.lie.factors import _a, _a_slope, _b, _b_slope, _c, _c_slope, _polynomial
 from cstormpy.lie.matrices import _hat3, _read_twist
 
-__all__ = ["SINGULAR_TOLERANCE", "dexp_inv_se3", "dexp_inv_so3", "dexp_se3", "dexp_so3"]
-
 SINGULAR_TOLERANCE = EPS**0.5
 """dexp_inv is refused within this fraction of a multiple of 2π, where it would lose half of its digits or more."""
 

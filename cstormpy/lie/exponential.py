@@ -11,8 +11,6 @@ from cstormpy.lie.factors import _a, _b, _c, _polynomial, _sinc
 from cstormpy.lie.groups import _pose, check_pose, check_rotation
 from cstormpy.lie.matrices import _hat3, _read_twist
 
-__all__ = ["ANGLE_LIMIT", "exp_se3", "exp_so3", "log_se3", "log_so3"]
-
 ANGLE_LIMIT = 1 / EPS
 """Longest rotation vector taken, 2**52 rad: from there on neighbouring floats are a radian or more apart."""
 

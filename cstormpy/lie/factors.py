@@ -14,8 +14,6 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.lie.arguments import _times
 
-__all__: list[str] = []
-
 SERIES_ANGLE = float(np.pi)
 """Up to this φ the factors that cancel near 0 are summed as series; above it the closed forms lose no more than
 a factor of ten (worst: c'/φ, 9.6 at π)."""

@@ -11,18 +11,6 @@ from cstormpy.lie.bodies import _read_symmetric
 from cstormpy.lie.groups import _inverse, check_pose
 from cstormpy.lie.matrices import SKEW_TOLERANCE, _hat3, _vee6
 
-__all__ = [
-    "body_velocity",
-    "transform_inertia",
-    "transform_momentum",
-    "transform_twist",
-    "transform_wrench",
-    "twist_rate",
-    "vector_rate",
-    "world_velocity",
-    "wrench_rate",
-]
-
 
 def _velocity(T: ArrayLike, dT: ArrayLike, tol: float, fixed: bool) -> Array:
     pose, rate = check_pose(T), _read(dT, "dT", (4, 4))

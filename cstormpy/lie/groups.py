@@ -9,17 +9,6 @@ from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.lie.arguments import EPS, _apply, _biggest, _guarded, _match, _read, _refuse_any, _transpose
 
-__all__ = [
-    "ROTATION_TOLERANCE",
-    "check_pose",
-    "check_rotation",
-    "inverse",
-    "is_pose",
-    "is_rotation",
-    "make_pose",
-    "nearest_rotation",
-]
-
 ROTATION_TOLERANCE = 1e-9
 """Largest entry of ΘᵀΘ - 1, and of the last row of a pose less (0, 0, 0, 1), that still passes."""
 

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from cstormpy.arrays import Array
 from cstormpy.lie.arguments import _biggest, _guarded, _match, _read, _refuse_any, _transpose
 
-__all__ = ["SKEW_TOLERANCE", "bracket", "hat3", "hat6", "hat6_star", "vee3", "vee6", "vee6_star"]
-
 SKEW_TOLERANCE = 1e-9
 """Largest entry of W + Wᵀ in units of the largest of W that still passes as skew-symmetric."""
 

@@ -3,8 +3,6 @@
 Dynamics, sensitivities and drawings take a `Linkage`; `cstormpy.mechanism` has the class with methods.
 """
 
-from __future__ import annotations
-
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import (
     Composite,

@@ -9,8 +9,6 @@ import numpy as np
 
 from cstormpy.arrays import Array
 
-__all__ = ["Body", "sum_of"]
-
 
 class Body(NamedTuple):
     """A rigid body in some axes.

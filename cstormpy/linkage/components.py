@@ -23,22 +23,6 @@ from cstormpy.linkage.loops import Loop
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage
 
-__all__ = [
-    "PAIRS",
-    "TERMS",
-    "TWIST",
-    "Component",
-    "Gravity",
-    "Inertia",
-    "LoopFrame",
-    "Move",
-    "Shift",
-    "Term",
-    "Wrench",
-    "components",
-    "find",
-]
-
 #: Parameters of a joint's own torque.
 TERMS = tuple(OneDofJoint.own_torque)
 

@@ -9,8 +9,6 @@ from cstormpy import checks
 from cstormpy.errors import InvalidType, shown, unknown_name
 from cstormpy.values import Value
 
-__all__ = ["Constraint"]
-
 _KINDS = ("position", "rate")
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from cstormpy.reporting import notice_once
 
-__all__ = ["say_degrees"]
-
 #: Beyond two turns a round number of half degrees is no angle that a machine begins at, or is stopped at; of more
 #: degrees than these nobody thinks.
 _TURNS, _HALVES, _MOST = 4.0 * math.pi, 0.5, 720.0

@@ -20,8 +20,6 @@ from cstormpy.linkage.loops import Loop, check_loops
 from cstormpy.linkage.topology import check_links, index_names, parent_indices, select_names
 from cstormpy.values import Value, frozen
 
-__all__ = ["Linkage"]
-
 M = TypeVar("M", bound="Linkage")
 
 #: What is kept of a mechanism that does not depend on its drive.

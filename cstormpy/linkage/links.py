@@ -14,8 +14,6 @@ from cstormpy.linkage.joints import Fixed, Joint
 from cstormpy.linkage.shapes import Shape, check_shapes
 from cstormpy.values import Value, frozen
 
-__all__ = ["INERTIA_TOLERANCE", "Link"]
-
 INERTIA_TOLERANCE = 1e-9
 """By how much of its trace an inertia may be unsymmetric, indefinite or against the triangle inequality."""
 

@@ -10,8 +10,6 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.values import frozen
 
-__all__ = ["Load"]
-
 
 class Load:
     """A force and a moment at a point of a link, which do not turn with it.

@@ -16,8 +16,6 @@ from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.links import Link
 from cstormpy.values import Value, numbers_text
 
-__all__ = ["DIRECTIONS", "Loop", "check_loops", "refuse_loops"]
-
 DIRECTIONS = {
     "pose": (True, True, True, True, True, True),
     "position": (False, False, False, True, True, True),

@@ -11,16 +11,6 @@ from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
 
-__all__ = [
-    "LINK_PARAMETERS",
-    "LOOP_PARAMETERS",
-    "changed_links",
-    "changed_loops",
-    "joint_parameters",
-    "joint_parts",
-    "parameter_names",
-]
-
 LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
 """The parameters of a link beside those of its joint."""
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage.links import Link
     from cstormpy.linkage.loops import Loop
 
-__all__ = ["MAX_ROWS", "table"]
-
 MAX_ROWS = 120
 """A longer table is shortened in the middle."""
 

@@ -18,8 +18,6 @@ from cstormpy.arrays import Array, is_single
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.values import Value, numbers_text
 
-__all__ = ["SHAPES", "Shape", "Solid", "check_shapes"]
-
 SHAPES = {
     "box": ("length in x", "in y", "in z"),
     "sphere": ("radius",),
@@ -57,7 +55,7 @@ class Solid(NamedTuple):
     smooth: bool
 
     def moved(self, X: Array) -> Solid:
-        """Return it in frames where its own has the poses X (..., 4, 4): middle, corners and normals (..., k, 3)."""
+        """Return the shape in frames in which its own has the poses X (..., 4, 4); its points become (..., k, 3)."""
         R, p = X[..., :3, :3], X[..., :3, 3]
         Rt = np.swapaxes(R, -1, -2)
         return self._replace(

@@ -21,8 +21,6 @@ from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.view_direction import view
 
-__all__ = ["Drawing", "Skeleton", "skeleton"]
-
 _SAME = 1e-9
 """Points closer than this, relative to the size of the mechanism, are one; directions within this are parallel."""
 

@@ -22,22 +22,6 @@ from cstormpy.linkage.joints import OneDofJoint
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.loops import Loop, refuse_loops
 
-__all__ = [
-    "FOLDING",
-    "FORWARD",
-    "INVERSE",
-    "NUMBERS",
-    "STILL",
-    "Form",
-    "Tables",
-    "folded",
-    "loop_numbers",
-    "loops_with",
-    "numbers_at",
-    "numbers_of",
-    "tables_of",
-]
-
 
 @dataclass(frozen=True)
 class Tables:

@@ -8,8 +8,6 @@ from typing import Any
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.links import Link
 
-__all__ = ["check_links", "index_names", "parent_indices", "select_names"]
-
 
 def check_links(links: Iterable[Link]) -> tuple[Link, ...]:
     """Return the links as a tuple, refusing what is not a link and an empty list."""

@@ -7,8 +7,6 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.linkage.linkage import Linkage
 
-__all__ = ["view"]
-
 _TOLERANCE = 1e-6
 """By how much a direction may leave the plane, or miss an axis of the base."""
 

@@ -14,8 +14,6 @@ from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.shapes import Shape
 
-__all__ = ["without_fixed"]
-
 M = TypeVar("M", bound=Linkage)
 
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from importlib import metadata
 from importlib.util import find_spec
 
-__all__ = ["DEBIAN_PACKAGES", "available", "is_off", "is_on_screen", "missing_library"]
-
 #: The libraries that Qt's wheels take from the system, and the packages of Debian that have them.
 DEBIAN_PACKAGES: Mapping[str, str] = {
     "libGL.so.1": "libgl1",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism, files
-
-__all__ = ["KINDS", "Knob", "LawChoice", "LivePane", "described"]
 
 KINDS = ("scope", "xy", "mechanism")
 
@@ -153,18 +151,7 @@ def _knobs(controls: Sequence[Knob | LawChoice]) -> list[dict[str, Any]]:
         if not math.isfinite(knob.value):
             continue  # a limit that is infinite has no place on a slider
         low, high, log = knob.range()
-        entries.append(
-            {
-                "block": knob.block,
-                "name": knob.name,
-                "index": knob.index,
-                "value": float(knob.value),
-                "low": low,
-                "high": high,
-                "log": log,
-                "unit": knob.unit,
-            }
-        )
+        entries.append({**asdict(knob), "value": float(knob.value), "low": low, "high": high, "log": log})
     return entries
 
 

@@ -31,8 +31,6 @@ from cstormpy.reporting import notice, notice_once
 if TYPE_CHECKING:
     from cstormpy.live.description import Knob, LawChoice, LivePane
 
-__all__ = ["LiveFeed"]
-
 _START = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop()); "
     "runpy.run_module('cstormpy.live.window', run_name='__main__')"

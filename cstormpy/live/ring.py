@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 
-__all__ = ["RingReader", "RingWriter", "SharedMemory", "attach", "ring_slots"]
-
 _HEAD = 64
 """Bytes before the times: the count, with a cache line of its own."""
 _MOST_BYTES, _MOST_SLOTS, _FEWEST_SLOTS = 16 * 2**20, 2**18, 2**10

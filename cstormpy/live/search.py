@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.solution import Solution
     from cstormpy.optimal.starts import Progressed
 
-__all__ = ["SearchWindow", "packed"]
-
 EVERY = 0.12
 """Seconds between two pictures at least."""
 

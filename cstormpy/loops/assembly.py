@@ -26,22 +26,6 @@ from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "CLOSED",
-    "DEFINITE",
-    "LEAST",
-    "Mobility",
-    "assemblies",
-    "independent_rows",
-    "mobility",
-    "project",
-    "refuse_open",
-    "require_closed",
-    "shut",
-    "shut_symbols",
-    "singular",
-]
-
 LEAST = 1e-9
 """A singular value of A below this part of the greatest counts as zero."""
 
@@ -228,7 +212,7 @@ def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
 
 
 def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
-    """Do so by numbers."""
+    """Take off what a state misses, as `shut` does, by numbers."""
     found = closure_of(mech, q[None])
     A = found.A[0]
     off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))

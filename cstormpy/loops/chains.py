@@ -36,8 +36,6 @@ from cstormpy.linkage.loops import Loop
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["ROTATES", "Chain", "ChainAt", "chain_at", "chain_of", "cross"]
-
 ROTATES = 1e-9
 """A column of rotation below this is none."""
 
@@ -85,11 +83,11 @@ class ChainAt:
         return np.concatenate([self.w, self.v], axis=-2)
 
     def residual(self) -> Array:
-        """Return what is open of the directions that are closed; not of symbols."""
+        """Return by how much the closed directions are open; not of symbols."""
         return _residual(self.chain.loop, self.R, self.p)
 
     def sines(self) -> tuple[Any, Any]:
-        """Return the same of one sample, with the sines of the angles, and whether one is a right one or more."""
+        """Return the residual of one sample with the sines of its angles, and whether one is a right angle or more."""
         sine, wide = _sine(self.chain.loop, self.R[0])
         return np.concatenate([sine, self.p[0]])[self.chain.rows], wide
 

@@ -31,19 +31,6 @@ from cstormpy.loops.constraint_rows import ConstraintRows, RowsAt
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "Closure",
-    "angular_rows",
-    "chains_of",
-    "closure",
-    "closure_jacobian",
-    "closure_jacobian_rate",
-    "closure_of",
-    "constraint_names",
-    "ends_of",
-    "held_closure_of",
-]
-
 
 @dataclass(frozen=True)
 class Closure:
@@ -214,23 +201,7 @@ def angular_rows(mech: Linkage) -> NDArray[np.bool_]:
     return np.array([*loops, *(False for r in rows_of_constraints(mech) for _ in r.labels)], dtype=bool)
 
 
-def _read(mech: Linkage, **given: ArrayLike) -> Samples:
-    return read_samples(mech.tree, given)
-
-
-def closure(mech: Linkage, q: ArrayLike) -> Array:
-    """Return φ(q), (m,) or (N, m); `Mechanism.closure` tells of it."""
-    samples = _read(mech, q=q)
-    return samples.shaped(closure_of(mech, samples.rows["q"]).residual())
-
-
-def closure_jacobian(mech: Linkage, q: ArrayLike) -> Array:
-    """Return A(q), (m, n) or (N, m, n)."""
-    samples = _read(mech, q=q)
-    return samples.shaped(closure_of(mech, samples.rows["q"]).A)
-
-
-def closure_jacobian_rate(mech: Linkage, q: ArrayLike, qd: ArrayLike) -> Array:
-    """Return Ȧ(q, q̇), (m, n) or (N, m, n)."""
-    samples = _read(mech, q=q, qd=qd)
-    return samples.shaped(closure_of(mech, samples.rows["q"]).rate(samples.rows["qd"]))
+def closure_at(mech: Linkage, **given: ArrayLike) -> tuple[Samples, Closure]:
+    """Return samples of q, and of what else is given, read and checked, and the closure of the loops there."""
+    samples = read_samples(mech.tree, given)
+    return samples, closure_of(mech, samples.rows["q"])

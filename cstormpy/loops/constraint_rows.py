@@ -23,8 +23,6 @@ from cstormpy.graph.primitives import apply
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.reporting import notice_once
 
-__all__ = ["ConstraintRows", "RowsAt"]
-
 _STEP = 1e-3
 _WEIGHTS = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
 

@@ -38,23 +38,6 @@ from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "ClosedAnswer",
-    "ClosedDynamics",
-    "LoopLoads",
-    "closed_evaluator",
-    "closed_forward",
-    "closed_hybrid",
-    "closed_inverse",
-    "least_multipliers",
-    "least_spread",
-    "names_where",
-    "rank_of",
-    "singular_row",
-    "with_least_torque",
-    "wrenches_of",
-]
-
 CONTRADICTION = 1e-6
 """Accelerations that miss a constraint by more than this part of what they are contradict it."""
 

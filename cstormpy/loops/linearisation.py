@@ -34,15 +34,6 @@ from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linea
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "ClosedLinearization",
-    "Tangent",
-    "closed_linearize",
-    "closed_trim",
-    "independent_joints",
-    "tangent",
-]
-
 
 @dataclass(frozen=True)
 class ClosedLinearization(Linearization):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.dynamics.batches import run_parts
+from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.hybrid import carefully
 from cstormpy.dynamics.lines import Line, key_of
 from cstormpy.dynamics.tracing import LARGEST, Signature
@@ -33,8 +33,6 @@ from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
-
-__all__ = ["is_built", "prepared", "rows_of", "shut_call"]
 
 #: The most constraints that are eliminated in a straight line.
 _MOST = 12
@@ -193,12 +191,7 @@ def rows_of(
     if fill is None:
         return None
     mech.memo["closed rows", drive, what] = fill
-    arrays = (*map(np.ascontiguousarray, given), *outputs)
-
-    def part(start: int, stop: int) -> tuple[int, int]:
-        bad = fill(*arrays, start, stop)
-        return bad, int(bad != -1)
-
+    part = part_of(fill, (*map(np.ascontiguousarray, given), *outputs))
     return outputs if run_parts(part, (line.name, mech.n, len(mech.links)), count, threads)[1] == 0 else None
 
 

@@ -28,8 +28,6 @@ from cstormpy.loops.closure import closure_of
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["lock"]
-
 
 def lock(mech: Linkage, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> tuple[Array, Array]:
     """Return the rates behind the locking, and the impulses of all joints, each (n,) or (N, n)."""

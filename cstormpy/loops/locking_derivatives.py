@@ -30,8 +30,6 @@ from cstormpy.sensitivity.torque_rates import torque_rates
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["locked_tangents"]
-
 
 def locked_tangents(
     mech: Linkage,

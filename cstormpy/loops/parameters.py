@@ -60,13 +60,6 @@ from cstormpy.sensitivity.torque_rates import held_for, torque_rates
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = [
-    "ClosedParameterSensitivity",
-    "closed_parameter_sensitivity",
-    "closed_sensitivity_with_parameters",
-    "constraint_rates",
-]
-
 
 class ClosedParameterSensitivity(LoopLoads, ParameterSensitivity):
     """The answer of the hybrid dynamics of a closed mechanism with its derivatives to parameters.

@@ -21,8 +21,6 @@ from cstormpy.loops.assembly import LEAST
 
 Redundancy = str | ArrayLike | None
 
-__all__ = ["Redundancy", "least_torque", "null_space", "pseudoinverse", "weights_of"]
-
 _SYMMETRIC = 1e-12
 """Weights that differ from their transpose by no more than this part of the greatest are symmetric."""
 

@@ -26,8 +26,6 @@ from cstormpy.sensitivity.torque_rates import held_for
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["residual_rates", "residual_slopes"]
-
 SMALL = 1e-5
 """A sine below which θ/s and its slope are the first terms of their series."""
 

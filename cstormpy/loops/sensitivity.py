@@ -43,8 +43,6 @@ from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["ClosedSensitivity", "closed_sensitivity", "closed_sensitivity_evaluator", "written_multipliers"]
-
 
 class ClosedSensitivity(LoopLoads, HybridSensitivity):
     """The answer of the hybrid dynamics of a closed mechanism with its derivatives.

@@ -1,7 +1,5 @@
 """Mechanisms with the methods that compute, read and write, and a library of ready ones; their data is a `linkage`."""
 
-from __future__ import annotations
-
 from cstormpy.linkage import (
     Composite,
     Constraint,

@@ -12,8 +12,6 @@ from cstormpy.linkage.joints import Limits, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["arm7", "puma560"]
-
 _UP = (0.0, 0.0, -9.81)
 """Gravity where z points up."""
 

@@ -18,8 +18,6 @@ from cstormpy.linkage.parameters import LINK_PARAMETERS, LOOP_PARAMETERS, joint_
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["component_value", "direction_lengths", "with_components"]
-
 #: How the names of parameters end that are poses, whose components are those of a twist.
 _POSES = (".pose", *(f".{field}" for field in LOOP_PARAMETERS))
 #: How the names of those end that are made unit vectors, row by row.

@@ -36,8 +36,6 @@ from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.rotations import cos_sin
 
-__all__ = ["CONVENTIONS", "DHTable", "from_dh", "parameters", "transform"]
-
 CONVENTIONS = ("standard", "modified")
 """Whose axis a joint moves about: z of the frame before, or z of its own."""
 

@@ -24,9 +24,6 @@ from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism.dh import CONVENTIONS, DHTable, parameters, transform
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["to_dh"]
-
-
 PARALLEL_TOLERANCE = 1e-10
 """Sine of the angle between two axes, or their distance in units of the arm's size, below which it is nothing."""
 
@@ -34,7 +31,7 @@ FRAME_TOLERANCE = 1e-12
 """By how much a frame may miss what the four parameters say of it, in units of the arm's size."""
 
 REBUILT_TOLERANCE = 1e-9
-"""The same of a frame on common normals, which lie far away where axes are nearly parallel."""
+"""That miss of a frame on common normals, which lie far away where axes are nearly parallel."""
 
 
 def to_dh(mech: Mechanism, convention: str = "standard") -> DHTable:

@@ -10,13 +10,12 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arguments import flag
 from cstormpy.arrays import Array
+from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism.methods import ONE_THREAD, Methods, is_sample
 
 if TYPE_CHECKING:
     from cstormpy.dynamics import HybridDynamics
     from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike
-
-__all__ = ["DynamicsMethods"]
 
 
 class DynamicsMethods(Methods):
@@ -188,15 +187,14 @@ class DynamicsMethods(Methods):
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:
         """Return the torques, (n,) or (N, n), that keep all accelerations zero: everything but M q̈."""
-        from cstormpy.graph.arrays import as_numbers
-
         return self._self.tree.inverse_dynamics(q, qd, np.zeros(as_numbers(q, "q").shape), wrench, base, threads)
 
     def gravity_load(self, q: ArrayLike, threads: int | None = 1) -> Array:
         """Return the torques, (n,) or (N, n), that gravity alone asks of the joints at rest (no springs)."""
-        from cstormpy.dynamics.hybrid import gravity_load
+        from cstormpy.dynamics.hybrid import hybrid_dynamics
 
-        return gravity_load(self._self, q, threads)
+        rest = np.zeros(as_numbers(q, "q").shape)
+        return hybrid_dynamics(self._self.tree, q, rest, rest, threads=threads, drive="still")
 
     def regressor(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseLike = None, threads: int | None = 1

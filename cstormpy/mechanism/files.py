@@ -25,8 +25,6 @@ from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.shapes import SHAPES, Shape
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["FORMAT", "VERSION", "from_dict", "load", "loads", "save", "to_dict"]
-
 FORMAT = "cstormpy mechanism"
 VERSION = 1
 _KEYS = ("format", "version", "gravity", "actuated", "active", "links", "loops")

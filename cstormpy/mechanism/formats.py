@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cstormpy.mechanism.dh import DHTable
     from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["Formats"]
-
 
 class Formats:
     """Mixin of the methods by which a mechanism is read and written."""

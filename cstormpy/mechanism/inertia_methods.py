@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
+from cstormpy.graph.arrays import as_numbers, zeros
+from cstormpy.linkage.tables import STILL
 from cstormpy.mechanism.methods import Methods
 
 if TYPE_CHECKING:
     from cstormpy.dynamics import Inertial
     from cstormpy.dynamics.checked_arguments import BaseLike
-
-__all__ = ["InertiaMethods"]
 
 
 class InertiaMethods(Methods):
@@ -40,15 +40,21 @@ class InertiaMethods(Methods):
         Γ_ijk = ½ (∂M_ij/∂q_k + ∂M_ik/∂q_j - ∂M_jk/∂q_i): of all matrices with these torques the one by which passivity
         is shown. Of a mechanism with loops it is that of the open chain, as the mass matrix.
 
+        The torques are quadratic in the rates with symbols that are symmetric in j and k: so C is half of their
+        derivative to the rates, which the inverse dynamics without damping and friction has.
+
         Examples
         --------
         >>> from cstormpy.mechanism import library
         >>> (library.planar_2r().coriolis_matrix([0.3, np.pi / 2], [1.0, 2.0]).round(3) + 0).tolist()
         [[-0.312, -0.469], [0.156, 0.0]]
         """
-        from cstormpy.sensitivity.coriolis import coriolis_matrix
+        from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
-        return coriolis_matrix(self._self.tree, q, qd, threads)
+        rates = as_numbers(qd, "qd")
+        rest = zeros(rates.shape, rates)
+        found = hybrid_sensitivity(self._self.tree, q, rates, rest, threads=threads, drive=STILL, name="qdd")
+        return 0.5 * found.dy_dqd
 
     def energy(
         self, q: ArrayLike, qd: ArrayLike, base: BaseLike = None, threads: int | None = 1

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics.inverse_kinematics import InverseKinematics
     from cstormpy.dynamics.points import PointMotion
 
-__all__ = ["KinematicsMethods"]
-
 
 class KinematicsMethods(Methods):
     """The methods of `Mechanism` about where its links are; of a mechanism with loops they are those of its tree."""

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import WrenchLike
     from cstormpy.sensitivity.linearisation import Equilibrium, Linearization
 
-__all__ = ["LinearisationMethods"]
-
 
 class LinearisationMethods(Methods):
     """The methods of `Mechanism` that linearise it, and find where it stays at rest."""

@@ -11,8 +11,6 @@ from cstormpy.file_writer import file_path, read_bytes
 from cstormpy.mechanism import files, library, mjcf, urdf, xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["as_mechanism", "load"]
-
 _SUFFIXES = {".json": "json", ".urdf": "urdf", ".xacro": "urdf", ".mjcf": "mjcf"}
 _LOOKED_AT = 1024
 """Bytes at the beginning of a file that tell what it is, where its name does not."""

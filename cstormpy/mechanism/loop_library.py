@@ -17,8 +17,6 @@ from cstormpy.linkage.loops import Loop
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import uniform_rod
 
-__all__ = ["five_bar", "four_bar", "slider_crank", "three_rrr", "two_arms"]
-
 
 def four_bar(
     *,

@@ -13,8 +13,6 @@ from cstormpy.mechanism.methods import Methods
 if TYPE_CHECKING:
     from cstormpy.loops.assembly import Mobility
 
-__all__ = ["LoopMethods"]
-
 
 class LoopMethods(Methods):
     """The methods of `Mechanism` about its loops: of one sample, (n,), or of a batch, (N, n), unless they say so."""
@@ -32,21 +30,24 @@ class LoopMethods(Methods):
         >>> mech.closure([0.0, 0.0, 0.0]).round(3)
         array([-0.3,  0. ])
         """
-        from cstormpy.loops.closure import closure
+        from cstormpy.loops.closure import closure_at
 
-        return closure(self._self, q)
+        samples, found = closure_at(self._self, q=q)
+        return samples.shaped(found.residual())
 
     def closure_jacobian(self, q: ArrayLike) -> Array:
         """Return A, (m, n) or (N, m, n): the loops stay closed where A q̇ = 0; where closed it is ∂closure/∂q."""
-        from cstormpy.loops.closure import closure_jacobian
+        from cstormpy.loops.closure import closure_at
 
-        return closure_jacobian(self._self, q)
+        samples, found = closure_at(self._self, q=q)
+        return samples.shaped(found.A)
 
     def closure_jacobian_rate(self, q: ArrayLike, qd: ArrayLike) -> Array:
         """Return the rate dA/dt, (m, n) or (N, m, n): the loops stay closed where A q̈ + dA/dt q̇ = 0."""
-        from cstormpy.loops.closure import closure_jacobian_rate
+        from cstormpy.loops.closure import closure_at
 
-        return closure_jacobian_rate(self._self, q, qd)
+        samples, found = closure_at(self._self, q=q, qd=qd)
+        return samples.shaped(found.rate(samples.rows["qd"]))
 
     def mobility(self, q: ArrayLike) -> Mobility:
         """Return how freely the closed mechanism moves in one posture: `freedoms`, `rank`, `constraints`, `dependent`.

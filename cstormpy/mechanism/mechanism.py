@@ -18,9 +18,6 @@ from cstormpy.mechanism.linearisation_methods import LinearisationMethods
 from cstormpy.mechanism.loop_methods import LoopMethods
 from cstormpy.mechanism.sensitivity_methods import SensitivityMethods
 
-__all__ = ["Mechanism"]
-
-
 if TYPE_CHECKING:
     from cstormpy.linkage.links import Link
 

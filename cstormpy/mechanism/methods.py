@@ -19,8 +19,6 @@ from cstormpy.errors import InvalidValue
 if TYPE_CHECKING:
     from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["ONE_THREAD", "Methods", "is_sample"]
-
 #: The prepared functions neither count threads nor look for masks: what they are given is checked before.
 ONE_THREAD = 1
 

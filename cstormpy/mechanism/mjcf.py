@@ -20,10 +20,8 @@ from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.mjcf_loops import loops_of
 from cstormpy.mechanism.mjcf_model import Model
-from cstormpy.mechanism.reader_notes import Reading, is_text, said
+from cstormpy.mechanism.reader_notes import is_text
 from cstormpy.mechanism.xml_elements import Element
-
-__all__ = ["from_mjcf", "read"]
 
 _MOST_FILES = 100
 
@@ -36,17 +34,6 @@ def from_mjcf(
     active: Iterable[str] = (),
 ) -> Mechanism:
     """Return the mechanism of a model of MuJoCo; `Mechanism.from_mjcf` tells of the arguments."""
-    return said("MJCF", source, read(source, gravity=gravity, actuated=actuated, active=active))
-
-
-def read(
-    source: str | os.PathLike[str],
-    *,
-    gravity: ArrayLike | None = None,
-    actuated: Iterable[str] | None = None,
-    active: Iterable[str] = (),
-) -> Reading:
-    """Return the mechanism of a model of MuJoCo and what was skipped, which is not said."""
     path = None if is_text(source, "MJCF") else file_path(source, "MJCF")
     content: str | bytes = str(source) if path is None else xml_elements.read(path)
     try:
@@ -59,7 +46,9 @@ def read(
         raise FileFormatError(f"{'' if path is None else f'{path}: '}{error}") from None
     motors = [name for name in model.motors.joints] if actuated is None else actuated
     fall = model.settings.gravity if gravity is None else gravity
-    return Reading(Mechanism(model.links, fall, motors, active, loops), model.notes.lines())
+    mech = Mechanism(model.links, fall, motors, active, loops)
+    model.notes.say("MJCF" if path is None else path.name)
+    return mech
 
 
 def _include(root: Element, path: Path | None) -> None:

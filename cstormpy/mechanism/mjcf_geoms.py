@@ -15,8 +15,6 @@ from cstormpy.mechanism.mjcf_settings import Settings
 from cstormpy.mechanism.reader_notes import Notes, made
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["Geom", "geom", "inertia_of"]
-
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}
 _OTHERS = ("plane", "hfield", "mesh", "sdf")
 _ENDS = ("capsule", "cylinder", "box", "ellipsoid")

@@ -14,8 +14,6 @@ from cstormpy.mechanism.mjcf_settings import Classes, Settings
 from cstormpy.mechanism.reader_notes import Notes, made
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["Motors", "ball_joint", "hinge_or_slide"]
-
 Pair = tuple[float, float]
 
 _WORDS = ("true", "false", "auto")

@@ -14,8 +14,6 @@ from cstormpy.mechanism.reader_notes import fresh_name, made
 from cstormpy.mechanism.rotations import of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["loops_of"]
-
 _WORLD = "world"
 
 

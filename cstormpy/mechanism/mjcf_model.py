@@ -17,8 +17,6 @@ from cstormpy.mechanism.mjcf_settings import CLOSERS, Classes, Settings
 from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, refuse_twice
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["Model", "Placed"]
-
 _TYPES = ("hinge", "slide", "ball", "free")
 _JOINTS = ("joint", "freejoint")
 _READ = ("compiler", "option", "size", "default", "asset", "worldbody", "equality", "actuator", "visual", "statistic")

@@ -11,8 +11,6 @@ from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.mechanism.rotations import about, from_z, of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["ACTUATORS", "CLOSERS", "ORIENTATIONS", "Classes", "Settings", "unit"]
-
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
 """Attributes that tell of a rotation, of which an element has one at most."""
 

@@ -20,8 +20,6 @@ from cstormpy.linkage.joints import Limits, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["acrobot", "branched_acrobot", "pendulum", "planar_2r", "two_rods", "uniform_rod", "xiang_two_link"]
-
 # (lengths, centres of mass from the joint, masses, inertias about the centres of mass, damping, gravity)
 _ACROBOTS = {
     "teaching": ((1.0, 2.0), (0.5, 1.0), (1.0, 1.0), (0.083, 0.33), 0.1, 9.81),

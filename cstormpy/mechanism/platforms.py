@@ -19,8 +19,6 @@ from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import rod_inertia
 
-__all__ = ["stewart_platform"]
-
 _LEGS = tuple((2.0 * np.pi / 3.0 * k, side) for k in range(3) for side in (-1.0, 1.0))
 
 

@@ -1,39 +1,20 @@
-"""Shared parts of the readers of foreign files: the mechanism with remarks on its file, and places in the file."""
+"""Shared parts of the readers of foreign files: remarks on a file, names, and places in the file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown
-from cstormpy.file_writer import file_path
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
-from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.reporting import notice
 
-__all__ = ["Notes", "Reading", "fresh_name", "is_text", "kept_link", "made", "refuse_twice", "said"]
-
 _SHOWN = 4
-
-
-class Reading(NamedTuple):
-    """A mechanism from a file, and what the reader has to say of it."""
-
-    mechanism: Mechanism
-    notes: list[str]
-
-
-def said(kind: str, source: str | os.PathLike[str], found: Reading) -> Mechanism:
-    """Return the mechanism of a file, after its reader's remarks were said."""
-    name = kind if is_text(source, kind) else file_path(source).name
-    for note in found.notes:
-        notice(f"{name}: {note}")
-    return found.mechanism
 
 
 class Notes:
@@ -46,13 +27,11 @@ class Notes:
         """Keep that something is to be said of somebody."""
         self._found.setdefault(text, []).append(whom)
 
-    def lines(self) -> list[str]:
-        """Return a line for each thing, with the first that it concerns."""
-        said = []
+    def say(self, of: str) -> None:
+        """Say a line for each thing of a file, with the first that it concerns."""
         for text, names in self._found.items():
             more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            said.append(f"{text}: {', '.join(names[:_SHOWN])}{more}")
-        return said
+            notice(f"{of}: {text}: {', '.join(names[:_SHOWN])}{more}")
 
 
 def is_text(source: object, kind: str) -> bool:

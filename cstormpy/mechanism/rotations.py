@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["about", "cos_sin", "from_z", "of_quaternion", "roll_pitch_yaw", "rotation"]
-
 _NOTHING = 4 * float(np.finfo(np.float64).eps)
 
 

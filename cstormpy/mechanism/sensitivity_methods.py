@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import flag
-from cstormpy.arrays import Array
+from cstormpy.arguments import flag, mapping
+from cstormpy.arrays import Array, real_array
 from cstormpy.mechanism.methods import ONE_THREAD, Methods, is_sample
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import BaseLike, WrenchLike
     from cstormpy.sensitivity import HybridSensitivity
     from cstormpy.sensitivity.parameters import ParameterSensitivity
-
-__all__ = ["SensitivityMethods"]
 
 
 class SensitivityMethods(Methods):
@@ -220,8 +218,14 @@ class SensitivityMethods(Methods):
         >>> d.components, d.dy_dp.shape, d["forearm.mass"].round(3)
         (('forearm.mass', 'elbow.damping'), (2, 2), array([ 0.69 , -0.038]))
         """
-        answer = self._parameter_answer(redundancy)
-        return answer(self._self, q, qd, u, parameters, wrench, base, threads)
+        if self._self.loops:
+            from cstormpy.loops.parameters import closed_parameter_sensitivity
+
+            return closed_parameter_sensitivity(self._self, q, qd, u, parameters, wrench, base, threads, redundancy)
+        from cstormpy.sensitivity.parameters import parameter_sensitivity
+
+        self._refuse_redundancy(redundancy)
+        return parameter_sensitivity(self._self, q, qd, u, parameters, wrench, base, threads)
 
     def parameter_jvp(
         self,
@@ -234,9 +238,13 @@ class SensitivityMethods(Methods):
         threads: int | None = 1,
     ) -> tuple[Array, Array]:
         """Return y and its derivative along a change of parameters, given by the names of `parameter_sensitivity`."""
-        from cstormpy.sensitivity.parameters import parameter_jvp
+        from cstormpy.linkage.components import find
 
-        return parameter_jvp(self._self, q, qd, u, direction, wrench, base, threads, self._parameter_answer())
+        given = mapping(direction, "direction")
+        found = find(self._self, given)
+        rates = [real_array(given[name], name, () if len(own) == 1 else (len(own),)).ravel() for name, own in found]
+        d = self.parameter_sensitivity(q, qd, u, list(given), wrench, base, threads)
+        return d.y, d.dy_dp @ np.concatenate([np.zeros(0), *rates])
 
     def parameter_vjp(
         self,
@@ -250,16 +258,8 @@ class SensitivityMethods(Methods):
         threads: int | None = 1,
     ) -> tuple[Array, Array]:
         """Return y and the gradient to parameters of gy · y, (k,) or (N, k): see `parameter_sensitivity`."""
-        from cstormpy.sensitivity.parameters import parameter_vjp
+        from cstormpy.dynamics.checked_arguments import read_samples
 
-        return parameter_vjp(self._self, q, qd, u, gy, parameters, wrench, base, threads, self._parameter_answer())
-
-    def _parameter_answer(self, redundancy: str | None = None) -> Callable[..., ParameterSensitivity]:
-        if self._self.loops:
-            from cstormpy.loops.parameters import closed_parameter_sensitivity
-
-            return partial(closed_parameter_sensitivity, redundancy=redundancy)
-        from cstormpy.sensitivity.parameters import parameter_sensitivity
-
-        self._refuse_redundancy(redundancy)
-        return parameter_sensitivity
+        d = self.parameter_sensitivity(q, qd, u, parameters, wrench, base, threads)
+        weights = read_samples(self._self.tree, {"q": q, "gy": gy}).rows["gy"].reshape(d.y.shape)
+        return d.y, np.einsum("...i,...ik->...k", weights, d.dy_dp)

@@ -23,8 +23,6 @@ from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.tables import NUMBERS, Tables, folded, loops_with, numbers_of, tables_of
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["GRAVITY", "SymbolicMechanism"]
-
 #: Where gravity stands in T.
 GRAVITY = range(layout.T_GRAVITY, layout.T_GRAVITY + 3)
 

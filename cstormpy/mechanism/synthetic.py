@@ -13,8 +13,6 @@ from cstormpy.linkage.joints import Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 
-__all__ = ["MAX_LINKS", "chain", "tree"]
-
 MAX_LINKS = 100_000
 """Largest mechanism that is made here: the depth of a tree is easily mistyped."""
 

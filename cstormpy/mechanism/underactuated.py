@@ -16,8 +16,6 @@ from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import two_rods, uniform_rod
 
-__all__ = ["cart_pole", "furuta", "pendubot"]
-
 # (lengths, centres of mass from the joint, masses, inertias about the joints, damping)
 _PENDUBOTS = {
     "design_C.1": (

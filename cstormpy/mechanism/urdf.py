@@ -18,10 +18,8 @@ from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.reader_notes import Reading, is_text, said
+from cstormpy.mechanism.reader_notes import is_text
 from cstormpy.mechanism.urdf_robot import Robot
-
-__all__ = ["from_urdf", "read"]
 
 
 def from_urdf(
@@ -33,32 +31,19 @@ def from_urdf(
     active: Iterable[str] = (),
 ) -> Mechanism:
     """Return the mechanism of a URDF; `Mechanism.from_urdf` tells of the arguments."""
-    return said("URDF", source, read(source, floating, gravity=gravity, actuated=actuated, active=active))
-
-
-def read(
-    source: str | os.PathLike[str],
-    floating: bool = False,
-    *,
-    gravity: ArrayLike = (0.0, 0.0, -9.81),
-    actuated: Iterable[str] | None = None,
-    active: Iterable[str] = (),
-) -> Reading:
-    """Return the mechanism of a URDF and what was skipped or kept against the rules, which is not said."""
     floating = flag(floating, "floating")
-    content: str | bytes
-    if is_text(source, "URDF"):
-        prefix, content = "", str(source)
-    else:
-        path = file_path(source, "URDF")
+    path = None if is_text(source, "URDF") else file_path(source, "URDF")
+    if path is not None:
         _refuse_by_name(os.fsdecode(source))
-        prefix, content = f"{path}: ", xml_elements.read(path)
+    content: str | bytes = str(source) if path is None else xml_elements.read(path)
     try:
         robot = Robot(xml_elements.parse(content))
         links = robot.links(floating)
     except CstormError as error:
-        raise FileFormatError(f"{prefix}{error}") from None
-    return Reading(Mechanism(links, gravity, actuated, active), robot.notes.lines())
+        raise FileFormatError(f"{'' if path is None else f'{path}: '}{error}") from None
+    mech = Mechanism(links, gravity, actuated, active)
+    robot.notes.say("URDF" if path is None else path.name)
+    return mech
 
 
 def _refuse_by_name(name: str) -> None:

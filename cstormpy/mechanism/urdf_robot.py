@@ -16,8 +16,6 @@ from cstormpy.mechanism.reader_notes import Notes, kept_link, made, refuse_twice
 from cstormpy.mechanism.rotations import rotation
 from cstormpy.mechanism.xml_elements import Element
 
-__all__ = ["NO_LIMIT", "WORLD", "Robot"]
-
 WORLD = "world"
 """Name of a root link that is the base's frame, by the custom of ROS and Gazebo."""
 

@@ -23,11 +23,10 @@ from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.reader_notes import fresh_name
 from cstormpy.mechanism.rotations import roll_pitch_yaw
 from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
 from cstormpy.reporting import notice
-
-__all__ = ["GRAVITY", "to_urdf"]
 
 GRAVITY = (0.0, 0.0, -9.81)
 """The value that a reader of URDF assumes."""
@@ -48,35 +47,20 @@ def to_urdf(mech: Mechanism, name: str = "robot") -> str:
         )
     for link in mech.links:
         _refuse_others(link.joint, link.joint_name)
-    names = _Names(mech)
+    links, joints = {link.name for link in mech.links}, {link.joint_name for link in mech.links}
     root = _root(mech)
     lines = ['<?xml version="1.0" encoding="utf-8"?>', f"<robot name={quoteattr(named)}>"]
     if root is None:
-        if WORLD in names.links:
+        if WORLD in links:
             raise InvalidValue(f"link {WORLD!r}: the name means the base in a URDF; give the link another one")
         lines.append(f"  <link name={quoteattr(WORLD)}/>")
     for link in mech.links:
         lines += _link(link)
     for link in mech.links:
         if link is not root:
-            lines += _joint(link, WORLD if link.parent is None else link.parent, names)
+            lines += _joint(link, WORLD if link.parent is None else link.parent, links, joints)
     _say_what_is_left_out(mech)
     return "\n".join([*lines, "</robot>", ""])
-
-
-class _Names:
-    """Names of links and joints in the file: those of the mechanism, and fresh ones."""
-
-    def __init__(self, mech: Mechanism) -> None:
-        self.links = {link.name for link in mech.links}
-        self.joints = {link.joint_name for link in mech.links}
-
-    def fresh(self, wish: str, taken: set[str]) -> str:
-        """Return a name that is not taken, and take it."""
-        while wish in taken:
-            wish += "_"
-        taken.add(wish)
-        return wish
 
 
 def _root(mech: Mechanism) -> Link | None:
@@ -157,15 +141,18 @@ def _visual(shape: Shape) -> list[str]:
             "    </visual>"]  # fmt: skip
 
 
-def _joint(link: Link, parent: str, names: _Names) -> list[str]:
-    """Return the joint of a link, with a carrier between where the joint's frame is not that of the link."""
+def _joint(link: Link, parent: str, links: set[str], joints: set[str]) -> list[str]:
+    """Return the joint of a link, with a carrier between where the joint's frame is not that of the link.
+
+    `links` and `joints` are the names that are taken in the file.
+    """
     kind, frame, inner = _told(link.joint)
     if frame is None:
         return _connection(link.joint_name, kind, parent, link.name, link.pose, inner)
     back = np.eye(4)
     back[:3, :3], back[:3, 3] = frame[:3, :3].T, -frame[:3, :3].T @ frame[:3, 3]
-    carrier = names.fresh(f"{link.name}_axis", names.links)
-    weld = names.fresh(f"{link.name}_frame", names.joints)
+    carrier = fresh_name(f"{link.name}_axis", links)
+    weld = fresh_name(f"{link.name}_frame", joints)
     return [
         f"  <link name={quoteattr(carrier)}/>",
         *_connection(link.joint_name, kind, parent, carrier, link.pose @ frame, inner),

@@ -16,8 +16,6 @@ from xml.parsers import expat
 from cstormpy.errors import FileFormatError, shown, unknown_name
 from cstormpy.file_writer import file_path, read_bytes
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_ELEMENTS", "Element", "parse", "read"]
-
 MAX_BYTES = 16 * 2**20
 """Largest file that is read."""
 

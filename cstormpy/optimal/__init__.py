@@ -1,7 +1,5 @@
 """Optimal control: motions of least cost, by exact gradients (Sohl and Bobrow 2001; Xiang et al. 2008)."""
 
-from __future__ import annotations
-
 from cstormpy.optimal.constraints import PathConstraint, PointAcceleration, PointVelocity, Pose, Position
 from cstormpy.optimal.cuts import Cut
 from cstormpy.optimal.design import Tied

@@ -11,8 +11,6 @@ from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.optimal.samples import Array
 
-__all__ = ["BaseMotion", "read_base"]
-
 _HINT = "a twist (angular, linear), or its rate"
 
 

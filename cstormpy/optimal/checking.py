@@ -19,8 +19,6 @@ from cstormpy.optimal.terms import Objective
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["GradientCheck", "check_gradients", "differences", "wrong_gradient"]
-
 STEP = 1e-3
 """Step of the differences to a variable, as a part of its size."""
 

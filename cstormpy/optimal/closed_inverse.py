@@ -19,8 +19,6 @@ from cstormpy.optimal.loop_forces import Shared
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import Setup
 
-__all__ = ["ClosedInverse", "inverse_of"]
-
 
 def inverse_of(setup: Setup, *arguments: Any) -> Inverse:
     """Return the inverse transcription that fits the mechanism."""

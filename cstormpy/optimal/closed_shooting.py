@@ -2,12 +2,7 @@
 
 The joints that are not active are integrated by the classical Runge-Kutta method from a closed start. The answers are
 those of the closed mechanism, so that the loops stay closed as well as the steps integrate. The steps are taken one by
-one; their derivatives are found side by side, stage by stage,
-
-    X_s = x_k + a_s h Y_{s-1}        Y_s = f(X_s, u, p)
-    dX_s = dx_k + a_s (h dY_{s-1} + Y_{s-1} dh)        dY_s = A_s dX_s + B_s du + C_s dp
-
-with dx_k left open: each step is a matrix and what the variables add, and they are chained from the first on.
+one; their derivatives are found side by side, see `shooting_derivatives`.
 
 The multipliers are the least with Aᵀ λ = τ_r - τ, τ_r the inverse dynamics of the open chain, so that
 
@@ -31,11 +26,9 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.design import Designed
 from cstormpy.optimal.samples import FORCES, Array, Samples
 from cstormpy.optimal.shooting import Shooting, ShootingEvaluation
-from cstormpy.optimal.shooting_design import STAGES, state_rows
+from cstormpy.optimal.shooting_derivatives import STAGES, node_derivatives
 from cstormpy.optimal.transcription import Setup
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-
-__all__ = ["ClosedShooting", "shooting_of"]
 
 SINGULAR = 1e-9
 """A singular value of the constraints below this part of the greatest is zero."""
@@ -128,34 +121,13 @@ class ClosedShooting(Shooting):
         self, mech: Mechanism, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array, out: Array
     ) -> Array:
         """Return the derivatives of what `_stepped` returns to x, (nodes, 3, n, size)."""
-        free, f, steps, size = self._free, len(self._free), self.steps, self.size
-        eye = np.zeros((2 * f, 2 * f + size))
-        eye[:, : 2 * f] = np.eye(2 * f)
-        base = np.tile(eye, (steps, 1, 1))  # columns: to the state at the node, to x
-        x0 = out[:-1, :2, free].reshape(steps, 2 * f)
-        rate, d_rate = np.zeros_like(x0), np.zeros_like(base)
-        total, sum_of_rates = np.zeros_like(base), np.zeros_like(x0)
-        for half, fraction, weight in STAGES:
-            places = slice(half, half + 2 * steps - 1, 2)
-            dx = base + fraction * h * d_rate
-            dx[..., 2 * f :] += fraction * rate[..., None] * dh
-            q, qd = state_rows(signal[places], x0 + fraction * h * rate, free)
-            y, by_state, by_x = self._answer(mech, designed, q, qd, signal[places, 2], seeds[places])
-            rate = np.hstack([qd[:, free], y[:, free]])
-            lower = by_state[:, free] @ dx
-            lower[..., 2 * f :] += by_x[:, free]
-            d_rate = np.concatenate([dx[:, f:], lower], axis=1)
-            total += weight / 6.0 * d_rate
-            sum_of_rates += weight / 6.0 * rate
-        step = base + h * total
-        step[..., 2 * f :] += sum_of_rates[..., None] * dh
-        state = np.zeros((steps + 1, 2 * f, size))
-        for k in range(steps):
-            state[k + 1] = step[k, :, : 2 * f] @ state[k] + step[k, :, 2 * f :]
-        _, by_state, by_x = self._answer(mech, designed, out[:, 0], out[:, 1], signal[::2, 2], seeds[::2])
+        free = self._free
+
+        def answer(places: slice, q: Array, qd: Array) -> tuple[Array, Array, Array]:
+            return self._answer(mech, designed, q, qd, signal[places, 2], seeds[places])
+
         found = np.array(seeds[::2])
-        found[:, 0, free], found[:, 1, free] = state[:, :f], state[:, f:]
-        found[:, 2] = by_state @ state + by_x
+        found[:, 0, free], found[:, 1, free], found[:, 2] = node_derivatives(answer, signal, out, free, h, dh)
         return found
 
     def _answer(

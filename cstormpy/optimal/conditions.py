@@ -17,8 +17,6 @@ from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.sizes import Sizes
 from cstormpy.trajectory import EndConditions
 
-__all__ = ["EndState", "State", "end_conditions", "read_state"]
-
 NAMES = ("q", "qd", "qdd")
 
 

@@ -19,10 +19,6 @@ from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Parts, Samples
 from cstormpy.optimal.sizes import Sizes
 
-__all__ = [
-    "KINDS", "AtLike", "JointLimit", "PathConstraint", "PointAcceleration", "PointVelocity", "Pose", "Position",
-]  # fmt: skip
-
 AtLike = str | Sequence[float] | float
 
 WHERE = ("all", "start", "end", "breaks")

@@ -21,8 +21,6 @@ from cstormpy.optimal.samples import Array
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["Cut", "loop_forces", "owners", "read_cuts"]
-
 Bounds = tuple[float, float]
 
 

@@ -14,8 +14,6 @@ from cstormpy.trajectory import BSpline
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["dense"]
-
 
 def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Samples:
     """Return a motion at times (N,) from 0 to T.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.samples import Array, Parts, Samples
 
-__all__ = ["Design", "Designed", "Tied", "derivatives", "read_design"]
-
 
 #: Ends of the names of components that turn a frame.
 _TURNED = (".pose.rx", ".pose_a.rx", ".pose_b.rx")

@@ -12,8 +12,6 @@ from cstormpy.arrays import real_array, refuse_non_finite
 from cstormpy.errors import InvalidType, shown, unknown_name
 from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Samples
 
-__all__ = ["STENCIL", "differenced", "read_parts", "read_values"]
-
 STEP = 1e-3
 """Step of the differences, as a part of the size of what is moved; the error of fourth order and rounding are both
 about 1e-12 of the scale there."""

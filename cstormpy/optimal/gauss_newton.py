@@ -24,13 +24,11 @@ from cstormpy.optimal.row_blocks import RowBlocks, Rows
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import Scaled
 
-__all__ = ["solve_gauss_newton"]
-
 STATIONARY = 1e-8
 """Distance from the conditions of a minimum at which an answer is one, relative to the gradient of the cost."""
 
 ACCEPTABLE = 1e-6
-"""The same, with any multipliers of the right sign, where rounding lets the search come no nearer."""
+"""That distance, with any multipliers of the right sign, where rounding lets the search come no nearer."""
 
 DIFFERENCE = 1e-5
 """Length of the differences of gradients, in multiples of the sizes of the variables."""
@@ -54,7 +52,7 @@ DAMPED, LEAST_DAMPING, MORE_DAMPING = 8, 1e-4, 10.0
 """Most dampings of a step, the least part of the unit matrix added to the Hessian, and its growth."""
 
 PROXIMAL = 1e-7
-"""The same always, as a part of the mean diagonal entry of the Gauss-Newton matrix: more than rounding in products."""
+"""Damping of every step, as a part of the mean diagonal entry of the Gauss-Newton matrix: more than its rounding."""
 
 LOOSEST, TIGHTEST = 0.3, 1e-3
 """To which part of its first residual the system of a step is solved, far from a minimum and near to it."""

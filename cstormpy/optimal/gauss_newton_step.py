@@ -17,8 +17,6 @@ import numpy as np
 
 from cstormpy.optimal.samples import Array
 
-__all__ = ["Preconditioner", "newton_step"]
-
 DEPENDENT = 1e-11
 """Equations with less than this part of the largest eigenvalue depend on others, or on nothing."""
 

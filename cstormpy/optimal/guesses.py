@@ -15,8 +15,6 @@ from cstormpy.trajectory.checks import finite_array
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["followed", "guessed_points", "random_points", "read_guess"]
-
 WAVES = 3
 """Half waves that are added to a guess."""
 

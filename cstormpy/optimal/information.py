@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.samples import Array, Parts, Samples
     from cstormpy.optimal.solution import Solution
 
-__all__ = ["Excitation", "ExcitingMotion", "excitation", "exciting_motion"]
-
 CRITERIA = ("determinant", "condition")
 
 TRIES = 200

@@ -26,8 +26,6 @@ from cstormpy.optimal.turn_limits import whole_turn
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["Inverse", "rows_through"]
-
 LARGE = 20
 """From so many joints on a motion is worth several threads."""
 

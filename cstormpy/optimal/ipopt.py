@@ -17,8 +17,6 @@ from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import STEEP, Scaled
 from cstormpy.optimal.transcription import Indices
 
-__all__ = ["colours_of", "has_ipopt", "solve_ipopt"]
-
 STEP = 1e-7
 """Step of the differences of gradients, relative to the size of a variable: more exact than Ipopt needs."""
 

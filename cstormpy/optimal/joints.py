@@ -14,8 +14,6 @@ from cstormpy.errors import InvalidType, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.samples import Array
 
-__all__ = ["bounds_of", "mask_of", "targets_of", "turning"]
-
 
 def mask_of(mech: Mechanism, joints: Any, what: str) -> Array:
     """Return a weight for each coordinate, (n,), from names or from weights by name; a joint's is that of all of its.

@@ -7,8 +7,6 @@ import numpy as np
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import Scaled
 
-__all__ = ["kkt_residual"]
-
 ACTIVE = 1e-5
 """A scaled constraint as near to its bound as this may have a multiplier."""
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.solution import Solution
     from cstormpy.optimal.starts import Progressed
 
-__all__ = ["Viewer", "viewer_of"]
-
 WINDOW = ("cstormpy.live.search", "SearchWindow")
 """The window of our own. It is found by its name when somebody wants it: windows stand above optimal control, which
 does without them."""

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.design import Designed
     from cstormpy.optimal.transcription import Setup
 
-__all__ = ["LoopClosure", "LoopRates", "closures", "refuse_open_ends"]
-
 Indices = NDArray[np.intp]
 
 

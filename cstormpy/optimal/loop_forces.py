@@ -27,8 +27,6 @@ from cstormpy.optimal.samples import Array
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
-__all__ = ["LoopForces", "Shared"]
-
 Indices = NDArray[np.intp]
 
 

@@ -18,8 +18,6 @@ from cstormpy.trajectory import cubic
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["closed_points", "closed_posture", "loop_constraints", "refuse_closed_shooting"]
-
 
 def loop_constraints(problem: Problem) -> list[PathConstraint]:
     """Return what loops ask of a motion: closure, and where their forces are unknown that no motor is none."""

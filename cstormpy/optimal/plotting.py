@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.samples import Array, Samples
     from cstormpy.optimal.solution import Solution
 
-__all__ = ["draw", "draw_frames", "draw_history", "draw_joints", "draw_mechanism", "draw_torques", "units"]
-
 POINTS = 400
 """Points of each line."""
 

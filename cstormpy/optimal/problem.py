@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.stages import Stage
     from cstormpy.optimal.starts import Progressed
 
-__all__ = ["Problem"]
-
 TRANSCRIPTIONS = ("auto", "inverse", "shooting")
 
 STEPS = 500

@@ -22,17 +22,6 @@ from cstormpy.trajectory.knots import check_knots
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = [
-    "fitting_steps",
-    "read_duration",
-    "read_knots",
-    "read_limits",
-    "read_samples",
-    "refuse_outside",
-    "variable_bounds",
-    "without_motor",
-]
-
 BOX = 4.0 * np.pi
 """Largest distance of a control point of a joint from where the joint begins, in multiples of its size, where others
 are integrated."""
@@ -44,7 +33,7 @@ OPEN = 1e300
 """A bound that is none."""
 
 TORQUE_BOX = 100.0
-"""The same for a control point of torque, where there is no limit of torque; else three times that."""
+"""Largest control point of a torque without a limit, in multiples of its size; of one with a limit three times that."""
 
 
 def read_duration(duration: Any) -> tuple[float, float, float, bool]:

@@ -20,8 +20,6 @@ from cstormpy.optimal.samples import TIMES, Array, Parts, Places, Samples
 from cstormpy.optimal.terms import Objective
 from cstormpy.optimal.transcription import Evaluation, Indices, RowPlan, Transcription
 
-__all__ = ["Block", "Programme"]
-
 
 @dataclass(frozen=True, eq=False)
 class Block:

@@ -7,8 +7,6 @@ import time
 
 from cstormpy.reporting import Progress
 
-__all__ = ["SearchLine"]
-
 
 class SearchLine(Progress):
     """The line of `Progress` for a search: stage, start, iteration, cost, violation and time."""

@@ -18,8 +18,6 @@ from cstormpy.optimal.samples import Array
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["refinement"]
-
 MARGIN = 0.2
 """Peaks above this part of the tolerance become samples."""
 

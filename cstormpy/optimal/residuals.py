@@ -22,8 +22,6 @@ from cstormpy.optimal.transcription import Indices
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["FEASIBILITY", "INTEGRATION", "Excess", "Residuals", "residuals"]
-
 FEASIBILITY = 1e-3
 """Largest residual, as a part of a constraint's scale, of a motion that is feasible, unless another one is asked."""
 

@@ -13,8 +13,6 @@ import numpy as np
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import Indices
 
-__all__ = ["RowBlocks"]
-
 
 class RowBlocks:
     """The rows of a Jacobian, (R, n), of which `rows` and `columns` say where its entries stand; no place twice."""

@@ -12,8 +12,6 @@ from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import Transcription
 
-__all__ = ["HUGE", "STEEP", "Scaled", "cost_size"]
-
 HUGE = 1e12
 """Scaled cost of a motion that is not finite, for solvers that know no other way to be told."""
 

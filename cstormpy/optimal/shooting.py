@@ -20,7 +20,7 @@ from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.kernels.stepping_code import Steps
 from cstormpy.optimal.loads import load_row
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
-from cstormpy.optimal.shooting_design import design_columns
+from cstormpy.optimal.shooting_derivatives import design_columns
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.turn_limits import whole_turn
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
     from cstormpy.linkage.tables import Tables
     from cstormpy.optimal.design import Designed
-
-__all__ = ["Shooting"]
 
 
 class Shooting(Transcription):
@@ -81,7 +79,7 @@ class Shooting(Transcription):
     def _seeds(self, T: float, orders: list[Array] | None, moved: Array | None) -> Array:
         """Return the derivatives of the signals to x, (2 steps + 1, 3, n, size)."""
         seeds = np.zeros((2 * self.steps + 1, 3, self.setup.mech.n, self.size))
-        k = self.map.size  # those of the design follow, see `shooting_design`
+        k = self.map.size  # those of the design follow, see `shooting_derivatives`
         rates = [] if orders is None else self._by_duration(T, orders, moved)
         for j, c in self._moved:
             for r in range(3):

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Sizes", "sizes_of"]
-
 RATES = {"q": 0, "qd": 1, "qdd": 2, "qddd": 3}
 
 

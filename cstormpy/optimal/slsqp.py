@@ -12,8 +12,6 @@ from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import Scaled
 from cstormpy.optimal.transcription import Indices
 
-__all__ = ["solve_slsqp"]
-
 RESTARTS = 3
 """Most times that SLSQP begins anew, its curvature forgotten, where its line search failed."""
 

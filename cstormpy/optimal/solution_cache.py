@@ -24,8 +24,6 @@ from cstormpy.optimal.solution import Solution
 from cstormpy.optimal.starts import INTERRUPTED, KEPT, STOPPED, Outcome
 from cstormpy.reporting import notice
 
-__all__ = ["asked", "file_name", "solved", "written"]
-
 SHIPPED = Path(__file__).parent / "motions"
 """Answers that come with the package."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
     from cstormpy.optimal.solution import Solution
 
-__all__ = ["SolutionSearch"]
-
 PATIENCE = 0.2
 """Seconds between two looks whether the starts have ended."""
 

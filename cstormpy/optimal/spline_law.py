@@ -28,8 +28,6 @@ from cstormpy.optimal.terms import Effort, Terminal
 from cstormpy.reporting import notice
 from cstormpy.trajectory import BSpline
 
-__all__ = ["swing_up", "swing_up_motion", "swing_up_problem"]
-
 PENALTIES = 200.0, 20.0
 """Weights of position and rate at the end, while they are penalties."""
 

@@ -13,8 +13,6 @@ from cstormpy.optimal.transcription import phase_curve
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["Stage", "carried"]
-
 
 @dataclass(frozen=True)
 class Stage:

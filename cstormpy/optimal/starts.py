@@ -23,8 +23,6 @@ from cstormpy.optimal.stages import carried
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-__all__ = ["INTERRUPTED", "KEPT", "STOPPED", "Accuracy", "Orders", "Outcome", "Progressed", "run_start"]
-
 KEPT = 1e-6
 """Largest violation of a scaled constraint at the samples at which a solver keeps it."""
 
@@ -131,7 +129,7 @@ class Outcome:
 
     @property
     def sampled_rank(self) -> tuple[bool, float]:
-        """The same as the solver sees it: what the best iterate, or that of a coarse stage, has least of."""
+        """The rank as the solver sees it, at the samples alone: that of iterates, and of coarse stages."""
         return (False, self.cost) if self.sampled <= KEPT else (True, self.sampled)
 
     @property

@@ -16,8 +16,6 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.joints import mask_of, targets_of
 from cstormpy.optimal.samples import Array, Parts, Samples
 
-__all__ = ["Acceleration", "Effort", "EnergySpent", "Jerk", "Mixed", "Objective", "Term", "Terminal", "Time"]
-
 Kind = Literal["integral", "end", "duration", "motion"]
 
 SMOOTH = 1e-4

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from cstormpy.optimal.loads import Load
     from cstormpy.optimal.loop_forces import LoopForces
 
-__all__ = ["Evaluation", "RowPlan", "Setup", "Transcription", "phase_curve"]
-
 Indices = NDArray[np.intp]
 ORDERS = 4
 """Value, rate, acceleration and jerk."""

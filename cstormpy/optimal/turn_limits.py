@@ -15,8 +15,6 @@ from cstormpy.optimal.conditions import State
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.samples import Array, Parts, Samples
 
-__all__ = ["TurnLimit", "refuse_whole_turns", "whole_turn"]
-
 
 class TurnLimit(PathConstraint):
     """The largest angles of a mechanism's balls, at all samples."""

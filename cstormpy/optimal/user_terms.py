@@ -15,8 +15,6 @@ from cstormpy.optimal.differences import differenced, read_parts, read_values
 from cstormpy.optimal.samples import TIMES, Array, Parts, Samples
 from cstormpy.optimal.terms import Term
 
-__all__ = ["AtEnd", "Constraint", "Running"]
-
 Function = Callable[[Samples], ArrayLike]
 Gradient = Callable[[Samples], Mapping[str, ArrayLike]]
 

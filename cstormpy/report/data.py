@@ -21,20 +21,6 @@ from cstormpy.arrays import Array
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton, skeleton
 
-__all__ = [
-    "Budget",
-    "bones_of",
-    "kept_samples",
-    "mechanism_data",
-    "moving_plants",
-    "pack",
-    "pane_data",
-    "panes_of",
-    "plants_of",
-    "shared_names",
-    "skeleton_data",
-]
-
 POINTS = 2000
 """Points of a trace, while there are few."""
 ALL_POINTS = 260_000

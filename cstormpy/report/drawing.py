@@ -14,8 +14,6 @@ from cstormpy.report.picture import FRAME, HEAD, Picture, Placed, compose
 from cstormpy.report.svg import escape, number, tag, text
 from cstormpy.report.wrapping import NetKey
 
-__all__ = ["diagram_image", "diagram_views", "states"]
-
 Point = tuple[float, float]
 
 _EDGE = 14.0

@@ -17,19 +17,6 @@ from cstormpy.report.data import panes_of
 from cstormpy.report.graph import read_graph
 from cstormpy.report.shapes import transfer_function
 
-__all__ = [
-    "Controller",
-    "block_rows",
-    "controllers",
-    "ending",
-    "events",
-    "final_state",
-    "measures",
-    "numbers",
-    "shown",
-    "versions",
-]
-
 _LONGEST = 90
 _BRIEF = 12
 """Entries of an array that are written out."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_pose", "figures"]
-
 _POINTS = 6000
 _POSES = 7
 """In so many positions a mechanism is drawn, from faint to clear."""

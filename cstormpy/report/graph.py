@@ -5,18 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = [
-    "PASSAGES",
-    "Edge",
-    "Graph",
-    "Node",
-    "flattened_graph",
-    "parts",
-    "read_graph",
-    "subgraph",
-    "without_passages",
-]
-
 PASSAGES = ("inport", "outport")
 """Kinds of the blocks that are the ports of a subsystem, and of a flattened one only pass on what they get."""
 

@@ -17,8 +17,6 @@ from cstormpy.report.graph import Edge, Graph
 from cstormpy.report.ordering import assign_layers
 from cstormpy.report.shapes import Shape, shape_of
 
-__all__ = ["Box", "Layout", "Net", "arrange"]
-
 _SWEEPS, _SWAPS, _PLACINGS = 12, 4, 12
 """Sweeps over the columns that find their order, mend it, and find the heights."""
 _GAP, _DUMMY_GAP = 22.0, 12.0
@@ -165,13 +163,19 @@ def _links(nets: list[Net], boxes: list[Box]) -> list[_Link]:
     return links
 
 
-def _order_columns(columns: list[list[Box]], links: list[_Link]) -> None:
-    """Order the boxes of each column so that few links cross."""
+def _by_ends(links: list[_Link]) -> tuple[_Ends, _Ends]:
+    """Return the links that end in each box, and those that begin there."""
     into: _Ends = defaultdict(list)
     out_of: _Ends = defaultdict(list)
     for link in links:
         into[id(link.right)].append(link)
         out_of[id(link.left)].append(link)
+    return into, out_of
+
+
+def _order_columns(columns: list[list[Box]], links: list[_Link]) -> None:
+    """Order the boxes of each column so that few links cross."""
+    into, out_of = _by_ends(links)
     between: list[list[_Link]] = [[] for _ in columns]
     for link in links:
         between[link.left.layer].append(link)
@@ -245,11 +249,7 @@ def _inversions(above: tuple[list[float], list[float]], below: tuple[list[float]
 
 def _place(columns: list[list[Box]], links: list[_Link]) -> None:
     """Find the heights: in turns from the left and from the right, each box where its wires run straight."""
-    into: _Ends = defaultdict(list)
-    out_of: _Ends = defaultdict(list)
-    for link in links:
-        into[id(link.right)].append(link)
-        out_of[id(link.left)].append(link)
+    into, out_of = _by_ends(links)
     for column in columns:
         y = 0.0
         for k, box in enumerate(column):

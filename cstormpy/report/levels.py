@@ -8,8 +8,6 @@ from typing import Any
 
 from cstormpy.report.graph import PASSAGES, Edge, Graph, Node, flattened_graph, without_passages
 
-__all__ = ["Level", "read_levels"]
-
 
 @dataclass
 class Level:

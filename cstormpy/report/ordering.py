@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from cstormpy.report.graph import Graph, subgraph
 
-__all__ = ["assign_layers", "linear_order"]
-
 _FORWARD, _FROM_STATE, _INTO_SUM = 3.0, 1.0, 0.5
 """The cost of a wire that is drawn backwards; one that leaves a block with states is what closes most loops, and best
 where it comes back to a sum."""

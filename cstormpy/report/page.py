@@ -15,8 +15,6 @@ from cstormpy.report.data import Budget, mechanism_data, moving_plants, pane_dat
 from cstormpy.report.drawing import diagram_views
 from cstormpy.report.svg import escape
 
-__all__ = ["page"]
-
 _KINDS = ("mechanism", "xy", "scope")
 """In this order they stand on the page: large ones first, scopes beside them."""
 _SCRIPTS = ("clock.js", "plots.js", "mechanism.js", "tools.js", "page.js")

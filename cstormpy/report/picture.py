@@ -13,8 +13,6 @@ from cstormpy.report.shapes import Shape, shape_of
 from cstormpy.report.svg import text_width
 from cstormpy.report.wrapping import NetKey, Row, join_rows, rows_of
 
-__all__ = ["FRAME", "HEAD", "Picture", "Placed", "Run", "compose"]
-
 Point = tuple[float, float]
 
 WIDEST = 1500.0

@@ -12,8 +12,6 @@ from cstormpy.errors import DiagramError
 from cstormpy.linkage.skeleton import skeleton
 from cstormpy.report.figures import draw_pose
 
-__all__ = ["PoseDrawing"]
-
 _SIZE, _DPI = 4.8, 100
 """Inches of either side, and pixels in one."""
 _SAMPLES = 200

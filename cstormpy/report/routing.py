@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from cstormpy.report.graph import Edge
 from cstormpy.report.layout import Box, Layout, Net
 
-__all__ = ["Routes", "Wire", "route"]
-
 Point = tuple[float, float]
 
 _TRACK = 9.0
@@ -179,7 +177,7 @@ def _conflict(left: _Track, right: _Track) -> bool:
 
 
 def _crossings(left: _Track, right: _Track) -> float:
-    """Return what it costs to have the tracks in this order."""
+    """Return the cost of two neighbouring tracks in this order: their crossings, and what must not be."""
     cost = sum(right.low < y < right.high for y in left.leaves)
     if right.enters is not None:
         cost += left.low < right.enters < left.high

@@ -12,8 +12,6 @@ import numpy as np
 from cstormpy.report.graph import Node
 from cstormpy.report.svg import number, polygon, shortened, tag, text, text_width
 
-__all__ = ["Shape", "shape_of", "transfer_function"]
-
 Point = tuple[float, float]
 
 _NAME_SIZE, _PORT_SIZE, _TEXT_SIZE = 10.5, 9.5, 12.0

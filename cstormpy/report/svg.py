@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import unicodedata
 
-__all__ = ["escape", "number", "polygon", "shortened", "tag", "text", "text_width"]
-
 _NARROW = frozenset("iljI.,:;'|!()[]{}ft/ ·")
 _WIDE = frozenset("mwMW@%—…")
 _CONTROL = {"Cc", "Cs", "Co", "Cn"}

@@ -16,8 +16,6 @@ from cstormpy.report.graph import Edge, Graph, Node
 from cstormpy.report.ordering import assign_layers
 from cstormpy.report.shapes import Shape
 
-__all__ = ["Joint", "Row", "join_rows", "rows_of"]
-
 Point = tuple[float, float]
 _Key = TypeVar("_Key")
 NetKey = tuple[int, int]

@@ -1,7 +1,5 @@
 """Exact sensitivities of the hybrid dynamics: the functions behind the methods of `Mechanism`."""
 
-from __future__ import annotations
-
 from cstormpy.sensitivity.directional import hybrid_jvp, hybrid_vjp
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity, hybrid_sensitivity_evaluator
 from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linearize, trim

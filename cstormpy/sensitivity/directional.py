@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from cstormpy.kernels.compiling import Entry
     from cstormpy.linkage import Linkage
 
-__all__ = ["hybrid_jvp", "hybrid_vjp"]
-
 
 def hybrid_jvp(
     mech: Linkage,

@@ -17,8 +17,6 @@ from cstormpy.linkage import Linkage
 from cstormpy.linkage.joints import Composite, OneDofJoint, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 
-__all__ = ["Held", "HeldSensitivity"]
-
 #: What moves a frame by the entries of a twist (ω, v), as far as these are small.
 _TWIST = (*(Revolute(e) for e in np.eye(3)), *(Prismatic(e) for e in np.eye(3)))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,13 +12,10 @@ from cstormpy.arguments import flag
 from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import (
     MANY_COORDINATES,
-    WRONG,
-    Handle,
     handle_of,
     run_checked,
     scratch_size,
     thread_count,
-    with_loads,
 )
 from cstormpy.dynamics.checked_arguments import (
     BaseLike,
@@ -29,8 +25,8 @@ from cstormpy.dynamics.checked_arguments import (
     read_samples,
     refuse_non_finite_samples,
 )
-from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, carefully, put_together
-from cstormpy.dynamics.lines import filled, has_rows, ready, rows_filled
+from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, put_together, ways_of
+from cstormpy.dynamics.lines import filled, has_rows, rows_filled
 from cstormpy.dynamics.tracing import Signature, answer_symbols
 from cstormpy.kernels import layout
 from cstormpy.linkage.tables import tables_of
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 _WITH_COLUMNS = Signature(sensitivities=True)
-
-__all__ = ["HybridSensitivity", "hybrid_sensitivity", "hybrid_sensitivity_evaluator"]
 
 
 class HybridSensitivity(HybridDynamics):
@@ -149,11 +143,7 @@ def hybrid_sensitivity_evaluator(
     D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
     """
     loads = read_loads(mech, wrench)
-    signatures = (Signature.of_loads(mech, loads, sensitivities=True, answers=a) for a in ("found", "whole"))
-    ways = [carefully, carefully]
-    if not mech.symbolic:
-        ways = [ready(mech, q, loads, partial(_loops, mech, q.answers, loads)) for q in signatures]
-    y_only, whole = ways
+    y_only, whole = ways_of(mech, loads, sensitivities=True)
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)
 
@@ -172,22 +162,3 @@ def hybrid_sensitivity_evaluator(
         return hybrid_sensitivity(mech, q, qd, u, wrench)
 
     return evaluate, answer
-
-
-def _loops(mech: Linkage, answers: str, loads: Array) -> Callable[..., int]:
-    """Return what fills y, see `tracing.Signature`, and the derivatives by the kernels with loops; not 0 if not."""
-    from cstormpy.kernels import entries_sensitivity as entries
-
-    kernel = entries.sensitivity_one.load() if not loads.size else with_loads(entries.loaded_sensitivity_one, loads)
-    handle = handle_of(mech, matrices=True)
-    behind = handle.all_three if answers == "whole" else handle.y_only
-
-    def call(q: Array, qd: Array, u: Array, y: Array, columns: Array, _alive: Handle = handle) -> int:
-        if type(q) is not np.ndarray or q.ndim != 1:
-            return WRONG  # numba takes its time to say so
-        try:
-            return int(kernel(behind, q, qd, u, y, columns))
-        except Exception:  # numba has many ways to say that it does not know a type
-            return WRONG
-
-    return call

@@ -20,8 +20,6 @@ from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-__all__ = ["Equilibrium", "Linearization", "linearize", "search_for", "trim"]
-
 Search = Callable[..., tuple[Array, Array]]
 
 ITERATIONS = 100

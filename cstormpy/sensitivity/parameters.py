@@ -11,15 +11,14 @@ columns r are found by `sensitivity.torque_rates`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import mapping
-from cstormpy.arrays import Array, real_array
+from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import MANY_COORDINATES
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, hybrid_answer, put_together
@@ -35,16 +34,6 @@ from cstormpy.sensitivity.torque_rates import columns_of, held_for, torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
-
-__all__ = [
-    "Asked",
-    "ParameterSensitivity",
-    "parameter_jvp",
-    "parameter_sensitivity",
-    "parameter_vjp",
-    "refuse_symbols",
-    "sensitivity_with_parameters",
-]
 
 
 #: Lists of names that a mechanism remembers.
@@ -191,43 +180,6 @@ def sensitivity_with_parameters(
     rows = np.reshape(q, (1, -1)), np.reshape(qd, (1, -1)), d.qdd[None]
     response = _response(mech, d.dy_du[None])
     return d, torque_rates(mech, asked.parts, *rows, wrench, base, 1, response, asked.held)[0]
-
-
-def parameter_jvp(
-    mech: Linkage,
-    q: ArrayLike,
-    qd: ArrayLike,
-    u: ArrayLike,
-    direction: Mapping[str, ArrayLike],
-    wrench: WrenchLike = None,
-    base: BaseLike = None,
-    threads: int | None = 1,
-    ask: Callable[..., ParameterSensitivity] = parameter_sensitivity,
-) -> tuple[Array, Array]:
-    """Return y and its derivative along a change of parameters, each (n,) or (N, n); `ask` gives the matrix."""
-    given = mapping(direction, "direction")
-    found = find(mech, given)
-    rates = [real_array(given[name], name, () if len(own) == 1 else (len(own),)).ravel() for name, own in found]
-    d = ask(mech, q, qd, u, list(given), wrench, base, threads)
-    return d.y, d.dy_dp @ np.concatenate([np.zeros(0), *rates])
-
-
-def parameter_vjp(
-    mech: Linkage,
-    q: ArrayLike,
-    qd: ArrayLike,
-    u: ArrayLike,
-    gy: ArrayLike,
-    parameters: Sequence[str] | str,
-    wrench: WrenchLike = None,
-    base: BaseLike = None,
-    threads: int | None = 1,
-    ask: Callable[..., ParameterSensitivity] = parameter_sensitivity,
-) -> tuple[Array, Array]:
-    """Return y and gyᵀ ∂y/∂p, (n,) and (k,), or (N, n) and (N, k); `ask` gives the matrix."""
-    d = ask(mech, q, qd, u, parameters, wrench, base, threads)
-    weights = read_samples(mech.tree, {"q": q, "gy": gy}).rows["gy"].reshape(d.y.shape)
-    return d.y, np.einsum("...i,...ik->...k", weights, d.dy_dp)
 
 
 def _answered(

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 #: Lists of inertial numbers whose columns a mechanism remembers.
 _LISTS_KEPT = 16
 
-__all__ = ["columns_of", "held_for", "torque_rates"]
-
 
 def torque_rates(
     mech: Linkage,
@@ -119,7 +117,7 @@ def _to_inertia_lanes(
 
 
 def _to_inertia(mech: Linkage, parts: list[Any], at: _Motion) -> Array:
-    """Return them by the regressor: of symbols, and of ball joints, whose rows it turns to those of the vectors."""
+    """Return inertial rates by the regressor: of symbols, and of ball joints, whose rows it turns to their vectors."""
     Y = regressor(mech, at.q, at.qd, at.qdd, at.base, at.threads)
     first = len(INERTIAL)
     columns = [Y[..., [first * part.link + k for k in part.places]] @ part.weights[list(part.places)] for part in parts]

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 
-__all__ = ["variation_rate"]
-
 
 def variation_rate(
     D: Array,

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["between_samples", "lagrange_weights", "samples_kept"]
-
 Number = Any  # a float, or a symbol
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["corrected", "motion_step", "predicted_covariance"]
-
 Array = Any  # of floats, or of symbols
 
 

@@ -7,18 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "beside",
-    "dead_zone",
-    "either",
-    "hysteresis",
-    "limited_rate",
-    "nearest_level",
-    "play",
-    "room_in_level",
-    "saturated",
-]
-
 Signal = Any  # a float, an array of floats, or symbols
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from cstormpy.signals.limits import either
 
-__all__ = ["COMPARISONS", "OPERATIONS", "combined", "compared", "edge", "picked", "truth"]
-
 Signal = Any  # a float, an array of floats, or symbols
 
 COMPARISONS = (">", ">=", "<", "<=", "==", "!=")

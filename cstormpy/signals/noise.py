@@ -19,8 +19,6 @@ import numpy as np
 
 from cstormpy.signals.limits import either
 
-__all__ = ["MOST_SAMPLES", "MOST_SEED", "low_pass", "normal", "seed_of", "uniform"]
-
 Number = Any  # a float, an array of floats, or symbols
 
 _WORD, _MIDDLE = 2.0**24, 2.0**12

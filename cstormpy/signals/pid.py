@@ -11,8 +11,6 @@ from typing import Any
 
 from cstormpy.signals.limits import saturated
 
-__all__ = ["integral_rate", "parts", "sampled_derivative"]
-
 Number = Any  # a float, an array of floats, or symbols
 
 

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
-__all__ = ["linear_output", "linear_rate", "realized", "state_space"]
-
 Matrices = tuple[Array, Array, Array, Array]
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["beside_points", "bilinear", "on_lines"]
-
 Number = Any  # a float, or a symbol
 
 

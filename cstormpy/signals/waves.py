@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cstormpy.signals.limits import either
 
-__all__ = ["chirp", "multisine", "pulse_train", "schroeder_phases"]
-
 Number = Any  # a float, an array of floats, or symbols
 
 

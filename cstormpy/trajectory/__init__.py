@@ -4,8 +4,6 @@ Value, rate, acceleration and jerk of a `BSpline` come from one call; its deriva
 duration are sparse matrices (Xiang et al. 2008, section 5); `EndConditions` are met by fixing control points.
 """
 
-from __future__ import annotations
-
 from cstormpy.trajectory.bspline import BSpline
 from cstormpy.trajectory.ends import ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import clamped_knots, uniform_knots

@@ -28,17 +28,6 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.graph.tables import rows_from
 
-__all__ = [
-    "basis_rows",
-    "difference",
-    "evaluate",
-    "evaluate_one",
-    "evaluate_symbolic",
-    "local_basis",
-    "slopes",
-    "spans",
-]
-
 
 def spans(knots: Array, interval: tuple[float, float], times: Any) -> NDArray[np.intp]:
     """Return the span of each time; times must lie in the interval, whose ends are knots."""

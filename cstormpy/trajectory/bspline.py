@@ -18,8 +18,6 @@ from cstormpy.trajectory.ends import EndConditions
 from cstormpy.trajectory.fitting import curve_values, fit_points, gauss_sites, interpolate, samples
 from cstormpy.trajectory.knots import clamped_knots, interval_of, knots_of_kind, uniform_knots
 
-__all__ = ["BSpline"]
-
 
 class BSpline(Curve):
     """A curve q(t) = Σ_i B_i(t) P_i through joint space, on the interval [t0, t1].

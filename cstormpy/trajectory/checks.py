@@ -10,14 +10,6 @@ from cstormpy.arguments import entries
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 
-__all__ = [
-    "OUTSIDE",
-    "control_point_array",
-    "end_points",
-    "finite_array",
-    "joint_names",
-]
-
 OUTSIDE = ("hold", "refuse")
 """The choices at a time outside of a curve's interval."""
 

@@ -22,8 +22,6 @@ from cstormpy.values import Value, frozen
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Curve"]
-
 ROUNDING = 4 * np.finfo(float).eps
 """A time outside of the interval by no more than this part of its ends counts as the end."""
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 
-__all__ = ["eliminate"]
-
 DEPENDENT = 1e-10
 """A scaled equation that is smaller than this after elimination of the others follows from them."""
 

@@ -26,8 +26,6 @@ from cstormpy.trajectory.knots import check_knots
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["ControlPointMap", "EndConditions", "JointGroup"]
-
 ORDERS = ("position", "rate", "acceleration", "jerk")
 
 Prescribed = float | tuple[float | None, ...] | None

@@ -11,8 +11,6 @@ from cstormpy.json_files import brief, equals, list_of, read, write
 if TYPE_CHECKING:
     from cstormpy.trajectory.bspline import BSpline
 
-__all__ = ["FORMAT", "VERSION", "from_dict", "load", "save", "to_dict"]
-
 FORMAT = "cstormpy spline"
 VERSION = 1
 _KEYS = ("format", "version", "degree", "outside", "names", "knots", "control_points")

@@ -19,8 +19,6 @@ from cstormpy.trajectory.checks import finite_array
 from cstormpy.trajectory.ends import ORDERS, ControlPointMap, EndConditions
 from cstormpy.trajectory.knots import check_degree
 
-__all__ = ["curve_values", "fit_points", "gauss_sites", "interpolate", "samples"]
-
 DENSE = 64
 """Up to that many unknowns the interpolation equations are solved as a full matrix, which spares importing scipy."""
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.trajectory.basis import difference, evaluate, spans
 
-__all__ = ["knot_derivative"]
-
 
 def knot_derivative(
     knots: Array, degree: int, points: Array, times: Array, order: int, j: int

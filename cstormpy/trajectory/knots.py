@@ -17,17 +17,6 @@ from cstormpy.arrays import Array, real_number
 from cstormpy.errors import InvalidValue
 from cstormpy.trajectory.checks import finite_array
 
-__all__ = [
-    "check_degree",
-    "check_knots",
-    "clamped_knots",
-    "insert_knots",
-    "interval_of",
-    "knots_of_kind",
-    "refining_knots",
-    "uniform_knots",
-]
-
 KINDS = ("clamped", "uniform")
 
 MOST_DEGREE = 50

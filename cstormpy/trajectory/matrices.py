@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from cstormpy.trajectory.curve import Curve
 
-__all__ = ["basis_matrix", "duration_matrix", "knot_matrix"]
-
 Mask = NDArray[np.bool_]
 
 

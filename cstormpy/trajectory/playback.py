@@ -15,8 +15,6 @@ from cstormpy.errors import InvalidValue
 from cstormpy.graph.nodes import Node, require_zero, where
 from cstormpy.trajectory.bspline import BSpline
 
-__all__ = ["ENDS", "at_sample", "cubics", "linear", "place", "previous"]
-
 ENDS = ("hold", "repeat", "error")
 """The choices at times before the start and after the end."""
 

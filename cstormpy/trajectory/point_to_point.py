@@ -17,8 +17,6 @@ from cstormpy.trajectory.checks import end_points
 from cstormpy.trajectory.ends import EndConditions
 from cstormpy.trajectory.knots import interval_of
 
-__all__ = ["cubic", "minimum_jerk", "quintic", "septic"]
-
 
 def cubic(
     q0: ArrayLike,

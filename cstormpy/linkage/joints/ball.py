@@ -28,8 +28,6 @@ from cstormpy.linkage.joints.joint import Symbol, point_from, shift_of_point
 from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
 
-__all__ = ["Free", "Spherical", "shortened", "shortening_jacobian"]
-
 Array = NDArray[Any]
 B = TypeVar("B", bound="Spherical")
 

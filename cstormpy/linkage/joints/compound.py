@@ -20,8 +20,6 @@ from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
 from cstormpy.linkage.joints.one_dof import OneDofJoint, Prismatic, Revolute
 from cstormpy.values import frozen, numbers_text
 
-__all__ = ["Composite", "Planar", "Translational", "Universal"]
-
 C = TypeVar("C", bound="Composite")
 A = TypeVar("A", bound="_Axes")
 

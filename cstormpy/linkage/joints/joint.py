@@ -21,8 +21,6 @@ from cstormpy.values import Value, frozen
 if TYPE_CHECKING:
     from cstormpy.linkage.joints.one_dof import OneDofJoint
 
-__all__ = ["Fixed", "Joint", "Symbol"]
-
 Array = NDArray[Any]
 J = TypeVar("J", bound="Joint")
 

@@ -11,8 +11,6 @@ from cstormpy import checks
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.values import Value, numbers_text
 
-__all__ = ["Limits", "limits_of"]
-
 Bounds = float | Sequence[float | None] | None
 """A limit as it may be given: a symmetric bound, a pair (low, high) in which None is an open side, or None."""
 

@@ -16,8 +16,6 @@ from cstormpy.linkage.joints.limits import Limits, limits_of
 from cstormpy.linkage.joints.one_dof import OneDofJoint
 from cstormpy.values import frozen, numbers_text
 
-__all__ = ["EachLimits", "MultiDofJoint"]
-
 EachLimits = Sequence[Limits | Sequence[float | None] | None] | None
 """Limits, or a pair for the position, or None, for each coordinate."""
 

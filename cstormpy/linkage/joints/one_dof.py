@@ -20,8 +20,6 @@ from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_po
 from cstormpy.linkage.joints.limits import Limits, limits_of
 from cstormpy.values import frozen, numbers_text
 
-__all__ = ["OneDofJoint", "Prismatic", "Revolute", "Screw"]
-
 J = TypeVar("J", bound="OneDofJoint")
 
 
@@ -258,36 +256,12 @@ class Screw(OneDofJoint):
     _fields = ("axis", "pitch", *OneDofJoint._fields[1:])
     pitch: float
 
-    def __init__(
-        self,
-        axis: ArrayLike,
-        pitch: float,
-        *,
-        point: ArrayLike = (0.0, 0.0, 0.0),
-        damping: float = 0.0,
-        friction: float = 0.0,
-        friction_velocity: float = 0.01,
-        armature: float = 0.0,
-        stiffness: float = 0.0,
-        rest: float = 0.0,
-        limits: Limits | Sequence[float | None] | None = None,
-        name: str | None = None,
-    ) -> None:
+    def __init__(self, axis: ArrayLike, pitch: float, **options: Any) -> None:
+        name = options.get("name")
         where = "" if name is None else f"joint {checks.name(name, 'joint name')!r}: "
         number = checks.real(pitch, f"{where}pitch")
         self._set(pitch=number, slide=number)
-        super().__init__(
-            axis,
-            point=point,
-            damping=damping,
-            friction=friction,
-            friction_velocity=friction_velocity,
-            armature=armature,
-            stiffness=stiffness,
-            rest=rest,
-            limits=limits,
-            name=name,
-        )
+        super().__init__(axis, **options)
 
     @property
     def screw(self) -> NDArray[np.float64]:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cstormpy.live.window.main_window import MainWindow
     from cstormpy.live.window.search_window import SearchWindow
 
-__all__ = ["FRAME", "TEST_VARIABLE", "run"]
-
 FRAME = 33
 """Milliseconds between two frames."""
 TEST_VARIABLE = "CSTORMPY_LIVE_TEST"

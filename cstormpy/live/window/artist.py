@@ -17,8 +17,6 @@ from cstormpy.live.window import theme
 from cstormpy.live.window.camera import Camera
 from cstormpy.live.window.plotting import short_number
 
-__all__ = ["Artist", "Look"]
-
 _AXES = ("#e03131", "#2f9e44", "#1971c2")
 _GRID_CELLS = 8
 _GRAVITY_PIXELS = 26

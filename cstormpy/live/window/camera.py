@@ -8,8 +8,6 @@ import numpy as np
 
 from cstormpy.arrays import Array
 
-__all__ = ["Camera"]
-
 _DISTANCE = 5.0
 """Of the eye from the centre, in radii of what is seen."""
 _STEEPEST = math.radians(89.0)

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 from typing import Any, BinaryIO
 
-__all__ = ["Channel"]
-
 _GRACE = 3.0
 """Seconds after which a window that hangs is ended, once the simulation is gone."""
 _MOST_WAITING = 1 << 20

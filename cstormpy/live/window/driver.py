@@ -14,8 +14,6 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QComboBox, QLineEdi
 
 from cstormpy.live.window.scope import ScopeTile
 
-__all__ = ["Driver"]
-
 
 class Driver:
     """Carries out {"say": "drive", "act": …, "control": …} and returns {"say": "driven", …}.

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 
-__all__ = ["Drawn", "Extremes", "History", "Thinned", "extreme_rows"]
-
 _MOST_BYTES = 8 * 2**20
 """Of one history: what is kept beside the samples that came last."""
 _MOST_ROWS, _FEWEST_ROWS = 2**15, 2**12

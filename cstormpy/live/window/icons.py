@@ -5,8 +5,6 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap, QPolygonF
 
-__all__ = ["icon"]
-
 _SIZE = 16
 _Shape = list[tuple[float, float]]
 

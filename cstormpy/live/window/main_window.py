@@ -25,8 +25,6 @@ from cstormpy.live.window.widgets import make
 from cstormpy.live.window.window import Conversation, Window
 from cstormpy.live.window.xy import XYTile
 
-__all__ = ["MainWindow", "Times"]
-
 _HEIGHTS = ((2, 4), (3, 4), (3, 6), (4, 8), (6, 12))
 """Most pictures, and most scopes, in one column; the first pair that makes few columns is taken."""
 _MOST_COLUMNS = 3

@@ -18,8 +18,6 @@ from cstormpy.live.window.history import Thinned
 from cstormpy.live.window.tile import Tile, small_button
 from cstormpy.mechanism.files import from_dict
 
-__all__ = ["MechanismTile", "MechanismView"]
-
 _GRIP = 14.0
 """A link is taken hold of at most so many pixels away."""
 _TRAIL = 1.0

@@ -7,19 +7,9 @@ from typing import Any
 
 from PySide6.QtCore import QMargins, Qt, Signal
 from PySide6.QtGui import QMouseEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QScrollArea,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSlider, QVBoxLayout, QWidget
 
 from cstormpy.live.window.widgets import Combo, Elided, NumberBox, make
-
-__all__ = ["KnobRow", "LawRow", "Panel"]
 
 _STEPS = 1000
 _WIDTH = 236

@@ -14,8 +14,6 @@ from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
 
-__all__ = ["Plot", "curve", "device_pixels", "line", "round_step", "rounded_range", "short_number"]
-
 _WIDEST_NAME, _BESIDE_NAME = 140, 14
 """Pixels of the names at an axis, and of what is beside them."""
 _MARGIN = 0.06

@@ -19,8 +19,6 @@ from cstormpy.live.window.tile import Tile, figure, small_button
 from cstormpy.live.window.trigger import Trigger
 from cstormpy.live.window.widgets import make
 
-__all__ = ["ScopeTile"]
-
 _LEGEND_EVERY = 3
 """The values in the legend change every so many frames: they are to be read."""
 _SPANS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)

@@ -21,8 +21,6 @@ from cstormpy.live.window.tile import Tile
 from cstormpy.live.window.widgets import make
 from cstormpy.live.window.window import Conversation, Window
 
-__all__ = ["CostTile", "CurvesTile", "MotionTile", "SearchWindow", "unpacked"]
-
 _MECHANISM_EVERY, _CURSORS_EVERY = 2, 6
 """The mechanism moves every so many frames, the cursors seldomer: a cursor has its whole plot drawn anew. The search
 needs the processor more than the window does."""

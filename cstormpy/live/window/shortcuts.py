@@ -7,8 +7,6 @@ from html import escape
 
 from PySide6.QtWidgets import QMessageBox, QWidget
 
-__all__ = ["MOUSE", "show_list"]
-
 #: What the mouse does, where nothing on the screen says so.
 MOUSE = (
     ("wheel, drag in a scope", "zoom and move; fit shows the whole run again"),

@@ -11,8 +11,6 @@ from PySide6.QtWidgets import QApplication, QLabel, QMainWindow
 
 from cstormpy.live.window.widgets import make
 
-__all__ = ["SIZES", "TEXT", "TITLE", "StartingWindow", "import_slowly"]
-
 TITLE = "starting — cstormpy"
 TEXT = "Starting: the simulation is being prepared …"
 SIZES = {"run": (1200, 800), "search": (1100, 760)}

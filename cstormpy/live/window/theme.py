@@ -8,22 +8,6 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QFont, QPalette
 from PySide6.QtWidgets import QApplication
 
-__all__ = [
-    "ACCENT",
-    "BORDER",
-    "GRID",
-    "INK",
-    "LINKS",
-    "MUTED",
-    "PAPER",
-    "TRACES",
-    "WINDOW",
-    "apply",
-    "plot_font",
-    "trace",
-    "wants_dark",
-]
-
 WINDOW, PAPER, BORDER, GRID = "#eef1f5", "#ffffff", "#d3dae3", "#e6eaf0"
 INK, MUTED, ACCENT, WARM = "#17212e", "#5f6f84", "#1c64d1", "#d9480f"
 #: Of the traces of a scope, in order; told apart by colour-blind eyes too.

@@ -13,8 +13,6 @@ from cstormpy.arrays import Array
 from cstormpy.live.window.plotting import short_number
 from cstormpy.live.window.widgets import Elided, make
 
-__all__ = ["Tile", "figure", "small_button"]
-
 _NARROWEST, _FOR_THE_TITLE = 110, 46
 """Pixels of width of a pane at least, and of its head that are left to the title and what else is no button."""
 

@@ -12,8 +12,6 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMenu, QWidget
 
 from cstormpy.arrays import Array
 
-__all__ = ["Savable", "as_text", "copy_data", "copy_picture", "open_menu", "save"]
-
 
 class Savable(Protocol):
     """A pane with a picture, and perhaps data."""

@@ -13,8 +13,6 @@ from cstormpy.live.window.icons import icon
 from cstormpy.live.window.plotting import round_step
 from cstormpy.live.window.widgets import Combo, make
 
-__all__ = ["PACES", "TimeBar", "Transport"]
-
 #: What the pace may be: times real time; None is as fast as possible.
 PACES: tuple[tuple[str, float | None], ...] = (
     ("as fast as possible", None),

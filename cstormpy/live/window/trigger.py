@@ -11,8 +11,6 @@ from cstormpy.live.window.plotting import line
 from cstormpy.live.window.tile import figure
 from cstormpy.live.window.widgets import Combo, NumberBox, make
 
-__all__ = ["Trigger", "crossings"]
-
 _EDGES = ("rising", "falling", "either")
 _WIDEST_NAME = 110
 _BEFORE = 0.25

@@ -12,8 +12,6 @@ from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit
 
 from cstormpy.live.window import theme
 
-__all__ = ["Combo", "Elided", "NumberBox", "make"]
-
 Made = TypeVar("Made")
 
 _LEAST = 40

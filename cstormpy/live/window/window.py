@@ -10,8 +10,6 @@ from PySide6.QtWidgets import QMainWindow, QSplitter, QVBoxLayout, QWidget
 
 from cstormpy.live.window.widgets import make
 
-__all__ = ["Conversation", "Window"]
-
 
 class Conversation(Protocol):
     """The part of a `Channel` that a window uses."""

@@ -15,8 +15,6 @@ from cstormpy.live.window.plotting import Plot, curve, rounded_range
 from cstormpy.live.window.tile import Tile, figure, small_button
 from cstormpy.live.window.widgets import make
 
-__all__ = ["XYTile"]
-
 _CELLS = 2000
 """The path is drawn with the extremes of so many spans of time."""
 _TRAIL = 1.5

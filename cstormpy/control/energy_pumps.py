@@ -24,8 +24,6 @@ from cstormpy.control.prepared import HybridDynamics, Inertia, InverseDynamics, 
 from cstormpy.errors import InvalidValue, SingularInertia
 from cstormpy.mechanism import Mechanism
 
-__all__ = ["EnergyPFL", "EnergyPump", "NonCollocated", "PendulumPump"]
-
 
 class _TowardsGoal(Law):
     """A law with a posture to come to."""

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
+from cstormpy import formulations
+from cstormpy.formulations import kim, kim_joints, xiang
 
 
 def shifted(x):
@@ -92,3 +94,14 @@ def test_what_no_loop_can_be_is_refused(make, error, said):
     with pytest.raises(error, match=said) as caught:
         make()
     assert isinstance(caught.value, cs.CstormError)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [formulations.hybrid_dynamics, kim.hybrid_dynamics, kim_joints.hybrid_dynamics, xiang.inverse_dynamics],
+    ids=["Sohl and Bobrow", "Kim, Table 3", "Kim, Table 4", "Xiang"],
+)
+def test_recursions_of_open_chains_refuse_loops(function):
+    mech = cs.library.four_bar()
+    with pytest.raises(cs.InvalidValue, match="without_loops"):
+        function(mech, np.zeros(3), np.zeros(3), np.zeros(3))

@@ -96,8 +96,7 @@ def read_tree(mech: Mechanism, whose: str = "", kinds: Sequence[str] = ()) -> Tr
 
     `whose` algorithm it is is said together with the `kinds` of joints that it admits, of which the last is the weld.
     """
-    if mech.loops:
-        raise InvalidValue(f"loop {mech.loops[0].name!r}: the recursions are of open chains; give mech.without_loops()")
+    refuse_loops(mech)
     links, P = mech.links, [int(p) for p in mech.parents]
     n = len(links)
     screw, axis, point = zeros(np.float64, (n, 6), (n, 3), (n, 3))
@@ -136,6 +135,12 @@ def read_tree(mech: Mechanism, whose: str = "", kinds: Sequence[str] = ()) -> Tr
         joint_links=np.array(mech.joint_links),
         terms=terms,
     )
+
+
+def refuse_loops(mech: Mechanism) -> None:
+    """Refuse a mechanism that is no open chain."""
+    if mech.loops:
+        raise InvalidValue(f"loop {mech.loops[0].name!r}: the recursions are of open chains; give mech.without_loops()")
 
 
 def only_freedom(link: Link) -> OneDofJoint:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.arguments import WRENCH_HINT, Array, bracket, depth_first, vector
+from cstormpy.formulations.arguments import WRENCH_HINT, Array, bracket, depth_first, refuse_loops, vector
 from cstormpy.formulations.kim import Ad_inverse, ad, generalised_inertia
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ class System(NamedTuple):
 
 def read_system(mech: Mechanism, q: Array, qd: Array, wrench: ArrayLike | None) -> System:
     """Return a mechanism in the paper's letters, its velocities swept: the first recursion of Tables 2 and 4."""
+    refuse_loops(mech)
     lam = [int(p) for p in mech.parents]
     mu = [[k for k, p in enumerate(lam) if p == i] for i in range(len(lam))]
     at = [mech.coordinates(link.joint_name) for link in mech.links]

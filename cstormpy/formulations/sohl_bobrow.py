@@ -54,7 +54,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import InvalidValue, SingularInertia, shown
-from cstormpy.formulations.arguments import TERMS, Array, by_link, depth_first, only_freedom, vector, wrenches, zeros
+from cstormpy.formulations.arguments import (
+    TERMS,
+    Array,
+    by_link,
+    depth_first,
+    only_freedom,
+    refuse_loops,
+    vector,
+    wrenches,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -131,6 +141,7 @@ class Chain(NamedTuple):
 
 def read_mechanism(mech: Mechanism) -> Chain:
     """Return the mechanism in the paper's letters."""
+    refuse_loops(mech)
     links, P = mech.links, [int(p) for p in mech.parents]
     S = np.zeros((len(links), 6))
     terms = {t: np.zeros(len(links)) for t in TERMS}

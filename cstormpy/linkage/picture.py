@@ -13,8 +13,6 @@ from cstormpy.arrays import Array
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.skeleton import Drawing, Skeleton, skeleton
 
-__all__ = ["image", "svg"]
-
 _WIDTH, _HEIGHT, _MARGIN = 380.0, 280.0, 34.0
 """Size of a picture at most, and the free space in it around the mechanism [px]."""
 _TURN, _TILT = 0.6, 0.35

@@ -15,8 +15,6 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.units import coordinates_of, mechanisms_of, named_values, units_of
 
-__all__ = ["result_of"]
-
 
 def result_of(bd: Any, run: Run) -> Result:
     """Return the result of a run as far as it got; what few look at is made of it when somebody does."""

@@ -17,8 +17,6 @@ from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, 
 from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
 
-__all__ = ["corners_of", "failures_named", "schedule", "start_blocks", "start_clocks"]
-
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
 

@@ -34,8 +34,6 @@ from cstormpy.simulation.step_lengths import StepLengths
 from cstormpy.simulation.steppers import StepFailed, Stepper, make_stepper
 from cstormpy.simulation.wiring import describe
 
-__all__ = ["Run", "RunState"]
-
 _RUNAWAY = 1e6
 """States beyond this have most likely left what their equations are meant for."""
 

@@ -21,8 +21,6 @@ from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
 
-__all__ = ["CompiledRun"]
-
 
 class CompiledRun(Run):
     """A run whose derivative is compiled.

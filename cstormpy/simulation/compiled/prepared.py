@@ -27,8 +27,6 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.repeatability import unrepeatable
 from cstormpy.simulation.tableaus import Tableau
 
-__all__ = ["Prepared", "prepared"]
-
 Detectors = list[tuple[Any, Any]]
 #: Of each signal its slot, where it begins and ends in `out`, and what makes the one of the other.
 WaysBack = list[tuple[Any, int, int, Callable[[Any], Any]]] | None

@@ -21,6 +21,8 @@ from typing import Any
 from cstormpy.graph.loop_expressions import Expressions
 from cstormpy.graph.loop_lines import TYPES, Kind, LoopError, Value, number_text, slots, type_of
 
+__all__ = ["LoopError", "fixed_text", "loops_text"]
+
 _DECLARED = """declare double @pow(double, double)
 declare double @nextafter(double, double)
 declare double @llvm.sqrt.f64(double)

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Target
+from cstormpy.control.posture_law import PostureLaw, brought_near
 from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
@@ -27,8 +28,8 @@ ROUNDING = 1e-9
 """By how much, as a part of its largest entry, a weight may miss symmetry, or an eigenvalue of it fall below zero."""
 
 
-class LQR(Law):
-    """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) with angles within half a turn.
+class LQR(PostureLaw):
+    """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) by the shorter way round.
 
     K = R⁻¹ Bᵀ S and S solves the Riccati equation Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q = 0 of the exact linear model there;
     V = eᵀ S e falls along the motions of that model.
@@ -90,7 +91,11 @@ class LQR(Law):
         self.S, self.K = regulator(self.A, self.B, self.Q, self.R, model.states)
 
     def error(self, q: Array, qd: Array) -> Array:
-        """Return e = (q − q*, q̇), (2n,), with angles within half a turn."""
+        """Return e = (q − q*, q̇), (2n,), with angles within half a turn, and balls by the shorter way."""
+        q, qd, _ = brought_near(self.mech.ball_starts, q, qd, self.goal)
+        return self._error(q, qd)
+
+    def _error(self, q: Array, qd: Array) -> Array:
         return state_error(q, qd, self.goal, self._rest, self._turn, self._per_turn)
 
     def value(self, t: float, q: Array, qd: Array) -> float:
@@ -100,9 +105,11 @@ class LQR(Law):
         v: float = np.cumsum(e * np.cumsum(self.S * e, axis=1)[:, -1])[-1]
         return v
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
-        return state_feedback(self.hold, self.K, self.error(q, qd))
+    def _posture(self, t: float, reference: Target | None) -> Array:
+        return self.goal
+
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
+        return state_feedback(self.hold, self.K, self._error(q, qd))
 
     @property
     def gains(self) -> dict[str, float]:

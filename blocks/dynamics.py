@@ -234,10 +234,10 @@ class HybridDynamics(Changing, ContinuousBlock):
         """True where loops are to be kept closed."""
         return bool(self._mech.loops)
 
-    def projected(self, x: Array) -> Array:
-        """Return the nearest state that closes all loops; one that is far from it is refused."""
+    def projected(self, x: Array, steps: int = 1) -> Array:
+        """Return the nearest state that closes all loops; one that is far from it is refused; symbols take steps."""
         n = self._n
-        return np.concatenate(shut(self._mech, x[:n], x[n:]))
+        return np.concatenate(shut(self._mech, x[:n], x[n:], steps))
 
     def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
         """Return which states are independent where loops are closed, and the matrix by which all follow them."""

@@ -61,7 +61,7 @@ class _Estimator(bases.Ported):
         return corrected(estimate, P, self._measured(u) - self._expected(u, estimate), self.C, self.R)
 
     def _measured(self, u: Sequence[Any]) -> Array:
-        return ports.vector(self, 1, u[1], len(self.C))  # type: ignore[arg-type]
+        return ports.vector(self, len(u) - 1, u[-1], len(self.C))  # type: ignore[arg-type]
 
     def _expected(self, u: Sequence[Any], estimate: Array) -> Array:
         return self.C @ estimate
@@ -166,7 +166,8 @@ class EKF(_Estimator, SampledBlock):
 
     :states: 2n + 4n², and one more with ``held=True``
 
-    - input tau (float, ndarray): torques of the actuated joints in the period that begins [N m, N]
+    - input tau (float, ndarray): torques of the actuated joints in the period that begins [N m, N]; no such
+      port without actuated joints
     - input measured (float, ndarray): what is measured, as C has rows
     - output estimate (ndarray(2n)): positions of all joints, then their rates, after the measurement of this tick
 
@@ -245,16 +246,18 @@ class EKF(_Estimator, SampledBlock):
         spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
         self._held = ports.flag(held, "held")
         begin = self._states(first, spread, 0.0)
-        made = ports.options(type(self), blockargs, states=begin.size)
+        made = ports.options(type(self), blockargs, self.inlabels[not mechanism.actuated :], states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self._mech, self._size, self._substeps = mechanism, 2 * n, count
         self._driven = np.flatnonzero(mechanism.actuated_mask)
         self.C, self.Q, self.R = c, noise, error
-        self._widths = (len(self._driven), len(c)), (2 * n,)
+        self._widths = (len(self._driven), len(c))[not mechanism.actuated :], (2 * n,)
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         n, h, ahead = self._mech.n, self.T / self._substeps, estimate
-        tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), self._mech.actuated)
+        tau = np.zeros(n)
+        if len(self._driven):
+            tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), self._mech.actuated)
 
         def accelerate(q: Array, qd: Array) -> tuple[Array, Array, Array]:
             found = self._mech.hybrid_sensitivity(q, qd, tau)

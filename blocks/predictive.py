@@ -40,10 +40,12 @@ class MPC(bases.Ported, SampledBlock):
         y_\mathrm{low} - s \le C e_k \le y_\mathrm{high} + s,
 
     of which u_0 is held until the next tick. The model is that of a mechanism about an equilibrium, its torques held
-    over a period of the clock; or a sampled one, as ``sim.linearize(bd, dt=...)`` returns it; or two matrices. Unless P
-    is given, it is what the regulator without limits has still to pay, so that without limits the block is that
-    regulator. Where no inputs keep the limits of the states, the run stops, and says which limit; those of C e may
-    be exceeded.
+    over a period of the clock; or a sampled one, as ``sim.linearize(bd, dt=...)`` returns it; or two matrices. Of such
+    a model u^* is ``model.u``: what arrives there of an input that is ``opened``, which is what the block is to give in
+    its place; but 0 of an input that is added to a signal: the block's output is to be added there too, by a SUM, and
+    its limits are those of what is added. Unless P is given, it is what the regulator without limits has still to pay,
+    so that without limits the block is that regulator. Where no inputs keep the limits of the states, the run stops,
+    and says which limit; those of C e may be exceeded.
 
     Needs the solver DAQP: ``pip install 'cstormpy[mpc]'``.
 

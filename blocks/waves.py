@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,14 @@ class Pulse(bases.Ported, SourceBlock):
                 if edge > now:
                     simstate.declare_event(self, edge)
             k += 1
+
+    def edge_time(self, t: float) -> Callable[[], float]:
+        """Return what reads, from the numbers of then, when the edge comes that now comes at a time."""
+        cycles = (t - self.delay) / self.period
+        k = round(cycles), round(cycles - self.width)
+        if abs(cycles - k[0]) < abs(cycles - self.width - k[1]):
+            return lambda: float(self.delay + k[0] * self.period)
+        return lambda: float(self.delay + (k[1] + self.width) * self.period)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the value of the pulses."""

@@ -59,9 +59,14 @@ def test_the_time_of_a_step_is_in_the_derivative(sim):
 
 
 @pytest.mark.parametrize("solver", [FINE, {"solver": "RK4", "dt": 0.01}, {"solver": "DOP853", **FINE}], ids=str)
-@pytest.mark.parametrize("name", ["w.freq", "w.phase", "w.duty", "w.amplitude"])
+@pytest.mark.parametrize("name", ["w.freq", "w.phase", "w.duty", "w.amplitude", "w.period", "w.width", "w.delay"])
 def test_the_numbers_of_a_wave_that_say_when_it_jumps_have_derivatives(sim, solver, name):
-    bd = lag(sim, lambda bd: bd.WAVEFORM("square", freq=0.77, duty=0.4, phase=0.13, name="w"))
+    def source(bd):
+        if name in ("w.period", "w.width", "w.delay"):  # these were 0.0, with a notice
+            return bd.PULSE(amplitude=2.0, period=1.3, width=0.4, delay=0.17, name="w")
+        return bd.WAVEFORM("square", freq=0.77, duty=0.4, phase=0.13, name="w")
+
+    bd = lag(sim, source)
     found = sim.gradient(bd, lambda out: out.x[-1], [name], T=3.0, **solver)
     run = {"T": 3.0, "rtol": 1e-11, "atol": 1e-13}
     free = cs.Simulation(engine="interpreted", live=False)

@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from closeness import assert_close
+from closeness import assert_close, central_difference
 from random_mechanisms import MOVING, any_tree, random_mechanism
 
 import cstormpy as cs
@@ -411,6 +411,71 @@ def test_a_ball_is_brought_to_its_reference_by_the_shorter_way(name):
         assert_close(out.x[-1], np.array([0.2, 0.3, -0.2, 2.9, 0, 0, 0, 0]), 1e-2)
 
 
+def two_balls():
+    """Two bodies on balls of which the second has no motor, and a spring that holds it by half a turn."""
+    body = {"mass": 1.0, "com": (0, -0.3, 0), "inertia": (0.1, 0.2, 0.15)}
+    hip, knee = cs.Spherical(name="hip"), cs.Spherical(name="knee", stiffness=5.0, damping=0.3, rest=(0.2, -0.3, 3.0))
+    links = [Link("thigh", None, hip, **body), Link("shank", "thigh", knee, pose=np.eye(4), **body)]
+    return Mechanism(links, gravity=(0, 0, 0), actuated=["hip"])
+
+
+BALL_LAWS = {
+    "LQR": control.LQR,
+    "TVLQR": lambda mech, goal: control.TVLQR(mech, lambda t: (goal, 0 * goal, 0 * goal), t0=0.0, t1=1.0, steps=5),
+    "EnergyPump": lambda mech, goal: control.EnergyPump(mech, goal=goal),
+    "EnergyPFL": lambda mech, goal: control.EnergyPFL(mech, goal=goal),
+    "PendulumPump": lambda mech, goal: control.PendulumPump(mech, goal=goal),
+    "NonCollocated": lambda mech, goal: control.NonCollocated(mech, goal=goal),
+    "MPC": lambda mech, goal: control.PredictiveController.of_mechanism(mech, 0.02, goal),
+}
+
+
+@pytest.mark.parametrize("name", BALL_LAWS)
+def test_a_ball_goes_to_its_goal_by_the_shorter_way(name):
+    """The same turn by another rotation vector had an error of a whole turn, and another moment."""
+    if name == "MPC":
+        pytest.importorskip("daqp")
+    mech = two_balls()
+    law = BALL_LAWS[name](mech, np.array([0.1, 0.2, 2.9, 0.2, -0.3, 3.0]))
+    q, qd = np.array([0.2, 0.1, 3.3, 0.3, -0.5, 3.2]), np.array([1.0, -2.0, 0.5, 0.7, 0.2, -1.5])
+    hip, moments, values = mech.joint("hip"), [], []
+    for longest in (4.0, np.pi):
+        sides = [hip.recentred(q[at], qd[at], longest) for at in (slice(3), slice(3, 6))]
+        p, pd = (np.concatenate(parts) for parts in zip(*sides, strict=True))
+        tau = law(np.concatenate([p, pd])) if name == "MPC" else law(0.0, p, pd)
+        moments.append(np.linalg.solve(hip.subspace(p[:3])[:3].T, tau))
+        values.append(law.value(0.0, p, pd) if hasattr(law, "value") else 0.0)
+    assert_close(moments[1], moments[0], 1e-9 * max(1.0, np.abs(moments[0]).max()))
+    assert values[1] == pytest.approx(values[0], rel=1e-9)
+
+
+def test_a_regulator_holds_a_ball_across_half_a_turn_in_a_run():
+    """It went round the whole turn; the derivative of the end goes through law and exchange of vectors."""
+    mech, goal = two_balls(), np.array([0.1, 0.2, 2.9, 0.2, -0.3, 3.0])
+    law, rates = control.LQR(mech, goal), np.array([0.1, 0.2, -2.0, 0.3, 0.0, 0.0])
+    options = {"T": 2.0, "solver": "DOP853", "rtol": 1e-10, "atol": 1e-10}
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.3, 0.2, -2.9, *goal[3:]], qd0=rates, name="plant")
+        bd.connect(plant[0:2], (made := bd.CONTROLLER(mech, law))[0:2])
+        bd.connect(made.tau, plant.tau)
+        out = sim.run(bd, **options)
+        assert [name for _, name in out.events] == ["plant"]
+        assert np.linalg.norm(out.x[:, :3], axis=1).min() > 2.7
+        ends.append(out.x[-1])
+    assert_close(ends[1], ends[0], 1e-7)
+    found = sim.gradient(bd, lambda out: out.x[-1], ["plant.qd0"], **options)
+
+    def end(qd0):
+        plant.qd0 = qd0
+        return sim.run(bd, **options).x[-1]
+
+    expected = central_difference(end, rates, 1e-3)
+    assert_close(found.gradient, expected, 1e-6 * np.abs(expected).max())
+
+
 def test_laws_of_a_closed_mechanism_hold_it_or_are_refused_by_name():
     """They divided by zero, or spoke of shapes and of Riccati equations without solution."""
     mech = library.four_bar()
@@ -421,12 +486,40 @@ def test_laws_of_a_closed_mechanism_hold_it_or_are_refused_by_name():
     assert_close(control.PD(mech, 8.0, 2.0, [1.5], compensate=True)(0.0, q, rest), hold + 8.0 * (1.5 - q[:1]), 1e-12)
     assert_close(control.PD(mech, 8.0, 2.0, [1.5])(0.0, q, rest), 8.0 * (1.5 - q[:1]), 1e-12)
     for refused in (
-        lambda: control.LQR(mech, q),
         lambda: control.TVLQR(mech, lambda t: (q, rest, rest), t0=0.0, t1=1.0),
         lambda: control.PredictiveController.of_mechanism(mech, 0.01, q),
     ):
         with pytest.raises(InvalidValue, match=r"loop 'pin': .* does not know of loops"):
             refused()
+    for goal, words in (
+        (None, "loop 'pin': the highest closed posture"),
+        (q + 0.1, "goal: loop pin: .* misses closure"),
+    ):
+        with pytest.raises(InvalidValue, match=f"LQR: {words}.*mech.trim"):
+            control.LQR(mech, goal)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar", "five_bar with one motor"])
+def test_a_regulator_holds_a_closed_mechanism(name, engine):
+    """It was refused. The poles of the linearized diagram, in states that it chooses itself, are those of A - B K."""
+    mech = getattr(library, name.split()[0])()
+    if "one" in name:
+        mech = mech.with_drive(actuated=["left_shoulder"])
+    goal = mech.trim(mech.project(np.array([1.0, -1.8, -2.0, 2.0][: mech.n]))[0], hold=mech.actuated[:1]).q
+    law = control.LQR(mech, goal, R=0.5)
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, made = bd.HYBRIDDYNAMICS(mech, q0=goal, name="plant"), bd.CONTROLLER(mech, law)
+    bd.connect(plant[0:2], made[0:2])
+    bd.connect(made.tau, plant.tau)
+    poles = np.sort_complex(sim.linearize(bd).poles)
+    expected = np.sort_complex(np.linalg.eigvals(law.A - law.B @ law.K))
+    assert len(poles) == len(law.A) and poles.real.max() < 0.0
+    assert_close(poles, expected, 1e-9)
+    plant.q0 = mech.project(goal + 0.05 * np.sin(np.arange(mech.n)))[0]
+    out = sim.run(bd, T=40.0 if "one" in name else 10.0)
+    assert_close(out.x[-1], np.concatenate([goal, 0 * goal]), 1e-6)
 
 
 def all_laws():

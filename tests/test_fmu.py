@@ -329,6 +329,10 @@ def test_a_unit_keeps_loops_closed(tmp_path, version, solver):
     assert np.abs(mech.closure(q)).max() < 1e-8
     if solver == "RK4":
         np.testing.assert_allclose(q[-1], sim.run(bd, T=5.0, solver="RK4", dt=0.01).x[-1, :3], atol=1e-11)
+        coarse = sim.to_fmu(bd, tmp_path / "coarse.fmu", ["push"], ["plant.q"], version=version, step=0.05, **options)
+        found = fmpy.simulate_fmu(str(coarse), stop_time=5.0, output_interval=0.05)  # one step does not close it again
+        q = [found[f"plant.q[{k}]"][-1] for k in range(3)]
+        np.testing.assert_allclose(q, sim.run(bd, T=5.0, solver="RK4", dt=0.05).x[-1, :3], atol=1e-9)
     with pytest.raises(fmpy.fmi1.FMICallException, match="DoStep"):
         fmpy.simulate_fmu(str(unit), stop_time=1.0, start_values={"state plant.crank.q": 1.3})
 

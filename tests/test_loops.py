@@ -12,7 +12,7 @@ from cstormpy.graph.loops import LoopError, loops_text
 from cstormpy.graph.machine import Machine
 from cstormpy.kernels import dense, event_location, rungekutta, stepping
 from cstormpy.kernels.stepping_code import Steps, steps_of
-from cstormpy.simulation.compiled.slices import _tables
+from cstormpy.simulation.compiled.slices import tables_of
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import EXPLICIT
 
@@ -112,7 +112,7 @@ def behind_an_address(function):
 
 def arguments(method, grid):
     """Return what `advance` takes, of a run with two guards, a clock and a jump."""
-    table, spread, kind = _tables(method, dense)
+    table, spread, kind = tables_of(method)
     how, at, K = (
         np.zeros(rungekutta.HOW, dtype=np.int64),
         np.zeros(rungekutta.AT),
@@ -191,5 +191,5 @@ def test_steps_written_out_for_a_method_are_those_of_any(name, rates):
 
 
 def test_steps_of_many_states_are_not_written_out():
-    table = _tables(EXPLICIT["RK45"], dense)[0]
+    table = tables_of(EXPLICIT["RK45"])[0]
     assert steps_of(table, 1000) == steps_of(table, 0) == (0, 0)

@@ -158,7 +158,7 @@ class TestMuJoCo:
         text = text.replace("<worldbody>", '<worldbody><site name="end"/>')
         oracle, found = mujoco.MjModel.from_xml_string(text), np.zeros(9)
         mujoco.mju_quat2Mat(found, oracle.site("rod").quat)
-        (loop,) = mjcf.read(text).mechanism.loops
+        (loop,) = mjcf.from_mjcf(text).loops
         close(loop.pose_a[:3], np.column_stack([found.reshape(3, 3), oracle.site("rod").pos]))
 
 

@@ -153,6 +153,15 @@ def test_a_sampled_linear_model_will_do_and_must_have_the_period_of_the_clock():
     with pytest.raises(InvalidValue, match=r"that of no equilibrium, state 'mass:x_0' changes by 0.3 a second"):
         other.MPC(other.clock(0.1), moving)
 
+    arm, goal = cs.library.planar_2r(), np.array([0.3, 0.4])
+    load = arm.inverse_dynamics(goal, [0, 0], [0, 0])
+    for opened, given in ((["hold"], load), ([], 0.0 * load)):  # it takes the signal's place, or is added to it
+        bd = sim.blockdiagram()
+        bd.connect(bd.CONSTANT(load, name="hold"), bd.HYBRIDDYNAMICS(arm, q0=goal))
+        held = sim.linearize(bd, inputs=["hold"], opened=opened, dt=0.1)
+        block = other.MPC(other.clock(0.1), held)
+        np.testing.assert_allclose(block.output(0.0, [np.r_[goal, 0, 0]], None)[0], given, atol=1e-9)
+
 
 @pytest.mark.parametrize(
     ("options", "kind", "message"),

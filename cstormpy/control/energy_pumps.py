@@ -19,19 +19,23 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.control.goal import goal_posture, periods, wrapped
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Target
+from cstormpy.control.posture_law import PostureLaw
 from cstormpy.control.prepared import HybridDynamics, Inertia, InverseDynamics, Places, placed, places
 from cstormpy.errors import InvalidValue, SingularInertia
 from cstormpy.mechanism import Mechanism
 
 
-class _TowardsGoal(Law):
+class _TowardsGoal(PostureLaw):
     """A law with a posture to come to."""
 
     def __init__(self, mech: Mechanism, goal: ArrayLike | None, limit: ArrayLike | None) -> None:
         super().__init__(mech, limit)
         self.goal, self.hold = goal_posture(self.mech, goal, type(self).__name__)
         self._turn, self._per_turn = periods(self.mech)
+
+    def _posture(self, t: float, reference: Target | None) -> Array:
+        return self.goal
 
     def _towards(self, at: Places, q: Array, qd: Array, kp: float | Array, kd: float | Array) -> Array:
         """Return kp (q* − q) − kd q̇ of some joints, by the shorter way round."""
@@ -87,8 +91,7 @@ class EnergyPump(_TowardsGoal):
         """Return ke (E* − E) q̇_a, which does work ke (E* − E) q̇_a² of the sign of what is missing."""
         return self.ke * (self.goal_energy - self.energy(q, qd)) * qd[self._motors]
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         return self._pumped(q, qd) + self._towards(self._motors, q, qd, self.kp, self.kd)
 
 
@@ -128,8 +131,7 @@ class EnergyPFL(EnergyPump):
         super()._prepare()
         self._hybrid = HybridDynamics(self.mech, self.motors)
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         a = self._motors
         u = placed(self.mech.n, (a, self._towards(a, q, qd, self.kp, self.kd)))
         return self._hybrid(q, qd, u)[a] + self._pumped(q, qd)
@@ -179,8 +181,7 @@ class PendulumPump(EnergyPump):
         super()._prepare()
         self._hybrid = HybridDynamics(self.mech, self.motors)
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         a, p, n = self._motors, self._carried, self.mech.n
         swinging = placed(n, (p, qd[p]))
         missing = self.goal_energy - self.energy(placed(n, (p, q[p]), (a, self.goal[a])), swinging)
@@ -241,8 +242,7 @@ class NonCollocated(_TowardsGoal):
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         return tuple(joint for joint in self.mech.names if joint not in self.motors)
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         a, p = self._motors, self._steered
         steered = self._towards(p, q, qd, self.kp, self.kd)
         lacking = self._inverse(q, qd, placed(self.mech.n, (p, steered)))[p]  # M_pp ẍ_p + b_p

@@ -102,10 +102,20 @@ def goal_posture(mech: Mechanism, goal: ArrayLike | None, who: str) -> tuple[Arr
     Raises
     ------
     InvalidValue
-        If a joint without motor does not stay there, with the nearest posture in which all do.
+        If a joint without motor does not stay there, or loops are open.
     """
+    if goal is None and mech.loops:
+        raise InvalidValue(
+            f"{who}: loop {mech.loops[0].name!r}: the highest closed posture is not known; give a goal, "
+            "mech.trim(guess) finds an equilibrium"
+        )
     q = upright(mech) if goal is None else checks.array(goal, (mech.n,), "goal").copy()
-    load = mech.inverse_dynamics(q, np.zeros(mech.n), np.zeros(mech.n))
+    try:
+        load = mech.inverse_dynamics(q, np.zeros(mech.n), np.zeros(mech.n))
+    except InvalidValue as why:  # an open posture, or one that the motors do not hold
+        if not mech.loops:
+            raise
+        raise InvalidValue(f"{who}: goal: {why}; mech.trim(goal) finds an equilibrium nearby") from None
     left = np.where(mech.actuated_mask, 0.0, np.abs(load))
     worst = int(np.argmax(left))
     if left[worst] > BALANCED * max(1.0, float(np.abs(load).max())):

@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Target
+from cstormpy.control.posture_law import PostureLaw, brought_near
+from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidValue, unknown_name
-from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
 
 OUT_OF_REACH = 1e-9
@@ -25,19 +26,23 @@ ROUNDING = 1e-9
 """By how much, as a part of its largest entry, a weight may miss symmetry, or an eigenvalue of it fall below zero."""
 
 
-class LQR(Law):
-    """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) with angles within half a turn.
+class LQR(PostureLaw):
+    """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) by the shorter way round.
 
     K = R⁻¹ Bᵀ S and S solves the Riccati equation Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q = 0 of the exact linear model there;
     V = eᵀ S e falls along the motions of that model.
+
+    Of a closed mechanism, e is that of joints which loops leave free, as many as there are freedoms: those whose names
+    the states of `Mechanism.linearize` have. f is their number, and n for a mechanism without loops.
 
     Parameters
     ----------
     mech : Mechanism or str
         Any set of actuated joints that reaches what is unstable.
     goal : array_like, (n,), optional
-        The equilibrium; the highest posture unless given. What holds it, τ*, is found.
-    Q : float or array_like, (2n,) or (2n, 2n), optional
+        The equilibrium; unless given the highest posture, which is not known where loops are closed. What holds it, τ*,
+        is found.
+    Q : float or array_like, (2f,) or (2f, 2f), optional
         Weight of e: positive semi-definite, or its diagonal; 10 on positions and 1 on rates unless given.
     R : float or array_like, (n_a,) or (n_a, n_a)
         Weight of the torques: positive definite, or its diagonal.
@@ -48,8 +53,8 @@ class LQR(Law):
     ----------
     goal, hold : ndarray
         q* (n,) and τ* (n_a,).
-    K : ndarray, (n_a, 2n)
-    S : ndarray, (2n, 2n)
+    K : ndarray, (n_a, 2f)
+    S : ndarray, (2f, 2f)
     A, B : ndarray
         The linear model.
 
@@ -75,21 +80,26 @@ class LQR(Law):
         limit: ArrayLike | None = None,
     ) -> None:
         super().__init__(mech, limit)
-        refuse_loops(self.mech.loops, "LQR")
-        n = self.mech.n
         self.goal, self.hold = goal_posture(self.mech, goal, "LQR")
-        self.Q = weights(np.repeat([10.0, 1.0], n) if Q is None else Q, 2 * n, "Q", definite=False)
-        self.R = weights(R, len(self.motors), "R", definite=True)
         model = self.mech.with_drive(active=()).linearize(self.goal, tau=self.hold)
         self.A, self.B = model.A, model.B
         self._states = model.states
-        self._rest = np.zeros(n)
-        self._turn, self._per_turn = periods(self.mech)
+        f = len(model.states) // 2
+        self.Q = weights(np.repeat([10.0, 1.0], f) if Q is None else Q, 2 * f, "Q", definite=False)
+        self.R = weights(R, len(self.motors), "R", definite=True)
+        self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
+        self._rest, self._goal_at = np.zeros(f), self.goal[self._at]
+        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech))
         self.S, self.K = regulator(self.A, self.B, self.Q, self.R, model.states)
 
     def error(self, q: Array, qd: Array) -> Array:
-        """Return e = (q − q*, q̇), (2n,), with angles within half a turn."""
-        return state_error(q, qd, self.goal, self._rest, self._turn, self._per_turn)
+        """Return e = (q − q*, q̇), (2f,), with angles within half a turn, and balls by the shorter way."""
+        q, qd, _ = brought_near(self.mech.ball_starts, q, qd, self.goal)
+        return self._error(q, qd)
+
+    def _error(self, q: Array, qd: Array) -> Array:
+        at = self._at
+        return state_error(q[at], qd[at], self._goal_at, self._rest, self._turn, self._per_turn)
 
     def value(self, t: float, q: Array, qd: Array) -> float:
         """Return V = eᵀ S e, what the linear model still has to pay."""
@@ -98,9 +108,11 @@ class LQR(Law):
         v: float = np.cumsum(e * np.cumsum(self.S * e, axis=1)[:, -1])[-1]
         return v
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
-        return state_feedback(self.hold, self.K, self.error(q, qd))
+    def _posture(self, t: float, reference: Target | None) -> Array:
+        return self.goal
+
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
+        return state_feedback(self.hold, self.K, self._error(q, qd))
 
     @property
     def gains(self) -> dict[str, float]:

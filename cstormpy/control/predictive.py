@@ -22,6 +22,7 @@ Bemporad and Axehill 2022), which starts from the limits that were reached the l
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from cstormpy import checks
 from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.lqr import weights
+from cstormpy.control.posture_law import brought_near, turned_back
 from cstormpy.errors import BlockError, InvalidValue
 from cstormpy.linkage.loops import refuse_loops
 
@@ -73,9 +75,9 @@ class Plan:
     Attributes
     ----------
     inputs : ndarray, (N, m)
-        The first is to be applied now.
+        The first is to be applied now; torques of balls by the rotation vectors that the state has now.
     states : ndarray, (N, n)
-        After each input, as the model predicts them.
+        After each input, as the model predicts them, balls by the rotation vectors nearest to the point of the model.
     exceeded : ndarray, (soft outputs,)
         By how much each soft output leaves its limits at most.
     iterations : int
@@ -112,6 +114,8 @@ class PredictiveController:
         The point x*, u* that the model is about; zeros unless given.
     turn : array_like, (n,), optional
         What brings a state to the same place again, 2π or 0; deviations are taken by the shorter way round.
+    balls : mapping of int to int, optional
+        Where the rotation vector of a ball joint begins in x = (q, q̇), and where its torques do in u, −1 without motor.
     states, inputs : sequence of str, optional
         Names, for messages.
 
@@ -149,6 +153,7 @@ class PredictiveController:
         x: ArrayLike | None = None,
         u: ArrayLike | None = None,
         turn: ArrayLike | None = None,
+        balls: Mapping[int, int] | None = None,
         states: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -164,6 +169,7 @@ class PredictiveController:
         self.x, self.u = _vector(x, n, "x"), _vector(u, m, "u")
         self.turn = _vector(turn, n, "turn")
         self._per_turn = np.divide(1.0, self.turn, out=np.zeros(n), where=self.turn > 0.0)
+        self.balls = dict(balls or {})
         self.states = tuple(states or (f"state {k}" for k in range(n)))
         self.inputs = tuple(inputs or (f"input {k}" for k in range(m)))
         self.C = np.zeros((0, n)) if C is None else np.atleast_2d(real_array(C, "C", ("any", n), (n,)) + 0.0)
@@ -206,8 +212,10 @@ class PredictiveController:
         A, B = sampled_model(model.A, model.B, checks.positive(dt, "dt"))
         point = np.concatenate([posture, np.zeros(mech.n)])
         turn = np.concatenate([periods(mech)[0], np.zeros(mech.n)])
+        motors = np.flatnonzero(mech.actuated_mask).tolist()
+        balls = {k: motors.index(k) if k in motors else -1 for k in mech.ball_starts}
         names = {"states": model.states, "inputs": model.inputs}
-        return cls(A, B, **{"x": point, "u": hold, "turn": turn, **names, **options})
+        return cls(A, B, **{"x": point, "u": hold, "turn": turn, "balls": balls, **names, **options})
 
     # ---------------------------------------------------------------- the programme
 
@@ -292,16 +300,21 @@ class PredictiveController:
             If no inputs keep the states within their limits, naming the limit that is exceeded most at best.
         """
         n, m, N = self.n, self.m, self.N
-        e = wrapped(np.asarray(x, dtype=float) - self.x, self.turn, self._per_turn)
-        r = np.zeros(n)
-        if reference is not None:
-            r = wrapped(np.asarray(reference, dtype=float) - self.x, self.turn, self._per_turn)
+        e, turns = self._deviation(x)
+        r = np.zeros(n) if reference is None else self._deviation(reference)[0]
         found, flag, info = self._solve(e, r)
         if flag not in SOLVED:
             raise InvalidValue(self._why_not(e, flag))
         V = found[: N * m]
         states = self.x + (self._phi @ e + self._gamma @ V).reshape(N, n)
-        return Plan(self.u + V.reshape(N, m), states, found[N * m :].copy(), int(info["iterations"]))
+        inputs = np.array([turned_back([*self.balls.values()], row, turns) for row in self.u + V.reshape(N, m)])
+        return Plan(inputs, states, found[N * m :].copy(), int(info["iterations"]))
+
+    def _deviation(self, x: ArrayLike) -> tuple[Array, list[Array]]:
+        """Return x − x* by the shorter way round, and by how much the rates of balls are turned for that."""
+        q, qd = np.split(np.asarray(x, dtype=float), [self.n // 2])
+        q, qd, turns = brought_near([*self.balls], q, qd, self.x)
+        return wrapped(np.concatenate([q, qd]) - self.x, self.turn, self._per_turn), turns
 
     def _solve(self, e: Array, r: Array) -> tuple[Array, int, dict[str, Any]]:
         f = self._pull @ np.concatenate([e, r])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 from cstormpy.arguments import one_of
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, ReferenceLike, Target
+from cstormpy.control.posture_law import PostureLaw
 from cstormpy.control.prepared import HybridDynamics, InverseDynamics, placed, places
 from cstormpy.errors import InvalidValue, ShapeError
-from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
 from cstormpy.mechanism import Mechanism
 
 
-class _Tracking(Law):
+class _Tracking(PostureLaw):
     """A law with gains kp and kd by which some joints follow a reference, given for these or for all joints."""
 
     tunable = ("kp", "kd")
@@ -36,28 +36,15 @@ class _Tracking(Law):
         self._at = places(np.array([name in self.followed for name in self.mech.names], dtype=bool))
         self.reference = self._as_reference(reference)
         self.kp, self.kd = self._gain("kp", kp), self._gain("kd", kd)
-        self._balls = [first for first in self.mech.ball_starts if self.mech.names[first] in self.followed]
         self._prepare()
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
-        if not self._balls:
-            return self._torque(t, q, qd, reference)
-        q_r, q, qd, turns = self._target(t, reference)[0], q.copy(), qd.copy(), []
-        for first in self._balls:
-            k = first if len(q_r) == self.mech.n else self.followed.index(self.mech.names[first])
-            at = slice(first, first + 3)
-            q[at], qd[at], turn = _nearest(q[at], qd[at], q_r[k : k + 3])
-            turns.append(turn)
-        tau = self._torque(t, q, qd, reference)
-        for first, turn in zip(self._balls, turns, strict=True):
-            k = self.motors.index(self.mech.names[first])
-            tau = placed(len(self.motors), (slice(None), tau), (slice(k, k + 3), turn.T @ tau[k : k + 3]))
-        return tau
+    def _balls(self) -> Sequence[int]:
+        return [first for first in self.mech.ball_starts if self.mech.names[first] in self.followed]
 
-    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
-        """Return the torques at a state by the rotation vectors that are nearest to those of the reference."""
-        raise NotImplementedError
+    def _posture(self, t: float, reference: Target | None) -> Array:
+        q_r = self._target(t, reference)[0]
+        whole = self._check_width(len(q_r), f"{type(self).__name__}, reference") == self.mech.n
+        return q_r if whole else placed(self.mech.n, (self._at, q_r))
 
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         return self.followed
@@ -78,20 +65,6 @@ class _Tracking(Law):
             self._check_width(len(q_r), f"{type(self).__name__}, reference")
             q_r, qd_r, qdd_r = q_r[at], qd_r[at], qdd_r[at]
         return self.kp * (q_r - q[at]) + self.kd * (qd_r - qd[at]), qdd_r
-
-
-def _nearest(phi: Array, rate: Array, wanted: Array) -> tuple[Array, Array, Array]:
-    """Return the rotation vector of the same turn that is nearest to another one, its rate, and ∂rate/∂(rate given).
-
-    A run exchanges vectors of half a turn for the opposite ones, where a law must not turn back.
-    """
-    square = phi @ phi
-    away = phi + np.where(square < 1.0, 1.0, 0.0)  # short vectors have no other one nearby
-    other, turned = shortened(away, rate, 2.0 * np.pi)
-    off, better = phi - wanted, other - wanted
-    moves = (square >= 1.0) & (better @ better < off @ off)
-    turn = np.where(moves, shortening_jacobian(away, rate, 2.0 * np.pi)[:3, :3], np.eye(3))
-    return np.where(moves, other, phi), np.where(moves, turned, rate), turn
 
 
 class PD(_Tracking):

@@ -13,8 +13,9 @@ from cstormpy import checks
 from cstormpy.arguments import function
 from cstormpy.arrays import Array
 from cstormpy.control.goal import periods
-from cstormpy.control.law import Law, Target
+from cstormpy.control.law import Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
+from cstormpy.control.posture_law import PostureLaw, brought_near
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.linkage.loops import refuse_loops
 from cstormpy.mechanism import Mechanism
@@ -27,10 +28,10 @@ STEP = 0.002
 """Longest step [s] of the Riccati equation and of the table of gains, unless it is said how many there are."""
 
 
-class TVLQR(Law):
+class TVLQR(PostureLaw):
     """Linear-quadratic regulator along a motion: τ = τ_r(t) − K(t) e with e = (q − q_r, q̇ − q̇_r).
 
-    Angles in e are within half a turn.
+    Angles in e are within half a turn, and balls go the shorter way.
 
     K = R⁻¹ Bᵀ S, and S is integrated backwards from S(t1) = `final`:
 
@@ -178,8 +179,9 @@ class TVLQR(Law):
         return row
 
     def error(self, t: float, q: Array, qd: Array) -> Array:
-        """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2n,), with angles within half a turn."""
+        """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2n,), with angles within half a turn, and balls by the shorter way."""
         row, (a, b, _) = self._row(t), self._cuts
+        q, qd, _ = brought_near(self.mech.ball_starts, q, qd, row[:a])
         return state_error(q, qd, row[:a], row[a:b], self._turn, self._per_turn)
 
     def value(self, t: float, q: Array, qd: Array) -> float:
@@ -189,8 +191,10 @@ class TVLQR(Law):
         v: float = e @ (self.S[k] + s * (self.S[k + 1] - self.S[k])) @ e
         return v
 
-    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,); see `Law.torque`."""
+    def _posture(self, t: float, reference: Target | None) -> Array:
+        return self._row(t)[: self.mech.n]
+
+    def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         row, (a, b, c) = self._row(t), self._cuts
         e = state_error(q, qd, row[:a], row[a:b], self._turn, self._per_turn)
         return state_feedback(row[b:c], row[c:].reshape(c - b, -1), e)

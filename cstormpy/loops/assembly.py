@@ -199,10 +199,13 @@ def refuse_open(
     )
 
 
-def shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
-    """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing."""
+def shut(mech: Linkage, q: Array, qd: Array, steps: int = 1) -> tuple[Array, Array]:
+    """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing.
+
+    Symbols take so many steps at most, numbers as many as it needs.
+    """
     if q.dtype == object:
-        return shut_symbols(mech, q, qd)
+        return shut_symbols(mech, q, qd, steps)
     from cstormpy.loops.lines import shut_call
 
     to_q, to_qd = np.empty(mech.n), np.empty(mech.n)
@@ -241,26 +244,38 @@ def require_closed(found: Closure, qd: Any, within: float = CLOSED) -> tuple[Any
 
 
 @with_its_tree
-def shut_symbols(mech: Linkage, q: Any, qd: Any) -> tuple[Any, Any]:
-    """Return what `shut` does of symbols; one that one step does not close fails."""
+def shut_symbols(mech: Linkage, q: Any, qd: Any, steps: int = 1) -> tuple[Any, Any]:
+    """Return what `shut` does of symbols; one that so many steps do not close fails."""
     rows = independent_rows(mech.numeric)
     found = closure_of(mech, q[None])
     off, rate = require_closed(found, qd, OPENED)
     nothing = np.zeros(mech.n)
-    inverse = hybrid_sensitivity(mech.tree, q, nothing, nothing, drive="forward").dy_du  # of the mass matrix
 
-    def taken_away(A: Any, missed: Any) -> Any:
+    def inverse_mass(at: Any) -> Any:
+        return hybrid_sensitivity(mech.tree, at, nothing, nothing, drive="forward").dy_du
+
+    def taken_away(inverse: Any, A: Any, missed: Any) -> Any:
         W = inverse @ A.T
         lam, indefinite = solve_definite(A @ W, missed, DEFINITE)
         require_zero(indefinite)
         return W @ lam
 
     closing = [k for k in rows if found.holonomic[k]]
-    near_q = q - taken_away(found.A[0][closing], found.sines()[0][0][closing])
+    inverse = inverse_mass(q)
+    near_q = q - taken_away(inverse, found.A[0][closing], found.sines()[0][0][closing])
     near = closure_of(mech, near_q[None])
+    if steps > 1:  # those of `_nearest`, where one does not do
+        far, next_q = np.max(np.abs(near.sines()[0])) > DRIFT, near_q
+        for _ in range(steps - 1):
+            there = closure_of(mech, next_q[None])
+            A = there.A[0][closing]
+            next_q = q - taken_away(inverse, A, there.sines()[0][0][closing] + A @ (q - next_q))
+        near_q = np.where(far, next_q, near_q)
+        inverse = inverse_mass(np.where(far, near_q, q))
+        near = closure_of(mech, near_q[None])
     require_zero(np.max(np.abs(near.sines()[0])) > DRIFT)
     A = near.A[0][rows]
-    near_qd = qd - taken_away(A, A @ qd)
+    near_qd = qd - taken_away(inverse, A, A @ qd)
     settled = (off <= DRIFT) & (rate <= DRIFT)
     return np.where(settled, q, near_q), np.where(settled, qd, near_qd)
 

@@ -19,14 +19,17 @@ _LEAP = 1e-9
 
 def tells_when(block: Any) -> bool:
     """Tell whether the times at which a source jumps are known as functions of its parameters."""
-    return isinstance(block, (Step, Ramp, Piecewise, WaveForm))
+    return isinstance(block, (Step, Ramp, Piecewise, WaveForm)) or hasattr(block, "edge_time")
 
 
 def _jump_time(block: Any, t: float) -> Callable[[], float] | None:
     """Return what reads, from the parameters that a source has then, when the jump at a time comes; None if unknown.
 
-    A wave jumps in cycle k at (k + corner + phase) / freq.
+    A wave jumps in cycle k at (k + corner + phase) / freq. A source of another kind tells itself, by `edge_time`.
     """
+    if hasattr(block, "edge_time"):
+        own: Callable[[], float] = block.edge_time(t)
+        return own
     if isinstance(block, (Step, Ramp)):
         return lambda: float(block.T)
     if isinstance(block, Piecewise):

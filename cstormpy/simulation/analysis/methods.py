@@ -254,8 +254,8 @@ class Analysis:
 
         Steps of an adaptive solver count as fixed. A zero crossing on the way, as a law's change of phase, comes
         earlier or later with the parameters; what that does is in the derivative. One that resets states is refused.
-        So is what a jump of a STEP, PIECEWISE or WAVEFORM does by coming earlier or later. That of a FUNCTION, or of a
-        source of your own, is not in it; `notes` tells of those.
+        So is what a jump of a STEP, PIECEWISE, WAVEFORM or PULSE does by coming earlier or later. That of a FUNCTION,
+        or of a source of your own, is not in it; `notes` tells of those.
 
         Parameters
         ----------

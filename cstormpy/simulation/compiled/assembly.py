@@ -146,12 +146,17 @@ class Assembly:
         failing, self._failing = self._failing, []
         try:
             for b, part in self.diagram.closed:
-                found[part] = numbers(self._traced(b, _projected, [], self.states[b]))
+                found[part] = numbers(self._traced(b, self.projected, [], self.states[b]))
             return found, [condition for _, condition in self._failing]
         except (Refused, Untraceable):
             return [], []
         finally:
             self._failing = failing
+
+    @staticmethod
+    def projected(b: Any, t: Any, u: Any, x: Any) -> Any:
+        """Return the nearest state of a block that closes its loops, where a step does; else Python is asked."""
+        return b.projected(x)
 
     def _closing(self, closed: list[Any], conditions: list[Any]) -> Routine | None:
         """Return the routine that closes loops."""
@@ -445,8 +450,3 @@ class Assembly:
                 found.append((clock, slice(begin, begin + len(items)), first))
                 self.out += items
         return found
-
-
-def _projected(b: Any, t: Any, u: Any, x: Any) -> Any:
-    """Return the nearest state of a block that closes its loops."""
-    return b.projected(x)

@@ -30,6 +30,8 @@ from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 _SOON = 1e-9
 #: Relative difference up to which a number of the equations follows parameters linearly: rounding of differences.
 _LINEAR = 1e-9
+#: Most steps by which loops are closed; each squares what is left open.
+_CLOSINGS = 5
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,15 @@ class Model:
     header: str
 
 
+class _WithoutPython(AssemblyWithInputs):
+    """A walk through a diagram that is to run where no Python can be asked."""
+
+    @staticmethod
+    def projected(b: Any, t: Any, u: Any, x: Any) -> Any:
+        """Return the nearest state of a block that closes its loops, also where a long step has opened them wide."""
+        return b.projected(x, _CLOSINGS)
+
+
 def model_of(
     sim: Any, bd: Any, inputs: Any, outputs: Any, parameters: Any, solver: Any, step: float, rtol: float, atol: float
 ) -> Model:
@@ -80,7 +91,7 @@ def model_of(
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), True, what)
         watched = named_once(find_signals(bd, outputs, f"{what}: outputs"), f"{what}: outputs")
         try:
-            assembly = AssemblyWithInputs(diagram, moved)
+            assembly = _WithoutPython(diagram, moved)
             program = assembly.program()
         except NotTranslated as why:
             raise DiagramError(f"{what}: {why}") from why

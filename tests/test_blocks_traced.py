@@ -131,7 +131,7 @@ def written(block, method, t, u, x):
     state = None if x is None else symbols(graph.inputs("x", len(x)))
     found = getattr(equations_of(block), method)(twin, graph.input("t"), given, state)
     twins.refuse_changes()
-    assert all(form.fits(value_at(block, path, {})) for path, form in twins.forms)
+    assert all(form.fits(value_at(block, path)) for path, form in twins.forms)
     values["all"] = []
     for k, place in enumerate(twins.places):
         now = Reading(Source(block, [place]))().tolist()

@@ -46,6 +46,19 @@ def test_tuning_finds_the_known_optimum_and_sets_it(sim, several):
     assert len(tuned.plot().axes) == 2
 
 
+def test_a_signal_that_is_an_array_of_one_number_is_one_cost(sim):
+    """Half its square was made least, as of several costs: that of a negative one is greatest at its minimum."""
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(x0=[1.0], name="x"), bd.GAIN(-0.5, name="rate")
+    bd.connect(x, rate)
+    bd.connect(rate, x)
+    found = sim.gradient(bd, "rate", ["rate.K"], **RUN)
+    assert np.ndim(found.cost) == 0 and found.gradient.shape == (1,)
+    tuned = sim.tune(bd, "rate", ["rate.K"], bounds=(-3.0, -0.1), tol=1e-14, **RUN)  # K exp(K), the least at -1
+    assert tuned.cost == pytest.approx(-math.exp(-1.0), rel=1e-7)
+    assert tuned.after[0] == pytest.approx(-1.0, abs=1e-3)
+
+
 def test_tuning_keeps_within_bounds_and_sets_nothing_unless_wanted(sim):
     bd = lag(sim)
     tuned = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.75) ** 2, ["gain.K"], bounds=(0.1, 1.0), apply=False, **RUN)

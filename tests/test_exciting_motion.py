@@ -80,8 +80,18 @@ def test_the_least_condition_number_is_less_than_that_of_the_greatest_determinan
 def test_a_motion_of_one_joint_does_not_excite_the_other():
     points = np.zeros((9, 2))
     points[3:6, 0] = 1.0
-    still = excitation(library.planar_2r(), cs.BSpline.uniform(points, duration=2.0, degree=5), UNKNOWN)
+    mech, motion = library.planar_2r(), cs.BSpline.uniform(points, duration=2.0, degree=5)
+    still = excitation(mech, motion, UNKNOWN)
     assert still.condition > 1e7
+    # errors came from the rounding of a singular matrix, or there was an error of NumPy
+    q, qd, qdd = motion.evaluate(np.linspace(0.0, 2.0, 400))
+    log = {"q": q, "qd": qd, "qdd": qdd, "tau": mech.inverse_dynamics(q, qd, qdd)}
+    identified = cs.identify(mech, log, UNKNOWN, physical=False)
+    untold = np.isinf(identified.standard_errors)
+    assert untold.any() and not untold.all()
+    np.testing.assert_array_equal(np.isinf(still.standard_errors(100.0)), untold)
+    rest = excitation(mech, cs.BSpline.uniform(0 * points, duration=2.0, degree=5), "*.damping")
+    assert np.isinf(rest.standard_errors(100.0)).all()
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,20 @@ def test_a_solution_is_saved_with_its_design(solved, tmp_path):
         Solution.load(tmp_path / "other.json", problem)
 
 
+def test_a_solution_is_loaded_with_the_tolerance_that_it_was_found_by(tmp_path):
+    """One of a looser tolerance could be saved, and not be loaded: it was called infeasible."""
+    problem = Problem(
+        library.planar_2r(), duration=1.5, start=[0, 0.3], end=[1, 1], objective=Effort(), points=12, samples=11,
+        limits={"velocity": 0.97},
+    )  # fmt: skip
+    found = problem.solve(feasibility=0.05, progress=False)
+    assert found.feasible and found.violation > 1e-3
+    found.save(tmp_path / "found.json")
+    again = Solution.load(tmp_path / "found.json", problem)
+    assert again.feasible and again.feasibility == 0.05 and again.violation == found.violation
+    assert again.refined.keys() == found.refined.keys() == {"samples"}  # not what was asked for as well
+
+
 def test_random_starts_try_other_designs(solved):
     problem, _ = solved
     drawn = [problem.random_guess(np.random.default_rng(k))[problem.transcription.of_design] for k in range(5)]

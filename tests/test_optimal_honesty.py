@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cstormpy.mechanism import library
-from cstormpy.optimal import AtEnd, Constraint, Effort, Problem, Running
+from cstormpy.optimal import AtEnd, Constraint, Effort, EnergySpent, Problem, Running
 from cstormpy.optimal.ipopt import has_ipopt
 
 SOLVERS = ["slsqp", pytest.param("ipopt", marks=pytest.mark.skipif(not has_ipopt(), reason="cyipopt is not installed"))]
@@ -20,6 +20,15 @@ def acrobot(**options):
     return Problem(
         mech, duration=1.0, start=[-1.0, 0.0], end={"elbow": 0.4}, objective=Effort(), points=8, steps=100, **options
     )
+
+
+def test_a_cost_of_a_few_nodes_is_not_that_of_the_motion():
+    """Energy that is given back says nothing of the motion; the nodes of its integral did: -3e8 was "converged"."""
+    solution = arm(
+        duration=1.5, start=[0, 0.3], end=[1, 1], points=12, objective=EnergySpent(recover=1.0) + 1e-3 * Effort()
+    ).solve(progress=False)
+    assert abs(solution.dense_cost - solution.cost) > 0.05 * abs(solution.cost)
+    assert not solution.converged and "integrals of the cost are too coarse" in solution.reason
 
 
 # ---------------------------------------------------------------- wrong gradients

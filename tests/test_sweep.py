@@ -154,6 +154,8 @@ def test_a_measure_that_fails_is_named(sim, said):
     found = sim.sweep(decay, {"state:x_0": [1.0, 2.0]}, lambda out: out.nonsense, T=0.1)
     assert found.failed.all() and "measure: result 'nonsense' does not exist" in found.reasons[0,]
     assert any("all runs failed" in line for line in said())
+    with pytest.raises(cs.errors.UnknownName, match="all runs failed, one of them so: measure: result 'nonsense'"):
+        found.value  # noqa: B018  said that there is no 'value'
     assert sim.sweep(decay, {"state:x_0": [1.0]}, lambda out: "text", T=0.1).reasons[0,].startswith("measure: expected")
 
 

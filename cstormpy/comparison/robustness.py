@@ -205,7 +205,7 @@ def score(
         return float(out.t[-1] >= T and off[0] < wanted.position and off[1] < wanted.rate)
 
     found = sim.sweep(build, samples=samples, measure=succeeds, T=T, progress=True, **settings, **options)
-    success = np.nan_to_num(found.value) > 0.5
+    success = np.nan_to_num(found.value if len(found) else np.zeros(len(runs))) > 0.5
     curves, at = [], 0
     for criterion, name, values, each in plan:
         curves.append(Curve(criterion, name, values, success[at : at + len(each)]))

@@ -85,7 +85,8 @@ def identify(
     signals : dict, optional
         Names in the log, as {"q": "plant.q", "qd": "plant.qd", "tau": "controller.tau"}.
     wrench : array_like, optional
-        What acted on the links from outside, the same at all times or a row for each; see `Mechanism`.
+        What acted on the links from outside, the same at all times or for each row of the log, of several logs one
+        behind another; see `Mechanism`.
     physical : {"auto", True, False}
         Whether links must be such as can be (a positive definite pseudo-inertia) and damping, friction and armature not
         negative. "auto" is True where the plain solution is impossible, and else changes nothing. With "output" masses
@@ -194,7 +195,8 @@ def _by_output(
 def _loads(wrench: Any, log: Log) -> Any:
     if wrench is None or isinstance(wrench, (list, tuple)):
         return wrench
-    return as_floats(wrench, "wrench")
+    rows = as_floats(wrench, "wrench")
+    return rows[log.kept] if rows.ndim == 3 and len(rows) == len(log.kept) else rows
 
 
 def _solved(weighed: Array, unknowns: Unknowns, physical: bool | str) -> tuple[Array, bool, Array]:

@@ -33,7 +33,8 @@ class Log:
     """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none.
 
     `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n); `run`
-    says of each row which of several logs it is of; `timed` whether there were times.
+    says of each row which of several logs it is of; `timed` whether there were times; `kept` of each row that was given
+    whether it is here.
     """
 
     t: Array
@@ -44,6 +45,7 @@ class Log:
     measured: Array
     run: NDArray[np.int64]
     timed: bool
+    kept: NDArray[np.bool_]
 
 
 def read_logs(
@@ -72,6 +74,7 @@ def read_logs(
         measured=np.concatenate([log.measured[:, : min(widths)] for log in logs]),
         run=np.repeat(np.arange(len(logs)), [len(log.t) for log in logs]),
         timed=all(log.timed for log in logs),
+        kept=np.concatenate([log.kept for log in logs]),
     )
 
 
@@ -105,7 +108,7 @@ def _read(
     measured = np.hstack([rows[name] for name in ("q", "qd") if name in rows])
     _differentiate(rows, None if t is None else times, control_points, what)
     run = np.zeros(len(times), dtype=np.int64)
-    return Log(times, rows["q"], rows["qd"], rows["qdd"], rows["tau"], measured, run, t is not None)
+    return Log(times, rows["q"], rows["qd"], rows["qdd"], rows["tau"], measured, run, t is not None, keep)
 
 
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:

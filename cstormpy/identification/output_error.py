@@ -241,15 +241,15 @@ class _Search:
         rates = np.stack(changes, axis=1)[..., :width, :]
         return _Point(values, start, ways, mech, found, rates[..., :free], rates[..., free:])
 
-    def _held(self, change: Array) -> Array:
-        """Return a change of the coordinates that leaves masses positive, and damping and the like not negative."""
+    def _bounds(self) -> tuple[Array, Array]:
+        """Return the least and greatest changes, for positive masses, and damping and the like that is not negative."""
         now = self.point.values
         least = np.array([_least(part, value) for part, value in zip(self._parts_of_first, now, strict=True)])
         least = least - now
         most = np.full(len(least), np.inf)
         if self.held:
             least[self.bodies.all], most[self.bodies.all] = -FURTHEST, FURTHEST
-        return np.clip(change, least, most)
+        return least, most
 
     def _values_after(self, change: Array) -> Array:
         """Return the values after a change of the coordinates, in which bodies keep to what they can have."""
@@ -261,6 +261,8 @@ class _Search:
         now = self.point.mech
         try:
             after = self._values_after(change)
+            if self.held:
+                self.bodies.rates(after)  # which a body next to none has no more
             pairs = zip(self.names, (after - self.point.values).tolist(), strict=True)
             values = {name: component_value(now, name) + step for name, step in pairs}
             mech = with_components(now, values, allow_impossible=True)
@@ -292,14 +294,21 @@ class _Search:
 
     def go(self, sigma: Array, small: float) -> tuple[bool, str]:
         """Go to the least sum of squares; return whether that was reached, and why the search ended."""
+        from scipy.optimize import lsq_linear
+
         damping = DAMPING
         value = float(np.sum(self._residuals(self.point, sigma) ** 2))
         for k in range(STEPS):
             J, r, start_step = self._eliminated(self.point, sigma, self.held)
             scale = _lengths(J)
+            triangle: Array = np.asarray(np.linalg.qr(np.column_stack([J / scale, r]), mode="r"))
+            least, most = self._bounds()
             for _ in range(SHORTENED):
-                rows, wanted = np.vstack([J / scale, np.sqrt(damping) * np.eye(len(scale))]), np.zeros(len(scale))
-                change = self._held(np.linalg.lstsq(rows, np.concatenate([r, wanted]), rcond=None)[0] / scale)
+                rows = np.vstack([triangle[:, :-1], np.sqrt(damping) * np.eye(len(scale))])
+                wanted = np.concatenate([triangle[:, -1], np.zeros(len(scale))])
+                # a step that is cut off at bounds would leave the others what they are beside the whole of it
+                change = lsq_linear(rows, wanted, (least * scale, most * scale), method="bvls").x / scale
+                change = np.clip(change, least, most)
                 start = start_step(change)
                 promise = value - float(np.sum((r - J @ change) ** 2))
                 trial = self._tried(change, start)

@@ -27,6 +27,7 @@ import numpy as np
 
 from cstormpy import checks
 from cstormpy.arguments import option
+from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.identification.base_parameters import BaseParameters, excited, regrouped
 from cstormpy.identification.closed_motions import closed_motion
@@ -51,6 +52,10 @@ CRITERIA = ("determinant", "condition")
 
 TRIES = 200
 """Random motions that are tried for one within the limits of velocity and torque."""
+
+SILENT, UNTOLD = 1e-13, 1e-6
+"""A direction of so little information, of columns of length 1, is not told by a motion; nor is a base parameter of
+which more than the second part lies in such directions."""
 
 NODES = 400
 """Samples of a motion of which `excitation` is asked, unless said."""
@@ -83,8 +88,19 @@ class Excitation:
         return float(value) if sign > 0 else -np.inf
 
     def covariance(self, rate: float) -> Array:
-        """Return the covariance (B, B) of the base parameters from a log of so many rows a second [1/s]."""
-        return np.asarray(np.linalg.inv(checks.positive(rate, "rate") * self.information))
+        """Return the covariance (B, B) of the base parameters from a log of so many rows a second [1/s].
+
+        That of a base parameter which the motion does not tell is infinite.
+        """
+        M = checks.positive(rate, "rate") * self.information
+        size = np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
+        values, vectors = np.linalg.eigh(M / np.outer(size, size))
+        told = values > SILENT
+        half = vectors[:, told] / np.sqrt(values[told]) / size[:, None]
+        found = half @ half.T
+        untold = np.flatnonzero(np.linalg.norm(vectors[:, ~told], axis=1) > UNTOLD)
+        found[untold, untold] = np.inf
+        return np.asarray(found)
 
     def standard_errors(self, rate: float) -> Array:
         """Return the standard errors (B,) of the base parameters from a log of so many rows a second [1/s]."""
@@ -361,7 +377,7 @@ def exciting_motion(
 
 
 def _noise(mech: Mechanism, noise: Any) -> Array:
-    given = np.asarray(noise, dtype=float)
+    given = as_floats(noise, "noise")
     values = checks.array(np.full(mech.n, float(given)) if given.ndim == 0 else noise, (mech.n,), "noise")
     if not (values > 0.0).all():
         raise InvalidValue(f"noise: expected positive standard deviations, got {shown(noise)}")

@@ -56,6 +56,9 @@ TRANSCRIPTIONS = ("auto", "inverse", "shooting")
 STEPS = 500
 """Fewest integration steps unless they are given."""
 
+DENSER = 10
+"""Pieces of each segment for `Problem.dense_cost`."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Options:
@@ -341,6 +344,14 @@ class Problem:
     def finer(self) -> Shooting:
         """The problem by shooting with half the steps' length."""
         return shooting_of(self.setup, 2 * (len(self.transcription.phases) - 1))
+
+    def dense_cost(self, x: Array) -> float:
+        """Return the cost of variables with integrals from ten times as many samples, or from twice as many steps."""
+        return Programme(self._denser, self.objective, (), *self.bounds, x).cost(x)
+
+    @cached_property
+    def _denser(self) -> Transcription:
+        return inverse_of(self.setup, np.array([0.0, 1.0]), True, None, DENSER) if self.inverse else self.finer
 
     def _steps(self) -> int:
         if self.options.steps is not None:

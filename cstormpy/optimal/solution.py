@@ -10,13 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.optimal.closed_inverse import inverse_of
 from cstormpy.optimal.dense import dense
 from cstormpy.optimal.kkt import kkt_residual
-from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import Excess
 from cstormpy.optimal.samples import Array, Samples
-from cstormpy.optimal.transcription import Transcription
 from cstormpy.trajectory import BSpline
 from cstormpy.trajectory.checks import finite_array
 
@@ -29,9 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Excess", "Solution"]
 
-DENSER = 10
-"""Pieces of each segment for `Solution.dense_cost`."""
-
 
 class Solution:
     """A motion of least cost, as far as it was found.
@@ -43,7 +37,8 @@ class Solution:
         The variables: free control points, and T where it is free.
     cost : float
     converged : bool
-        Whether the solver says that it is a local minimum, and it is feasible, and the search was not stopped.
+        Whether the solver says that it is a local minimum, and it is feasible, its cost is that of the whole motion
+        (see `dense_cost`), and the search was not stopped.
     reason : str
         Why it stopped: "converged", or what was in the way.
     feasible : bool
@@ -140,11 +135,7 @@ class Solution:
     @cached_property
     def dense_cost(self) -> float:
         """The cost with integrals from ten times as many samples, or from twice as many steps."""
-        if not self.problem.inverse:
-            finer: Transcription = self.problem.finer
-        else:
-            finer = inverse_of(self.problem.setup, np.array([0.0, 1.0]), True, None, DENSER)
-        return Programme(finer, self.problem.objective, (), *self.problem.bounds, self.x).cost(self.x)
+        return self.problem.dense_cost(self.x)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution, with the design variables by name, into a file of JSON."""

@@ -20,6 +20,7 @@ import numpy as np
 from cstormpy import json_files
 from cstormpy.errors import CstormError, FileFormatError
 from cstormpy.optimal.problem import Problem
+from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.solution import Solution
 from cstormpy.optimal.starts import INTERRUPTED, KEPT, STOPPED, Outcome
 from cstormpy.reporting import notice
@@ -135,10 +136,13 @@ def _read(path: Path, problem: Problem, made_by: Mapping[str, Any]) -> tuple[Sol
         return None
 
 
-def _restored(problem: Problem, entry: Any, options: Sequence[str] = REFINED) -> Solution:
+def _restored(
+    problem: Problem, entry: Any, options: Sequence[str] = REFINED, feasibility: float = FEASIBILITY
+) -> Solution:
     """Return a solution from its variables, after the problem has confirmed its cost and violation."""
     x, result = np.array(entry["x"], dtype=np.float64), entry["result"]
-    changes = {name: entry["refined"][name] for name in options if name in entry.get("refined", {})}
+    kept, known = entry.get("refined", {}), problem.options
+    changes = {n: kept[n] for n in options if n in kept and not np.array_equal(kept[n], getattr(known, n))}
     problem = problem.replace(**changes) if changes else problem
     low, high = problem.bounds
     slack = KEPT * problem.transcription.variable_sizes
@@ -147,7 +151,7 @@ def _restored(problem: Problem, entry: Any, options: Sequence[str] = REFINED) ->
     programme = problem.programme(x)
     cost, sampled = programme.cost(x), programme.violation(x)
     differs = abs(cost - float(result["cost"])) > SAME_COST * abs(cost)
-    best = Outcome(0, x, cost, np.inf, bool(result["converged"]), str(result["reason"]), sampled)
+    best = Outcome(0, x, cost, np.inf, bool(result["converged"]), str(result["reason"]), sampled, feasibility)
     if not programme.finite(x) or differs:
         raise FileFormatError("result: is not what these variables give")
     best.measure(problem)
@@ -176,7 +180,7 @@ def load(problem: Problem, path: str | os.PathLike[str]) -> Solution:
         if not isinstance(content, dict) or content["made_by"] != _asked_of(problem):
             raise FileFormatError("made_by: is the solution of another mechanism")
         (entry,) = json_files.list_of(content["solutions"], "solutions")
-        return _restored(problem, entry, STAGED)
+        return _restored(problem, entry, STAGED, float(entry["result"].get("feasibility", FEASIBILITY)))
 
     try:
         return json_files.read(path, make)
@@ -215,6 +219,7 @@ def _result(solution: Solution) -> dict[str, Any]:
     return {
         "cost": solution.cost,
         "violation": solution.violation,
+        "feasibility": solution.feasibility,
         "converged": solution.converged,
         "reason": solution.reason,
         "solver": solution.solver,

@@ -50,6 +50,10 @@ MANY_VARIABLES, MANY_OF_DRIVEN = 120, 40
 Above the second it is where all joints are driven: nothing but bounds then bends the set of motions.
 """
 
+UNRESOLVED, NOTHING = 0.05, 1e-6
+"""A cost that differs by more than the first part from that with finer integrals is none of the motion; below the
+second part of its size at the guess it is zero."""
+
 MOST_ROUNDS = 10
 """Most refinements of a start."""
 
@@ -299,6 +303,14 @@ def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
             best.converged, best.reason = False, f"{wrong}{HINT}"
         elif best.reason.startswith(STUCK):
             best.reason += HINT
+    if best.converged and best.feasible and best.problem is not None:
+        dense, size = best.problem.dense_cost(best.x), best.problem.scaled(best.problem.programme(best.x)).cost_size
+        if not abs(dense - best.cost) <= UNRESOLVED * max(abs(dense), abs(best.cost), NOTHING * size):
+            best.converged = False
+            best.reason = (
+                f"the integrals of the cost are too coarse: {best.cost:.4g}, and {dense:.4g} if they are finer; give "
+                f"more {'points' if best.problem.inverse else 'steps'}= or another guess="
+            )
     if not best.feasible:
         best.converged = False
         worst = best.excess[0]

@@ -122,7 +122,7 @@ class Problem:
             raise InvalidValue(f"{self.what}: cost {cost!r} has {len(signal)} outputs; name one, as in 'effort[0]'")
         name = signal_name(signal[0].block, signal[0].port)
         ports = {signal_name(port.block, port.port): port for port in [*self.watch, *_ports(signal)]}
-        return (lambda out: out.signal(name)[-1]), list(ports.values())
+        return (lambda out: _number(out.signal(name)[-1])), list(ports.values())
 
     def evaluate(self, values: Array) -> Gradient:
         """Return cost and gradient at values of the parameters, which the blocks keep."""
@@ -236,6 +236,11 @@ def _known_options(sim: Any, options: dict[str, Any], what: str) -> None:
             raise InvalidValue(f"{what}: option {name!r} of `run` is not heeded here; {', '.join(_HEEDED)} are")
         own = ("bounds", "apply", "max_runs", "tol") if what == "tune" else ()
         raise unknown_name(f"{what}: option", name, ["T", *_HEEDED, *own])
+
+
+def _number(value: Any) -> Any:
+    """Return a signal's value as a number where it is an array of one, which would count as several costs."""
+    return value[0] if np.shape(value) == (1,) else value
 
 
 def gradient(sim: Any, bd: Any, cost: Cost, parameters: Any, **options: Any) -> Gradient:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
-from cstormpy.errors import FileFormatError, unknown_name
+from cstormpy.errors import FileFormatError, UnknownName, unknown_name
 from cstormpy.file_writer import file_path, write_text
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.files import header, line, read_lines
@@ -81,6 +81,10 @@ class Sweep(Mapping[str, Array]):
             ports = [value for value in self._values if value.startswith((f"{name}[", f"{name}."))]
             if len(ports) == 1:
                 return self._values[ports[0]]
+            if not self._values and self.reasons:
+                raise UnknownName(
+                    f"value {name!r}: all runs failed, one of them so: {next(iter(self.reasons.values()))}"
+                )
             raise unknown_name("value", name, self._values)
         return self._values[name]
 

@@ -93,7 +93,7 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
         lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
         lambda: mech.inverse_kinematics("rocker_rod", np.eye(4), q),
         lambda: mech.regressor(q, qd, u),
-        lambda: bd.CONTROLLER(mech, "pd"),
+        lambda: bd.MPC(bd.clock(0.1), mech),
         lambda: kim.inverse_dynamics(mech, q, qd, u),
     ):
         with pytest.raises(cs.CstormError, match=r"loop 'pin': .*without_loops\(\)"):

@@ -162,6 +162,13 @@ def test_single_samples_are_dots(tmp_path):
         assert value == "2"
 
 
+def test_held_traces_keep_their_values_beside_others(tmp_path):
+    t, y = np.array([0.0, 1.0]), np.array([[1.0, 1.0], [3.0, 3.0]])
+    page = report.html(None, outcome(pane(t=t, y=y, held=[True, False])))
+    script = "[report.clock.set(0.5), report.panes[0].traces.map((trace) => report.panes[0].valueAt(trace, 0.5))]"
+    assert in_browser(tmp_path, page, script)[1] == [1.0, 2.0]
+
+
 def test_values_of_any_size_are_drawn(tmp_path):
     """A scope of a run that grew beyond 3.4e38 was once blank, and its legend said nothing."""
     t = np.linspace(0, 2, 401)

@@ -17,11 +17,31 @@ _WIDTH, _HEIGHT, _MARGIN = 380.0, 280.0, 34.0
 """Size of a picture at most, and the free space in it around the mechanism [px]."""
 _TURN, _TILT = 0.6, 0.35
 """By how much what moves in space is seen from its side, and from above [rad]."""
+_APART = 0.4
+"""How far the joints on one link are turned to both sides [rad]."""
 _MOST_NAMES = 8
 """Joints of a larger mechanism are not named."""
 _LETTER = 7.5
 """About how wide a letter of a name is [px]."""
 _LINK, _INK, _BASE = "#3467c2", "#1b2330", "#98a3b5"
+
+
+def spread(mech: Linkage) -> Array:
+    """Return the posture q = 0, (n,), but for joints on one link, which are turned apart so that each is seen.
+
+    >>> from cstormpy.mechanism import library
+    >>> spread(library.branched_acrobot()).tolist()
+    [0.0, -0.4, 0.4]
+    """
+    beside: dict[int, list[int]] = {}
+    for k, link in enumerate(mech.joint_links.tolist()):
+        if mech.freedoms[k].unit == "rad" and (k == 0 or mech.joint_links[k - 1] != link):
+            beside.setdefault(int(mech.parents[link]), []).append(k)
+    q = np.zeros(mech.n)
+    for places in beside.values():
+        if len(places) > 1:
+            q[places] = np.linspace(-_APART, _APART, len(places))
+    return q
 
 
 def svg(mech: Linkage, q: ArrayLike) -> str:

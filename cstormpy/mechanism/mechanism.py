@@ -109,10 +109,10 @@ class Mechanism(
         return SymbolicMechanism(self, number, links)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows of it: a picture at q = 0, or closed near there, and a table."""
-        from cstormpy.linkage.picture import image, svg
+        """Return what a notebook shows of it: a picture near q = 0, closed or with its branches apart, and a table."""
+        from cstormpy.linkage.picture import image, spread, svg
 
-        q = np.zeros(self.n)
+        q = np.zeros(self.n) if self.loops else spread(self)
         with contextlib.suppress(Exception):  # what cannot be closed, perhaps by a user's function, is drawn open
             q = self.project(q)[0] if self.loops else q
         return f"<div>{image(svg(self, q), repr(self))}</div><pre>{html.escape(str(self))}</pre>"

@@ -163,6 +163,7 @@ def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
         "options": _options(pane.options or {}),
         "names": getattr(pane, "names", None) or [None] * len(pane.labels),
         "ticks": shared_names(pane),
+        "held": held_traces(pane),
     }
     if pane.kind == "xy":
         kept = kept_samples(t, y[:, :2], budget.points)
@@ -181,6 +182,12 @@ def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
     return {**data, "samples": len(t), "traces": traces}
 
 
+def held_traces(pane: Any) -> list[bool]:
+    """Return of each trace of a pane whether each value is held until the next one."""
+    told = getattr(pane, "held", None) or [False] * len(pane.labels)
+    return [bool(each or (pane.options or {}).get("stairs")) for each in told]
+
+
 def shared_names(pane: Any) -> list[str] | None:
     """Return what the values 0, 1, … of all traces of a pane are called, None where they differ or are quantities."""
     names = getattr(pane, "names", None) or [None]
@@ -190,7 +197,7 @@ def shared_names(pane: Any) -> list[str] | None:
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Return what the page knows of a pane's options."""
     known: dict[str, Any] = {}
-    for name in ("stairs", "equal", "frames"):
+    for name in ("equal", "frames"):
         if options.get(name) is not None:
             known[name] = bool(options[name])
     trail = options.get("trail")

@@ -13,7 +13,7 @@ import numpy as np
 from bdsim.components import Clock
 
 from cstormpy.measures import MeasureTable
-from cstormpy.report.data import panes_of
+from cstormpy.report.data import held_traces, panes_of
 from cstormpy.report.graph import read_graph
 from cstormpy.report.shapes import transfer_function
 
@@ -231,7 +231,7 @@ def measures(out: Any) -> list[list[str]]:
         if pane.kind != "scope" or not len(pane.t):
             continue
         named = getattr(pane, "names", None) or [None] * len(pane.labels)  # a choice of a few has names for each
-        held = getattr(pane, "held", None) or [False] * len(pane.labels)
+        held = held_traces(pane)
         for k, label in enumerate(pane.labels):  # of which two may be the same
             if named[k] is None:
                 column = {label: np.asarray(pane.y)[:, k]}

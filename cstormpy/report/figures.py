@@ -15,7 +15,7 @@ from cstormpy.errors import FileWriteError
 from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
-from cstormpy.report.data import bones_of, kept_samples, panes_of, shared_names
+from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, shared_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,11 +80,12 @@ def _plain(text: object) -> str:
 def _scope(figure: Figure, pane: Any) -> Axes:
     axes = figure.add_subplot()
     t, y = np.asarray(pane.t), np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
+    held = held_traces(pane)
     for k, values in enumerate(y.T):
         kept = kept_samples(t, np.where(np.isfinite(values), values, np.nan)[:, None], _POINTS)
         label = _plain(pane.labels[k] if k < len(pane.labels) else k)
-        stairs = "steps-post" if pane.options.get("stairs") else "default"
-        (line,) = axes.plot(t[kept], values[kept], linewidth=1.2, drawstyle=stairs, label=label.lstrip("_") or " ")
+        style = "steps-post" if k < len(held) and held[k] else "default"
+        (line,) = axes.plot(t[kept], values[kept], linewidth=1.2, drawstyle=style, label=label.lstrip("_") or " ")
         alone = kept[_alone(np.isfinite(values[kept]))]
         axes.plot(t[alone], values[alone], "o", markersize=4, color=line.get_color())
     axes.set_xlabel("time [s]")

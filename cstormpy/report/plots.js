@@ -223,7 +223,7 @@ class Scope extends Plot {
       const value = element("output", "", key);
       const y = unpack(trace.y);
       const size = y.reduce((most, v) => Math.max(most, isFinite(v) ? Math.abs(v) : 0), 0);
-      const made = { t, y, size, value, key, shown: true, colour: "c" + (k % 8), dash: DASHES[(k >> 3) & 3] };
+      const made = { t, y, size, value, key, held: pane.held[k], shown: true, colour: "c" + (k % 8), dash: DASHES[(k >> 3) & 3] };
       key.addEventListener("click", () => {
         made.shown = !made.shown;
         key.classList.toggle("off", !made.shown);
@@ -261,7 +261,7 @@ class Scope extends Plot {
 
   valueAt(trace, t) {
     const k = indexBefore(trace.t, t);
-    if (k < 0 || k >= trace.t.length - 1 || this.pane.options.stairs) return k < 0 ? NaN : trace.y[k];
+    if (k < 0 || k >= trace.t.length - 1 || trace.held) return k < 0 ? NaN : trace.y[k];
     return between(trace.y[k], trace.y[k + 1], (t - trace.t[k]) / (trace.t[k + 1] - trace.t[k]));
   }
 
@@ -328,7 +328,7 @@ class Scope extends Plot {
       if (missing(k - 1) && missing(k + 1)) alone.push([px, this.py(trace.y[k])]);
       if (broken) pen.moveTo(px, this.py(trace.y[k]));
       else {
-        if (this.pane.options.stairs) pen.lineTo(px, this.py(trace.y[k - 1]));
+        if (trace.held) pen.lineTo(px, this.py(trace.y[k - 1]));
         pen.lineTo(px, this.py(trace.y[k]));
       }
       broken = false;

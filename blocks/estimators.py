@@ -16,7 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
 from cstormpy.errors import InvalidValue
-from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
+from cstormpy.linkage.joints.ball import other_vector
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
@@ -246,12 +246,13 @@ class EKF(_Estimator, SampledBlock):
         spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
         self._held = ports.flag(held, "held")
         begin = self._states(first, spread, 0.0)
-        made = ports.options(type(self), blockargs, self.inlabels[not mechanism.actuated :], states=begin.size)
+        driven = bool(mechanism.actuated)
+        made = ports.options(type(self), blockargs, self.inlabels if driven else self.inlabels[1:], states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self._mech, self._size, self._substeps = mechanism, 2 * n, count
         self._driven = np.flatnonzero(mechanism.actuated_mask)
         self.C, self.Q, self.R = c, noise, error
-        self._widths = (len(self._driven), len(c))[not mechanism.actuated :], (2 * n,)
+        self._widths = (len(self._driven), len(c)) if driven else (len(c),), (2 * n,)
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         n, h, ahead = self._mech.n, self.T / self._substeps, estimate
@@ -280,14 +281,12 @@ class EKF(_Estimator, SampledBlock):
         n, unit = self._mech.n, np.eye(self._size)
         phi, rate = estimate[first : first + 3], estimate[n + first : n + first + 3]
         own = np.concatenate([unit[first : first + 3], unit[n + first : n + first + 3]])
-        square = phi @ phi
-        away = phi + np.where(square < 1.0, 1.0, 0.0)  # short vectors stay, and have no other one nearby
-        moved = np.concatenate(shortened(away, rate, 2.0 * np.pi)) - np.concatenate([phi, rate])
-        slopes = shortening_jacobian(away, rate, 2.0 * np.pi) - np.eye(6)
-        other, G = estimate + own.T @ moved, unit + own.T @ slopes @ own
+        phi_there, rate_there, slopes, near = other_vector(phi, rate)
+        moved = np.concatenate([phi_there - phi, rate_there - rate])
+        other, G = estimate + own.T @ moved, unit + own.T @ (slopes - np.eye(6)) @ own
         here, there = (measured - self.C @ at for at in (estimate, other))
         off, better = here @ here, there @ there
-        moves = (square >= 1.0) & ((better < off) | ((better == off) & (square > np.pi**2)))
+        moves = near & ((better < off) | ((better == off) & (phi @ phi > np.pi**2)))
         return np.where(moves, other, estimate), np.where(moves, G @ P @ G.T, P)
 
 

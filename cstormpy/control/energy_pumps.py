@@ -95,7 +95,22 @@ class EnergyPump(_TowardsGoal):
         return self._pumped(q, qd) + self._towards(self._motors, q, qd, self.kp, self.kd)
 
 
-class EnergyPFL(EnergyPump):
+class _Accelerating(EnergyPump):
+    """A pump that says how the motors' joints are to accelerate."""
+
+    _prepared = ("_inertia", "_hybrid")
+
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._hybrid = HybridDynamics(self.mech, self.motors)
+
+    def _giving(self, q: Array, qd: Array, wanted: Array) -> Array:
+        """Return the torques, (n_a,), that give the motors' joints accelerations, by the hybrid dynamics."""
+        a = self._motors
+        return self._hybrid(q, qd, placed(self.mech.n, (a, wanted)))[a]
+
+
+class EnergyPFL(_Accelerating):
     """Pump energy beside collocated partial feedback linearisation.
 
     τ = τ_a(q̈_a = kp (q*_a − q_a) − kd q̇_a) + ke (E* − E) q̇_a
@@ -114,8 +129,6 @@ class EnergyPFL(EnergyPump):
         As for `EnergyPump`.
     """
 
-    _prepared = ("_inertia", "_hybrid")
-
     def __init__(
         self,
         mech: Mechanism,
@@ -127,17 +140,12 @@ class EnergyPFL(EnergyPump):
     ) -> None:
         super().__init__(mech, kp, kd, ke, goal, limit)
 
-    def _prepare(self) -> None:
-        super()._prepare()
-        self._hybrid = HybridDynamics(self.mech, self.motors)
-
     def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
-        a = self._motors
-        u = placed(self.mech.n, (a, self._towards(a, q, qd, self.kp, self.kd)))
-        return self._hybrid(q, qd, u)[a] + self._pumped(q, qd)
+        wanted = self._towards(self._motors, q, qd, self.kp, self.kd)
+        return self._giving(q, qd, wanted) + self._pumped(q, qd)
 
 
-class PendulumPump(EnergyPump):
+class PendulumPump(_Accelerating):
     """Accelerate the motors' joints so that they do work on a pendulum that they carry: on a cart, or on an arm.
 
     q̈_a = kp (q*_a − q_a) − kd q̇_a − ke (E* − E_p) M_ap q̇_p
@@ -163,8 +171,6 @@ class PendulumPump(EnergyPump):
     array([-2.471])
     """
 
-    _prepared = ("_inertia", "_hybrid")
-
     def __init__(
         self,
         mech: Mechanism,
@@ -177,17 +183,13 @@ class PendulumPump(EnergyPump):
         super().__init__(mech, kp, kd, ke, goal, limit)
         self._carried = places(~self.mech.actuated_mask)
 
-    def _prepare(self) -> None:
-        super()._prepare()
-        self._hybrid = HybridDynamics(self.mech, self.motors)
-
     def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         a, p, n = self._motors, self._carried, self.mech.n
         swinging = placed(n, (p, qd[p]))
         missing = self.goal_energy - self.energy(placed(n, (p, q[p]), (a, self.goal[a])), swinging)
         momentum = np.cumsum(self._inertia.mass_matrix(q, qd) * swinging, axis=1)[:, -1][a]  # M_ap q̇_p
         wanted = self._towards(a, q, qd, self.kp, self.kd) - self.ke * missing * momentum
-        return self._hybrid(q, qd, placed(n, (a, wanted)))[a]
+        return self._giving(q, qd, wanted)
 
 
 class NonCollocated(_TowardsGoal):

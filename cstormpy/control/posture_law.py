@@ -9,9 +9,7 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target
 from cstormpy.control.prepared import placed
-from cstormpy.linkage.joints.ball import shortened, shortening_jacobian
-
-__all__ = ["PostureLaw", "brought_near", "turned_back"]
+from cstormpy.linkage.joints.ball import other_vector
 
 
 class PostureLaw(Law):
@@ -69,10 +67,7 @@ def _nearest(phi: Array, rate: Array, wanted: Array) -> tuple[Array, Array, Arra
 
     A run exchanges vectors of half a turn for the opposite ones, where a law must not turn back.
     """
-    square = phi @ phi
-    away = phi + np.where(square < 1.0, 1.0, 0.0)  # short vectors have no other one nearby
-    other, turned = shortened(away, rate, 2.0 * np.pi)
+    other, turned, slopes, there = other_vector(phi, rate)
     off, better = phi - wanted, other - wanted
-    moves = (square >= 1.0) & (better @ better < off @ off)
-    turn = np.where(moves, shortening_jacobian(away, rate, 2.0 * np.pi)[:3, :3], np.eye(3))
-    return np.where(moves, other, phi), np.where(moves, turned, rate), turn
+    moves = there & (better @ better < off @ off)
+    return np.where(moves, other, phi), np.where(moves, turned, rate), np.where(moves, slopes[:3, :3], np.eye(3))

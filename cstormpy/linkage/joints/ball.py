@@ -306,6 +306,17 @@ def shortening_jacobian(phi: Any, rate: Any, back: float) -> Any:
     return np.concatenate([np.concatenate([turn, 0.0 * turn], axis=1), np.concatenate([slopes, turn], axis=1)])
 
 
+def other_vector(phi: Any, rate: Any) -> tuple[Any, Any, Any, Any]:
+    """Return the rotation vector of the same turn on the other side, its rate, ∂(both)/∂(both given), and if it is.
+
+    That of a vector shorter than 1 rad is far away, and not found. Symbols will do.
+    """
+    near = phi @ phi >= 1.0
+    away = phi + np.where(near, 0.0, 1.0)  # so that nothing is divided by zero
+    back = 2.0 * np.pi
+    return *shortened(away, rate, back), shortening_jacobian(away, rate, back), near
+
+
 def _turn_between(rest: Array, phi: Array) -> Array:
     """Return log(exp(rest)ᵀ exp(φ)), at most π long."""
     (w0, v0), (w1, v1) = _quaternion(rest), _quaternion(phi)

@@ -19,7 +19,7 @@ _LEAP = 1e-9
 
 def tells_when(block: Any) -> bool:
     """Tell whether the times at which a source jumps are known as functions of its parameters."""
-    return isinstance(block, (Step, Ramp, Piecewise, WaveForm)) or hasattr(block, "edge_time")
+    return isinstance(block, (Step, Ramp, Piecewise, WaveForm)) or hasattr(type(block), "edge_time")
 
 
 def _jump_time(block: Any, t: float) -> Callable[[], float] | None:
@@ -27,7 +27,7 @@ def _jump_time(block: Any, t: float) -> Callable[[], float] | None:
 
     A wave jumps in cycle k at (k + corner + phase) / freq. A source of another kind tells itself, by `edge_time`.
     """
-    if hasattr(block, "edge_time"):
+    if hasattr(type(block), "edge_time"):
         own: Callable[[], float] = block.edge_time(t)
         return own
     if isinstance(block, (Step, Ramp)):

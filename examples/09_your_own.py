@@ -17,7 +17,7 @@ class BangBang(Law):
     """Push along with the elbow as long as there is too little energy, and against it when there is too much."""
 
     def __init__(self, mech, strength):
-        super().__init__(mech, limit=strength)
+        super().__init__(mech)
         self.strength = strength
         self.goal = sum(self.mech.energy([math.pi / 2, 0], [0, 0]))
 

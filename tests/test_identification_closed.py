@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 from closed_states import STARTS
@@ -271,14 +268,3 @@ def test_too_few_rows_are_counted_by_freedoms():
     log = {name: a[:7] for name, a in a_log(mech, START["four_bar"], 40).items()}
     with pytest.raises(cs.InvalidValue, match=r"7 rows of 1 freedom.* are 7 equations, too few for 8 base parameters"):
         cs.identify(mech, log)
-
-
-PAGE = Path(__file__).parent.parent / "docs" / "identification.md"
-
-
-@pytest.mark.skipif(not PAGE.is_file(), reason="looks at the documents of a checkout")
-def test_the_code_of_the_page_runs():
-    space = {}
-    for code in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL):
-        exec(compile(code, PAGE.name, "exec"), space)
-    assert space["found"].solution.feasible

@@ -105,8 +105,8 @@ class Solution:
         return found.samples.at(t.grid)
 
     def at(self, times: ArrayLike) -> Samples:
-        """Return position, rate, acceleration and torque of all joints at times (N,) from 0 to T."""
-        t = finite_array(times, "times", (None,))
+        """Return position, rate, acceleration and torque of all joints at times (N,), or at a time (N = 1)."""
+        t = finite_array(times if np.ndim(times) else [times], "times", (None,))
         return dense(self.problem, self.spline, self.samples, np.clip(t, 0.0, self.duration))
 
     @cached_property

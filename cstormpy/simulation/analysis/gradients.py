@@ -71,13 +71,19 @@ class Gradient:
 
     def __repr__(self) -> str:
         """Return cost and derivatives by name."""
-        lines = [f"cost = {self.cost}"]
+        lines = [f"cost = {_digits(self.cost)}"]
         for name, value, slope in zip(self.parameters, self.values, np.atleast_2d(self.gradient).T, strict=True):
-            lines.append(f"  d cost / d {name} = {slope if slope.size > 1 else slope[0]}   at {value:.9g}")
+            lines.append(f"  d cost / d {name} = {_digits(slope)}   at {value:.9g}")
         lines += [f"event of {name} at t = {t:.6g}" for t, name in self.events]
         if self.differenced:
             lines.append("differenced: " + "; ".join(f"{name} ({what})" for name, what in self.differenced))
         return "\n".join(lines + list(self.notes))
+
+
+def _digits(value: Any) -> str:
+    """Return a number, or an array of them, to nine digits."""
+    numbers = np.atleast_1d(value)
+    return f"{numbers[0]:.9g}" if numbers.size == 1 else np.array2string(numbers, precision=9, separator=", ")
 
 
 class Problem:

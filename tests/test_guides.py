@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import cstormpy as cs
+from cstormpy.cli import main
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 #: A block of Python, and the block of text behind it that says what is printed, if there is one.
@@ -45,3 +48,13 @@ def test_links_lead_somewhere(page):
 def test_the_list_of_pages_names_each():
     listed = LINK.findall((DOCS / "README.md").read_text(encoding="utf-8"))
     assert {page.name for page in PAGES} - {"README.md"} <= {target for target, _ in listed}
+
+
+def test_the_page_on_the_command_line_names_each_command_and_variable(capsys):
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    main([])
+    commands = re.findall(r"^    ([a-z-]+)\b", capsys.readouterr().out, flags=re.MULTILINE)
+    assert "demo" in commands and [name for name in commands if f"cstorm {name}" not in page] == []
+    sources = "".join(path.read_text(encoding="utf-8") for path in Path(cs.__file__).parent.rglob("*.py"))
+    variables = {name for name in re.findall(r"\bCSTORMPY_[A-Z_]+", sources) if not name.endswith("_TEST")}
+    assert variables and [name for name in variables if f"`{name}=" not in page] == []

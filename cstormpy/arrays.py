@@ -247,10 +247,11 @@ def _length_fits(length: int, expected: object) -> bool:
 
 
 def _shape_text(shape: Shape) -> str:
-    """Return a shape as a message says it.
+    """Return a shape as a message says it, with a letter for each length that may be any.
 
-    >>> _shape_text((3,)), _shape_text(("N", 2)), _shape_text((..., 4, 4)), _shape_text(())
-    ('(3,)', '(N, 2)', '(..., 4, 4)', '()')
+    >>> _shape_text((3,)), _shape_text(("any", 2)), _shape_text((..., 4, 4)), _shape_text(("any", "any"))
+    ('(3,)', '(N, 2)', '(..., 4, 4)', '(N, M)')
     """
-    lengths = ["..." if length is ... else str(length) for length in shape]
+    letters = (letter for letter in "NMKL" if letter not in shape)
+    lengths = ["..." if length is ... else next(letters) if length == "any" else str(length) for length in shape]
     return f"({', '.join(lengths)}{',' if len(lengths) == 1 else ''})"

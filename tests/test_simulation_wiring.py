@@ -19,6 +19,12 @@ def sim():
     return cs.Simulation()
 
 
+def test_a_simulation_says_how_it_runs_diagrams():
+    # bdsim's own text lists each of its options in a line, most of them None
+    sim = cs.Simulation(engine="compiled", live=False, graphics=False, progress=False)
+    assert str(sim) == "Simulation(engine='compiled', live=False, graphics=False, hold=True, progress=False)"
+
+
 def refused(sim, bd, *parts):
     """Check that a diagram is refused with a message that holds some parts; twice, the second time all the same."""
     messages = []

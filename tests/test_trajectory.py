@@ -277,7 +277,7 @@ def test_import_loads_numpy_only():
     ("make", "message"),
     [
         (lambda: BSpline.uniform(np.zeros((3, 1)), 1.0), "degree 3 needs at least 4, got 3; s segments take s"),
-        (lambda: BSpline.uniform(np.zeros(4), 1.0), r"expected shape \(any, any\), got \(4,\); one row per point"),
+        (lambda: BSpline.uniform(np.zeros(4), 1.0), r"expected shape \(N, M\), got \(4,\); one row per point"),
         (lambda: BSpline.uniform(np.zeros((4, 0)), 1.0), "at least one row and one column"),
         (
             lambda: BSpline.uniform([[0.0], [1.0], [np.nan], [0.0]], 1.0),
@@ -319,7 +319,7 @@ def test_import_loads_numpy_only():
         (lambda: BSpline.clamped(np.zeros((5, 1)), 1.0).refine(4), "from 5 up, got 4"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)(np.nan), "time: .* nan"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([0.0, np.inf]), "times: .* got inf at index 1"),
-        (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([[0.0]]), r"times: expected shape \(any,\), got \(1, 1\)"),
+        (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([[0.0]]), r"times: expected shape \(N,\), got \(1, 1\)"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)("now"), "time: expected a number, got the text 'now'"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)([0.0, [1.0]]), "rows of different lengths"),
         (lambda: BSpline.clamped(np.zeros((4, 1)), 1.0)(0.0, -1), "order: expected at least 0"),

@@ -184,7 +184,7 @@ SIX = BSpline.clamped(np.zeros((6, 2)), 1.0)
         (lambda: EndConditions(q0=np.nan), "q0: .* nan"),
         (lambda: EndConditions(q1=[0.0, np.inf]), r"q1: .* got inf at index 1"),
         (lambda: EndConditions(qd0="fast"), "qd0: expected real numbers"),
-        (lambda: EndConditions(qd0=[[0.0]]), r"qd0: expected shape \(any,\), got \(1, 1\)"),
+        (lambda: EndConditions(qd0=[[0.0]]), r"qd0: expected shape \(N,\), got \(1, 1\)"),
         (lambda: EndConditions.at_rest([0.0], [1.0], 4), "up to order 3"),
         (lambda: EndConditions.at_rest([0.0], [1.0], 0), "at least 1"),
         (lambda: SIX.fix_ends(EndConditions()).control_points(np.zeros(3)), r"free parameters: expected shape \(12,\)"),

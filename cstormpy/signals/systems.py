@@ -112,7 +112,7 @@ def _single(num: Array, den: Array, what: str) -> tuple[Array, Array, float]:
 
 def _rows(value: Any, what: str) -> list[list[Array]]:
     """Return polynomials as rows of arrays, from a number, a polynomial, or rows of these."""
-    depth = _depth(value)
+    depth, given = _depth(value), value
     if depth <= 1:
         value = [[value if depth else [value]]]
     elif depth != 3:
@@ -120,11 +120,16 @@ def _rows(value: Any, what: str) -> list[list[Array]]:
             f"{what}: expected the coefficients of a polynomial, or rows of polynomials as [[[1], [2, 1]]], got "
             f"{shown(value)}"
         )
-    return [[real_array(entry, what, ("any",)) + 0.0 for entry in row] for row in value]
+    rows = [[real_array(entry, what, ("any",)) + 0.0 for entry in row] for row in value]
+    if not all(row and all(entry.size for entry in row) for row in rows or [[]]):
+        raise InvalidValue(f"{what}: expected at least one coefficient of each polynomial, got {shown(given)}")
+    return rows
 
 
 def _depth(value: Any) -> int:
     """Return how deep lists are nested, by their first entries."""
     if isinstance(value, np.ndarray):
-        return value.ndim if value.size else 0
-    return 1 + _depth(value[0]) if isinstance(value, (list, tuple)) and value else 0
+        return value.ndim
+    if not isinstance(value, (list, tuple)):
+        return 0
+    return 1 + (_depth(value[0]) if value else 0)

@@ -122,6 +122,13 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         weakref.finalize(self, self._unread.write)
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
 
+    def __repr__(self) -> str:
+        """Return how diagrams are run."""
+        told = ", ".join(f"{name}={getattr(self.options, name)!r}" for name in ("graphics", "hold", "progress"))
+        return f"Simulation(engine={self.engine!r}, live={self.live!r}, {told})"
+
+    __str__ = __repr__
+
     def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:
         """Return what bdsim knows of all blocks that it finds; read from disk where no source of them has changed."""
         return kept_table(self, super().load_blocks, verbose, toolboxes)

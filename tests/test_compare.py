@@ -42,6 +42,25 @@ def test_measures_of_a_constant_torque():
         assert entry.final_error == pytest.approx(abs(entry.q[-1, 0] - HANGING), abs=0.05)
 
 
+def test_a_ball_is_measured_by_the_shorter_way():
+    """The rotation vectors (0, 0, −3.2) and (0, 0, 2π − 3.2) are one turn: components differed by a whole one."""
+    ball = cs.Mechanism([cs.Link("body", joint=cs.Spherical(), mass=1.0, inertia=(0.1, 0.1, 0.1))])
+
+    def build(sim, kp):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(ball, q0=[0.0, 0.0, 2.5], name="plant")
+        law = bd.CONTROLLER(ball, cs.control.PD(ball, kp, 2.0, reference=[0.0, 0.0, 2.0 * math.pi - 3.2]))
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return bd
+
+    found = compare(build, {"kp": [10.0]}, T=8.0, goal=[0.0, 0.0, -3.2])
+    assert found.entries[0].final_error < 1e-3 and found.rows[0]["settled"]
+    assert found.entries[0].error[0] == pytest.approx(2.0 * math.pi - 3.2 - 2.5, abs=1e-9)
+    strict = compare(build, {"kp": [10.0]}, T=8.0, goal=Goal([0.0, 0.0, -3.2], wrap=False))
+    assert strict.entries[0].final_error == pytest.approx(2.0 * math.pi, abs=1e-3)
+
+
 def test_effort_where_the_torque_is_found():
     """With a prescribed motion the torque comes from a block that the comparison adds."""
     # the comparison has a state more, by which its steps are others

@@ -40,9 +40,10 @@ class Entry:
     joints, motors : tuple of str
         Names of the joints, and of those with a motor.
     goal : Goal or None
-        What was to be reached; `turn` (n,) is what brings a joint to the same place again, 2π or 0.
+        What was to be reached; `turn` (n,) is what brings a joint to the same place again, 2π or 0, and rotation
+        vectors, each of which has another one of the same turn, begin at `balls`.
     error : ndarray (N,) or None
-        Norm of (q − goal, q̇); None without a goal.
+        Norm of (q − goal, q̇), turns taken by the shorter way; None without a goal.
     settled : bool or None
         Whether the error is below the goal's tolerance at the end of the run.
     time_to_balance : float or None
@@ -65,6 +66,7 @@ class Entry:
     motors: tuple[str, ...] = ()
     goal: Goal | None = None
     turn: Array = field(default_factory=lambda: np.empty(0))
+    balls: tuple[int, ...] = ()
     t: Array = field(default_factory=lambda: np.empty(0))
     q: Array = field(default_factory=lambda: np.empty((0, 0)))
     qd: Array = field(default_factory=lambda: np.empty((0, 0)))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.comparison.disturbances import MEASUREMENT, MOTORS, PUSHES, SEED, disturb
 from cstormpy.comparison.table import CRITERIA
-from cstormpy.control.goal import wrapped
+from cstormpy.control.posture_law import errors_from
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.noise import uniform
 
@@ -192,16 +192,14 @@ def score(
     usual = _usual(plant.mech, plant.name)
     runs = [run for *_, each in plan for run in each]
     samples = {name: [run.get(name, usual[name]) for run in runs] for name in names}
-    goal, turn = entry.goal.q, entry.turn
-    per_turn = np.divide(1.0, turn, out=np.zeros_like(turn), where=turn > 0.0)
+    goal, turn, balls = entry.goal.q, entry.turn, entry.balls
 
     def succeeds(out: Any) -> float:
         x = out.x[-1]
         states = [
             out.xnames.index(f"{plant.name}.{joint}.{kind}") for kind in ("q", "qd") for joint in plant.mech.names
         ]
-        q, qd = np.split(x[states], 2)
-        off = np.abs(wrapped(q - goal, turn, per_turn)).max(), np.abs(qd).max()
+        off = [np.abs(e).max() for e in errors_from(goal, *np.split(x[states][None], 2, axis=1), turn, balls)]
         return float(out.t[-1] >= T and off[0] < wanted.position and off[1] < wanted.rate)
 
     found = sim.sweep(build, samples=samples, measure=succeeds, T=T, progress=True, **settings, **options)

@@ -16,6 +16,7 @@ from cstormpy.blocks.dynamics import HybridDynamics
 from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.comparison.robustness import Robustness, score
 from cstormpy.control.goal import periods
+from cstormpy.control.posture_law import errors_from
 from cstormpy.diagrams import Goal
 from cstormpy.diagrams import load as load_diagram
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName, shown, unknown_name
@@ -189,8 +190,10 @@ def _wire(
         aim = Goal(aim)
     if aim is not None and len(aim.q) != probe.mech.n:
         raise InvalidValue(f"goal: expected {probe.mech.n} numbers ({', '.join(probe.mech.names)})")
-    turn = periods(probe.mech)[0] if aim is not None and aim.wrap else np.zeros(probe.mech.n)
-    return Entry(varied, joints=probe.mech.names, motors=probe.mech.actuated, goal=aim, turn=turn), probe
+    entry = Entry(varied, joints=probe.mech.names, motors=probe.mech.actuated, goal=aim, turn=np.zeros(probe.mech.n))
+    if aim is not None and aim.wrap:
+        entry.turn, entry.balls = periods(probe.mech)[0], probe.mech.ball_starts
+    return entry, probe
 
 
 def _built(make: Build, sim: Simulation, options: dict[str, Any]) -> Any:
@@ -277,9 +280,8 @@ def _run(sim: Simulation, probe: _Probe, entry: Entry, T: float, settings: dict[
 
 def _measure(entry: Entry, goal: Goal) -> None:
     """Measure how the goal was reached."""
-    e = entry.q - goal.q
-    e -= entry.turn * np.rint(np.divide(e, entry.turn, out=np.zeros_like(e), where=entry.turn > 0.0))
-    entry.error = np.linalg.norm(np.hstack([e, entry.qd]), axis=1)
+    off = errors_from(goal.q, entry.q, entry.qd, entry.turn, entry.balls)
+    entry.error = np.linalg.norm(np.hstack(off), axis=1)
     entry.final_error = float(entry.error[-1])
     entry.settled = entry.status in ("finished", "stopped") and entry.final_error < goal.tolerance
     if entry.settled:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.control.goal import wrapped
 from cstormpy.control.law import Law, Target
 from cstormpy.control.prepared import placed
 from cstormpy.linkage.joints.ball import other_vector
@@ -52,6 +53,23 @@ def brought_near(balls: Sequence[int], q: Array, qd: Array, posture: Array) -> t
         q[at], qd[at], turn = _nearest(q[at], qd[at], posture[at])
         turns.append(turn)
     return q, qd, turns
+
+
+def errors_from(posture: Array, q: Array, qd: Array, turn: Array, balls: Sequence[int]) -> tuple[Array, Array]:
+    """Return how far states (N, n), (N, n) are from rest in a posture, each turn taken by the shorter way.
+
+    What brings a coordinate to the same place again stands in `turn`, as `periods` gives it.
+
+    >>> q, qd = np.array([[6.0]]), np.array([[0.5]])
+    >>> errors_from(np.zeros(1), q, qd, np.array([2.0 * np.pi]), ())[0].round(4).tolist()
+    [[-0.2832]]
+    """
+    if balls and len(q):
+        q, qd = map(
+            np.array, zip(*(brought_near(balls, *row, posture)[:2] for row in zip(q, qd, strict=True)), strict=True)
+        )
+    per_turn = np.divide(1.0, turn, out=np.zeros_like(turn), where=turn > 0.0)
+    return wrapped(q - posture, turn, per_turn), qd
 
 
 def turned_back(places: Sequence[int], tau: Array, turns: Sequence[Array]) -> Array:

@@ -199,7 +199,8 @@ def score(
         states = [
             out.xnames.index(f"{plant.name}.{joint}.{kind}") for kind in ("q", "qd") for joint in plant.mech.names
         ]
-        off = [np.abs(e).max() for e in errors_from(goal, *np.split(x[states][None], 2, axis=1), turn, balls)]
+        q, qd = np.split(x[states][None], 2, axis=1)
+        off = [np.abs(e).max() for e in errors_from(goal, q, qd, turn, balls)]
         return float(out.t[-1] >= T and off[0] < wanted.position and off[1] < wanted.rate)
 
     found = sim.sweep(build, samples=samples, measure=succeeds, T=T, progress=True, **settings, **options)

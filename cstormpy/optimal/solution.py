@@ -106,7 +106,7 @@ class Solution:
 
     def at(self, times: ArrayLike) -> Samples:
         """Return position, rate, acceleration and torque of all joints at times (N,), or at a time (N = 1)."""
-        t = finite_array(times if np.ndim(times) else [times], "times", (None,))
+        t = finite_array(times if np.ndim(times) else np.array([times]), "times", (None,))
         return dense(self.problem, self.spline, self.samples, np.clip(t, 0.0, self.duration))
 
     @cached_property

@@ -172,6 +172,46 @@ def test_the_fit_among_possible_bodies_is_the_best_one():
                 assert misfit(pi) > best - 1e-2
 
 
+def test_an_inertia_alone_is_that_of_a_body_too():
+    """Links of which single numbers were asked for came out as no body can be, and physical=True said nothing."""
+    truth = library.puma560()
+    log, rng = a_log(truth, 300), np.random.default_rng(0)
+    log["tau"] = log["tau"] + 8.0 * rng.normal(size=log["tau"].shape)
+    names = ["link6.inertia", "link6.mass"]
+    plain, found = cs.identify(truth, log, names, physical=False), cs.identify(truth, log, names)
+    assert plain.mechanism.link("link6").allow_impossible and plain.plain and not found.plain
+    link = found.mechanism.link("link6")
+    assert not link.allow_impossible and link.mass > 0.0
+    at, where = truth.inertial_numbers.reshape(-1, 10), [m.name for m in truth.links].index("link6")
+    columns = truth.regressor(log["q"], log["qd"], log["qdd"])[:, :, 10 * where :][:, :, :10]
+    rest = log["tau"] - truth.inverse_dynamics(log["q"], log["qd"], log["qdd"])
+
+    def misfit(mech):
+        change = mech.inertial_numbers[10 * where :][:10] - at[where]
+        return float(np.sum(((rest - columns @ change) / found.noise) ** 2))
+
+    best = misfit(found.mechanism)
+    for size in (1e-4, 1e-3, 1e-2):
+        for _ in range(100):
+            inertia = link.inertia + size * rng.normal(size=(3, 3))
+            mass = link.mass + size * rng.random()
+            try:
+                near = link.replace(inertia=0.5 * (inertia + inertia.T), mass=mass)
+            except cs.InvalidValue:
+                continue
+            assert misfit(found.mechanism.with_links([*found.mechanism.links[:-1], near])) > best - 1e-2
+
+
+def test_where_other_numbers_leave_no_body_the_link_is_named():
+    truth = cs.Mechanism([cs.Link("rod", joint=cs.Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0))])
+    log = a_log(truth, 60)
+    log["tau"] = log["tau"] - 0.2 * log["qdd"]
+    with pytest.raises(cs.InvalidValue, match=r"link 'rod': .* beside its other numbers no body has any"):
+        cs.identify(truth, log, ["rod.inertia.zz"])
+    assert cs.identify(truth, log, ["rod.inertia.zz"], physical=False).values == pytest.approx([-0.2], abs=1e-9)
+    assert cs.identify(truth, log, "rod").mechanism.link("rod").mass > 0.0
+
+
 def test_a_possible_solution_is_left_as_it_is():
     truth = library.arm7()
     found = cs.identify(truth, a_log(truth))

@@ -12,10 +12,12 @@ the least squares with it are convex: a barrier −μ log det Σ keeps inside, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.errors import InvalidValue
 
 #: An eigenvalue of the pseudo-inertia above minus this part of the greatest is taken for zero.
 ROUNDING = 1e-9
@@ -63,9 +65,13 @@ def numbers_of(sigma: Array) -> Array:
     return np.array([sigma[3, 3], *sigma[:3, 3], *about[np.triu_indices(3)]])
 
 
+#: A ball of 1 kg.
+BALL = np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])
+
+
 def inside(numbers: Array, spare: Array) -> Array:
     """Return ten numbers of a possible body near to some, or to spare ones where these are of no use."""
-    for candidate in (numbers, spare, np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])):
+    for candidate in (numbers, spare, BALL):
         values, vectors = np.linalg.eigh(pseudo_inertia(candidate))
         if values[-1] > 0.0 and candidate[0] > 0.0:
             break
@@ -73,12 +79,61 @@ def inside(numbers: Array, spare: Array) -> Array:
     return numbers_of(sigma)
 
 
+@dataclass(frozen=True)
+class Body:
+    """Inertial numbers of a link as they follow from unknowns: `fixed` + `weights` π[`at`].
+
+    Attributes
+    ----------
+    link : str
+    at : ndarray, (k,)
+        Which unknowns they depend on.
+    weights : ndarray, (10, k)
+    fixed : ndarray, (10,)
+    """
+
+    link: str
+    at: Array
+    weights: Array
+    fixed: Array
+
+    @classmethod
+    def whole(cls, link: str, at: slice) -> Body:
+        """Return that of a link of which all ten numbers are unknown, and stand there."""
+        return cls(link, np.arange(at.start, at.stop), np.eye(10), np.zeros(10))
+
+    def numbers(self, pi: Array) -> Array:
+        """Return the ten inertial numbers."""
+        found: Array = self.fixed + self.weights @ pi[self.at]
+        return found
+
+    def inside(self, pi: Array, given: Array) -> Array:
+        """Return unknowns (k,) of a possible body, near to some or to those that were given.
+
+        Raises
+        ------
+        InvalidValue
+            Where the numbers that are not unknown leave none.
+        """
+        spare = self.numbers(given)
+        for begin in (self.numbers(pi), spare):
+            wanted = inside(begin, spare)
+            found = np.asarray(np.linalg.lstsq(self.weights, wanted - self.fixed, rcond=None)[0], dtype=float)
+            least, *_, greatest = np.linalg.eigvalsh(pseudo_inertia(self.fixed + self.weights @ found))
+            if least > ROUNDING * greatest:
+                return found
+        raise InvalidValue(
+            f"link {self.link!r}: the plain solution is impossible, and beside its other numbers no body has any; "
+            f"name the link, {self.link!r}, so that all of them are found, or keep the plain one by physical=False"
+        )
+
+
 #: The pseudo-inertia of each of the ten numbers alone, (10, 4, 4).
 BASIS = np.array([pseudo_inertia(e) for e in np.eye(10)])
 
 
 def nearest_fit(
-    R: Array, target: Array, given: Array, scale: Array, bodies: Sequence[slice], nonnegative: Sequence[int]
+    R: Array, target: Array, given: Array, scale: Array, bodies: Sequence[Body], nonnegative: Sequence[int]
 ) -> Array:
     """Return the unknowns π that make ‖R π − target‖ least among those that can be.
 
@@ -90,8 +145,8 @@ def nearest_fit(
         What is held on to in the directions that the data say nothing of.
     scale : ndarray, (P,)
         The sizes by which deviations from that are measured.
-    bodies : sequence of slice
-        Where the ten numbers of bodies stand.
+    bodies : sequence of Body
+        Links whose numbers depend on unknowns.
     nonnegative : sequence of int
         Other unknowns that are not negative.
     """
@@ -101,7 +156,7 @@ def nearest_fit(
     A, b = np.vstack([R, hold]), np.concatenate([target, hold @ given])
     pi = np.linalg.lstsq(A, b, rcond=None)[0]
     for body in bodies:
-        pi[body] = inside(pi[body], given[body])
+        pi[body.at] = body.inside(pi, given)
     for k in nonnegative:
         pi[k] = max(pi[k], START * scale[k])
     barrier = BARRIER
@@ -111,9 +166,7 @@ def nearest_fit(
     return pi
 
 
-def _newton(
-    A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[slice], nonnegative: Sequence[int]
-) -> Array:
+def _newton(A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[Body], nonnegative: Sequence[int]) -> Array:
     """Return where ½‖A π − b‖² − μ (Σ log det Σ + Σ log π_k) is least.
 
     Its second derivative is AᵀA + μ CᵀC, with columns vec(G⁻¹ ∂Σ G⁻ᵀ) of C, Σ = G Gᵀ, and its gradient −μ Cᵀ vec(1)
@@ -138,14 +191,12 @@ def _newton(
     return pi
 
 
-def _height(
-    A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[slice], nonnegative: Sequence[int]
-) -> float:
+def _height(A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[Body], nonnegative: Sequence[int]) -> float:
     """Return what `_newton` makes least; infinite outside."""
     logs = 0.0
     for body in bodies:
         try:
-            diagonal = np.diag(np.linalg.cholesky(pseudo_inertia(pi[body])))
+            diagonal = np.diag(np.linalg.cholesky(pseudo_inertia(body.numbers(pi))))
         except np.linalg.LinAlgError:
             return np.inf
         logs += 2.0 * float(np.log(diagonal).sum())
@@ -155,13 +206,13 @@ def _height(
     return 0.5 * float(np.sum((A @ pi - b) ** 2)) - barrier * (logs + float(np.log(rest).sum()))
 
 
-def _barrier_rows(pi: Array, bodies: Sequence[slice], nonnegative: Sequence[int]) -> tuple[Array, Array]:
+def _barrier_rows(pi: Array, bodies: Sequence[Body], nonnegative: Sequence[int]) -> tuple[Array, Array]:
     """Return C and vec(1)."""
     C = np.zeros((16 * len(bodies) + len(nonnegative), len(pi)))
     ones = np.ones(len(C))
     for k, body in enumerate(bodies):
-        G = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(pi[body])))
-        C[16 * k : 16 * k + 16, body] = (G @ BASIS @ G.T).reshape(10, 16).T
+        G = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(body.numbers(pi))))
+        C[16 * k : 16 * k + 16, body.at] = (G @ BASIS @ G.T).reshape(10, 16).T @ body.weights
         ones[16 * k : 16 * k + 16] = np.eye(4).ravel()
     for row, k in enumerate(nonnegative, 16 * len(bodies)):
         C[row, k] = 1.0 / pi[k]

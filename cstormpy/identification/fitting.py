@@ -211,8 +211,8 @@ def _solved(weighed: Array, unknowns: Unknowns, physical: bool | str) -> tuple[A
     change = np.linalg.lstsq(R * scale, target - R @ unknowns.values, rcond=RANK)[0] * scale
     values = unknowns.values + change
     nonnegative = [k for k, p in enumerate(unknowns.parts) if _is_nonnegative(p)]
-    bodies = list(unknowns.whole.values())
-    possible = all(is_possible(values[body]) for body in bodies) and all(values[k] >= 0.0 for k in nonnegative)
+    bodies = unknowns.bodies
+    possible = all(is_possible(body.numbers(values)) for body in bodies) and all(values[k] >= 0.0 for k in nonnegative)
     if possible or physical is False:
         return values, True, R
     return nearest_fit(R, target, unknowns.values, scale, bodies, nonnegative), False, R

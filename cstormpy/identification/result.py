@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.identification.base_parameters import BaseParameters
+from cstormpy.identification.consistency import is_possible
 from cstormpy.identification.log import Log
 from cstormpy.identification.unknowns import Unknowns
 from cstormpy.linkage.components import Inertia, Term
@@ -141,6 +142,9 @@ def with_values(mech: Mechanism, unknowns: Unknowns, values: Array, plain: bool)
                 i, j = np.argwhere(_symmetric(part.weights[4:]))[0]
                 now[i, j] = now[j, i] = value
     changes |= {f"{mech.links[i].name}.inertia": inertia for i, inertia in inertias.items()}
+    if plain:
+        odd = {body.link for body in unknowns.bodies if not is_possible(body.numbers(values))}
+        mech = mech.with_links(link.replace(allow_impossible=True) if link.name in odd else link for link in mech.links)
     made = mech.with_parameters(changes)
     links = [
         _with_numbers(link, values[unknowns.whole[i]], plain) if i in unknowns.whole else link

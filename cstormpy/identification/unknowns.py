@@ -7,7 +7,7 @@ damping, friction and stiffness of a joint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from cstormpy.arguments import entries
 from cstormpy.arrays import Array
 from cstormpy.dynamics.regressor import INERTIAL
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.identification.consistency import Body
 from cstormpy.linkage.components import Component, Inertia, Term, components, find
 
 if TYPE_CHECKING:
@@ -40,11 +41,14 @@ class Unknowns:
         What they are in the mechanism that was given.
     whole : mapping from int to slice
         For each link that is unknown as a whole, where its ten numbers stand.
+    bodies : tuple of Body
+        How the inertial numbers of each link that has unknowns follow from them.
     """
 
     parts: tuple[Component, ...]
     values: Array
     whole: dict[int, slice]
+    bodies: tuple[Body, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,7 +78,22 @@ def unknowns_of(mech: Mechanism, parameters: Iterable[str] | str | None) -> Unkn
                 continue
             parts.append(part)
             values.append(_value(mech, part))
-    return Unknowns(tuple(parts), np.array(values), whole)
+    found = np.array(values)
+    return Unknowns(tuple(parts), found, whole, _bodies(mech, parts, found, whole))
+
+
+def _bodies(mech: Mechanism, parts: Sequence[Component], values: Array, whole: Mapping[int, slice]) -> tuple[Body, ...]:
+    """Return how the inertial numbers of links follow from the unknowns, which have these values now."""
+    made = [Body.whole(mech.links[i].name, at) for i, at in whole.items()]
+    places: dict[int, list[int]] = {}
+    for k, part in enumerate(parts):
+        if isinstance(part, Inertia) and part.link not in whole:
+            places.setdefault(part.link, []).append(k)
+    for i, at in places.items():
+        weights = np.stack([parts[k].weights for k in at], axis=1)  # type: ignore[attr-defined]
+        now = mech.inertial_numbers[10 * i : 10 * i + 10]
+        made.append(Body(mech.links[i].name, np.array(at), weights, now - weights @ values[at]))
+    return tuple(made)
 
 
 def _whole(link: str) -> set[str]:

@@ -281,6 +281,15 @@ def excitation(
     return Excitation(columns.base, M)
 
 
+#: Options of a `Problem` that an exciting motion has not.
+_DECIDED = {
+    "end": "it ends in the posture in which it starts; give start=",
+    "guess": "the search begins at a random motion; seed= draws another one",
+    "objective": "criterion= says what is best",
+    "transcription": "all joints are on splines",
+}
+
+
 def exciting_motion(
     mech: Mechanism | str,
     parameters: Iterable[str] | str | None = None,
@@ -354,6 +363,8 @@ def exciting_motion(
     if idle:
         raise InvalidValue(f"exciting motion: joint {idle[0]!r} has no motor, so that no motion can be asked of it")
     option(criterion, "criterion", CRITERIA)
+    for name in _DECIDED.keys() & options.keys():
+        raise InvalidValue(f"exciting motion: {name}: {_DECIDED[name]}")
     term = _Information(_Columns(mech, unknowns_of(mech, parameters)), _noise(mech, noise), criterion)
     problem = Problem(
         mech, duration=checks.positive(duration, "duration"), start=None, objective=term, limits=limits,

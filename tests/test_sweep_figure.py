@@ -115,6 +115,14 @@ def test_values_spaced_by_a_factor_have_a_logarithmic_axis(values, scale):
             np.testing.assert_allclose(ticks, values, rtol=5e-3)
 
 
+def test_few_values_have_their_ticks():
+    """An image over two values had ticks from 0.5 to 2.5, none of which had been run."""
+    plane = made(lambda x, y: x + y, {"x": [1.0, 2.0], "y": [0.0, 1.0, 10.0, 100.0]}).plot().axes[0]
+    plane.figure.canvas.draw()
+    assert [t.get_text() for t in plane.get_xticklabels()] == ["1", "2"]
+    assert len(plane.get_yticks()) > 4  # where labels would lie on each other the ticks are the usual ones
+
+
 def test_values_of_a_file_that_are_there_twice_are_drawn_once():
     """The cells between two equal values have no width, and the whole picture was grey."""
     axes = Axes(("x", "y"), ([1.0, 1.0, 2.0], [3.0, 4.0, 4.0]), True)

@@ -178,10 +178,13 @@ def _two_colours() -> Any:
 
 def _scale(plot: Axes, side: Any, values: NDArray[Any]) -> None:
     """Let an axis whose values are spaced by a factor be logarithmic; few values have their ticks."""
-    if not _by_factor(values):
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or not len(values):
         return
-    plot.set(**{f"{side.axis_name}scale": "log"})
-    if len(values) <= TICKS:
+    ordered, by_factor = np.unique(values.astype(float)), _by_factor(values)
+    if by_factor:
+        plot.set(**{f"{side.axis_name}scale": "log"})
+    apart = by_factor or np.diff(ordered).min(initial=np.inf) * TICKS >= np.ptp(ordered)
+    if len(ordered) <= TICKS and apart:
         side.set_ticks(values, [f"{v:.3g}" for v in values])
         side.set_ticks([], minor=True)
 

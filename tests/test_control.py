@@ -485,12 +485,13 @@ def test_laws_of_a_closed_mechanism_hold_it_or_are_refused_by_name():
     assert_close(control.GravityCompensation(mech)(0.0, q, rest), hold, 1e-12)
     assert_close(control.PD(mech, 8.0, 2.0, [1.5], compensate=True)(0.0, q, rest), hold + 8.0 * (1.5 - q[:1]), 1e-12)
     assert_close(control.PD(mech, 8.0, 2.0, [1.5])(0.0, q, rest), 8.0 * (1.5 - q[:1]), 1e-12)
-    for refused in (
-        lambda: control.TVLQR(mech, lambda t: (q, rest, rest), t0=0.0, t1=1.0),
-        lambda: control.PredictiveController.of_mechanism(mech, 0.01, q),
-    ):
-        with pytest.raises(InvalidValue, match=r"loop 'pin': .* does not know of loops"):
-            refused()
+    with pytest.raises(InvalidValue, match=r"loop 'pin': .* does not know of loops"):
+        control.PredictiveController.of_mechanism(mech, 0.01, q)
+    with pytest.raises(InvalidValue, match=r"TVLQR: motion: loop pin: .* is open by 0\.1"):
+        control.TVLQR(mech, lambda t: (q + 0.1, rest, rest), t0=0.0, t1=1.0)
+    regulator = control.LQR(mech, q)
+    still = control.TVLQR(mech, lambda t: (q, rest, rest), t0=0.0, t1=1.0, final=regulator)
+    assert_close(still.K, np.broadcast_to(regulator.K, still.K.shape), 1e-8)
     for goal, words in (
         (None, "loop 'pin': the highest closed posture"),
         (q + 0.1, "goal: loop pin: .* misses closure"),

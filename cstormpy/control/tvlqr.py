@@ -16,8 +16,9 @@ from cstormpy.control.goal import periods
 from cstormpy.control.law import Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
 from cstormpy.control.posture_law import PostureLaw, brought_near
+from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, shown
-from cstormpy.linkage.loops import refuse_loops
+from cstormpy.loops.closed_motions import closed_motion
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory import BSpline
 
@@ -40,6 +41,9 @@ class TVLQR(PostureLaw):
     with the exact linear models of the mechanism along the motion, to fourth order in the step. What the law does at a
     time stands in a table, between whose rows it is interpolated. Before and after the motion its ends are held.
 
+    Of a closed mechanism, e is that of joints which loops leave free all along the motion, as many as there are
+    freedoms, f of them; f is n for a mechanism without loops.
+
     Parameters
     ----------
     mech : Mechanism or str
@@ -50,7 +54,7 @@ class TVLQR(PostureLaw):
         inverse dynamics.
     Q, R : optional
         Weights as for `LQR`.
-    final : array_like, (2n, 2n), or LQR, optional
+    final : array_like, (2f, 2f), or LQR, optional
         S at the end: a weight as Q, or the regulator that takes over; Q unless given.
     t0, t1 : float, optional
         Beginning and end [s]; a spline has its own.
@@ -66,8 +70,8 @@ class TVLQR(PostureLaw):
     ----------
     t0, t1 : float
     times : ndarray, (steps + 1,)
-    K : ndarray, (steps + 1, n_a, 2n)
-    S : ndarray, (steps + 1, 2n, 2n)
+    K : ndarray, (steps + 1, n_a, 2f)
+    S : ndarray, (steps + 1, 2f, 2f)
     residual : float
         The largest torque that the motion asks of a joint without motor.
 
@@ -107,19 +111,20 @@ class TVLQR(PostureLaw):
         limit: ArrayLike | None = None,
     ) -> None:
         super().__init__(mech, limit)
-        refuse_loops(self.mech.loops, "TVLQR")
-        n = self.mech.n
-        self.Q = weights(np.repeat([10.0, 1.0], n) if Q is None else Q, 2 * n, "Q", definite=False)
-        self.R = weights(R, len(self.motors), "R", definite=True)
-        end = final.S if isinstance(final, LQR) else self.Q if final is None else final
-        self.final = weights(end, 2 * n, "final", definite=False)
         self.t0, self.t1 = _interval(motion, t0, t1)
         count = math.ceil((self.t1 - self.t0) / STEP) if steps is None else checks.count(steps, "steps")
         halves = np.linspace(self.t0, self.t1, 2 * count + 1)
         self.times = halves[::2]
-        self._turn, self._per_turn = periods(self.mech)
         q, qd, ahead = self._along(motion, tau, halves, checks.nonnegative(misfit, "misfit"))
-        self.S, self.K = self._gains(q, qd, ahead)
+        model = self.mech.with_drive(active=()).linearize(q, qd, ahead)
+        n, f = self.mech.n, len(model.states) // 2
+        self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
+        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech))
+        self.Q = weights(np.repeat([10.0, 1.0], f) if Q is None else Q, 2 * f, "Q", definite=False)
+        self.R = weights(R, len(self.motors), "R", definite=True)
+        end = final.S if isinstance(final, LQR) else self.Q if final is None else final
+        self.final = weights(end, 2 * f, "final", definite=False)
+        self.S, self.K = self._gains(model.A, model.B)
         self._per_second = count / (self.t1 - self.t0)
         self._table = np.hstack([q[::2], qd[::2], ahead[::2], self.K.reshape(count + 1, -1)])
         self._cuts = (n, 2 * n, 2 * n + len(self.motors))
@@ -135,6 +140,8 @@ class TVLQR(PostureLaw):
             parts = zip(*rows, strict=True)
             names = ("q", "qd", "qdd")
             q, qd, qdd = (checks.array(p, (len(times), n), f"motion, {k}") for p, k in zip(parts, names, strict=True))
+        if self.mech.loops:
+            q, qd, qdd = closed_motion(self.mech, q, qd, qdd, "TVLQR: motion")
         load = self.mech.inverse_dynamics(q, qd, qdd)
         self.residual = float(np.abs(load[:, ~motors]).max(initial=0.0))
         if self.residual > ROUNDING + misfit * float(np.abs(load).max(initial=0.0)):
@@ -148,13 +155,12 @@ class TVLQR(PostureLaw):
         rows = [function(tau, "tau", "time")(float(t)) for t in times]
         return q, qd, checks.array(rows, (len(times), len(self.motors)), "tau")
 
-    def _gains(self, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
-        """Return S and K at every other of the samples, which stand half a step apart."""
-        model = self.mech.with_drive(active=()).linearize(q, qd, tau)
+    def _gains(self, A: Array, B: Array) -> tuple[Array, Array]:
+        """Return S and K at every other of the samples of the linear model, which stand half a step apart."""
         S = np.empty((len(self.times), *self.Q.shape))
         S[-1] = self.final
         size = len(self.Q)
-        steps = _transitions(model.A, model.B, self.Q, self.R, float(self.times[1] - self.times[0]))
+        steps = _transitions(A, B, self.Q, self.R, float(self.times[1] - self.times[0]))
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             for i in range(len(S) - 1, 0, -1):
                 E, here = steps[i - 1], S[i]
@@ -163,7 +169,7 @@ class TVLQR(PostureLaw):
                 S[i - 1] = 0.5 * (before + before.T)
         if not np.isfinite(S).all():
             raise InvalidValue(f"TVLQR: {len(S) - 1} steps are too few for the Riccati equation; give more steps=")
-        K = np.linalg.solve(self.R, model.B[::2].transpose(0, 2, 1) @ S)
+        K = np.linalg.solve(self.R, B[::2].transpose(0, 2, 1) @ S)
         return S, cast("Array", K)
 
     def _place(self, t: float) -> tuple[Any, Any]:
@@ -179,10 +185,14 @@ class TVLQR(PostureLaw):
         return row
 
     def error(self, t: float, q: Array, qd: Array) -> Array:
-        """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2n,), with angles within half a turn, and balls by the shorter way."""
-        row, (a, b, _) = self._row(t), self._cuts
-        q, qd, _ = brought_near(self.mech.ball_starts, q, qd, row[:a])
-        return state_error(q, qd, row[:a], row[a:b], self._turn, self._per_turn)
+        """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2f,), with angles within half a turn, and balls by the shorter way."""
+        row = self._row(t)
+        q, qd, _ = brought_near(self.mech.ball_starts, q, qd, row[: self.mech.n])
+        return self._error(row, q, qd)
+
+    def _error(self, row: Array, q: Array, qd: Array) -> Array:
+        at, (a, b, _) = self._at, self._cuts
+        return state_error(q[at], qd[at], row[:a][at], row[a:b][at], self._turn, self._per_turn)
 
     def value(self, t: float, q: Array, qd: Array) -> float:
         """Return V = eᵀ S(t) e, what the linear model still has to pay."""
@@ -195,9 +205,8 @@ class TVLQR(PostureLaw):
         return self._row(t)[: self.mech.n]
 
     def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
-        row, (a, b, c) = self._row(t), self._cuts
-        e = state_error(q, qd, row[:a], row[a:b], self._turn, self._per_turn)
-        return state_feedback(row[b:c], row[c:].reshape(c - b, -1), e)
+        row, (_, b, c) = self._row(t), self._cuts
+        return state_feedback(row[b:c], row[c:].reshape(c - b, -1), self._error(row, q, qd))
 
 
 def _transitions(A: Array, B: Array, Q: Array, R: Array, h: float) -> Array:

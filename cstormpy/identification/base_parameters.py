@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.identification.closed_motions import random_motions
 from cstormpy.identification.equations import equations_of
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.loops.assembly import independent_rows
+from cstormpy.loops.closed_motions import random_motions
 from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
-from cstormpy.identification.closed_motions import free_directions
+from cstormpy.loops.closed_motions import free_directions
 from cstormpy.loops.closure import closure_of
 
 if TYPE_CHECKING:

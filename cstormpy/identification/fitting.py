@@ -13,7 +13,6 @@ from cstormpy.arguments import one_of, option, positive
 from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown
 from cstormpy.identification.base_parameters import excited, regrouped
-from cstormpy.identification.closed_motions import closed_motion
 from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.equations import equations_of
 from cstormpy.identification.log import Log, read_logs
@@ -22,6 +21,7 @@ from cstormpy.identification.output_result import OutputIdentification
 from cstormpy.identification.result import Identification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
+from cstormpy.loops.closed_motions import closed_motion
 from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue
-from cstormpy.identification.closed_motions import closed_motion, state_directions
 from cstormpy.identification.log import Log
 from cstormpy.identification.log_cholesky import Bodies
 from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
+from cstormpy.loops.closed_motions import closed_motion, state_directions
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity

@@ -30,13 +30,13 @@ from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.identification.base_parameters import BaseParameters, excited, regrouped
-from cstormpy.identification.closed_motions import closed_motion
 from cstormpy.identification.equations import equations_of
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.components import Term as JointTerm
 from cstormpy.linkage.loops import refuse_loops
 from cstormpy.linkage.skeleton import skeleton
+from cstormpy.loops.closed_motions import closed_motion
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.terms import Term
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity

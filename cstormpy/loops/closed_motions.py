@@ -1,4 +1,4 @@
-"""Motions of closed mechanisms: logged ones that nearly close, random ones, and the directions that are free."""
+"""Motions of closed mechanisms: given ones that nearly close, random ones, and the directions that are free."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cstormpy.loops.assembly import CLOSED, LEAST, OPENED, project
 from cstormpy.loops.closure import closure_of, constraint_names, ends_of
 
 if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
+    from cstormpy.linkage.linkage import Linkage
 
 #: Most steps by which a logged posture is closed, and what then may be left [m, rad].
 STEPS, SHUT = 20, 1e-11
@@ -33,7 +33,7 @@ def free_directions(A: Array) -> Array:
     return np.asarray(np.swapaxes(rows[:, fewest:] * free[..., None], 1, 2))
 
 
-def state_directions(mech: Mechanism, x: Array) -> Array:
+def state_directions(mech: Linkage, x: Array) -> Array:
     """Return directions (N, 2n, 2f) along which states (N, 2n) may change; of closed ones, so that they stay closed.
 
     With A δq = 0 and A δq̇ = −(∂A/∂q δq) q̇.
@@ -49,7 +49,7 @@ def state_directions(mech: Mechanism, x: Array) -> Array:
 
 
 def closed_motion(
-    mech: Mechanism, q: Array, qd: Array, qdd: Array | None = None, what: str = "data"
+    mech: Linkage, q: Array, qd: Array, qdd: Array | None = None, what: str = "data"
 ) -> tuple[Array, Array, Array]:
     """Return the nearest motion (N, n) that closes all loops, of one that nearly does; q̈ is zero unless given.
 
@@ -86,7 +86,7 @@ def _least(A: Array, x: Array) -> Array:
     return np.asarray((np.linalg.pinv(A, rcond=LEAST) @ x[..., None])[..., 0])
 
 
-def _refuse_gap(mech: Mechanism, off: Array, scale: Array, what: str, verb: str) -> None:
+def _refuse_gap(mech: Linkage, off: Array, scale: Array, what: str, verb: str) -> None:
     off = np.abs(off)
     if not (off > OPENED * scale[:, None]).any():
         return
@@ -97,7 +97,7 @@ def _refuse_gap(mech: Mechanism, off: Array, scale: Array, what: str, verb: str)
     )
 
 
-def _random_postures(mech: Mechanism, q: Array) -> Array:
+def _random_postures(mech: Linkage, q: Array) -> Array:
     """Return closed postures that are reached from some (N, n) and where constraints are not nearly dependent."""
     found = closure_of(mech, q)
     h = found.holonomic
@@ -112,7 +112,7 @@ def _random_postures(mech: Mechanism, q: Array) -> Array:
     return q[closed & (least > WELL_POSED * largest[:, 0])]
 
 
-def random_motions(mech: Mechanism, count: int, rng: np.random.Generator, spread: Array) -> tuple[Array, Array, Array]:
+def random_motions(mech: Linkage, count: int, rng: np.random.Generator, spread: Array) -> tuple[Array, Array, Array]:
     """Return random motions (N, n) of all joints, which close the loops if there are some."""
     if not mech.loops:
         q, rates = rng.uniform(-1, 1, (count, mech.n)) * spread, rng.normal(size=(2, count, mech.n))

@@ -10,6 +10,7 @@ from closed_states import state
 from closeness import assert_close
 
 import cstormpy as cs
+from cstormpy.loops import assembly
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import shut
 
@@ -27,6 +28,26 @@ def test_the_prepared_functions_are_of_the_closed_mechanism():
 
 
 # ---------------------------------------------------------------- straight lines
+def test_other_masses_close_in_the_same_postures(monkeypatch):
+    """A closed posture was sought anew for each, which took a hundred times as long as all the rest."""
+    mech = cs.library.four_bar()
+    q, _ = mech.project([0.5, 0.0, 1.5], hold=["crank"])
+    mech.hybrid_evaluator()
+    pose = mech.loops[0].pose_b
+    longer = mech.with_parameters({"pin.pose_b": pose[:3, 3] + [0.02, 0.0, 0.0]})
+    at, _ = longer.project(q)
+    rest = np.zeros(3)
+    expected = longer.hybrid_dynamics(at, rest, rest).y
+    with monkeypatch.context() as patch:
+        patch.setattr(assembly, "project", None)
+        heavy = mech.with_parameters({"coupler_rod.mass": 2.0, "crank.damping": 0.3, "gravity": (0.0, -5.0, 0.0)})
+        found = heavy.hybrid_evaluator()(q, rest, rest)
+        with pytest.raises(TypeError):
+            longer.hybrid_evaluator()
+    assert_close(found, heavy.hybrid_dynamics(q, rest, rest).y, 1e-12)
+    assert_close(longer.hybrid_evaluator()(at, rest, rest), expected, 1e-9)
+
+
 @pytest.mark.parametrize("what", ["dynamics", "sensitivity"])
 @pytest.mark.parametrize("name", ["four_bar", "five_bar"])
 def test_the_straight_line_answers_as_the_numbers_do(name, what):

@@ -241,14 +241,17 @@ class Linkage(Value):
         >>> heavy.link("forearm").mass, heavy.joint("elbow").damping
         (2.0, 0.0)
         """
-        from cstormpy.linkage.parameters import changed_links, changed_loops
+        from cstormpy.linkage.parameters import GEOMETRY, changed_links, changed_loops
 
         if not isinstance(values, Mapping):
             raise InvalidType(f"parameters: expected a mapping from names to values, got {shown(values)}")
         loops, rest = changed_loops(self.loops, values)
         gravity = checks.array(rest.pop("gravity", self.gravity), (3,), "gravity", _DOWN)
         links = changed_links(self.links, rest, self._link_index, self._link_of_joint, self.loops)
-        return self._derive(links=links, freedoms=_freedoms(links), gravity=gravity, loops=loops)
+        made = self._derive(links=links, freedoms=_freedoms(links), gravity=gravity, loops=loops)
+        if "independent rows" in self.memo and not any(name.rpartition(".")[2] in GEOMETRY for name in values):
+            made.memo["independent rows"] = self.memo["independent rows"]
+        return made
 
     def with_links(self: M, links: Iterable[Link]) -> M:
         """Return the mechanism with other links, of the same names, parents and joints but for their numbers.

@@ -17,6 +17,9 @@ LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
 LOOP_PARAMETERS = ("pose_a", "pose_b")
 """The parameters of a loop."""
 
+GEOMETRY = ("pose", "axis", "axes", "point", "pitch", *LOOP_PARAMETERS)
+"""The parameters on which it depends which postures close the loops."""
+
 
 def joint_parameters(joint: Joint) -> tuple[str, ...]:
     """Return the names of a joint's parameters: all its fields but the name and the joints that it is made of.

@@ -33,19 +33,14 @@ def test_other_masses_close_in_the_same_postures(monkeypatch):
     mech = cs.library.four_bar()
     q, _ = mech.project([0.5, 0.0, 1.5], hold=["crank"])
     mech.hybrid_evaluator()
-    pose = mech.loops[0].pose_b
-    longer = mech.with_parameters({"pin.pose_b": pose[:3, 3] + [0.02, 0.0, 0.0]})
-    at, _ = longer.project(q)
-    rest = np.zeros(3)
-    expected = longer.hybrid_dynamics(at, rest, rest).y
+    rest, moved = np.zeros(3), {"pin.pose_b": mech.loops[0].pose_b[:3, 3] + [0.02, 0.0, 0.0]}
     with monkeypatch.context() as patch:
         patch.setattr(assembly, "project", None)
         heavy = mech.with_parameters({"coupler_rod.mass": 2.0, "crank.damping": 0.3, "gravity": (0.0, -5.0, 0.0)})
         found = heavy.hybrid_evaluator()(q, rest, rest)
         with pytest.raises(TypeError):
-            longer.hybrid_evaluator()
+            mech.with_parameters(moved).hybrid_evaluator()
     assert_close(found, heavy.hybrid_dynamics(q, rest, rest).y, 1e-12)
-    assert_close(longer.hybrid_evaluator()(at, rest, rest), expected, 1e-9)
 
 
 @pytest.mark.parametrize("what", ["dynamics", "sensitivity"])

@@ -124,14 +124,14 @@ class MPC(bases.Ported, SampledBlock):
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
-        ticks, follows = ports.clock(clock), ports.flag(reference, "reference")
+        ticks = ports.clock(clock)
         limits = {"low": low, "high": high, "x_low": x_low, "x_high": x_high, "y_low": y_low, "y_high": y_high}
         asked = {"horizon": horizon, "Q": Q, "R": R, "P": P, "C": C, "penalty": penalty, **limits}
         plan = _controller(model, ticks.T, goal, asked)
-        inlabels = (*self.inlabels, *(["reference"] if follows else []))
+        inlabels = (*self.inlabels, *(["reference"] if ports.flag(reference, "reference") else []))
         made = ports.options(type(self), blockargs, inlabels, states=plan.m)
         super().__init__(ticks, x0=plan.u.copy(), feedthrough=True, **made)
-        self._plan, self._follows = plan, follows
+        self._plan = plan
         self._widths = (plan.n,) * len(inlabels), (plan.m,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:

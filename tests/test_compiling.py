@@ -24,7 +24,7 @@ def last(x):
 #: What kernels may call outside of their folder: where code is kept, and how that is said; and what makes machine code
 #: of steps without numba, which is kept under a digest of its own sources.
 OUTSIDE = ("cstormpy.cache_folder", "cstormpy.file_writer", "cstormpy.private_folder", "cstormpy.reporting")
-OUTSIDE += ("cstormpy.graph.addressed", "cstormpy.graph.kept", "cstormpy.graph.loops", "cstormpy.graph.machine")
+OUTSIDE += ("cstormpy.graph.addressed", "cstormpy.graph.code_cache", "cstormpy.graph.loops", "cstormpy.graph.machine")
 
 
 @compiled_only

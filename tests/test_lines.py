@@ -286,20 +286,20 @@ def test_planar_mechanisms_fold():
 
 def test_lines_are_kept_and_damaged_ones_made_anew(tmp_path, monkeypatch):
     """A file that is cut short, of another content, or no object code at all is not run."""
-    from cstormpy.graph import kept
+    from cstormpy.graph import code_cache
     from cstormpy.graph.machine import Machine
 
     monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "code"))
     text = "define i64 @f() {\n  ret i64 7\n}\n"
-    made = kept.machine_for("f", b"key", lambda: text)
+    made = code_cache.machine_for("f", b"key", lambda: text)
     (file,) = (tmp_path / "code").rglob("*.object")
-    assert kept.is_kept("f", b"key") and not kept.is_kept("f", b"other")
-    again = kept.machine_for("f", b"key", lambda: pytest.fail("it is kept"))
+    assert code_cache.is_kept("f", b"key") and not code_cache.is_kept("f", b"other")
+    again = code_cache.machine_for("f", b"key", lambda: pytest.fail("it is kept"))
     assert again.code == made.code and again.address("f")
     content = file.read_bytes()
     for damaged in (b"", content[:100], content[:-1], content[:-1] + b"x", b"\x80\x04." + content, b"MZ" * 1000):
         file.write_bytes(damaged)
-        assert isinstance(kept.machine_for("f", b"key", lambda: text), Machine)
+        assert isinstance(code_cache.machine_for("f", b"key", lambda: text), Machine)
         assert file.read_bytes() == content
 
 
@@ -307,30 +307,30 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
     """Each change of a source leaves the files of the one before it behind."""
     import os
 
-    from cstormpy.graph import kept
+    from cstormpy.graph import code_cache
 
     monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "code"))
     text = "define i64 @h() {{\n  ret i64 {}\n}}\n"
-    kept.machine_for("h", b"1", lambda: text.format(1))
+    code_cache.machine_for("h", b"1", lambda: text.format(1))
     (old,) = (tmp_path / "code").rglob("*.object")
     os.utime(old, (0, 0))
-    kept._remove_old.cache_clear()
-    kept.machine_for("h", b"2", lambda: text.format(2))
+    code_cache._remove_old.cache_clear()
+    code_cache.machine_for("h", b"2", lambda: text.format(2))
     (left,) = (tmp_path / "code").rglob("*.object")
     assert left != old
     os.utime(left, (0, 0))
-    kept.machine_for("h", b"2", lambda: pytest.fail("it is kept"))
+    code_cache.machine_for("h", b"2", lambda: pytest.fail("it is kept"))
     assert left.stat().st_mtime > 1e9
 
 
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, capsys):
-    from cstormpy.graph import kept
+    from cstormpy.graph import code_cache
 
     notice_once.cache_clear()
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "file" / "code"))
     for _ in range(2):
-        assert kept.machine_for("g", b"key", lambda: "define i64 @g() {\n  ret i64 7\n}\n").address("g")
+        assert code_cache.machine_for("g", b"key", lambda: "define i64 @g() {\n  ret i64 7\n}\n").address("g")
     assert capsys.readouterr().err.count("cannot be kept") <= 1
 
 

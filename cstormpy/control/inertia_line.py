@@ -11,7 +11,7 @@ from cstormpy.dynamics.tracing import LARGEST
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import caller
-from cstormpy.graph.kept import machine_for
+from cstormpy.graph.code_cache import machine_for
 from cstormpy.graph.module import text_for_one
 from cstormpy.graph.routine import Routine
 from cstormpy.kernels import layout

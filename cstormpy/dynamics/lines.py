@@ -21,8 +21,8 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.tracing import LARGEST, TILED, Signature, hybrid_routine, operations_of
 from cstormpy.graph.calls import batch_caller, caller
+from cstormpy.graph.code_cache import is_kept, machine_for
 from cstormpy.graph.emission import LANES
-from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.routine import Routine

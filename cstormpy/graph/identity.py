@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph.kept import machine_for
+from cstormpy.graph.code_cache import machine_for
 from cstormpy.graph.numpy_layout import TYPE, is_cpython
 
 #: Stands for an entry that is not to be there.

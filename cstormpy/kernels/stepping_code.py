@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.graph.kept import is_kept, machine_for
+from cstormpy.graph.code_cache import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.kernels import dense, held_steps, line_shooting, rungekutta, stepping
 

@@ -21,8 +21,8 @@ from cstormpy.dynamics.tracing import LARGEST, Signature
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
+from cstormpy.graph.code_cache import is_kept
 from cstormpy.graph.emission import LANES
-from cstormpy.graph.kept import is_kept
 from cstormpy.graph.nodes import Node, where
 from cstormpy.graph.primitives import OR, UNEQUAL, apply
 from cstormpy.graph.routine import Routine

@@ -26,8 +26,8 @@ _ROUNDS = 10
 #: What the two keys grow by: golden ratio and √3 - 1, of 24 bits.
 _WEYL = (10368889.0, 12281845.0)
 _CHANNELS = 2.0**12
-#: How many samples, and seeds, there are.
-MOST_SAMPLES, MOST_SEED = 2.0**36, 2**48
+#: How many seeds there are.
+MOST_SEED = 2**48
 
 
 def seed_of(name: str) -> int:

@@ -152,7 +152,7 @@ class Run:
 
     def state(self) -> SavedState:
         """Return where the run stands, to go on from."""
-        return SavedState.of(self.diagram, self.simstate, self.t, self.x, self.stepper.h)
+        return SavedState.of(self.diagram, self.t, self.x, self.stepper.h)
 
     # the loop
 

@@ -97,7 +97,7 @@ class SavedState:
             raise ValueError("holds numbers that are not finite, or a time before zero")
 
     @classmethod
-    def of(cls, diagram: Any, simstate: Any, t: float, x: NDArray[np.float64], step: float) -> SavedState:
+    def of(cls, diagram: Any, t: float, x: NDArray[np.float64], step: float) -> SavedState:
         """Return the state of a diagram at a time."""
         return cls(
             t=float(t),

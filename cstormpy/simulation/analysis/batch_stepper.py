@@ -14,8 +14,8 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
+from cstormpy.graph.code_cache import machine_for
 from cstormpy.graph.emission import LANES
-from cstormpy.graph.kept import machine_for
 from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.analysis.analysis_start import started

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.graph import Node
+from cstormpy.graph.code_cache import is_kept, machine_for
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.digest import digest_of
 from cstormpy.graph.external import Function
-from cstormpy.graph.kept import is_kept, machine_for
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
 from cstormpy.graph.nodes import INPUT, TABLE, alive

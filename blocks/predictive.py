@@ -40,12 +40,13 @@ class MPC(bases.Ported, SampledBlock):
         y_\mathrm{low} - s \le C e_k \le y_\mathrm{high} + s,
 
     of which u_0 is held until the next tick. The model is that of a mechanism about an equilibrium, its torques held
-    over a period of the clock; or a sampled one, as ``sim.linearize(bd, dt=...)`` returns it; or two matrices. Of such
-    a model u^* is ``model.u``: what arrives there of an input that is ``opened``, which is what the block is to give in
-    its place; but 0 of an input that is added to a signal: the block's output is to be added there too, by a SUM, and
-    its limits are those of what is added. Unless P is given, it is what the regulator without limits has still to pay,
-    so that without limits the block is that regulator. Where no inputs keep the limits of the states, the run stops,
-    and says which limit; those of C e may be exceeded.
+    over a period of the clock; or a sampled one, as ``sim.linearize(bd, dt=...)`` returns it; or two matrices. Where a
+    mechanism is closed, weights and limits are of the joints that loops leave free, and x is of all joints. Of a
+    sampled model u^* is ``model.u``: what arrives there of an input that is ``opened``, which is what the block is to
+    give in its place; but 0 of an input that is added to a signal: the block's output is to be added there too, by a
+    SUM, and its limits are those of what is added. Unless P is given, it is what the regulator without limits has still
+    to pay, so that without limits the block is that regulator. Where no inputs keep the limits of the states, the run
+    stops, and says which limit; those of C e may be exceeded.
 
     Needs the solver DAQP: ``pip install 'cstormpy[mpc]'``.
 
@@ -132,7 +133,7 @@ class MPC(bases.Ported, SampledBlock):
         made = ports.options(type(self), blockargs, inlabels, states=plan.m)
         super().__init__(ticks, x0=plan.u.copy(), feedthrough=True, **made)
         self._plan = plan
-        self._widths = (plan.n,) * len(inlabels), (plan.m,)
+        self._widths = (plan.given,) * len(inlabels), (plan.m,)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the inputs of the plan's first period."""
@@ -143,7 +144,7 @@ class MPC(bases.Ported, SampledBlock):
         return self._now(t, u)
 
     def _now(self, t: float, u: list[Any]) -> Array:
-        n, names = self._plan.n, self._plan.states
+        n, names = self._plan.given, self._plan.states if self._plan.given == self._plan.n else ()
         given = [ports.vector(self, k, value, n, names) for k, value in enumerate(u)]
         try:
             return self._plan(*given)

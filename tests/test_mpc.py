@@ -129,6 +129,35 @@ def test_the_cart_is_brought_back_in_both_engines_within_its_limits():
     assert np.abs(out.signal("plant.q")[-1] - [0.0, UPRIGHT]).max() < 0.02
 
 
+@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+def test_a_closed_mechanism_is_brought_to_rest_within_its_limits(name):
+    """It was refused. Its model is of the joints that loops leave free, its states are those of all."""
+    mech = getattr(library, name)(damping=0.05)
+    goal = mech.trim(mech.project(np.array([1.0, -1.8, -2.0, 2.0][: mech.n]))[0], hold=mech.actuated).q
+    plain = PredictiveController.of_mechanism(mech, 0.02, goal, horizon=5, R=0.5)
+    S = solve_discrete_are(plain.A, plain.B, np.eye(plain.n), 0.5 * np.eye(plain.m))
+    K = np.linalg.solve(0.5 * np.eye(plain.m) + plain.B.T @ S @ plain.B, plain.B.T @ S @ plain.A)
+    start = mech.project(goal + 0.1 * np.cos(np.arange(mech.n)), hold=mech.actuated)[0]
+    free = [mech.joint_index(state) for state in plain.states[: plain.n // 2]]
+    off = np.concatenate([(start - goal)[free], 0.0 * goal[free]])
+    np.testing.assert_allclose(plain(np.concatenate([start, 0 * start])), plain.u - K @ off, rtol=1e-9)
+    most = 0.8 * np.abs(K @ off).max()
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        plant, state = bd.HYBRIDDYNAMICS(mech, q0=start, name="plant"), bd.MUX(2)
+        mpc = bd.MPC(bd.clock(0.02), mech, goal=goal, R=0.5, low=plain.u - most, high=plain.u + most, name="mpc")
+        bd.connect(plant[0:2], state[0:2])
+        bd.connect(state, mpc)
+        bd.connect(mpc, plant.tau)
+        out = sim.run(bd, T=6.0, rtol=1e-8, atol=1e-10, watch=["mpc"])
+        assert np.abs(out.signal("mpc") - plain.u).max() == pytest.approx(most, abs=1e-9)
+        assert np.abs(out.x[-1] - np.concatenate([goal, 0 * goal])).max() < 1e-3
+        ends.append(out.x[-1])
+    np.testing.assert_allclose(*ends, atol=1e-8)
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_a_limit_that_cannot_be_kept_is_named(engine):
     with pytest.raises(BlockError, match=r"mpc at t = 0 s: no inputs .* keep 'pole' from going above 1.6 after 1 of"):

@@ -22,7 +22,7 @@ Bemporad and Axehill 2022), which starts from the limits that were reached the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,6 @@ from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.lqr import weights
 from cstormpy.control.posture_law import brought_near, turned_back
 from cstormpy.errors import BlockError, InvalidValue
-from cstormpy.linkage.loops import refuse_loops
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -116,6 +115,9 @@ class PredictiveController:
         What brings a state to the same place again, 2π or 0; deviations are taken by the shorter way round.
     balls : mapping of int to int, optional
         Where the rotation vector of a ball joint begins in x = (q, q̇), and where its torques do in u, −1 without motor.
+    free : sequence of int, optional
+        Which of the states of a closed mechanism are those of the model, as the others follow. `turn` and `balls`, the
+        states that are asked about and those that they are to come to are then of all, and `x` is too.
     states, inputs : sequence of str, optional
         Names, for messages.
 
@@ -154,6 +156,7 @@ class PredictiveController:
         u: ArrayLike | None = None,
         turn: ArrayLike | None = None,
         balls: Mapping[int, int] | None = None,
+        free: Sequence[int] | None = None,
         states: Any = None,
         inputs: Any = None,
     ) -> None:
@@ -166,9 +169,13 @@ class PredictiveController:
         self.n, self.m, self.N = n, m, checks.count(horizon, "horizon", 500)
         self.Q, self.R = weights(Q, n, "Q", definite=False), weights(R, m, "R", definite=True)
         self.P = _riccati(self.A, self.B, self.Q, self.R) if P is None else weights(P, n, "P", definite=False)
-        self.x, self.u = _vector(x, n, "x"), _vector(u, m, "u")
-        self.turn = _vector(turn, n, "turn")
-        self._per_turn = np.divide(1.0, self.turn, out=np.zeros(n), where=self.turn > 0.0)
+        self._at = np.arange(n) if free is None else np.array(free)
+        #: How many states are given, of which those of the model are some.
+        self.given = n if free is None else len(np.atleast_1d(x))  # type: ignore[arg-type]
+        self._point, self.u = _vector(x, self.given, "x"), _vector(u, m, "u")
+        self.x = self._point[self._at]
+        self.turn = _vector(turn, self.given, "turn")
+        self._per_turn = np.divide(1.0, self.turn, out=np.zeros(self.given), where=self.turn > 0.0)
         self.balls = dict(balls or {})
         self.states = tuple(states or (f"state {k}" for k in range(n)))
         self.inputs = tuple(inputs or (f"input {k}" for k in range(m)))
@@ -191,7 +198,8 @@ class PredictiveController:
         Parameters
         ----------
         mech : Mechanism
-            Its motors are the inputs, the states are (q, q̇).
+            Its motors are the inputs, the states are (q, q̇); of a closed mechanism weights and limits are of those of
+            the joints that loops leave free, whose names the states of `Mechanism.linearize` have.
         dt : float
             Period of the controller [s].
         goal : array_like, (n,), optional
@@ -206,7 +214,6 @@ class PredictiveController:
         >>> mpc([1.5708, 0.0, 0.1, 0.0]).round(2)
         array([10.24])
         """
-        refuse_loops(mech.loops, "MPC of a mechanism")
         posture, hold = goal_posture(mech, goal, "MPC")
         model = mech.with_drive(active=()).linearize(posture, tau=hold)
         A, B = sampled_model(model.A, model.B, checks.positive(dt, "dt"))
@@ -214,8 +221,10 @@ class PredictiveController:
         turn = np.concatenate([periods(mech)[0], np.zeros(mech.n)])
         motors = np.flatnonzero(mech.actuated_mask).tolist()
         balls = {k: motors.index(k) if k in motors else -1 for k in mech.ball_starts}
-        names = {"states": model.states, "inputs": model.inputs}
-        return cls(A, B, **{"x": point, "u": hold, "turn": turn, "balls": balls, **names, **options})
+        f = len(model.states) // 2
+        at = np.flatnonzero(np.isin(mech.names, model.states[:f]))  # those that loops leave free
+        own = {"free": [*at, *(mech.n + at)], "states": model.states, "inputs": model.inputs}
+        return cls(A, B, **{"x": point, "u": hold, "turn": turn, "balls": balls, **own, **options})
 
     # ---------------------------------------------------------------- the programme
 
@@ -290,7 +299,7 @@ class PredictiveController:
         Parameters
         ----------
         x : array_like, (n,)
-            The states now.
+            The states now, of a closed mechanism of all joints.
         reference : array_like, (n,), optional
             What they are to come to; the point of the model unless given.
 
@@ -312,9 +321,9 @@ class PredictiveController:
 
     def _deviation(self, x: ArrayLike) -> tuple[Array, list[Array]]:
         """Return x − x* by the shorter way round, and by how much the rates of balls are turned for that."""
-        q, qd = np.split(np.asarray(x, dtype=float), [self.n // 2])
-        q, qd, turns = brought_near([*self.balls], q, qd, self.x)
-        return wrapped(np.concatenate([q, qd]) - self.x, self.turn, self._per_turn), turns
+        q, qd = np.split(np.asarray(x, dtype=float), [self.given // 2])
+        q, qd, turns = brought_near([*self.balls], q, qd, self._point)
+        return wrapped(np.concatenate([q, qd]) - self._point, self.turn, self._per_turn)[self._at], turns
 
     def _solve(self, e: Array, r: Array) -> tuple[Array, int, dict[str, Any]]:
         f = self._pull @ np.concatenate([e, r])

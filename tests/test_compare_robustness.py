@@ -108,6 +108,9 @@ def test_it_prints_and_draws_what_each_endures(scored):
     assert "torque noise [%]" in text and "robustness [%]" in text
     assert f"{100 * scored.entries[0].robustness.total:.1f}" in text
     assert scored.rows[1]["robustness"]["total"] == scored.entries[1].robustness.total
+    assert str(scored.entries[0].robustness).startswith(
+        f"robustness {100 * scored.entries[0].robustness.total:.1f} % ("
+    )
     figure = scored.plot_robustness()
     bars, *maps = figure.axes
     assert [text.get_text() for text in bars.get_xticklabels()] == [*CRITERIA, "total"]

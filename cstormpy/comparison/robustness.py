@@ -157,6 +157,13 @@ class Score:
         """The shares by criterion, and the total."""
         return {**{name: self.share(name) for name in CRITERIA}, "total": self.total}
 
+    def __str__(self) -> str:
+        """Return the shares in a line, or why there are none."""
+        if not self.curves:
+            return f"robustness not known: {self.reason}"
+        parts = ", ".join(f"{name} {100.0 * self.share(name):.1f}" for name in CRITERIA)
+        return f"robustness {100.0 * self.total:.1f} % ({parts})"
+
 
 def score(
     make: Callable[..., Any],

@@ -214,6 +214,25 @@ def test_sampled_states_are_held_and_named(sim):
     assert model.A[0, 0] == 0.0 and model.rate[0] == 0.5 and model.held == ("hold",)
 
 
+def test_figures_call_joints_by_their_names():
+    """They had "plant.q[0]" and "law.tau[0]", beside runs that are drawn by joints."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, law = (
+        bd.HYBRIDDYNAMICS("acrobot", q0=[math.pi / 2, 0], name="plant"),
+        bd.CONTROLLER("acrobot", "lqr", name="law"),
+    )
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    model = sim.linearize(bd, inputs=["law.tau", "plant.tau"], outputs=["plant.q", "law.law"])
+    called = ["plant.shoulder.q", "plant.elbow.q", "law.law"]
+    for figure, labels in ((model.step().plot(), called), (model.plot(), [f"{name} [dB]" for name in called])):
+        shown = [axes.get_ylabel() for axes in figure.axes]
+        assert [label for label in shown if label != "phase [°]"] == labels
+        texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        assert texts == ["law.elbow.tau", "plant.elbow.tau"]
+
+
 def test_poles_and_responses_of_a_known_oscillator():
     zeta, omega = 0.25, 3.0
     model = LinearModel.of([[0.0, 1.0], [-(omega**2), -2 * zeta * omega]], [[0.0], [omega**2]], [[1.0, 0.0]])

@@ -7,7 +7,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.errors import DiagramError
-from cstormpy.graph import Graph, kept
+from cstormpy.graph import Graph, code_cache
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.derivatives import tangents
 from cstormpy.graph.nodes import TABLE, alive
@@ -154,7 +154,7 @@ def test_what_is_too_wide_is_named():
 def test_long_vectors_compile_in_bounds(monkeypatch):
     """700 sines side by side took LLVM a minute: they are calls, and registers are chosen quickly."""
     made = []
-    monkeypatch.setattr(program, "machine_for", lambda *given: made.append(given) or kept.machine_for(*given))
+    monkeypatch.setattr(program, "machine_for", lambda *given: made.append(given) or code_cache.machine_for(*given))
     wide = 300
 
     def waves(bd):

@@ -66,6 +66,12 @@ class Signal:
         self.key = (id(block), port)
 
     @property
+    def port_name(self) -> str:
+        """The name of the port, empty where it has none."""
+        names = self.block._outport_names or []
+        return str(names[self.port]) if self.port < len(names) else ""
+
+    @property
     def held(self) -> bool:
         """True of the output of a sampled block that stays what it is until the next tick."""
         return self.block.blockclass == "sampled" and not self.block.__dict__.get("between_ticks", False)

@@ -52,7 +52,7 @@ def units_of(
 
 def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
     """Return the units of what a block around a mechanism gives; none where nothing is known."""
-    port = _port_name(signal)
+    port = signal.port_name
     if mech is not None and port in _ENERGIES:
         return ["J"]
     names = _coordinates(port, mech, width)
@@ -61,7 +61,7 @@ def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
 
 def coordinate_labels(signal: Signal, mech: Any, width: int) -> list[str]:
     """Return what the numbers of a signal are called, as states are, "plant.elbow.q"; none where nothing is known."""
-    stem, port = signal_name(signal.block, signal.port).rpartition(".")[0], _port_name(signal)
+    stem, port = signal.name.rpartition(".")[0], signal.port_name
     return [f"{stem}.{name}.{port}" for name in _coordinates(port, mech, width)]
 
 
@@ -69,7 +69,7 @@ def coordinates_of(mechanisms: Mapping[Any, Any], signals: Sequence[Signal], wid
     """Return the coordinates of mechanisms whose values, rates or efforts columns of signals are, by their names."""
     found: dict[str, str] = {}
     for signal, width in zip(signals, widths, strict=True):
-        names = _coordinates(_port_name(signal), mechanisms[signal.block], width)
+        names = _coordinates(signal.port_name, mechanisms[signal.block], width)
         found.update((f"{signal.name}[{k}]", name) for k, name in enumerate(names))
     return found
 
@@ -90,11 +90,6 @@ def _coordinates(port: str, mech: Any, width: int) -> Sequence[str]:
         return ()
     free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
     return next((names for names in (mech.names, free, mech.active) if len(names) == width), ())
-
-
-def _port_name(signal: Signal) -> str:
-    names = signal.block._outport_names or []
-    return names[signal.port] if signal.port < len(names) else ""
 
 
 def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:

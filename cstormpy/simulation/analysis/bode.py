@@ -35,9 +35,11 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
         above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
         for j, source in enumerate(model.inputs):
             size = np.abs(response[:, i, j])
-            above.semilogx(w, 20.0 * np.log10(np.where(size > 0.0, size, np.nan)), label=source)
+            above.semilogx(
+                w, 20.0 * np.log10(np.where(size > 0.0, size, np.nan)), label=model.captions.get(source, source)
+            )
             below.semilogx(w, phase(response[:, i, j]))
-        above.set_ylabel(f"{output} [dB]")
+        above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))
         for panel in (above, below):

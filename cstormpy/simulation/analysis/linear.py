@@ -18,7 +18,8 @@ from cstormpy.simulation.analysis.analysis_start import numbers, started
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.sampled import whole_period
-from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.recording import Signal, find_signals
+from cstormpy.simulation.units import coordinate_labels, mechanisms_of
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.responses import Response
@@ -47,6 +48,8 @@ class LinearModel:
         Period of a sampled model [s].
     differenced : tuple of (str, str)
         Blocks whose derivatives are not exact, and why: a function of the user, a kernel without a rule of its own.
+    captions : mapping of str to str
+        What figures call inputs and outputs that belong to joints: "plant.elbow.q" in place of "plant.q[1]".
 
     Examples
     --------
@@ -72,6 +75,7 @@ class LinearModel:
     held: tuple[str, ...] = ()
     differenced: tuple[tuple[str, str], ...] = field(default=())
     dt: float | None = None
+    captions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -248,7 +252,18 @@ def linearize(
             held=() if period is not None else tuple(str(b.name) for b in diagram.cells),
             dt=period,
             differenced=tuple(model.differenced),
+            captions=_captions(bd, [*(i.signal for i in moved), *watched]),
         )
+
+
+def _captions(bd: Any, signals: list[Signal]) -> dict[str, str]:
+    """Return what the numbers of signals are called that belong to joints, by their names."""
+    mechanisms, found = mechanisms_of(bd.blocklist), dict[str, str]()
+    for signal in signals:
+        names = labels(signal)
+        called = coordinate_labels(signal, mechanisms.get(signal.block), len(names))
+        found.update(zip(names, called, strict=False))
+    return found
 
 
 def _on_the_manifold(diagram: Any, state: Array, count: int) -> tuple[NDArray[np.intp], Array]:

@@ -29,6 +29,11 @@ class InputPort(Signal):
         self.slot = block._inport_slots[port]
         self.key = (id(block), ~port)
 
+    @property
+    def port_name(self) -> str:
+        """The name of the input port."""
+        return str(self.block._inport_names[self.port])
+
 
 class EnteringSlot:
     """Stands before one input port of a block in place of the slot of the signal that is wired to it.

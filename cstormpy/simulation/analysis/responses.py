@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,12 +29,15 @@ class Response:
     y : ndarray, (N, r, m)
         Of output i after a step of input j.
     outputs, inputs : tuple of str
+    captions : mapping of str to str
+        What the figure calls them, as those of a `LinearModel`.
     """
 
     t: Array
     y: Array
     outputs: tuple[str, ...]
     inputs: tuple[str, ...]
+    captions: Mapping[str, str] = field(default_factory=dict)
 
     def plot(self, axes: Any = None) -> Any:
         """Draw each output in an axes of its own, one line for each input; return the figure."""
@@ -46,8 +50,8 @@ class Response:
             raise ShapeError(f"plot: axes: expected one for each of {len(self.outputs)} outputs, got {drawn.size}")
         for i, (panel, name) in enumerate(zip(drawn, self.outputs, strict=True)):
             for j, source in enumerate(self.inputs):
-                panel.plot(self.t, self.y[:, i, j], label=source)
-            panel.set_ylabel(name)
+                panel.plot(self.t, self.y[:, i, j], label=self.captions.get(source, source))
+            panel.set_ylabel(self.captions.get(name, name))
             panel.grid(alpha=0.3)
         drawn[0].set_title("Response to a unit step")
         drawn[0].legend(title="input")
@@ -94,7 +98,7 @@ def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:
     for k in range(len(t)):
         y[k] = model.C @ x + model.D
         x = F @ x + G
-    return Response(t, y, model.outputs, model.inputs)
+    return Response(t, y, model.outputs, model.inputs, model.captions)
 
 
 def _given(T: Any) -> float:

@@ -48,6 +48,8 @@ class Crossing:
         (n, k). Without it there is no derivative of a run across the reset.
     first : bool
         Whether it acts where a run begins with the quantity below zero; else it waits for a crossing.
+    told : str, or callable
+        What is said to happen there, or a function that returns it once it has happened.
     """
 
     terminal = True
@@ -66,12 +68,13 @@ class Crossing:
         of_states: bool = False,
         first: bool = False,
         tangents: Callable[[float, Any, Any], Any] | None = None,
+        told: Callable[[], str] | str = "",
     ) -> None:
         self.block, self.name, self.type = block, block.name, block.type
         self.direction, self.of_states = direction, of_states
         self.quantity, self.asked, self.decided, self.first = quantity, asked, decided, first
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
-        self.tangents = tangents
+        self.tangents, self._told = tangents, told
         simstate.declare_crossing_event(self, self)
 
     def __call__(self, t: float, y: Any) -> float:
@@ -90,6 +93,10 @@ class Crossing:
             self._action(t)
         if self._reset is not None and state_map is not None:
             self.reset(t, state_map[self.block])
+
+    def told(self) -> str:
+        """Return what has happened at the crossing."""
+        return self._told if isinstance(self._told, str) else self._told()
 
     def reset(self, t: float, x: Any) -> None:
         """Write new values into the continuous states of the block."""

@@ -267,7 +267,7 @@ class Changing(Driven):
         if self._changes:
             Crossing(
                 self, simstate, self._drive_margin, self._change, signals=self._by_signal, decided=True,
-                reset=self._enter, first=True, tangents=self._entered_tangents,
+                reset=self._enter, first=True, tangents=self._entered_tangents, told=self._present_drive,
             )  # type: ignore[arg-type]  # fmt: skip
 
     def _drive_margin(self, t: float, u: Any) -> Any:
@@ -279,6 +279,9 @@ class Changing(Driven):
         if self._by_signal:
             self._wanted = self._drives.nearest(float(self._chosen(self.inport_values)), self._mode)  # type: ignore[attr-defined]
         self._mode, self._waiting = float(self._wanted), 0.0
+
+    def _present_drive(self) -> str:
+        return f"drive {self._drives.names[self._wanted]}"
 
     def _enter(self, t: float, x: Array) -> None:
         """Write the rates with which the present drive is entered; keep those before."""

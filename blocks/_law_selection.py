@@ -97,13 +97,14 @@ class LawSelection(bases.Ported):
         if not self._located or (len(self._laws.laws) == 1 and not has_phases):
             return
         if has_phases:
-            Crossing(self, simstate, self._phase_margin, self._change_phase)
+            Crossing(self, simstate, self._phase_margin, self._change_phase, told=self._present_phase)
         if self._by_signal:
             # where the signal jumps, the block itself looks at it between two steps
-            Crossing(self, simstate, self._select_margin, self._follow_signal, asked=self._reads_signal)
+            margin, act, asked = self._select_margin, self._follow_signal, self._reads_signal
         else:
-            Crossing(self, simstate, self._request_margin, self._grant, signals=False, asked=self._is_asked)
-        Crossing(self, simstate, self._blend_left, signals=False)
+            margin, act, asked = self._request_margin, self._grant, self._is_asked
+        Crossing(self, simstate, margin, act, signals=self._by_signal, asked=asked, told=self._present_law)
+        Crossing(self, simstate, self._blend_left, signals=False, told="the blend ends")
 
     # ---------------------------------------------------------------- points of the run
 
@@ -212,6 +213,12 @@ class LawSelection(bases.Ported):
     def _change_phase(self, t: float) -> None:
         q, qd, _ = self._state(self.inport_values)
         self._laws.switch(t, q, qd)
+
+    def _present_law(self) -> str:
+        return f"law {self._laws.names[self._laws.active]}"
+
+    def _present_phase(self) -> str:
+        return f"phase {self._laws.phase_names[self._laws.phase]}"
 
     def _step_phase(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase where no crossing is looked for: every evaluation is then a point of the run."""

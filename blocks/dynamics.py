@@ -18,7 +18,7 @@ from cstormpy.blocks._drives import Changing, DriveSet, Following
 from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
-from cstormpy.dynamics.recentring import carried, half_turn_left, recentre
+from cstormpy.dynamics.recentring import RECENTRED, carried, half_turn_left, recentre
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.loops.assembly import shut
@@ -210,7 +210,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         if self._mech.ball_starts and can_locate(self, simstate):
             Crossing(
                 self, simstate, self._half_turn_left, signals=False, of_states=True, reset=self._recentre,
-                tangents=self._recentred_tangents,
+                tangents=self._recentred_tangents, told=RECENTRED,
             )  # fmt: skip
 
     def _half_turn_left(self, t: float, u: Any, x: Array) -> Any:

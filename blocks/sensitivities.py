@@ -15,7 +15,7 @@ from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
-from cstormpy.dynamics.recentring import carried, half_turn_left
+from cstormpy.dynamics.recentring import RECENTRED, carried, half_turn_left
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.arrays import zeros
 from cstormpy.graph.choices import choose
@@ -323,7 +323,7 @@ class Variation(_Derivatives, ContinuousBlock):
                     f"joint {joint!r}: its rotation vector is re-centred during a run, which a variation follows in a "
                     "run of cstormpy.Simulation only"
                 )
-            Crossing(self, simstate, self._half_turn_left, reset=self._carry)
+            Crossing(self, simstate, self._half_turn_left, reset=self._carry, told=RECENTRED)
 
     def _half_turn_left(self, t: float, u: Sequence[Any]) -> Any:
         return half_turn_left(self._mech, ports.vector(self, 0, u[0], self._n, self._parts[0]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -19,6 +21,25 @@ BOTH = (("^", "up"), ("v", "down"))
 @pytest.fixture
 def sim():
     return cs.Simulation()
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_events_say_what_has_happened(engine):
+    """They told the time and the block alone."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.05 - math.pi / 2, 0], drives={"free": {}, "held": {"locked": ["elbow"]}})
+    law = bd.CONTROLLER("acrobot", ["energy", "pd"], name="law")
+    total = bd.INTEGRATOR(max=0.75, name="total")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    bd.connect(bd.CONSTANT(0.5), total)
+    out = sim.run(bd, T=4.0, at={2.5: lambda: law.select("pd"), 3.0: lambda: plant.select("held")})
+    told = [(round(event[0], 2), event.what) for event in out.events if event[1] != "law" or event[0] > 2.0]
+    assert told == [(1.5, "reaches a limit"), (2.55, "the blend ends"), (3.0, "drive held")]
+    assert [event.what for event in out.events if event[1] == "law"][:1] == ["phase balance"]
+    assert copy.deepcopy(out.events)[0].what == pickle.loads(pickle.dumps(out.events))[0].what == out.events[0].what
+    assert str(out).splitlines()[0].endswith("events, the last of 'hybriddynamics.0' (drive held))")
 
 
 def of_time(bd, f):

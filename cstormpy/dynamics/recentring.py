@@ -25,6 +25,10 @@ NEARLY = np.pi * (1.0 - 1e-9)
 """A vector that a run has found at half a turn is as long as this."""
 
 
+RECENTRED = "a rotation vector gives way to the shorter one"
+"""What is said of the event."""
+
+
 def half_turn_left(mech: Linkage, q: Any) -> Any:
     """Return by how much the longest rotation vector is shorter than π, as the difference of the squares."""
     squares = [q[k] * q[k] + q[k + 1] * q[k + 1] + q[k + 2] * q[k + 2] for k in mech.ball_starts]

@@ -241,8 +241,9 @@ def measures(out: Any) -> list[list[str]]:
 
 
 def events(out: Any) -> list[tuple[float, str]]:
-    """Return times and blocks of the events."""
-    return [(float(t), str(name)) for t, name in _of(out, "events", None) or []]
+    """Return times of the events, and their blocks with what happened there."""
+    found = _of(out, "events", None) or []
+    return [(float(e[0]), f"{e[1]}: {e.what}" if getattr(e, "what", "") else str(e[1])) for e in found]
 
 
 def versions() -> Rows:

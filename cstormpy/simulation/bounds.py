@@ -105,6 +105,10 @@ class Bound:
             return self.side * self._rate()
         return min(self.high - float(x[self.place]), float(x[self.place]) - self.low)
 
+    def told(self) -> str:
+        """Return what an event of this state is."""
+        return "leaves its limit" if self.side else "reaches a limit"
+
     def nearest(self, value: float) -> float:
         """Return the bound that is nearest to a value."""
         return self.high if self.high - value <= value - self.low else self.low

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,28 @@ from cstormpy.simulation.wiring import describe
 _CHATTER = ((100, 1e-7), (4, 1e-8))
 #: Where the last so many events are of one block, and come so fast that more than these are ahead, a run has no end.
 _IN_A_ROW, _EVENTS_IN_VAIN = 1000, 5e5
+
+
+class Event(tuple[float, str]):
+    """A zero crossing that was met: the pair of its time and the name of its block, and `what` happened there.
+
+    >>> event = Event(1.5, "controller", "phase balance")
+    >>> t, block = event
+    >>> event, event.what
+    ((1.5, 'controller'), 'phase balance')
+    """
+
+    what: str
+
+    def __new__(cls, t: float, block: str, what: str = "") -> Event:
+        """Return the pair, with a text that is empty where nothing is known."""
+        made = super().__new__(cls, (t, block))
+        made.what = what
+        return made
+
+    def __getnewargs__(self) -> tuple[float, str, str]:
+        """Return what a copy is made of."""
+        return self[0], self[1], self.what
 
 
 def at_bounds(simstate: Any, x: Array, fired: list[int]) -> Array:
@@ -43,7 +66,7 @@ def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
     return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
 
 
-def refuse_chatter(events: list[tuple[float, str]], t: float, end: float) -> None:
+def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float) -> None:
     """Refuse events of the block that had the last one, if they have come too often to reach the end of the run."""
     for count, span in _CHATTER:
         name = events[-1][1]

@@ -20,6 +20,7 @@ from cstormpy.simulation.run_data import Recorded, RunData, read
 
 if TYPE_CHECKING:
     from cstormpy.simulation.bdsim_bases import BDStruct
+    from cstormpy.simulation.events import Event
     from cstormpy.simulation.limits import LeftLimits
     from cstormpy.simulation.saved_state import SavedState
     from cstormpy.simulation.settings import Settings
@@ -63,7 +64,7 @@ class Result(RunData, BDStruct):
         status: str
         message: str
         state: SavedState
-        events: list[Any]
+        events: list[Event]
         left_limits: list[LeftLimits]
         stats: Any
         settings: Settings
@@ -96,11 +97,8 @@ class Result(RunData, BDStruct):
         said = message if message.startswith(status) else f"{status}: {message}"
         counts = [f"{len(t)} samples"] if len(t) != 1 else ["1 sample"]
         if events := self.data.get(".events"):
-            counts.append(
-                f"{len(events)} events, the last of {events[-1][1]!r}"
-                if len(events) > 1
-                else f"1 event, of {events[0][1]!r}"
-            )
+            last = repr(events[-1][1]) + (f" ({events[-1].what})" if events[-1].what else "")
+            counts.append(f"{len(events)} events, the last of {last}" if len(events) > 1 else f"1 event, of {last}")
         return f"{said} (t = {t[0]:g} to {t[-1]:g} s, {', '.join(counts)})" if len(t) else f"{said} (no samples)"
 
     def __getitem__(self, key: str) -> Any:

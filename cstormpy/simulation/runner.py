@@ -22,7 +22,7 @@ from cstormpy.errors import BlockError, CstormError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.events import at_bounds, refuse_chatter, states_left
+from cstormpy.simulation.events import Event, at_bounds, refuse_chatter, states_left
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.observation import Observation
 from cstormpy.simulation.recording import Recording
@@ -54,7 +54,7 @@ class Run:
     """One run of a diagram.
 
     After `go` the attributes t, x say where it stands, `status` and `message` how it ended, `events` which zero
-    crossings were met, as pairs of time and name of the block.
+    crossings were met.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Run:
         self.end = 0.0
         self.status, self.message = "finished", "reached the end"
         self.error: CstormError | None = None
-        self.events: list[tuple[float, str]] = []
+        self.events: list[Event] = []
         self.steps = 0
         #: What Ctrl-C does.
         self.interrupts = Interrupts()
@@ -356,9 +356,11 @@ class Run:
         states = d.bd.state_map(x.copy(), simstate)
         for i in fired:
             detector, block = simstate.crossing_detectors[i]
-            self.events.append((t, str(block.name)))
+            self.events.append(Event(t, str(block.name)))
             if not isinstance(detector, Bound):
                 self._handle(block, t, x, states)
+            if (told := getattr(type(detector), "told", None)) is not None:
+                self.events[-1].what = told(detector)
         after = states_left(d, states)
         if not np.array_equal(after, x) and not self.settings.grid:
             self._observe(at_boundary=True)

@@ -18,6 +18,7 @@ from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.trajectories import Trajectory
 from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -51,7 +52,7 @@ class Gradient:
         The run: t, x, and the watched signals.
     dx : ndarray, (N, k, n)
         Derivatives of the states at the samples; those on both sides of a jump of a source go with its time.
-    events : list of (float, str)
+    events : list of Event
         Zero crossings on the way, with what shifting them does being in the derivatives.
     differenced : list of (str, str)
         Blocks whose derivatives are differences, and what in them.
@@ -65,7 +66,7 @@ class Gradient:
     values: Array
     out: Result
     dx: Array
-    events: list[tuple[float, str]]
+    events: list[Event]
     differenced: list[tuple[str, str]]
     notes: list[str]
 
@@ -74,7 +75,7 @@ class Gradient:
         lines = [f"cost = {_digits(self.cost)}"]
         for name, value, slope in zip(self.parameters, self.values, np.atleast_2d(self.gradient).T, strict=True):
             lines.append(f"  d cost / d {name} = {_digits(slope)}   at {value:.9g}")
-        lines += [f"event of {name} at t = {t:.6g}" for t, name in self.events]
+        lines += [f"event of {e[1]} at t = {e[0]:.6g}{': ' * bool(e.what)}{e.what}" for e in self.events]
         if self.differenced:
             lines.append("differenced: " + "; ".join(f"{name} ({what})" for name, what in self.differenced))
         return "\n".join(lines + list(self.notes))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cstormpy.arrays import Array
+from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Signal
 
 
@@ -21,7 +22,7 @@ class Trajectory:
     signals : list of Signal
         Those that were watched.
     y, dy : list of ndarray, each (N, ...), (N, k, ...)
-    events : list of (float, str)
+    events : list of Event
         Zero crossings that were met, whose share in the derivatives is in them.
     differenced : list of (str, str)
         Blocks whose derivatives are differences, and what in them.
@@ -36,6 +37,6 @@ class Trajectory:
     signals: list[Signal]
     y: list[Array]
     dy: list[Array]
-    events: list[tuple[float, str]]
+    events: list[Event]
     differenced: list[tuple[str, str]]
     notes: list[str]

@@ -87,7 +87,7 @@ class Controller(LawSelection, FunctionBlock):
     ) -> None:
         """Create the controller.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param laws: laws by name, names of laws that cstormpy knows, or a single law, defaults to "energy"
         :type laws: dict, list, str or Law

@@ -120,7 +120,7 @@ class HybridDynamics(Changing, ContinuousBlock):
     ) -> None:
         """Create the plant.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param q0: initial position of every joint; zeros unless given
         :type q0: array_like, optional
@@ -338,7 +338,7 @@ class JointEffort(Following, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param wrench: whether there is a port for wrenches on the links, defaults to False
         :type wrench: bool, optional
@@ -402,7 +402,7 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param wrench: whether there is a port for wrenches on the links, defaults to False
         :type wrench: bool, optional

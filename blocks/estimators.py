@@ -214,7 +214,8 @@ class EKF(_Estimator, SampledBlock):
 
         :param clock: when it estimates
         :type clock: Clock
-        :param mech: the mechanism, without active joints, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, without active joints, the name of a ready one, or the path of its file (JSON, URDF
+            or MJCF)
         :type mech: str, path or Mechanism
         :param C: what is measured of (q, q̇), (outputs, 2n); the positions unless given
         :type C: array_like, optional

@@ -38,7 +38,7 @@ class MassMatrix(bases.Mechanical, FunctionBlock):
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
@@ -79,7 +79,7 @@ class GravityLoad(bases.Mechanical, FunctionBlock):
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
@@ -124,7 +124,7 @@ class Energy(bases.Mechanical, FunctionBlock):
     def __init__(self, mech: Mechanism | str | os.PathLike[str], **blockargs: Any) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict

@@ -62,7 +62,8 @@ class AngleWrap(bases.Ported, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism whose positions these are, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism whose positions these are, the name of a ready one, or the path of its file (JSON,
+            URDF or MJCF)
         :type mech: str, path or Mechanism, optional
         :param joints: names or indices of what to wrap; all angles unless given
         :type joints: list, optional
@@ -181,7 +182,7 @@ class JointLimit(bases.Mechanical, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param stiffness: of each stop [N m/rad, N/m]; one for all, or one for each joint of q, defaults to 1e4
         :type stiffness: float or array_like

@@ -180,7 +180,7 @@ class MechanismView(bases.Ported, SinkBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param view: how to look at it, one of: 'auto' [default], 'planar', '3d'
         :type view: str

@@ -100,7 +100,7 @@ class Wrench(_OnLink, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param link: name or index of the link; the last one unless given, defaults to -1
         :type link: str or int
@@ -182,7 +182,7 @@ class Push(_OnLink, FunctionBlock):
     ) -> None:
         """Create the source.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param link: name or index of the link; the last one unless given, defaults to -1
         :type link: str or int

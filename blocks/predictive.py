@@ -91,8 +91,8 @@ class MPC(bases.Ported, SampledBlock):
 
         :param clock: when it plans anew
         :type clock: Clock
-        :param model: a mechanism, the name of a ready one, or the path of a JSON file; a sampled linear model with the
-            period of the clock; or the matrices (A, B) of one
+        :param model: a mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF); a sampled
+            linear model with the period of the clock; or the matrices (A, B) of one
         :type model: Mechanism, str, LinearModel or tuple of array_like
         :param horizon: how many periods are planned, defaults to 20
         :type horizon: int

@@ -116,7 +116,7 @@ class Sensitivity(_Derivatives, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param wrench: whether there is a port for wrenches on the links, defaults to False
         :type wrench: bool, optional
@@ -244,7 +244,7 @@ class Variation(_Derivatives, ContinuousBlock):
     ) -> None:
         """Create the block.
 
-        :param mech: the mechanism, the name of a ready one, or the path of a JSON file
+        :param mech: the mechanism, the name of a ready one, or the path of its file (JSON, URDF or MJCF)
         :type mech: str, path or Mechanism
         :param directions: the changes of the start that are followed: m columns of 2n numbers, or names of states as
             shoulder.q and elbow.qd; each state unless given

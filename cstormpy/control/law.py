@@ -50,7 +50,7 @@ class Law:
     Parameters
     ----------
     mech : Mechanism or str
-        What is controlled: a mechanism, a library name or the path of a JSON file. Every actuated joint has a motor
+        What is controlled: a mechanism, a library name or the path of its file. Every actuated joint has a motor
         here; which joints are active does not matter.
     limit : float or array_like, (n_a,), optional
         Largest torque of each motor [N m or N]; none unless given.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bdsim.components import FunctionBlock
 from bdsim_examples import EXAMPLES, feedback, plain
-from test_simulation_faults import in_a_process
+from processes import in_a_process
 
 import cstormpy as cs
 

@@ -476,51 +476,6 @@ def test_a_regulator_holds_a_ball_across_half_a_turn_in_a_run():
     assert_close(found.gradient, expected, 1e-6 * np.abs(expected).max())
 
 
-def test_laws_of_a_closed_mechanism_hold_it():
-    """They divided by zero, or spoke of shapes and of Riccati equations without solution."""
-    mech = library.four_bar()
-    q, _ = mech.project([1.0, -1.8, -2.0])
-    rest = np.zeros(3)
-    hold = mech.inverse_dynamics(q, rest, rest)[:1]
-    assert_close(control.GravityCompensation(mech)(0.0, q, rest), hold, 1e-12)
-    assert_close(control.PD(mech, 8.0, 2.0, [1.5], compensate=True)(0.0, q, rest), hold + 8.0 * (1.5 - q[:1]), 1e-12)
-    assert_close(control.PD(mech, 8.0, 2.0, [1.5])(0.0, q, rest), 8.0 * (1.5 - q[:1]), 1e-12)
-    with pytest.raises(InvalidValue, match=r"TVLQR: motion: loop pin: .* is open by 0\.1"):
-        control.TVLQR(mech, lambda t: (q + 0.1, rest, rest), t0=0.0, t1=1.0)
-    regulator = control.LQR(mech, q)
-    still = control.TVLQR(mech, lambda t: (q, rest, rest), t0=0.0, t1=1.0, final=regulator)
-    assert_close(still.K, np.broadcast_to(regulator.K, still.K.shape), 1e-8)
-    for goal, words in (
-        (None, "loop 'pin': the highest closed posture"),
-        (q + 0.1, "goal: loop pin: .* misses closure"),
-    ):
-        with pytest.raises(InvalidValue, match=f"LQR: {words}.*mech.trim"):
-            control.LQR(mech, goal)
-
-
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
-@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar", "five_bar with one motor"])
-def test_a_regulator_holds_a_closed_mechanism(name, engine):
-    """It was refused. The poles of the linearized diagram, in states that it chooses itself, are those of A - B K."""
-    mech = getattr(library, name.split()[0])()
-    if "one" in name:
-        mech = mech.with_drive(actuated=["left_shoulder"])
-    goal = mech.trim(mech.project(np.array([1.0, -1.8, -2.0, 2.0][: mech.n]))[0], hold=mech.actuated[:1]).q
-    law = control.LQR(mech, goal, R=0.5)
-    sim = cs.Simulation(engine=engine, live=False, progress=False)
-    bd = sim.blockdiagram()
-    plant, made = bd.HYBRIDDYNAMICS(mech, q0=goal, name="plant"), bd.CONTROLLER(mech, law)
-    bd.connect(plant[0:2], made[0:2])
-    bd.connect(made.tau, plant.tau)
-    poles = np.sort_complex(sim.linearize(bd).poles)
-    expected = np.sort_complex(np.linalg.eigvals(law.A - law.B @ law.K))
-    assert len(poles) == len(law.A) and poles.real.max() < 0.0
-    assert_close(poles, expected, 1e-9)
-    plant.q0 = mech.project(goal + 0.05 * np.sin(np.arange(mech.n)))[0]
-    out = sim.run(bd, T=40.0 if "one" in name else 10.0)
-    assert_close(out.x[-1], np.concatenate([goal, 0 * goal]), 1e-6)
-
-
 def all_laws():
     mech = library.acrobot()
     arm = library.planar_2r()

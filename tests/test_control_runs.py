@@ -7,11 +7,9 @@ import pytest
 from closeness import assert_close
 from running_laws import run, time_to_balance
 
-import cstormpy as cs
 from cstormpy import control
 from cstormpy.errors import CstormError
 from cstormpy.mechanism import library
-from cstormpy.optimal import Effort, Problem
 from cstormpy.trajectory import BSpline
 
 UPRIGHT = np.array([np.pi / 2, 0.0])
@@ -293,37 +291,6 @@ def test_before_and_after_the_motion_its_ends_are_held(falling):
     assert_close(law(falling.duration + 1.0, q, qd), law(falling.duration, q, qd), 0)
     assert law.value(9.0, q, qd) == pytest.approx(law.value(falling.duration, q, qd))
     assert_close(law.torque(0.0, *(part.copy() for part in falling(0.0)[:2])), falling.torque(0.0), 1e-9)
-
-
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
-@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
-def test_the_cost_to_go_along_a_closed_motion_is_what_the_run_pays(name, engine):
-    """It was refused. For small errors V(0) = ∫ eᵀ Q e + uᵀ R u dt + V(T), u being what the feedback adds."""
-    mech = getattr(library, name)(damping=0.02)
-    mech = mech.with_drive(actuated=mech.actuated)
-    corners = {
-        "four_bar": ([0.5, 0.0, 1.5], [2.0, 0.0, 1.5]),
-        "five_bar": ([2.0, -1.0, 1.1, 1.0], [1.6, -1.2, 0.7, 1.2]),
-    }
-    start, end = (mech.project(q, hold=mech.actuated[:1])[0] for q in corners[name])
-    asked = Problem(mech, duration=1.0, start=start, end=end, objective=Effort(), points=10)
-    law = control.TVLQR(mech, asked.solve(progress=False).motion, R=0.5)
-    assert law.K.shape[1:] == (len(mech.actuated), 2 * (mech.n - 2))
-
-    q0, _ = mech.project(start + 0.01 * np.cos(np.arange(mech.n)))
-    sim = cs.Simulation(engine=engine, live=False, progress=False)
-    bd = sim.blockdiagram()
-    plant, made = bd.HYBRIDDYNAMICS(mech, q0=q0, name="plant"), bd.CONTROLLER(mech, law)
-    bd.connect(plant[0:2], made[0:2])
-    bd.connect(made.tau, plant.tau)
-    out = sim.run(bd, T=1.0, dt=0.002, rtol=1e-9, atol=1e-12)
-    assert_close(out.t, law.times, 1e-12)
-    e = np.array([law.error(t, *np.split(x, 2)) for t, x in zip(out.t, out.x, strict=True)])
-    u = -np.einsum("sij,sj->si", law.K, e)
-    running = np.einsum("si,ij,sj->s", e, law.Q, e) + np.einsum("si,ij,sj->s", u, law.R, u)
-    left = law.value(1.0, *np.split(out.x[-1], 2))
-    assert left < 0.1 * law.value(0.0, *np.split(out.x[0], 2))
-    assert np.trapezoid(running, out.t) + left == pytest.approx(law.value(0.0, *np.split(out.x[0], 2)), rel=0.02)
 
 
 def test_a_torque_along_the_motion_may_be_given(falling):

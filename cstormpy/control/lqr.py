@@ -57,6 +57,8 @@ class LQR(PostureLaw):
     S : ndarray, (2f, 2f)
     A, B : ndarray
         The linear model.
+    states : tuple of str
+        Names of the entries of e.
 
     Raises
     ------
@@ -83,7 +85,7 @@ class LQR(PostureLaw):
         self.goal, self.hold = goal_posture(self.mech, goal, "LQR")
         model = self.mech.with_drive(active=()).linearize(self.goal, tau=self.hold)
         self.A, self.B = model.A, model.B
-        self._states = model.states
+        self.states = model.states
         f = len(model.states) // 2
         self.Q = weights(np.repeat([10.0, 1.0], f) if Q is None else Q, 2 * f, "Q", definite=False)
         self.R = weights(R, len(self.motors), "R", definite=True)
@@ -117,7 +119,7 @@ class LQR(PostureLaw):
     @property
     def gains(self) -> dict[str, float]:
         """The diagonals of the weights, as "Q.elbow", "Q.elbow rate" and "R.elbow"."""
-        found = {f"Q.{name}": float(v) for name, v in zip(self._states, np.diag(self.Q), strict=True)}
+        found = {f"Q.{name}": float(v) for name, v in zip(self.states, np.diag(self.Q), strict=True)}
         return found | {f"R.{name}": float(v) for name, v in zip(self.motors, np.diag(self.R), strict=True)}
 
     def set_gain(self, name: str, value: float) -> None:
@@ -127,11 +129,11 @@ class LQR(PostureLaw):
         number = checks.real(value, f"gain {name!r}")
         which, _, entry = name.partition(".")
         Q, R = self.Q.copy(), self.R.copy()
-        changed, names = (Q, self._states) if which == "Q" else (R, self.motors)
+        changed, names = (Q, self.states) if which == "Q" else (R, self.motors)
         k = names.index(entry)
         changed[k, k] = number
         Q, R = weights(Q, len(Q), "Q", definite=False), weights(R, len(R), "R", definite=True)
-        self.S, self.K = regulator(self.A, self.B, Q, R, self._states)
+        self.S, self.K = regulator(self.A, self.B, Q, R, self.states)
         self.Q, self.R = Q, R
 
 

@@ -70,6 +70,8 @@ class TVLQR(PostureLaw):
     ----------
     t0, t1 : float
     times : ndarray, (steps + 1,)
+    states : tuple of str
+        Names of the entries of e.
     K : ndarray, (steps + 1, n_a, 2f)
     S : ndarray, (steps + 1, 2f, 2f)
     residual : float
@@ -116,7 +118,9 @@ class TVLQR(PostureLaw):
         halves = np.linspace(self.t0, self.t1, 2 * count + 1)
         self.times = halves[::2]
         q, qd, ahead = self._along(motion, tau, halves, checks.nonnegative(misfit, "misfit"))
-        model = self.mech.with_drive(active=()).linearize(q, qd, ahead)
+        # S of the regulator that takes over is of its joints
+        joints = final.states[: len(final.states) // 2] if isinstance(final, LQR) and self.mech.loops else None
+        model = self.mech.with_drive(active=()).linearize(q, qd, ahead, independent=joints)
         n, f = self.mech.n, len(model.states) // 2
         self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
         self._turn, self._per_turn = (each[self._at] for each in periods(self.mech))
@@ -124,6 +128,7 @@ class TVLQR(PostureLaw):
         self.R = weights(R, len(self.motors), "R", definite=True)
         end = final.S if isinstance(final, LQR) else self.Q if final is None else final
         self.final = weights(end, 2 * f, "final", definite=False)
+        self.states = model.states
         self.S, self.K = self._gains(model.A, model.B)
         self._per_second = count / (self.t1 - self.t0)
         self._table = np.hstack([q[::2], qd[::2], ahead[::2], self.K.reshape(count + 1, -1)])

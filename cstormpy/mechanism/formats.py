@@ -111,8 +111,9 @@ class Formats:
         coordinates are the position of the link and a rotation vector; damping acts on its velocity and on its angular
         velocity. The root link is welded to the base; one named
         "world" without a body is the base itself. Coordinates follow the joints as they stand in the file. Joints that
-        mimic others move on their own, meshes, transmissions and whatever else the dynamics do not need are skipped,
-        and inertias that no body has are kept: each is said in one line.
+        mimic others move on their own (a `Constraint` among the `loops` holds one to another), meshes, transmissions
+        and whatever else the dynamics do not need are skipped, and inertias that no body has are kept: each is said in
+        one line.
 
         Parameters
         ----------

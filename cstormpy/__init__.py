@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from cstormpy.loading import load as load
     from cstormpy.mechanism import Composite as Composite
     from cstormpy.mechanism import Constraint as Constraint
+    from cstormpy.mechanism import Coupling as Coupling
     from cstormpy.mechanism import Fixed as Fixed
     from cstormpy.mechanism import Free as Free
     from cstormpy.mechanism import Joint as Joint
@@ -94,8 +95,8 @@ _NAMES = {
     "kernels.compiling": "warmup",
     "loading": "load",
     "mechanism": (
-        "Composite Constraint Fixed Free Joint Limits Link Load Loop Mechanism Planar Prismatic Revolute Screw Shape "
-        "Spherical Translational Universal library"
+        "Composite Constraint Coupling Fixed Free Joint Limits Link Load Loop Mechanism Planar Prismatic Revolute "
+        "Screw Shape Spherical Translational Universal library"
     ),
     "optimal": "exciting_motion",
     "simulation": "Simulation",

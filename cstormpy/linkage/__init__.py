@@ -3,7 +3,7 @@
 Dynamics, sensitivities and drawings take a `Linkage`; `cstormpy.mechanism` has the class with methods.
 """
 
-from cstormpy.linkage.constraints import Constraint
+from cstormpy.linkage.constraints import Constraint, Coupling
 from cstormpy.linkage.joints import (
     Composite,
     Fixed,
@@ -28,6 +28,7 @@ from cstormpy.linkage.skeleton import Skeleton, skeleton
 __all__ = [
     "Composite",
     "Constraint",
+    "Coupling",
     "Fixed",
     "Free",
     "Joint",

@@ -93,6 +93,9 @@ class Linkage(Value):
             _ranges=tuple(slice(first, last) for first, last in pairwise(starts)),
             memo={},
         )
+        for loop in self.loops:
+            if isinstance(loop, Constraint):
+                loop.on(names)  # refuses joints that there are not
         self._drive(names if actuated is None else actuated, active)
 
     def _drive(self, actuated: Iterable[str], active: Iterable[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cstormpy.linkage.constraints import Constraint
+from cstormpy.linkage.constraints import Constraint, Coupling
 from cstormpy.reporting import aligned
 from cstormpy.values import numbers_text
 
@@ -45,6 +45,9 @@ def table(mechanism: Linkage) -> str:
 
 
 def _loop(loop: Loop | Constraint) -> str:
+    if isinstance(loop, Coupling):
+        shift = f" {'+' if loop.offset > 0.0 else '-'} {abs(loop.offset):.4g}" if loop.offset else ""
+        return f"coupling {loop.name!r}: {loop.joint} = {loop.ratio:.4g} {loop.other}{shift}"
     if isinstance(loop, Constraint):
         return f"constraint {loop.name!r}: {'φ(q) = 0' if loop.kind == 'position' else 'A(q) q̇ = 0'}, by a function"
     ends = ((loop.link_a, loop.pose_a), (loop.link_b, loop.pose_b))

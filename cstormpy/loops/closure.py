@@ -171,7 +171,7 @@ def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:
     of = mech.numeric
     if "constraint rows" not in of.memo:
         of.memo["constraint rows"] = tuple(
-            ConstraintRows(loop, of.n) for loop in of.loops if isinstance(loop, Constraint)
+            ConstraintRows(loop.on(of.names), of.n) for loop in of.loops if isinstance(loop, Constraint)
         )
     made: tuple[ConstraintRows, ...] = of.memo["constraint rows"]
     return made

@@ -3,6 +3,7 @@
 from cstormpy.linkage import (
     Composite,
     Constraint,
+    Coupling,
     Fixed,
     Free,
     Joint,
@@ -28,6 +29,7 @@ from cstormpy.mechanism.mechanism import Mechanism
 __all__ = [
     "Composite",
     "Constraint",
+    "Coupling",
     "Fixed",
     "Free",
     "Joint",

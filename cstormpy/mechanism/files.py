@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, unknown_name
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
+from cstormpy.linkage.constraints import Constraint, Coupling
 from cstormpy.linkage.joints import JOINT_TYPES, Joint, Limits
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
@@ -43,12 +44,12 @@ def to_dict(mechanism: Mechanism) -> dict[str, Any]:
     content["links"] = [_link_dict(link) for link in mechanism.links]
     if mechanism.loops:
         for loop in mechanism.loops:
-            if not isinstance(loop, Loop):
+            if not isinstance(loop, (Loop, Coupling)):
                 raise InvalidValue(
                     f"constraint {loop.name!r}: is said by a function, which a file does not hold; save "
                     "mech.replace(loops=[...]) without it, and give it again where the file is read"
                 )
-        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops if isinstance(loop, Loop)]
+        content["loops"] = [_loop_dict(loop) for loop in mechanism.loops]
     return content
 
 
@@ -119,7 +120,9 @@ def _shape_dict(shape: Shape) -> dict[str, Any]:
     return content if shape.colour is None else {**content, "colour": shape.colour.tolist()}
 
 
-def _loop_dict(loop: Loop) -> dict[str, Any]:
+def _loop_dict(loop: Loop | Constraint) -> dict[str, Any]:
+    if not isinstance(loop, Loop):
+        return {key: getattr(loop, key) for key in Coupling._fields}
     content: dict[str, Any] = {"name": loop.name, "link_a": loop.link_a, "link_b": loop.link_b}
     for key, pose in (("pose_a", loop.pose_a), ("pose_b", loop.pose_b)):
         if not np.array_equal(pose, np.eye(4)):
@@ -127,7 +130,14 @@ def _loop_dict(loop: Loop) -> dict[str, Any]:
     return {**content, "directions": loop.kind or list(loop.directions)}
 
 
-def _read_loop(content: object, place: str) -> Loop:
+def _read_loop(content: object, place: str) -> Loop | Coupling:
+    if isinstance(content, Mapping) and "joint" in content:
+        entry = _check_keys(content, place, Coupling._fields, ("joint", "other"))
+        said: dict[str, Any] = {}
+        for key, value in entry.items():
+            where = f"{place}.{key}"
+            said[key] = _numbers(value, where, ()) if key in ("ratio", "offset") else _text(value, where)
+        return _made(place, lambda: Coupling(**said))
     entry = _check_keys(content, place, Loop._fields, ("link_a", "link_b"))
     options: dict[str, Any] = {}
     for key, value in entry.items():

@@ -103,6 +103,7 @@ class Formats:
         gravity: ArrayLike = (0.0, 0.0, -9.81),
         actuated: Iterable[str] | None = None,
         active: Iterable[str] = (),
+        mimic: str = "free",
     ) -> Mechanism:
         """Return the mechanism of a URDF, the robot description of ROS.
 
@@ -111,9 +112,8 @@ class Formats:
         coordinates are the position of the link and a rotation vector; damping acts on its velocity and on its angular
         velocity. The root link is welded to the base; one named
         "world" without a body is the base itself. Coordinates follow the joints as they stand in the file. Joints that
-        mimic others move on their own (a `Constraint` among the `loops` holds one to another), meshes, transmissions
-        and whatever else the dynamics do not need are skipped, and inertias that no body has are kept: each is said in
-        one line.
+        mimic others move on their own unless told, meshes, transmissions and whatever else the dynamics do not need are
+        skipped, and inertias that no body has are kept: each is said in one line.
 
         Parameters
         ----------
@@ -125,6 +125,9 @@ class Formats:
             In the base's frame, whose z points up by the custom of ROS [m/s^2].
         actuated, active
             As of the constructor.
+        mimic : {"free", "hold"}
+            Whether joints that mimic others move on their own, or follow these by a `Coupling`, without motors of their
+            own unless `actuated` says so.
 
         Raises
         ------
@@ -149,7 +152,7 @@ class Formats:
         """
         from cstormpy.mechanism import urdf
 
-        return urdf.from_urdf(path_or_text, floating, gravity=gravity, actuated=actuated, active=active)
+        return urdf.from_urdf(path_or_text, floating, gravity=gravity, actuated=actuated, active=active, mimic=mimic)
 
     def to_urdf(self, name: str = "robot") -> str:
         """Return the text of a URDF that tells of the mechanism; `from_urdf` brings back the same motion.

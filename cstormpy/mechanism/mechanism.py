@@ -58,7 +58,7 @@ class Mechanism(
     active : iterable of str
         Names of the joints whose motion is prescribed (acceleration given, torque found); they must be actuated.
         All others are passive: torque given, acceleration found.
-    loops : iterable of Loop or Constraint
+    loops : iterable of Loop, Coupling or Constraint
         What closes loops of the tree, and what a user's functions say of its coordinates. These, and what is said of
         them alone (kinematics, mass matrix, energy, `bias`, `gravity_load`), remain those of the tree; hybrid, inverse
         and forward dynamics are of the closed mechanism.
@@ -66,7 +66,7 @@ class Mechanism(
     Attributes
     ----------
     links : tuple of Link
-    loops : tuple of Loop and Constraint
+    loops : tuple of Loop, Coupling and Constraint
     n : int
         Number of coordinates.
     names : tuple of str

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import flag
+from cstormpy.arguments import flag, one_of
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import xml_elements
@@ -29,19 +29,23 @@ def from_urdf(
     gravity: ArrayLike = (0.0, 0.0, -9.81),
     actuated: Iterable[str] | None = None,
     active: Iterable[str] = (),
+    mimic: str = "free",
 ) -> Mechanism:
     """Return the mechanism of a URDF; `Mechanism.from_urdf` tells of the arguments."""
-    floating = flag(floating, "floating")
+    floating, hold = flag(floating, "floating"), one_of(mimic, "mimic", ("free", "hold")) == "hold"
     path = None if is_text(source, "URDF") else file_path(source, "URDF")
     if path is not None:
         _refuse_by_name(os.fsdecode(source))
     content: str | bytes = str(source) if path is None else xml_elements.read(path)
     try:
-        robot = Robot(xml_elements.parse(content))
-        links = robot.links(floating)
+        robot = Robot(xml_elements.parse(content), hold)
+        links, couplings = robot.links(floating), robot.couplings()
     except CstormError as error:
         raise FileFormatError(f"{'' if path is None else f'{path}: '}{error}") from None
-    mech = Mechanism(links, gravity, actuated, active)
+    mech = Mechanism(links, gravity, actuated, active, couplings)
+    if couplings and actuated is None:
+        followers = {coupling.joint for coupling in couplings}
+        mech = mech.with_drive(actuated=[name for name in mech.actuated if name not in followers])
     robot.notes.say("URDF" if path is None else path.name)
     return mech
 

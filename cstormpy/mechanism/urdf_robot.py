@@ -9,6 +9,7 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, shown, unknown_name
+from cstormpy.linkage.constraints import Coupling
 from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
@@ -23,6 +24,8 @@ NO_LIMIT = float(np.finfo(np.float64).max)
 """Written where URDF wants a limit and there is none."""
 
 _KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_ONE = _KINDS[:3]
+"""Those of one coordinate."""
 _SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radius", 1), ("length", 1)),
           "capsule": (("radius", 1), ("length", 1))}  # fmt: skip
 """Of the shapes that are drawn, the attributes that tell of their size, and how many numbers each has."""
@@ -34,9 +37,9 @@ _SHOWN = 4
 class Robot:
     """A robot as its file has it: links and joints by name, checked for what a tree needs."""
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, root: Element, hold: bool = False) -> None:
         _refuse_others(root)
-        self.notes = Notes()
+        self.notes, self._hold = Notes(), hold
         self._links = _by_name(root, "link")
         self._materials = {e.attributes.get("name", ""): e for e in root.within() if e.tag == "material" and e.children}
         self._joints = _by_name(root, "joint")
@@ -123,6 +126,24 @@ class Robot:
             made.append(self._link(child, None if parent == base else parent, self._joint(name, element), pose))
         return made
 
+    def couplings(self) -> list[Coupling]:
+        """Return what holds joints that mimic others to these."""
+        found = []
+        for name, element in self._joints.items() if self._hold else ():
+            whose, mimic = f"joint {name!r}", self._only(element, "mimic", f"joint {name!r}")
+            if mimic is None:
+                continue
+            other = mimic.text("joint", whose)
+            kinds = {each: self._joints[each].text("type", whose) for each in (name, other) if each in self._joints}
+            where = f"line {mimic.line}: "
+            if other not in kinds:
+                raise FileFormatError(f"{where}{whose}: mimic: {unknown_name('joint', other, self._joints)}")
+            if not all(kind in _ONE for kind in kinds.values()):
+                raise FileFormatError(f"{where}{whose}: mimic: {other!r} and it must have one coordinate each")
+            ratio, offset = mimic.number("multiplier", whose, 1.0), mimic.number("offset", whose, 0.0)
+            found.append(made(where, partial(Coupling, name, other, ratio, offset)))
+        return found
+
     def _root_joint(self, floating: bool) -> Joint:
         name = f"{self._root}_joint" if self._root in self._joints else self._root
         while name in self._joints:
@@ -195,7 +216,7 @@ class Robot:
         kind = element.text("type", whose)
         if kind not in _KINDS:
             raise FileFormatError(f"{where}{whose}: {unknown_name('type', kind, _KINDS)}")
-        if element.all("mimic"):
+        if element.all("mimic") and not self._hold:
             self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
         if kind == "fixed":
             return made(where, lambda: Fixed(name=name))

@@ -19,6 +19,7 @@ import numpy as np
 from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.constraints import Coupling
 from cstormpy.linkage.joints import Joint, Limits, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
@@ -41,10 +42,7 @@ _PERPENDICULAR = 1e-12
 def to_urdf(mech: Mechanism, name: str = "robot") -> str:
     """Return the text of a URDF; `Mechanism.to_urdf` tells of it."""
     named = checks.name(name, "name")
-    if mech.loops:
-        raise InvalidValue(
-            f"loop {mech.loops[0].name!r}: a URDF has no loops; write mech.without_loops(), or save to JSON"
-        )
+    follows = _couplings(mech)
     for link in mech.links:
         _refuse_others(link.joint, link.joint_name)
     links, joints = {link.name for link in mech.links}, {link.joint_name for link in mech.links}
@@ -58,9 +56,23 @@ def to_urdf(mech: Mechanism, name: str = "robot") -> str:
         lines += _link(link)
     for link in mech.links:
         if link is not root:
-            lines += _joint(link, WORLD if link.parent is None else link.parent, links, joints)
+            parent = WORLD if link.parent is None else link.parent
+            lines += _joint(link, parent, links, joints, follows.get(link.joint_name))
     _say_what_is_left_out(mech)
     return "\n".join([*lines, "</robot>", ""])
+
+
+def _couplings(mech: Mechanism) -> dict[str, Coupling]:
+    """Return the couplings by the joint that follows, refusing loops and what no mimic joint is."""
+    found: dict[str, Coupling] = {}
+    joints = {link.joint_name for link in mech.links}
+    for loop in mech.loops:
+        if not isinstance(loop, Coupling):
+            raise InvalidValue(f"loop {loop.name!r}: a URDF has no loops; write mech.without_loops(), or save to JSON")
+        if loop.joint in found or not {loop.joint, loop.other} <= joints:
+            raise InvalidValue(f"coupling {loop.name!r}: a URDF couples a joint of one coordinate to one other")
+        found[loop.joint] = loop
+    return found
 
 
 def _root(mech: Mechanism) -> Link | None:
@@ -141,12 +153,15 @@ def _visual(shape: Shape) -> list[str]:
             "    </visual>"]  # fmt: skip
 
 
-def _joint(link: Link, parent: str, links: set[str], joints: set[str]) -> list[str]:
+def _joint(link: Link, parent: str, links: set[str], joints: set[str], follows: Coupling | None) -> list[str]:
     """Return the joint of a link, with a carrier between where the joint's frame is not that of the link.
 
-    `links` and `joints` are the names that are taken in the file.
+    `links` and `joints` are the names that are taken in the file, `follows` is what the joint follows.
     """
     kind, frame, inner = _told(link.joint)
+    if follows is not None:
+        led = f'joint={quoteattr(follows.other)} multiplier="{follows.ratio!r}" offset="{follows.offset!r}"'
+        inner.append(f"    <mimic {led}/>")
     if frame is None:
         return _connection(link.joint_name, kind, parent, link.name, link.pose, inner)
     back = np.eye(4)
@@ -215,7 +230,10 @@ def _say_what_is_left_out(mech: Mechanism) -> None:
     lost = []
     if tuple(mech.gravity.tolist()) != GRAVITY:
         lost.append(f"gravity=({', '.join(f'{g:g}' for g in mech.gravity)})")
-    if mech.actuated != mech.names:
+    followers = {loop.joint for loop in mech.loops if isinstance(loop, Coupling)}
+    if followers:
+        lost.append("mimic='hold'")
+    if mech.actuated != tuple(name for name in mech.names if name not in followers):
         lost.append(f"actuated={list(mech.actuated)}")
     if mech.active:
         lost.append(f"active={list(mech.active)}")
